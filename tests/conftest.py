@@ -1,0 +1,100 @@
+"""What holds for every test: which are skipped where, and that a skip is shown and fails in CI."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+
+import pytest
+
+EXEMPT = "skip-exempt"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--size`, the scale of the tests that can be as long as one likes."""
+    parser.addoption(
+        "--size", type=int, default=1, help="multiply the work of the tests marked slow (1)"
+    )
+
+
+@pytest.fixture(scope="session")
+def size(pytestconfig: pytest.Config) -> int:
+    """How many times the normal amount of work a slow test shall do."""
+    return pytestconfig.option.size
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch for skips, once: in the process that reports, not in its workers."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(SkipWatch(), "skip-watch")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what lacks its program or its platform."""
+    for item in items:
+        for marker in item.iter_markers("needs_platform"):
+            if sys.platform not in marker.args:
+                item.add_marker(pytest.mark.skip(reason=f"only on {', '.join(marker.args)}"))
+                item.user_properties.append((EXEMPT, True))
+        for program in _programs(item):
+            if not _installed(program):
+                item.add_marker(pytest.mark.skip(reason=f"{program} is not installed"))
+
+
+def _programs(item: pytest.Item) -> list[str]:
+    """The programs that this test's markers name."""
+    named = [str(name) for marker in item.iter_markers("needs_program") for name in marker.args]
+    by_marker = {"browser": "chromium", "codex": "codex"}
+    return named + [program for name, program in by_marker.items() if item.get_closest_marker(name)]
+
+
+def _installed(program: str) -> bool:
+    """Whether a program is on the path, or codex in its Python package."""
+    if shutil.which(program) is not None:
+        return True
+    return program == "codex" and importlib.util.find_spec("codex_cli_bin") is not None
+
+
+class SkipWatch:
+    """Lists the skipped tests at the end; where `CI` is set, one is enough to fail the run.
+
+    A test that another platform alone can run (`needs_platform`) is listed and forgiven.
+    """
+
+    def __init__(self) -> None:
+        self.forgiven: list[str] = []
+        self.counted: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a skipped test; one that is expected to fail is not a skip."""
+        if report.skipped and not hasattr(report, "wasxfail"):
+            exempt = (EXEMPT, True) in [tuple(pair) for pair in report.user_properties]
+            self._note(report, self.forgiven if exempt else self.counted)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note a file that skipped itself whole."""
+        if report.skipped:
+            self._note(report, self.counted)
+
+    def _note(self, report: pytest.TestReport | pytest.CollectReport, skips: list[str]) -> None:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        skips.append(f"{report.nodeid}: {reason}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Fail a run in CI that would have passed with tests left out."""
+        if self.counted and os.environ.get("CI") and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the list."""
+        if not self.counted and not self.forgiven:
+            return
+        failing = bool(self.counted and os.environ.get("CI"))
+        terminalreporter.section(
+            "not run here: a failure, since CI is set" if failing else "not run here"
+        )
+        for line in self.counted + self.forgiven:
+            terminalreporter.line(line, red=failing)
