@@ -1,0 +1,271 @@
+"""Settings: environment `MIMIKIT_*` over `.mimikit/config.toml` over the defaults here.
+
+Every number of the product that someone may want to change is one of these, unit in its name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from mimikit.errors import BadSettings
+
+EngineName = Literal["auto", "codex", "builtin", "command", "scripted"]
+Seconds = Annotated[float, Field(gt=0)]
+
+_STATE_ONLY = frozenset({"MIMIKIT_STATE", "MIMIKIT_WORKSPACE", "MIMIKIT_TOKEN", "MIMIKIT_RUN"})
+
+
+class Section(BaseModel):
+    """A table of config.toml; a key it does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Seat(Section):
+    """Which engine serves a role or profile, and how."""
+
+    engine: EngineName = "auto"
+    model: str | None = None
+    effort: str | None = None
+    timeout_s: Seconds | None = None
+
+
+class TellerSeat(Seat):
+    """The Teller's seat: the user waits for it."""
+
+    timeout_s: Seconds | None = 180
+
+
+class PlannerSeat(Seat):
+    """The Planner's seat."""
+
+    timeout_s: Seconds | None = 600
+
+
+class DeferredSeat(Seat):
+    """Light housekeeping, by code."""
+
+    engine: EngineName = "builtin"
+
+
+class CommandSeat(Seat):
+    """The owner's command lines, by no mind."""
+
+    engine: EngineName = "command"
+
+
+class Roles(Section):
+    """The two roles that talk and plan."""
+
+    teller: TellerSeat = TellerSeat()
+    planner: PlannerSeat = PlannerSeat()
+
+
+class Profiles(Section):
+    """How Worker tasks are carried out, by profile name."""
+
+    deferred: DeferredSeat = DeferredSeat()
+    standard: Seat = Seat()
+    specialist: Seat = Seat()
+    command: CommandSeat = CommandSeat()
+
+
+class Web(Section):
+    """The page and its API."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8787
+    hosts: list[str] = []
+    """Host names the page may be asked for, besides loopback's; needed off loopback."""
+    allow_commands: bool = False
+    """Off loopback: may chat and HTTP run shell commands?"""
+    max_streams: Annotated[int, Field(ge=1, le=64)] = 16
+    inputs_per_minute: Annotated[int, Field(ge=1)] = 30
+    failed_logins_per_minute: Annotated[int, Field(ge=1)] = 5
+    stream_minutes: Seconds = 10
+
+
+class Codex(Section):
+    """The codex CLI."""
+
+    path: str | None = None
+    """The binary; None looks in the installed package, then on PATH."""
+    home: str | None = None
+    """CODEX_HOME; None is the user's own."""
+    config: dict[str, str] = {}
+    """More `-c key=value` pairs (values as TOML text), for instance a model provider."""
+    env: list[str] = []
+    """Names of environment variables codex itself may see (an API key's, say)."""
+    sandbox: Literal["workspace-write", "danger-full-access"] = "workspace-write"
+    network: bool = False
+
+
+class Limits(Section):
+    """Where a run is cut. Units in the names."""
+
+    worker_timeout_s: Seconds = 3600
+    idle_timeout_s: Seconds = 300
+    teller_idle_timeout_s: Seconds = 120
+    shutdown_timeout_s: Seconds = 10
+    kill_after_s: Seconds = 5
+    result_bytes: Annotated[int, Field(ge=1000)] = 1_000_000
+    output_bytes: Annotated[int, Field(ge=1000)] = 10_000_000
+    retry_delay_s: Seconds = 60
+    engine_retry_s: Seconds = 15
+    delegations_per_turn: int = 3
+    tasks_per_plan: int = 20
+    tasks_per_trace: int = 50
+
+
+class Budgets(Section):
+    """What is put into a turn's prompt. Units: tokens, unless the name says otherwise."""
+
+    conversation_tokens: int = 4096
+    conversation_messages: int = 20
+    conversation_least: int = 5
+    memory_tokens: int = 2048
+    memory_hits: int = 5
+    input_tokens: int = 8000
+    results_tokens: int = 2048
+    tasks_tokens: int = 1024
+
+
+class Retention(Section):
+    """How long ended things are kept. Units: days, megabytes."""
+
+    days: Annotated[int, Field(ge=1)] = 30
+    log_file_mb: Annotated[int, Field(ge=1)] = 10
+    logs_mb: Annotated[int, Field(ge=1)] = 500
+
+
+class Settings(BaseSettings):
+    """Every setting of one state folder."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="MIMIKIT_", env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    durability: Literal["full", "fast"] = "full"
+    """`fast` skips the flushes: a power cut may lose the last seconds, a kill never does."""
+    timezone: str = ""
+    """IANA name; empty is the system's."""
+    max_concurrency: Annotated[int, Field(ge=1, le=64)] = 3
+    allow_llm_commands: bool = False
+    """May an LLM role name the `command` profile?"""
+    script: str | None = None
+    """The script of the `scripted` engine, for tests and demonstrations."""
+    roles: Roles = Roles()
+    profiles: Profiles = Profiles()
+    web: Web = Web()
+    codex: Codex = Codex()
+    limits: Limits = Limits()
+    budgets: Budgets = Budgets()
+    retention: Retention = Retention()
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        if name and not _is_zone(name):
+            raise ValueError(f"expected an IANA time zone such as Asia/Shanghai, got {name!r}")
+        return name
+
+    @functools.cached_property
+    def zone(self) -> ZoneInfo:
+        """The workspace's time zone."""
+        return ZoneInfo(self.timezone or system_zone())
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Environment first, then what `load` read from the file."""
+        return env_settings, init_settings
+
+
+def load(state: Path) -> Settings:
+    """Read the settings of a state folder.
+
+    Raises:
+        BadSettings: with the key, what was expected and what was got.
+    """
+    path = state / "config.toml"
+    try:
+        values: dict[str, Any] = tomllib.loads(path.read_text()) if path.exists() else {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise BadSettings(f"{path}: {error}") from None
+    _check_environment()
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        raise BadSettings(_complaint(error, path)) from None
+
+
+def system_zone() -> str:
+    """The system's IANA zone, from TZ or /etc/localtime; UTC when it does not say."""
+    name = os.environ.get("TZ", "").lstrip(":")
+    if _is_zone(name):
+        return name
+    name = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
+    return name if _is_zone(name) else "UTC"
+
+
+def _is_zone(name: str) -> bool:
+    # Asking for one is quick; listing all of them walks the whole database.
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
+
+
+def known_keys(model: type[BaseModel] = Settings, prefix: str = "") -> list[str]:
+    """Every key as it is written in config.toml, dotted."""
+    keys: list[str] = []
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            keys += known_keys(inner, f"{prefix}{name}.")
+        else:
+            keys.append(prefix + name)
+    return keys
+
+
+def _check_environment() -> None:
+    known = {"MIMIKIT_" + key.upper().replace(".", "__") for key in known_keys()}
+    sections = {"MIMIKIT_" + key.upper().split(".")[0] for key in known_keys()}
+    for name in os.environ:
+        if name.startswith("MIMIKIT_") and name not in known | sections | _STATE_ONLY:
+            raise BadSettings(
+                f"environment: {name} is not a setting{_did_you_mean(name, sorted(known))}"
+            )
+
+
+def _complaint(error: ValidationError, path: Path) -> str:
+    first = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"{path}: {key} is not a setting{_did_you_mean(key, known_keys())}"
+    return f"{path}: {key}: {first['msg']}, got {first.get('input')!r}"
+
+
+def _did_you_mean(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1, 0.6)
+    return f"; did you mean {near[0]}?" if near else "; `mimikit doctor` lists them all"

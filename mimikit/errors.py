@@ -1,0 +1,80 @@
+"""Every error mimikit raises on purpose.
+
+MimikitError
+├── BadInput          what a caller gave cannot be used: 4xx over HTTP, exit code 2 in a terminal
+│   ├── BadRecord     a record or a value in it breaks its model; `field` says where
+│   ├── NotFound      the thing named does not exist
+│   └── Conflict      the thing changed meanwhile, or its id is taken
+├── Refused           a rule of security or permission says no
+├── StorageError      the disk could not do it (full, read-only, failing)
+│   └── UnsafeFile    a link, fifo, device or foreign file where a plain file is expected
+├── AlreadyRunning    another consumer holds the state folder
+├── BadSettings       the settings cannot be used
+├── NewerState        the state folder was written by a newer mimikit
+└── EngineError       an engine could not be run
+
+The text of each is made for its user: "expected X, got Y, in PLACE; do Z".
+"""
+
+from __future__ import annotations
+
+
+class MimikitError(Exception):
+    """The root: catch this to catch everything raised on purpose."""
+
+    permanent = True
+
+
+class BadInput(MimikitError):
+    """What the caller gave cannot be used as it is."""
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        """Keep the message for the user and the field it is about."""
+        super().__init__(message)
+        self.field = field
+
+
+class BadRecord(BadInput):
+    """A record, or a value in it, does not fit its model."""
+
+
+class NotFound(BadInput):
+    """The thing named does not exist."""
+
+
+class Conflict(BadInput):
+    """The thing changed meanwhile, or its id is taken."""
+
+
+class Refused(MimikitError):
+    """A rule of security or permission says no."""
+
+
+class StorageError(MimikitError):
+    """The disk could not do it; what was on it is unchanged."""
+
+    permanent = False
+
+
+class UnsafeFile(StorageError):
+    """A link, fifo, device or folder stands where a plain file is expected."""
+
+    permanent = True
+
+
+class AlreadyRunning(MimikitError):
+    """Another consumer holds this state folder."""
+
+
+class BadSettings(MimikitError):
+    """The settings cannot be used."""
+
+
+class NewerState(MimikitError):
+    """The state folder was written by a newer mimikit; this one must not write to it."""
+
+
+class EngineError(MimikitError):
+    """An engine could not be run."""
+
+    permanent = False

@@ -1,0 +1,1 @@
+"""What lies on disk: records, names, and the one room that writes them."""

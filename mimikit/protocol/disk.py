@@ -1,0 +1,341 @@
+"""The FileSystem seam and the real disk behind it.
+
+A path is relative to the state folder, with `/` between its parts. Every operation opens its
+folder by descriptor and never follows a link, so a name can not lead out of the state folder. This
+module knows nothing of records; `files.py` is its only user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import stat as stat_bits
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+from mimikit.errors import UnsafeFile
+
+Kind: TypeAlias = Literal["file", "folder", "other"]
+
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_RENAME_NOREPLACE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What is known of a file without reading it. Units: bytes, nanoseconds."""
+
+    kind: Kind
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+class Lock(Protocol):
+    """A held lock; the kernel frees it when its process dies."""
+
+    def release(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class FileSystem(Protocol):
+    """The primitive operations; each change is one step a crash can fall between.
+
+    Raises: OSError with its usual errno for every operation; UnsafeFile from `read` and `append`.
+    """
+
+    @property
+    def root(self) -> str:
+        """Where this is, for people; never used to build a path."""
+        ...
+
+    def make_dir(self, path: str) -> None:
+        """Create one folder, 0700; no error when it exists."""
+        ...
+
+    def list_dir(self, path: str) -> list[tuple[str, Kind]]:
+        """Names and kinds in a folder, unordered."""
+        ...
+
+    def stat(self, path: str) -> Stat | None:
+        """What stands at `path`, links not followed; None when nothing does."""
+        ...
+
+    def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
+        """Bytes of a plain file."""
+        ...
+
+    def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
+        """Create a file that must not exist, 0600; with `sync` its bytes outlive a power cut."""
+        ...
+
+    def append_line(self, path: str, line: bytes, *, sync: bool) -> int:
+        """Append `line` in one write, on a new line even after a torn one; gives its offset."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Move atomically, replacing what is at `target`."""
+        ...
+
+    def rename_exclusive(self, source: str, target: str) -> None:
+        """Move atomically; FileExistsError when `target` exists."""
+        ...
+
+    def unlink(self, path: str) -> None:
+        """Remove a file."""
+        ...
+
+    def sync_dir(self, path: str) -> None:
+        """Make the names in a folder outlive a power cut."""
+        ...
+
+    def sync_file(self, path: str) -> None:
+        """Make the bytes of a file outlive a power cut, whoever wrote them."""
+        ...
+
+    def lock(self, path: str) -> Lock | None:
+        """Take the lock file's flock, never waiting; None when another holds it."""
+        ...
+
+
+class RealDisk:
+    """The machine's disk below one root folder."""
+
+    def __init__(self, root: Path) -> None:
+        """Open `root`, which must exist and not be a link."""
+        self._root = root
+        self._folders: dict[str, int] = {"": os.open(root, _FOLDER_FLAGS)}
+        self._opening = threading.Lock()
+
+    @property
+    def root(self) -> str:
+        """The root folder's path."""
+        return str(self._root)
+
+    def close(self) -> None:
+        """Close every folder descriptor."""
+        for descriptor in self._folders.values():
+            os.close(descriptor)
+        self._folders.clear()
+
+    def folder_fd(self, path: str) -> int:
+        """A descriptor of the folder, opened part by part without following links."""
+        known = self._folders.get(path)
+        if known is not None:
+            return known
+        parent, _, name = path.rpartition("/")
+        above = self.folder_fd(parent)
+        with self._opening:
+            if path not in self._folders:
+                self._folders[path] = os.open(_part(name), _FOLDER_FLAGS, dir_fd=above)
+            return self._folders[path]
+
+    def make_dir(self, path: str) -> None:
+        """Create one folder, 0700."""
+        folder, name = self._split(path)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=folder)
+        self._forget_if_replaced(path)
+
+    def list_dir(self, path: str) -> list[tuple[str, Kind]]:
+        """Names and kinds, unordered."""
+        # A descriptor of its own: copies of one share their place in the folder, and two threads
+        # that list it at once would each get a part.
+        listing = os.open(".", _FOLDER_FLAGS, dir_fd=self.folder_fd(path))
+        try:
+            with os.scandir(listing) as entries:
+                return [(entry.name, _entry_kind(entry)) for entry in entries]
+        finally:
+            os.close(listing)
+
+    def stat(self, path: str) -> Stat | None:
+        """What stands at `path`."""
+        try:
+            folder, name = self._split(path)
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return Stat(_kind(found.st_mode), found.st_size, found.st_mtime_ns, found.st_ino)
+
+    def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
+        """Bytes of a plain file; a fifo or device is refused, never waited for."""
+        descriptor = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            found = os.fstat(descriptor)
+            if not stat_bits.S_ISREG(found.st_mode):
+                raise UnsafeFile(f"expected a plain file, got something else, at {path}")
+            rest = max(found.st_size - offset, 0)
+            return _read_all(descriptor, offset, rest if limit is None else min(rest, limit))
+        finally:
+            os.close(descriptor)
+
+    def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
+        """Create, write whole, and with `sync` flush, all on one descriptor."""
+        descriptor = self._open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            if sync:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def append_line(self, path: str, line: bytes, *, sync: bool) -> int:
+        """One write on an O_APPEND descriptor; a torn last line is closed first."""
+        descriptor = self._open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
+        try:
+            found = os.fstat(descriptor)
+            if not stat_bits.S_ISREG(found.st_mode):
+                raise UnsafeFile(f"expected a plain file, got something else, at {path}")
+            size = found.st_size
+            torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+            written = os.write(descriptor, b"\n" + line if torn else line)
+            if written != len(line) + torn:
+                raise OSError(errno.ENOSPC, "short write", path)
+            if sync:
+                os.fsync(descriptor)
+            return size + torn
+        finally:
+            os.close(descriptor)
+
+    def rename(self, source: str, target: str) -> None:
+        """Move atomically."""
+        source_folder, source_name = self._split(source)
+        target_folder, target_name = self._split(target)
+        os.rename(source_name, target_name, src_dir_fd=source_folder, dst_dir_fd=target_folder)
+
+    def rename_exclusive(self, source: str, target: str) -> None:
+        """Move atomically unless `target` exists: renameat2, or link and unlink without it."""
+        source_folder, source_name = self._split(source)
+        target_folder, target_name = self._split(target)
+        if _rename_noreplace(source_folder, source_name, target_folder, target_name, target):
+            return
+        os.link(
+            source_name,
+            target_name,
+            src_dir_fd=source_folder,
+            dst_dir_fd=target_folder,
+            follow_symlinks=False,
+        )
+        os.unlink(source_name, dir_fd=source_folder)
+
+    def unlink(self, path: str) -> None:
+        """Remove a file."""
+        folder, name = self._split(path)
+        os.unlink(name, dir_fd=folder)
+
+    def sync_dir(self, path: str) -> None:
+        """Flush the folder's names."""
+        os.fsync(self.folder_fd(path))
+
+    def sync_file(self, path: str) -> None:
+        """Flush a file's bytes."""
+        descriptor = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: str) -> Lock | None:
+        """Take the flock of a lock file, not inherited by children that exec."""
+        descriptor = self._open(path, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return _FileLock(descriptor)
+
+    def _split(self, path: str) -> tuple[int, str]:
+        folder, _, name = path.rpartition("/")
+        return self.folder_fd(folder), _part(name)
+
+    def _open(self, path: str, flags: int) -> int:
+        folder, name = self._split(path)
+        try:
+            return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+                raise UnsafeFile(f"expected a plain file, got something else, at {path}") from None
+            raise
+
+    def _forget_if_replaced(self, path: str) -> None:
+        """Drop the cached descriptor of a folder that was removed and made anew."""
+        known = self._folders.get(path)
+        if known is not None and os.fstat(known).st_nlink == 0:
+            with self._opening:
+                os.close(self._folders.pop(path))
+
+
+class _FileLock:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let go by closing the descriptor."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _part(name: str) -> str:
+    if name in ("", ".", "..") or "\x00" in name:
+        raise UnsafeFile(f"expected a file name, got {name!r}")
+    return name
+
+
+def _entry_kind(entry: os.DirEntry[str]) -> Kind:
+    if entry.is_file(follow_symlinks=False):
+        return "file"
+    return "folder" if entry.is_dir(follow_symlinks=False) else "other"
+
+
+def _kind(mode: int) -> Kind:
+    if stat_bits.S_ISREG(mode):
+        return "file"
+    return "folder" if stat_bits.S_ISDIR(mode) else "other"
+
+
+def _read_all(descriptor: int, offset: int, want: int) -> bytes:
+    chunks: list[bytes] = []
+    while want > 0:
+        chunk = os.pread(descriptor, want, offset)
+        if not chunk:
+            break
+        chunks.append(chunk)
+        offset += len(chunk)
+        want -= len(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _load_renameat2() -> Callable[..., int] | None:
+    try:
+        return ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):  # macOS, old libc
+        return None
+
+
+_renameat2 = _load_renameat2()
+
+
+def _rename_noreplace(from_fd: int, name: str, to_fd: int, new: str, shown: str) -> bool:
+    """Whether the kernel did it; False means this system or file system can not."""
+    if _renameat2 is None:
+        return False
+    if not _renameat2(from_fd, os.fsencode(name), to_fd, os.fsencode(new), _RENAME_NOREPLACE):
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL):
+        return False
+    raise OSError(code, os.strerror(code), shown)

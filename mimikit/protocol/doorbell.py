@@ -1,0 +1,383 @@
+"""How a process learns that something lies in a folder: a bell between threads, a watch on folders.
+
+`FolderWatch` is one thread that sleeps in the kernel until a name appears (inotify). Where there is
+no inotify it compares the folders' times every 50 ms. It reads no file and knows no record; whoever
+is told looks for itself, so one word too many costs nothing and a lost one is made good by the next
+comparison of times.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import logging
+import os
+import select
+import stat
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+_logger = logging.getLogger(__name__)
+
+Listener: TypeAlias = Callable[["list[str] | None"], None]
+"""Told the names that changed in its folder; None means: look at the whole folder again."""
+
+_IN_CLOSE_WRITE = 0x8
+_IN_MOVED_TO = 0x80
+_IN_CREATE = 0x100
+_IN_DELETE_SELF = 0x400
+_IN_MOVE_SELF = 0x800
+_IN_Q_OVERFLOW = 0x4000
+_IN_IGNORED = 0x8000
+_IN_ONLYDIR = 0x01000000
+_IN_DONT_FOLLOW = 0x02000000
+_IN_ISDIR = 0x40000000
+_GONE = _IN_DELETE_SELF | _IN_MOVE_SELF | _IN_IGNORED
+_WANTED = (
+    _IN_CLOSE_WRITE | _IN_MOVED_TO | _IN_CREATE | _IN_DELETE_SELF | _IN_MOVE_SELF
+    | _IN_ONLYDIR | _IN_DONT_FOLLOW
+)  # fmt: skip
+_EVENT = struct.Struct("iIII")
+_READ_BYTES = 65536
+
+_SAFETY_SHARE = 50  # a whole look is given at most 1/50 of the time where events tell the rest
+_POLLING_SHARE = 5  # and 1/5 where it is all there is
+
+
+class Doorbell:
+    """A bell between threads: rings before anyone waits are kept, many rings are one."""
+
+    def __init__(self) -> None:
+        """Silent at first."""
+        self._changed = threading.Condition()
+        self._rung = False
+
+    def ring(self) -> None:
+        """Let one waiter go, now or when it comes."""
+        with self._changed:
+            self._rung = True
+            self._changed.notify()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for a ring; False when none came in time. The ring is used up by this."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._rung, timeout_s)
+            rung, self._rung = self._rung, False
+            return rung
+
+
+@dataclass
+class _Folder:
+    """One watched folder. Units: nanoseconds, seconds of the steady clock."""
+
+    path: Path
+    listeners: list[Listener] = field(default_factory=list[Listener])
+    watch_id: int | None = None
+    mtime_ns: int | None = None
+    settled: bool = False
+    """Whether it was looked at again after its last change: two changes may share one time."""
+    rest_until: float = 0.0
+
+
+class _Events(Protocol):
+    """Where news come from."""
+
+    @property
+    def pause_s(self) -> float:
+        """How long to wait before times are compared."""
+        ...
+
+    @property
+    def share(self) -> int:
+        """Which part of the time (one in so many) whole looks may take."""
+        ...
+
+    def add(self, path: Path) -> int | None:
+        """Begin to tell of a folder; None when this can not."""
+        ...
+
+    def drop(self, watch_id: int) -> None:
+        """Tell no more of it."""
+        ...
+
+    def wait(self, timeout_s: float) -> list[tuple[int, int, str]]:
+        """The next events (watch id, mask, name); none when time is up, and at `wake`."""
+        ...
+
+    def wake(self) -> None:
+        """End a wait."""
+        ...
+
+    def close(self) -> None:
+        """Free what it holds."""
+        ...
+
+
+class FolderWatch:
+    """One thread that tells listeners which names appeared or changed in their folders.
+
+    It tells of names moved in, written and closed, linked in. Names that begin with a dot are
+    nobody's business (temporary files). A listener runs on the watch's thread: it must not wait for
+    long, and what it raises is logged and goes no further.
+    """
+
+    def __init__(
+        self, root: Path, *, inotify: bool = True, rescan_s: float = 1.5, poll_s: float = 0.05
+    ) -> None:
+        """Watch folders below `root`; the thread starts with the first of them.
+
+        inotify: use it where the system has it; else times are compared (untested on macOS).
+        rescan_s: how often a folder's time is compared although events tell: the safety net.
+        poll_s: how often where times are all there is.
+        """
+        self._root = root
+        self._folders: dict[str, _Folder] = {}
+        self._by_id: dict[int, _Folder] = {}
+        self._guard = threading.RLock()
+        self._events: _Events = (_open_inotify(rescan_s) if inotify else None) or _NoEvents(poll_s)
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def by_events(self) -> bool:
+        """Whether the system tells of changes, or times must be compared."""
+        return isinstance(self._events, _Inotify)
+
+    def watch(self, folder: str, listener: Listener) -> None:
+        """Tell `listener` of changes in `folder` (relative to the root) from now on.
+
+        What already lies there is not told: watch first, then look, and nothing is missed. A folder
+        that is missing is told as a whole (None) when it appears.
+        """
+        with self._guard:
+            entry = self._folders.setdefault(folder, _Folder(self._root / folder))
+            entry.listeners = [*entry.listeners, listener]
+            self._attach(entry)
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="folder-watch", daemon=True)
+                self._thread.start()
+        self._events.wake()
+
+    def unwatch(self, folder: str, listener: Listener) -> None:
+        """Tell `listener` no more."""
+        with self._guard:
+            entry = self._folders.get(folder)
+            if entry is None:
+                return
+            entry.listeners = [known for known in entry.listeners if known != listener]
+            if not entry.listeners:
+                del self._folders[folder]
+                if entry.watch_id is not None:
+                    self._by_id.pop(entry.watch_id, None)
+                    self._events.drop(entry.watch_id)
+
+    def close(self, *, wait: bool = True) -> None:
+        """End the thread; with `wait`, after it nothing is told any more."""
+        with self._guard:
+            self._closed = True
+            thread = self._thread
+        if thread is None:
+            self._events.close()
+            return
+        self._events.wake()
+        if wait and thread is not threading.current_thread():
+            thread.join()
+
+    def _attach(self, entry: _Folder) -> bool:
+        """Ask for events of a folder that has none; whether that is new."""
+        if entry.watch_id is not None:
+            return False
+        entry.mtime_ns = _mtime_ns(entry.path)
+        entry.watch_id = None if entry.mtime_ns is None else self._events.add(entry.path)
+        entry.settled = entry.watch_id is not None
+        if entry.watch_id is not None:
+            self._by_id[entry.watch_id] = entry
+        return entry.settled
+
+    def _run(self) -> None:
+        compare_at = time.monotonic() + self._events.pause_s
+        while not self._closed:
+            for entry, names in self._news(compare_at - time.monotonic()):
+                self._tell(entry, names)
+            if time.monotonic() >= compare_at and not self._closed:
+                self._compare_times()
+                compare_at = time.monotonic() + self._events.pause_s
+        self._events.close()
+
+    def _news(self, timeout_s: float) -> Iterator[tuple[_Folder, list[str] | None]]:
+        """What the events of one wait say, names gathered by folder in their order."""
+        names: dict[int, dict[str, None]] = {}
+        whole: set[int] = set()
+        for watch_id, mask, name in self._events.wait(max(timeout_s, 0)):
+            if mask & _IN_Q_OVERFLOW:
+                whole.update(list(self._by_id))
+            elif mask & _GONE:
+                self._forget(watch_id)
+            elif self._worth_telling(watch_id, mask, name):
+                names.setdefault(watch_id, {})[name] = None
+        for watch_id in whole | names.keys():
+            entry = self._by_id.get(watch_id)
+            if entry is not None:
+                yield entry, None if watch_id in whole else list(names[watch_id])
+
+    def _worth_telling(self, watch_id: int, mask: int, name: str) -> bool:
+        if not name or name.startswith(".") or mask & _IN_ISDIR:
+            return False
+        if not mask & _IN_CREATE:
+            return True
+        # A link or a fifo has no other event. A plain file that is still empty is being written:
+        # the end of that tells.
+        entry = self._by_id.get(watch_id)
+        with contextlib.suppress(OSError):
+            found = (entry.path / name).lstat() if entry else None
+            return found is not None and not (stat.S_ISREG(found.st_mode) and found.st_size == 0)
+        return False
+
+    def _forget(self, watch_id: int) -> None:
+        """The folder was removed or moved away: look for a new one of its name."""
+        with self._guard:
+            entry = self._by_id.pop(watch_id, None)
+            if entry is not None:
+                self._events.drop(watch_id)
+                entry.watch_id = None
+
+    def _compare_times(self) -> None:
+        """The safety net, and all there is without events: has the folder's time changed?"""
+        with self._guard:
+            entries = list(self._folders.values())
+        for entry in entries:
+            now = time.monotonic()
+            if now < entry.rest_until:
+                continue
+            known = entry.mtime_ns
+            with self._guard:
+                appeared = self.by_events and self._attach(entry)
+            entry.mtime_ns = _mtime_ns(entry.path)
+            changed = appeared or entry.mtime_ns != known
+            if entry.mtime_ns is not None and (changed or not entry.settled):
+                self._tell(entry, None)
+                spent = time.monotonic() - now
+                entry.rest_until = now + spent * self._events.share
+            entry.settled = not changed
+
+    def _tell(self, entry: _Folder, names: list[str] | None) -> None:
+        for listener in entry.listeners:
+            try:
+                listener(names)
+            except Exception:
+                _logger.exception("a listener of %s failed", entry.path)
+
+
+class _Inotify:
+    """The kernel's own news, by ctypes: no package, no delay, no idle work."""
+
+    share = _SAFETY_SHARE
+
+    def __init__(self, libc: ctypes.CDLL, descriptor: int, pause_s: float) -> None:
+        self.pause_s = pause_s
+        self._libc = libc
+        self._descriptor = descriptor
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._guard = threading.Lock()
+        self._closed = False
+        self._poller = select.poll()
+        self._poller.register(self._descriptor, select.POLLIN)
+        self._poller.register(self._wake_read, select.POLLIN)
+
+    def add(self, path: Path) -> int | None:
+        watch_id: int = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), _WANTED)
+        if watch_id >= 0:
+            return watch_id
+        code = ctypes.get_errno()
+        if code not in (errno.ENOENT, errno.ENOTDIR):
+            _logger.warning(
+                "%s: no events (%s); its time is compared instead", path, os.strerror(code)
+            )
+        return None
+
+    def drop(self, watch_id: int) -> None:
+        self._libc.inotify_rm_watch(self._descriptor, watch_id)
+
+    def wait(self, timeout_s: float) -> list[tuple[int, int, str]]:
+        events: list[tuple[int, int, str]] = []
+        # Rounded up: a wait that ends a little early would spin until its time has come.
+        for descriptor, _ in self._poller.poll(int(timeout_s * 1000) + 1):
+            with contextlib.suppress(BlockingIOError):
+                data = os.read(descriptor, _READ_BYTES)
+                if descriptor == self._descriptor:
+                    events += _decode(data)
+        return events
+
+    def wake(self) -> None:
+        with self._guard, contextlib.suppress(BlockingIOError):
+            if not self._closed:
+                os.write(self._wake_write, b"x")
+
+    def close(self) -> None:
+        with self._guard:
+            if not self._closed:
+                self._closed = True
+                for descriptor in (self._descriptor, self._wake_read, self._wake_write):
+                    os.close(descriptor)
+
+
+class _NoEvents:
+    """Where the system tells nothing: wait, and let times be compared."""
+
+    share = _POLLING_SHARE
+
+    def __init__(self, pause_s: float) -> None:
+        self.pause_s = pause_s
+        self._wake = threading.Event()
+
+    def add(self, path: Path) -> int | None:
+        return None
+
+    def drop(self, watch_id: int) -> None:
+        pass
+
+    def wait(self, timeout_s: float) -> list[tuple[int, int, str]]:
+        self._wake.wait(timeout_s)
+        self._wake.clear()
+        return []
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def close(self) -> None:
+        pass
+
+
+def _open_inotify(pause_s: float) -> _Inotify | None:
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        descriptor: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, AttributeError):  # macOS
+        return None
+    if descriptor < 0:
+        _logger.warning("no inotify (%s); times are compared", os.strerror(ctypes.get_errno()))
+        return None
+    return _Inotify(libc, descriptor, pause_s)
+
+
+def _decode(data: bytes) -> Iterator[tuple[int, int, str]]:
+    position = 0
+    while position < len(data):
+        watch_id, mask, _, length = _EVENT.unpack_from(data, position)
+        position += _EVENT.size
+        name = data[position : position + length].rstrip(b"\0")
+        position += length
+        yield watch_id, mask, os.fsdecode(name)
+
+
+def _mtime_ns(path: Path) -> int | None:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None

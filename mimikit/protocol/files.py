@@ -1,0 +1,376 @@
+"""The only room that writes state: whole files, exclusive files, claims, lines, quarantine.
+
+It works on the FileSystem seam and knows how a change is made safe (temp file, flush, rename, flush
+of the folder), but not what the files mean. Errors of the disk come out as StorageError, so that a
+caller needs to know one kind only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TypeAlias, TypeVar
+
+from pydantic import ValidationError
+
+from mimikit.errors import BadRecord, StorageError, UnsafeFile
+from mimikit.protocol import jsontext, paths, process_id
+from mimikit.protocol.disk import FileSystem, Lock, Stat
+from mimikit.protocol.models import Record
+
+OnEvent: TypeAlias = Callable[[str, dict[str, object]], None]
+
+R = TypeVar("R", bound=Record)
+TEMP_PREFIX = ".tmp-"
+MAX_RECORD_BYTES = 16 * 2**20
+
+
+class Files:
+    """Reads and writes of one state folder.
+
+    durable: flush files and folders (survives power loss). Without it the order of steps is the
+        same and a killed process loses nothing; a power cut may.
+    on_event: told of each quarantine as (event name, facts).
+    """
+
+    def __init__(
+        self, fs: FileSystem, *, durable: bool = True, on_event: OnEvent | None = None
+    ) -> None:
+        """Wrap `fs`; no folder is made before `make_folders`."""
+        self.fs = fs
+        self.durable = durable
+        self._on_event: OnEvent = on_event or _tell_nobody
+        self._temp_owner = f"{os.getpid()}-{process_id.own_start_time()}"
+        self._temp_boot = process_id.boot_id()[:8]
+        self._counter_lock = threading.Lock()
+
+    def on_event(self, listener: OnEvent) -> None:
+        """Tell `listener` of quarantines from now on (the log stands above this room)."""
+        self._on_event = listener
+
+    def make_folders(self) -> None:
+        """Create every folder of the protocol that is missing."""
+        with _disk_errors(paths.ROOT):
+            for folder in paths.FOLDERS:
+                self.fs.make_dir(folder)
+
+    # ---- whole files ----------------------------------------------------------------------
+
+    def write(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        """Replace or create a file atomically; without `sync` a power cut may undo it.
+
+        Crash: the old content or the new, never a mixture; a temp file may stay behind.
+        """
+        sync = sync and self.durable
+        with _disk_errors(path):
+            temp = self._write_temp(path, data, sync=sync)
+            self._publish(temp, path, self.fs.rename, sync=sync)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Create a file that must not exist; False when it already does.
+
+        Crash: the whole file or none. A replay finds it there and changes nothing, but makes sure
+        of it: whoever created it may have died before its name was flushed.
+        """
+        with _disk_errors(path):
+            if self.fs.stat(path) is not None:
+                self._sync_folders(path)
+                return False
+            temp = self._write_temp(path, data, sync=self.durable)
+            try:
+                self._publish(temp, path, self.fs.rename_exclusive, sync=self.durable)
+            except FileExistsError:
+                self.fs.unlink(temp)
+                self._sync_folders(path)
+                return False
+            return True
+
+    def move(self, source: str, target: str) -> bool:
+        """Rename atomically; False when `source` is gone: somebody else was faster.
+
+        When the flush fails it is moved back, so that an error means the file is where it was;
+        when not even that can be done, it has moved, and only a power cut may still undo it.
+        """
+        with _disk_errors(source):
+            try:
+                self.fs.rename(source, target)
+            except FileNotFoundError:
+                if self.fs.stat(source) is not None:
+                    raise
+                return False
+            try:
+                self._sync_folders(source, target)
+            except OSError:
+                if self._moved_back(source, target):
+                    raise
+            return True
+
+    def _moved_back(self, source: str, target: str) -> bool:
+        try:
+            self.fs.rename(target, source)
+        except OSError:
+            return False
+        return True
+
+    def remove(self, path: str) -> bool:
+        """Remove a file for good; False when it was gone already."""
+        with _disk_errors(path):
+            try:
+                self.fs.unlink(path)
+            except FileNotFoundError:
+                return False
+            self._sync_folders(path)
+            return True
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a file; None when there is none."""
+        with _disk_errors(path):
+            try:
+                return self.fs.read(path)
+            except FileNotFoundError:
+                return None
+
+    def exists(self, path: str) -> bool:
+        """Whether anything stands at `path`."""
+        return self.stat(path) is not None
+
+    def stat(self, path: str) -> Stat | None:
+        """Size, time and kind; None when nothing stands there."""
+        with _disk_errors(path):
+            return self.fs.stat(path)
+
+    def names(self, folder: str, *, suffix: str = ".json") -> list[str]:
+        """Names of the files in a folder, sorted; temp files are never among them."""
+        with _disk_errors(folder):
+            return sorted(
+                name
+                for name, kind in self.fs.list_dir(folder)
+                if kind != "folder" and name.endswith(suffix) and not name.startswith(".")
+            )
+
+    # ---- records --------------------------------------------------------------------------
+
+    def save(self, path: str, record: Record) -> None:
+        """Write a record as readable JSON."""
+        self.write(path, record.to_json())
+
+    def save_new(self, path: str, record: Record) -> bool:
+        """Create a record's file; False when it exists."""
+        return self.create(path, record.to_json())
+
+    def load(self, path: str, model: type[R]) -> R | None:
+        """Read a record; None when there is no file, or none that can be used.
+
+        What does not fit is moved to `corrupt/` with the reason beside it.
+        """
+        try:
+            data = self.read(path)
+            return None if data is None else decode(data, model)
+        except (BadRecord, UnsafeFile) as error:
+            self.quarantine(path, str(error))
+            return None
+
+    def peek(self, path: str, model: type[R]) -> R | None:
+        """Read a record as `load` does, but leave what can not be used where it is.
+
+        For readers that are not a folder's keeper: the web process must not move files.
+        """
+        try:
+            data = self.read(path)
+            return None if data is None else decode(data, model)
+        except (BadRecord, UnsafeFile):
+            return None
+
+    def load_all(self, folder: str, model: type[R]) -> list[R]:
+        """Every usable record of a folder, by name."""
+        found = (self.load(f"{folder}/{name}", model) for name in self.names(folder))
+        return [record for record in found if record is not None]
+
+    def quarantine(self, path: str, reason: str) -> None:
+        """Move a file to `corrupt/` unchanged, with the reason beside it; told once.
+
+        Crash: the reason is written first, so a file in `corrupt/` always has one.
+        """
+        label = re.sub(r"[^A-Za-z0-9._-]", "_", path)[-100:]
+        target = f"{paths.CORRUPT}/{secrets.token_hex(4)}-{label}"
+        with _disk_errors(path):
+            self.create(target + ".reason.txt", f"{path}\n{reason}\n".encode(errors="replace"))
+            if self.move(path, target):
+                self._on_event("quarantined", {"path": path, "reason": reason, "kept": target})
+            else:
+                self.remove(target + ".reason.txt")
+
+    # ---- lines ----------------------------------------------------------------------------
+
+    def append(self, path: str, value: object, *, sync: bool = True) -> int:
+        """Append one JSON line; gives its offset in bytes.
+
+        Crash: the whole line, or a torn one that readers drop and the next writer closes.
+        """
+        with _disk_errors(path):
+            fresh = self.fs.stat(path) is None
+            offset = self.fs.append_line(
+                path, jsontext.dump_line(value), sync=sync and self.durable
+            )
+            if fresh and sync:
+                self._sync_folders(path)
+            return offset
+
+    def lines(
+        self, path: str, *, offset: int = 0
+    ) -> Iterator[tuple[int, dict[str, jsontext.Json]]]:
+        """Each line's end offset and object from `offset` on; torn and foreign ones are skipped."""
+        return self._parse_lines(path, offset, None)
+
+    def _parse_lines(
+        self, path: str, offset: int, limit: int | None
+    ) -> Iterator[tuple[int, dict[str, jsontext.Json]]]:
+        with _disk_errors(path):
+            try:
+                data = self.fs.read(path, offset=offset, limit=limit)
+            except FileNotFoundError:
+                return
+        for line in data.split(b"\n")[:-1]:
+            offset += len(line) + 1
+            try:
+                yield offset, jsontext.parse_object(line)
+            except BadRecord:
+                continue
+
+    def head_lines(
+        self, path: str, *, limit_bytes: int = 4096
+    ) -> Iterator[tuple[int, dict[str, jsontext.Json]]]:
+        """The lines within the first bytes of a file."""
+        return self._parse_lines(path, 0, limit_bytes)
+
+    # ---- locks and temps ------------------------------------------------------------------
+
+    def settle(self, folders: Iterable[str], lines: Iterable[str]) -> None:
+        """Flush what a killed process wrote and did not: names in folders, files of lines.
+
+        What is seen after a kill is relied upon from then on; without this a power cut could still
+        take it back.
+        """
+        if not self.durable:
+            return
+        for path in lines:
+            with _disk_errors(path):
+                self.fs.sync_file(path)
+        for folder in folders:
+            with _disk_errors(folder):
+                self.fs.sync_dir(folder)
+
+    def lock(self, path: str) -> Lock | None:
+        """Take a lock without waiting; None when another process holds it."""
+        with _disk_errors(path):
+            return self.fs.lock(path)
+
+    def sweep_temps(self, folder: str) -> int:
+        """Remove temp files whose owner is dead; gives how many. A living writer's are kept."""
+        swept = 0
+        with _disk_errors(folder):
+            for name, _ in self.fs.list_dir(folder):
+                if name.startswith(TEMP_PREFIX) and not _owner_lives(name):
+                    self.fs.unlink(f"{folder}/{name}")
+                    swept += 1
+        return swept
+
+    def _write_temp(self, path: str, data: bytes, *, sync: bool) -> str:
+        folder, _, _ = path.rpartition("/")
+        name = f"{TEMP_PREFIX}{self._temp_owner}-{self._temp_boot}-{secrets.token_hex(6)}"
+        temp = f"{folder}/{name}".lstrip("/")
+        try:
+            self.fs.write_new(temp, data, sync=sync)
+        except OSError:
+            # A failed write or flush is never repeated on the same file.
+            with contextlib.suppress(OSError):
+                self.fs.unlink(temp)
+            raise
+        return temp
+
+    def _publish(
+        self, temp: str, path: str, rename: Callable[[str, str], None], *, sync: bool
+    ) -> None:
+        try:
+            rename(temp, path)
+        except FileExistsError:
+            raise
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.fs.unlink(temp)
+            raise
+        if sync:
+            self._sync_folders(path)
+
+    def _sync_folders(self, *changed: str) -> None:
+        if self.durable:
+            for folder in dict.fromkeys(path.rpartition("/")[0] for path in changed):
+                self.fs.sync_dir(folder)
+
+
+def decode(data: bytes, model: type[R]) -> R:
+    """Validate the bytes of one record.
+
+    Raises:
+        BadRecord: naming the field, what was expected and what was got.
+    """
+    if len(data) > MAX_RECORD_BYTES:
+        raise BadRecord(f"expected at most {MAX_RECORD_BYTES} bytes, got {len(data)}")
+    jsontext.parse_object(data)
+    try:
+        return model.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
+    except ValidationError as error:
+        raise bad_record(error) from None
+
+
+def bad_record(error: ValidationError) -> BadRecord:
+    """The first complaint of a validation, in words."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "(the record)"
+    got = repr(first.get("input"))
+    shown = got if len(got) <= 80 else got[:77] + "…"
+    if first["type"] == "missing":
+        return BadRecord(f"{where}: expected a value, got none", field=where)
+    return BadRecord(f"{where}: {first['msg']}, got {shown}", field=where)
+
+
+@contextlib.contextmanager
+def _disk_errors(path: str) -> Generator[None]:
+    """Turn what the disk says into one error whose text names place and remedy."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"{path}: {_REMEDY.get(error.errno or 0, error.strerror or str(error))}"
+        ) from error
+
+
+_REMEDY = {
+    errno.ENOSPC: "the disk is full; free some space, nothing was changed",
+    errno.EDQUOT: "the disk quota is used up; free some space, nothing was changed",
+    errno.EROFS: "the disk is read-only; make it writable, nothing was changed",
+    errno.EIO: "the disk failed to read or write; check it, nothing was changed",
+    errno.EMFILE: "too many open files; close some or raise the limit",
+    errno.EACCES: "permission denied; the state folder must belong to you",
+    errno.ENOENT: "the folder is gone; was the state folder moved or deleted?",
+}
+
+
+def _tell_nobody(_event: str, _facts: dict[str, object]) -> None:
+    """Nobody listens yet."""
+
+
+def _owner_lives(name: str) -> bool:
+    """Whether the writer of a temp file may still finish it; unreadable names are nobody's."""
+    parts = name.removeprefix(TEMP_PREFIX).split("-")
+    if len(parts) != 4 or not parts[0].isdigit():
+        return False
+    pid, started, boot, _ = parts
+    return process_id.boot_id().startswith(boot) and process_id.start_time(int(pid)) == started

@@ -1,0 +1,120 @@
+"""JSON as it is accepted from disk and network: strict where Python's own parser is lax.
+
+Refused with a reason, never an exception of another kind: bytes that are not UTF-8, nesting deeper
+than MAX_DEPTH, duplicate keys, NaN and infinities, lone surrogates, endless numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import TypeAlias, cast
+
+from mimikit.errors import BadRecord
+
+MAX_DEPTH = 64
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+def parse_json(data: bytes) -> Json:
+    """Parse one JSON text.
+
+    Raises:
+        BadRecord: with the reason, and the line where the parser knows it.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+        value = cast(
+            "Json",
+            json.loads(
+                text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+            ),
+        )
+    except UnicodeDecodeError as error:
+        raise BadRecord(f"expected UTF-8 text, got byte {error.start} that is not") from None
+    except json.JSONDecodeError as error:
+        raise BadRecord(
+            f"expected JSON, got {error.msg.lower()} at line {error.lineno}, column {error.colno}"
+        ) from None
+    except RecursionError:
+        raise BadRecord(f"expected at most {MAX_DEPTH} levels of nesting, got far more") from None
+    except ValueError as error:
+        raise BadRecord(str(error)) from None
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+        raise BadRecord(f"expected at most {MAX_DEPTH} levels of nesting, got {_depth(value)}")
+    if _SURROGATE.search(data):
+        _check_surrogates(value)
+    return value
+
+
+def parse_object(data: bytes) -> dict[str, Json]:
+    """Parse one JSON object; anything else is refused.
+
+    Raises:
+        BadRecord: it is not JSON, or not an object.
+    """
+    value = parse_json(data)
+    if not isinstance(value, dict):
+        raise BadRecord(f"expected a JSON object, got {_kind(value)}")
+    return value
+
+
+def dump_line(value: object) -> bytes:
+    """One compact line of JSON, newline at its end."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode() + b"\n"
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"expected each key once, got {key!r} twice")
+            seen.add(key)
+    return result
+
+
+def _no_constant(name: str) -> Json:
+    raise ValueError(f"expected a number, got {name}")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"expected a finite number, got {text[:20]}")
+    return number
+
+
+def _depth(value: Json) -> int:
+    """Depth without recursion: hostile nesting must not exhaust the stack."""
+    deepest, todo = 0, [(value, 1)]
+    while todo:
+        item, depth = todo.pop()
+        deepest = max(deepest, depth)
+        if isinstance(item, dict):
+            todo += [(child, depth + 1) for child in item.values()]
+        elif isinstance(item, list):
+            todo += [(child, depth + 1) for child in item]
+    return deepest
+
+
+def _check_surrogates(value: Json) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise BadRecord("expected valid Unicode, got a lone surrogate") from None
+
+
+def _kind(value: Json) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, (int, float)):
+        return "a number"
+    if value is None:
+        return "null"
+    return "a text" if isinstance(value, str) else "a list"

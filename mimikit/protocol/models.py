@@ -1,0 +1,523 @@
+"""Every record that lies on disk.
+
+Keys are camelCase on disk and snake_case here. Unknown keys are kept, so that a rewrite by an older
+version loses nothing. Times are UTC with milliseconds. Records are frozen: a change makes a new one
+(`record.but(...)`).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+)
+from pydantic.alias_generators import to_camel
+
+from mimikit.protocol.ids import ID_PATTERN
+
+MAX_TEXT = 200_000
+
+
+def to_utc(value: datetime) -> datetime:
+    """The same instant in UTC, cut to milliseconds; a time without a zone is taken as UTC."""
+    try:
+        aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("expected a time between the years 1 and 9999 in UTC") from None
+    return aware.replace(microsecond=aware.microsecond // 1000 * 1000)
+
+
+def time_text(value: datetime) -> str:
+    """An instant as it stands in every record: `2026-01-28T09:30:00.000Z`."""
+    return to_utc(value).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Instant = Annotated[datetime, AfterValidator(to_utc), PlainSerializer(time_text, return_type=str)]
+Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+
+Role = Literal["teller", "planner", "worker"]
+Seat = Literal["planner", "worker"]
+Origin = Literal[
+    "teller", "planner", "cli", "http", "trigger", "supervisor", "file", "builtin", "self_awake"
+]
+Notify = Literal["teller", "message", "change", "failure", "none"]
+EndStatus = Literal["done", "failed", "canceled"]
+FailureReason = Literal[
+    "timeout",
+    "error",
+    "killed",
+    "canceled",
+    "engine_unavailable",
+    "rate_limited",
+    "budget",
+    "refused",
+]
+
+
+class Record(BaseModel):
+    """The root of all records."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="allow",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        allow_inf_nan=False,
+    )
+
+    def to_json(self) -> bytes:
+        """Readable JSON, newline at its end."""
+        return self.model_dump_json(indent=2, by_alias=True).encode() + b"\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data as it stands on disk and over HTTP."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    def but(self, **changes: object) -> Self:
+        """A copy with some fields changed and checked, unknown keys kept."""
+        unknown = self.__pydantic_extra__ or {}
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self).model_validate({**fields, **unknown, **changes})
+
+
+class Usage(Record):
+    """Tokens of a run. Units: tokens."""
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Task(Record):
+    """One thing to be done, once. Lives in `planner|worker/queue|running`."""
+
+    id: Id
+    type: Literal["oneshot"] = "oneshot"
+    role: Seat = "worker"
+    profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
+    title: Annotated[str, StringConstraints(max_length=200)] = ""
+    prompt: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
+    priority: Annotated[int, Field(ge=0, le=10)] = 5
+    created_at: Instant
+    attempts: Annotated[int, Field(ge=0)] = 0
+    """Attempts that are over; being in `running/` is one more."""
+    max_attempts: Annotated[int, Field(ge=1, le=100)] = 1
+    timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
+    """Seconds of wall time; None means the role's default."""
+    trace_id: Id
+    parent_task_id: Id | None = None
+    source_trigger_id: Id | None = None
+    source_trigger_ids: list[Id] | None = None
+    triggered_at: Instant | None = None
+    not_before: Instant | None = None
+    internal: bool = False
+    retry_of: Id | None = None
+    released: bool = False
+    """Set while a running file is on its way back to the queue for a next attempt."""
+    interruptions: Annotated[int, Field(ge=0)] = 0
+    """Times a consumer died under it; three end it for good."""
+    trigger_origin: Origin | None = None
+    """Of a run made by a trigger: where the trigger came from."""
+    notify: Notify = "message"
+    origin: Origin = "file"
+
+
+class TaskResult(Record):
+    """How a Worker task ended. Lives in `worker/results`."""
+
+    id: Id
+    status: EndStatus
+    result_type: Literal["text", "code_change", "analysis", "summary"] = "text"
+    result: dict[str, Any] = Field(default_factory=dict)
+    error: str | None = None
+    failure_reason: FailureReason | None = None
+    attempts: int = 1
+    exit_code: int | None = None
+    trace_id: Id
+    parent_task_id: Id | None = None
+    source_trigger_id: Id | None = None
+    internal: bool = False
+    started_at: Instant
+    completed_at: Instant
+    duration_ms: Annotated[int, Field(ge=0)] = 0
+    usage: Usage = Usage()
+    engine: str = ""
+    session_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The result's text, or the error's, for those who only show it."""
+        text = self.result.get("text")
+        return text if isinstance(text, str) and text else (self.error or "")
+
+
+class Schedule(Record):
+    """When a trigger is due. Exactly one of interval, cron, runAt. Units: seconds."""
+
+    interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
+    cron: str | None = None
+    timezone: str | None = None
+    run_at: Instant | None = None
+
+
+class Condition(Record):
+    """What must hold for a conditional trigger."""
+
+    type: str
+    params: dict[str, Any] = Field(default_factory=dict)
+
+
+class Trigger(Record):
+    """A stored definition that makes tasks. Lives in `triggers/`; firing never rewrites it."""
+
+    id: Id
+    type: Literal["recurring", "scheduled", "conditional"]
+    title: Annotated[str, StringConstraints(max_length=200)] = ""
+    prompt: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
+    profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
+    priority: Annotated[int, Field(ge=0, le=10)] = 5
+    created_at: Instant
+    origin: Origin = "file"
+    timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
+    max_attempts: Annotated[int, Field(ge=1, le=100)] = 1
+    trace_id: Id
+    parent_task_id: Id | None = None
+    enabled: bool = True
+    overlap: Literal["skip", "queue"] = "skip"
+    once: bool = False
+    role: Seat = "worker"
+    allow_triggers: bool = False
+    notify: Notify = "change"
+    schedule: Schedule | None = None
+    condition: Condition | None = None
+    cooldown: Annotated[float, Field(ge=0)] = 0
+
+
+class TriggerState(Record):
+    """What the consumer knows of a trigger. Lives in `triggers/state/`."""
+
+    last_run_at: Instant | None = None
+    next_run_at: Instant | None = None
+    last_triggered_at: Instant | None = None
+    last_eval_at: Instant | None = None
+    seen: dict[str, Any] = Field(default_factory=dict)
+    initialized: bool = False
+    fire_count: int = 0
+    last_task_id: Id | None = None
+    last_verdict: str | None = None
+    last_outcome: str | None = None
+    """A hash of the last run's status and text, for `notify: change`."""
+    failure_streak: int = 0
+    blocked_by: Id | None = None
+    last_good: dict[str, Any] | None = None
+    """The definition as it was last valid: it stays active when its user breaks the file."""
+
+
+class PlanResult(Record):
+    """A Planner run's commit record: the whole plan or none of it. Lives in `planner/results`."""
+
+    id: Id
+    status: Literal["done", "needs_input", "failed", "canceled"]
+    summary: str | None = None
+    tasks: list[Task] = Field(default_factory=list[Task])
+    triggers: list[Trigger] = Field(default_factory=list[Trigger])
+    cancels: list[Id] = Field(default_factory=list[str])
+    question: str | None = None
+    options: list[str] | None = None
+    default: str | None = None
+    question_timeout: float = 3600
+    error: str | None = None
+    failure_reason: FailureReason | None = None
+    attempts: int = 1
+    turn_id: Id
+    trace_id: Id
+    started_at: Instant
+    completed_at: Instant
+    usage: Usage = Usage()
+    engine: str = ""
+
+
+class StatusEntry(Record):
+    """How a task ended, as the index knows it."""
+
+    id: Id
+    status: EndStatus
+    completed_at: Instant
+    result_id: Id
+    source_trigger_id: Id | None = None
+    failure_reason: FailureReason | None = None
+    trace_id: Id
+    seat: Seat = "worker"
+
+
+class StatusCheckpoint(Record):
+    """`task_status.json`: the index as of one position of the ledger."""
+
+    schema_version: int = 1
+    ledger_file: str = ""
+    ledger_offset: int = 0
+    entries: dict[str, StatusEntry] = Field(default_factory=dict[str, StatusEntry])
+
+
+class Message(Record):
+    """One message of the conversation."""
+
+    id: Id
+    role: Literal["user", "agent", "system"]
+    text: str
+    created_at: Instant
+    archived: bool | Literal["pending"] = False
+    archive_attempts: int = 0
+    archive_failed_at: Instant | None = None
+    archive_next_at: Instant | None = None
+    turn_id: Id | None = None
+    in_reply_to: list[Id] = Field(default_factory=list[str])
+    task_ids: list[Id] = Field(default_factory=list[str])
+    usage: Usage | None = None
+    duration_ms: int | None = None
+    quote: str | None = None
+    engine: str | None = None
+    failed: bool = False
+    """It says that a turn failed; the messages it replies to may be sent again."""
+
+
+class History(Record):
+    """`history.json`: the working set of the conversation."""
+
+    schema_version: int = 1
+    messages: list[Message] = Field(default_factory=list[Message])
+
+
+class InboxItem(Record):
+    """Something the Teller has not answered: a message, an answer, or a result to tell."""
+
+    id: Id
+    kind: Literal["user_input", "answer", "task_result"] = "user_input"
+    text: Annotated[str, StringConstraints(max_length=MAX_TEXT)] = ""
+    created_at: Instant
+    question_id: Id | None = None
+    timezone: str | None = None
+    locale: str | None = None
+    quote: str | None = None
+    task_id: Id | None = None
+    """Of a task_result: the task that ended."""
+    seat: Seat | None = None
+    notify: Notify = "teller"
+    trace_id: Id | None = None
+
+
+class Question(Record):
+    """`pending_question.json`: the one question waiting for its answer. Units: seconds."""
+
+    question_id: Id
+    question: str
+    options: list[str] = Field(default_factory=list[str])
+    default: str | None = None
+    timeout: float = 3600
+    created_at: Instant
+    expires_at: Instant
+    planner_task_id: Id | None = None
+    trace_id: Id | None = None
+
+
+class Remembered(Record):
+    """One thing to be kept in memory."""
+
+    id: Id
+    content: str
+    long_term: bool = False
+
+
+class BacklogChange(Record):
+    """One change of the backlog."""
+
+    id: Id
+    action: Literal["add", "done", "remove"]
+    item: str
+
+
+class Answered(Record):
+    """An answer to a question, routed by code into a new Planner task."""
+
+    question_id: Id
+    text: str
+
+
+class TurnStarted(Record):
+    """The mark of one attempt: whose it is, and the inputs it froze."""
+
+    turn_id: Id
+    attempt: int
+    token: str
+    """The fencing token: an outcome that carries another one no longer counts."""
+    pid: int
+    process_started: str
+    boot_id: str
+    started_at: Instant
+    inputs: list[Id]
+
+
+class TurnRecord(Record):
+    """The commit of a turn: everything it changes, in one file. Lives in `turns/new`, `turns/done`.
+
+    `author` is the Teller, or code where no mind was needed (results told as plain messages,
+    answers routed, a turn that failed twice).
+    """
+
+    schema_version: int = 1
+    id: Id
+    author: Literal["teller", "code"]
+    attempt: int = 1
+    consumed: list[Id] = Field(default_factory=list[str])
+    """Inbox ids this turn answers; removed last."""
+    messages: list[Message] = Field(default_factory=list[Message])
+    """The consumed messages and the replies, as they go into transcript and history."""
+    tasks: list[Task] = Field(default_factory=list[Task])
+    """Delegations: Planner tasks with ids derived from the turn's."""
+    question: Question | None = None
+    closes_question: Id | None = None
+    answers: list[Answered] = Field(default_factory=list[Answered])
+    cancels: list[Id] = Field(default_factory=list[str])
+    remembered: list[Remembered] = Field(default_factory=list[Remembered])
+    backlog: list[BacklogChange] = Field(default_factory=list[BacklogChange])
+    settles_plan: Id | None = None
+    """A plan in `planner/results` this turn brings to its end (its question was answered)."""
+    usage: Usage = Usage()
+    engine: str = ""
+    injected: list[str] = Field(default_factory=list[str])
+    """Sources of the memory hits the turn was given."""
+    started_at: Instant
+    completed_at: Instant
+
+
+class Order(Record):
+    """A command from outside: `commands/{id}.json`; applied once by the supervisor."""
+
+    id: Id
+    action: Literal[
+        "cancel",
+        "retry",
+        "pause",
+        "resume",
+        "trigger_pause",
+        "trigger_resume",
+        "trigger_remove",
+        "trigger_run",
+        "trigger_edit",
+    ]
+    target: str = ""
+    args: dict[str, Any] = Field(default_factory=dict)
+    created_at: Instant
+    origin: Origin = "cli"
+
+
+class OrderOutcome(Record):
+    """`commands/done/{id}.json`: the order and what came of it."""
+
+    order: Order
+    ok: bool
+    message: str
+    result_id: str | None = None
+    applied_at: Instant
+
+
+class Runtime(Record):
+    """`runtime.json`: the few facts no folder shows. Losing it costs time, never data."""
+
+    last_archive_at: Instant | None = None
+    last_flush_at: Instant | None = None
+    last_self_awake_at: Instant | None = None
+    last_retention_at: Instant | None = None
+    paused: bool = False
+    starts: list[Instant] = Field(default_factory=list[datetime])
+    """Recent starts that did not end cleanly: three within five minutes make recovery wait."""
+    sessions: dict[str, str] = Field(default_factory=dict)
+
+
+class ProcessRecord(Record):
+    """Who a process is, so that a later one can end it and nobody else."""
+
+    pid: int
+    process_started: str
+    boot_id: str
+    run_id: str = ""
+    started_at: Instant
+
+
+class Holder(Record):
+    """`consumer.json`: who holds the consumer lock; for the message of the one refused."""
+
+    pid: int
+    process_started: str
+    boot_id: str
+    host: str
+    started_at: Instant
+    tools_port: int | None = None
+
+
+class Served(Record):
+    """`web.json`: where the page really listens, whatever the settings say. The web's own file."""
+
+    host: str
+    port: int
+    local: bool
+    """Whether only this machine can reach it."""
+    started_at: Instant
+
+
+class LiveRun(Record):
+    """One run as `health.json` shows it."""
+
+    id: str
+    role: Role
+    title: str = ""
+    started_at: Instant
+    headline: str = ""
+
+
+class Health(Record):
+    """`health.json`: the consumer's heartbeat, at most every 5 s and at each change of seats."""
+
+    pid: int
+    version: str
+    started_at: Instant
+    beat_at: Instant
+    tick_age_s: float = 0
+    open_files: int = 0
+    queued: dict[str, int] = Field(default_factory=dict[str, int])
+    live: list[LiveRun] = Field(default_factory=list[LiveRun])
+    worker_seats: int = 0
+    paused: bool = False
+    engines: dict[str, str] = Field(default_factory=dict[str, str])
+    """Role or profile → the engine that serves it and, if it can not, why."""
+    degraded: str | None = None
+
+
+class RunEvent(Record):
+    """One line of `runs/{id}.jsonl`: what a run did, as it did it."""
+
+    at: Instant
+    type: Literal[
+        "started",
+        "output",
+        "delta",
+        "message",
+        "tool",
+        "command",
+        "file",
+        "note",
+        "error",
+        "ended",
+        "process",
+    ]
+    text: str = ""
+    stream: Literal["stdout", "stderr"] | None = None
+    data: dict[str, Any] = Field(default_factory=dict)

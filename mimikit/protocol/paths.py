@@ -1,0 +1,164 @@
+"""Every name below the state folder, and nowhere else."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Literal, TypeAlias
+
+from mimikit.protocol.ids import derived_id, is_id
+
+Seat: TypeAlias = Literal["planner", "worker"]
+
+ROOT = ""
+CONFIG = "config.toml"
+INBOX = "inbox"
+DROPPED_INBOX = "inbox.json"
+COMMANDS = "commands"
+COMMANDS_DONE = "commands/done"
+TURNS = "turns"
+TURNS_NEW = "turns/new"
+TURNS_DONE = "turns/done"
+PENDING_QUESTION = "pending_question.json"
+HISTORY = "history.json"
+TRANSCRIPT = "history"
+MEMORY = "memory.md"
+MEMORY_FOLDER = "memory"
+BACKLOG = "backlog.md"
+TRIGGERS = "triggers"
+TRIGGER_STATE = "triggers/state"
+TASK_STATUS = "task_status.json"
+LEDGER = "tasks"
+RUNS = "runs"
+EVENTS = "events.jsonl"
+HUEY = "huey"
+SECRETS = "secrets"
+TOKEN = "secrets/token"  # noqa: S105 - a path, not a token
+SESSION_KEY = "secrets/session_key"
+CACHE = "cache"
+SIDE = "side"
+CORRUPT = "corrupt"
+RUNTIME = "runtime.json"
+HEALTH = "health.json"
+SERVED = "web.json"
+LOG = "log.jsonl"
+CONSUMER_LOCK = "consumer.lock"
+CONSUMER_HOLDER = "consumer.json"
+MEMORY_LOCK = "memory.lock"
+
+SEATS: tuple[Seat, ...] = ("planner", "worker")
+
+FOLDERS: tuple[str, ...] = (
+    INBOX,
+    COMMANDS,
+    COMMANDS_DONE,
+    TURNS,
+    TURNS_NEW,
+    TURNS_DONE,
+    TRANSCRIPT,
+    MEMORY_FOLDER,
+    "memory/summary",
+    *SEATS,
+    *(f"{seat}/{part}" for seat in SEATS for part in ("queue", "running", "results", "ended")),
+    "planner/done",
+    TRIGGERS,
+    TRIGGER_STATE,
+    LEDGER,
+    RUNS,
+    HUEY,
+    SECRETS,
+    CACHE,
+    SIDE,
+    CORRUPT,
+    "prompts",
+)  # fmt: skip
+
+
+def inbox(item_id: str) -> str:
+    """One thing the Teller has not answered."""
+    return f"{INBOX}/{item_id}.json"
+
+
+def result_inbox_id(task_id: str) -> str:
+    """The id of the inbox entry that tells a task's result."""
+    whole = f"res-{task_id}"
+    return whole if is_id(whole) else derived_id("res", task_id)  # an id may be too long for more
+
+
+def command(command_id: str) -> str:
+    """An order not yet applied."""
+    return f"{COMMANDS}/{command_id}.json"
+
+
+def command_done(command_id: str) -> str:
+    """An applied order with its outcome."""
+    return f"{COMMANDS_DONE}/{command_id}.json"
+
+
+def turn_started(turn_id: str, attempt: int) -> str:
+    """The mark that an attempt of a turn began."""
+    return f"{TURNS}/{turn_id}.{attempt}.started"
+
+
+def turn_new(turn_id: str) -> str:
+    """A committed turn, not yet applied."""
+    return f"{TURNS_NEW}/{turn_id}.json"
+
+
+def turn_done(turn_id: str) -> str:
+    """An applied turn."""
+    return f"{TURNS_DONE}/{turn_id}.json"
+
+
+def queued(seat: Seat, task_id: str) -> str:
+    """A task that waits."""
+    return f"{seat}/queue/{task_id}.json"
+
+
+def running(seat: Seat, task_id: str) -> str:
+    """A task whose run is in progress, or was when its process died."""
+    return f"{seat}/running/{task_id}.json"
+
+
+def result(seat: Seat, task_id: str) -> str:
+    """The outcome of a task; for the Planner its commit record."""
+    return f"{seat}/results/{task_id}.json"
+
+
+def ended(seat: Seat, task_id: str) -> str:
+    """The definition of a task whose run is over, kept for those who look back."""
+    return f"{seat}/ended/{task_id}.json"
+
+
+def plan_done(task_id: str) -> str:
+    """A published plan."""
+    return f"planner/done/{task_id}.json"
+
+
+def trigger(trigger_id: str) -> str:
+    """A trigger's definition."""
+    return f"{TRIGGERS}/{trigger_id}.json"
+
+
+def trigger_state(trigger_id: str) -> str:
+    """What the consumer knows of a trigger."""
+    return f"{TRIGGER_STATE}/{trigger_id}.json"
+
+
+def transcript(day: date) -> str:
+    """The transcript of one UTC day."""
+    return f"{TRANSCRIPT}/{day.isoformat()}.jsonl"
+
+
+def ledger(now: datetime) -> str:
+    """The ledger of one UTC month."""
+    return f"{LEDGER}/{now.astimezone(UTC):%Y-%m}.jsonl"
+
+
+def run_output(run_id: str) -> str:
+    """The live output of a run (a task's or a turn's)."""
+    return f"{RUNS}/{run_id}.jsonl"
+
+
+def side(record_id: str) -> str:
+    """The whole of a result too long for its record."""
+    return f"{SIDE}/{record_id}.txt"

@@ -1,0 +1,203 @@
+"""Records: strict, frozen, in UTC to the millisecond, and careful with what they do not know."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from mimikit.errors import BadRecord
+from mimikit.protocol import models
+from mimikit.protocol.files import Files, decode
+from mimikit.protocol.memory_disk import MemoryDisk
+from mimikit.protocol.models import (
+    History,
+    InboxItem,
+    Message,
+    PlanResult,
+    Record,
+    Schedule,
+    Task,
+    TaskResult,
+    Trigger,
+    TriggerState,
+    TurnRecord,
+    Usage,
+    time_text,
+    to_utc,
+)
+
+NOW = datetime(2026, 12, 1, 9, 30, 0, 123456, tzinfo=UTC)
+TASK = Task(id="t1", prompt="x", created_at=NOW, trace_id="trace-1")
+EVERY = [
+    TASK,
+    TaskResult(id="t1", status="done", trace_id="r", started_at=NOW, completed_at=NOW),
+    PlanResult(id="t1", status="done", turn_id="t1", trace_id="r", started_at=NOW,
+               completed_at=NOW, tasks=[TASK]),
+    Trigger(id="g", type="recurring", prompt="x", created_at=NOW, trace_id="r",
+            schedule=Schedule(interval=60)),
+    TriggerState(last_run_at=NOW, seen={"a": [1, 2]}),
+    InboxItem(id="m", created_at=NOW, text="你好"),
+    History(messages=[Message(id="m", role="user", text="hi", created_at=NOW)]),
+    TurnRecord(id="u", author="code", started_at=NOW, completed_at=NOW, tasks=[TASK]),
+]  # fmt: skip
+BY_NAME = pytest.mark.parametrize("record", EVERY, ids=lambda record: type(record).__name__)
+
+
+@BY_NAME
+def test_a_record_comes_back_from_its_file(record: Record) -> None:
+    data = record.to_json()
+    assert data.endswith(b"}\n")
+    assert decode(data, type(record)) == record
+    assert json.loads(data) == record.to_dict()
+
+
+@BY_NAME
+def test_keys_are_camel_case_on_disk(record: Record) -> None:
+    def keys(value: object) -> set[str]:
+        if isinstance(value, dict):
+            return set(value) | {key for inner in value.values() for key in keys(inner)}
+        return {key for inner in value for key in keys(inner)} if isinstance(value, list) else set()
+
+    assert not {key for key in keys(record.to_dict()) if "_" in key}
+
+
+@BY_NAME
+def test_keys_of_a_newer_version_survive_a_rewrite(record: Record) -> None:
+    data = record.to_dict() | {"newKey": {"deep": [1, "中"]}, "schemaNote": None}
+    again = decode(json.dumps(data).encode(), type(record))
+    assert json.loads(again.to_json()) == data
+    assert json.loads(again.but().to_json()) == data
+
+
+def test_unknown_keys_survive_deep_inside_too() -> None:
+    data = History(messages=[Message(id="m", role="user", text="hi", created_at=NOW)]).to_dict()
+    data["messages"][0]["mood"] = "good"
+    history = decode(json.dumps(data).encode(), History)
+    more = history.but(messages=[*history.messages, history.messages[0]])
+    assert [m["mood"] for m in json.loads(more.to_json())["messages"]] == ["good", "good"]
+
+
+def test_a_change_is_checked_and_leaves_the_old_record_alone() -> None:
+    changed = TASK.but(attempts=1)
+    assert (TASK.attempts, changed.attempts) == (0, 1)
+    with pytest.raises(ValidationError):
+        TASK.but(attempts=-1)
+    with pytest.raises(ValidationError):
+        TASK.but(priority=11)
+    with pytest.raises(ValidationError, match="frozen"):
+        TASK.attempts = 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("priority", "5"),
+        ("priority", 5.5),
+        ("priority", True),
+        ("internal", "yes"),
+        ("internal", 1),
+        ("prompt", ""),
+        ("prompt", 5),
+        ("prompt", "x" * (models.MAX_TEXT + 1)),
+        ("profile", "Rm -rf"),
+        ("createdAt", 1764579600),
+        ("createdAt", None),
+        ("timeout", 0),
+        ("timeout", -1),
+        ("timeout", 10**400),
+        ("maxAttempts", 0),
+        ("role", "teller"),
+        ("notify", "everyone"),
+        ("traceId", "../x"),
+        ("type", "recurring"),
+    ],
+)
+def test_a_task_is_strict(key: str, value: object) -> None:
+    data = TASK.to_dict() | {key: value}
+    with pytest.raises(BadRecord) as caught:
+        decode(json.dumps(data).encode(), Task)
+    assert caught.value.field == key
+    assert key in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_times_are_written_in_utc_to_the_millisecond() -> None:
+    assert time_text(NOW) == "2026-12-01T09:30:00.123Z"
+    assert TASK.to_dict()["createdAt"] == "2026-12-01T09:30:00.123Z"
+    shanghai = NOW.astimezone(timezone(timedelta(hours=8)))
+    assert time_text(shanghai) == "2026-12-01T09:30:00.123Z"
+    assert TASK.but(created_at=shanghai) == TASK
+
+
+def test_a_time_without_a_zone_is_utc() -> None:
+    item = decode(b'{"id": "m", "createdAt": "2026-12-01T09:30:00"}', InboxItem)
+    assert item.created_at == datetime(2026, 12, 1, 9, 30, tzinfo=UTC)
+
+
+@given(st.datetimes(timezones=st.timezones()))
+def test_any_time_is_taken_once_and_for_all_or_refused(time: datetime) -> None:
+    try:
+        taken = to_utc(time)
+    except ValueError as error:
+        assert "between the years" in str(error)
+        return
+    assert taken.tzinfo is UTC
+    assert to_utc(taken) == taken
+    assert decode(InboxItem(id="m", created_at=time).to_json(), InboxItem).created_at == taken
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_make_a_record_raise_anything_but_a_reason(data: bytes) -> None:
+    with pytest.raises(BadRecord):
+        decode(data, Task)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(EVERY), st.integers(min_value=0), JSON)
+def test_no_value_of_a_field_raises_anything_but_a_reason(
+    record: Record, which: int, value: object
+) -> None:
+    data = record.to_dict()
+    data[sorted(data)[which % len(data)]] = value
+    try:
+        again = decode(json.dumps(data).encode(), type(record))
+    except BadRecord as error:
+        assert str(error)
+    else:
+        assert decode(again.to_json(), type(record)) == again
+
+
+def test_the_text_of_a_result_is_what_a_reader_wants_to_see() -> None:
+    result = EVERY[1]
+    assert isinstance(result, TaskResult)
+    assert result.text == ""
+    assert result.but(result={"text": "hello"}).text == "hello"
+    assert result.but(error="it broke").text == "it broke"
+    assert result.but(result={"text": 5}, error="it broke").text == "it broke"
+
+
+def test_usage_is_optional_everywhere() -> None:
+    data = EVERY[1].to_dict()
+    del data["usage"]
+    assert decode(json.dumps(data).encode(), TaskResult).usage == Usage()
+
+
+def test_every_kind_of_record_survives_the_disk() -> None:
+    files = Files(MemoryDisk())
+    files.make_folders()
+    for record in EVERY:
+        files.save("inbox/x.json", record)
+        assert files.load("inbox/x.json", type(record)) == record
