@@ -1,0 +1,1 @@
+"""Huey, and only here: storage, serializer, pools, consumer."""

@@ -1,0 +1,275 @@
+"""Two ways to claim a waiting file: for any Huey program, and for the product's seats.
+
+A claim is a rename from `queue/` to `running/`; who loses the race finds nothing to rename. What is
+handed out is what lies in `running/`: an editor may have replaced the file in the moment before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from typing import Protocol
+
+from mimikit.errors import BadRecord, StorageError
+from mimikit.protocol.files import Files
+from mimikit.runner.folder import QueueFolder, read_bytes
+from mimikit.runner.index import Waiting
+from mimikit.runner.owners import Owner, claim_name
+from mimikit.runner.serializer import NamedBytes, unwrap
+
+_logger = logging.getLogger(__name__)
+
+_PRUNE_AFTER_S = 0.2
+_PRUNE_LIMIT = 50_000
+_PRUNE_AT_ONCE = 5_000
+
+
+class Claims(Protocol):
+    """How a queue's files are claimed, and what becomes of the claims."""
+
+    def claim(self, waiting: Waiting) -> NamedBytes | None:
+        """Claim a file and give its bytes; None when it is gone, or can not be used now.
+
+        Raises:
+            StorageError: the disk could not; the file is where it was.
+        """
+        ...
+
+    def finish_held(self) -> None:
+        """The calling thread is done with the claim it holds, if it holds one."""
+        ...
+
+    def idle(self) -> None:
+        """Nothing is ready: time for chores."""
+        ...
+
+    def close(self) -> None:
+        """Claim no more."""
+        ...
+
+
+class SeatClaims:
+    """Claims of the product's own code, which ends them itself: the storage forgets them.
+
+    One consumer holds the lock of the state folder, so a claim needs no owner in its name.
+    """
+
+    def __init__(self, files: Files, folder: QueueFolder, running: str) -> None:
+        """Claim from `folder` into `running`."""
+        self._files = files
+        self._folder = folder
+        self._running = running
+
+    def claim(self, waiting: Waiting) -> NamedBytes | None:
+        """Read and validate, rename, and check that what was renamed is what was read.
+
+        Crash: before the rename it waits; after it the run is counted, whether it began or not. A
+        file that lacked fields lies in `running/` without them for a moment.
+        """
+        name = waiting.name
+        source, target = f"{self._folder.path}/{name}", f"{self._running}/{name}"
+        data = read_bytes(self._files, source)
+        if data is None:
+            return None
+        ticket = self._folder.inspect(waiting, data)
+        if ticket[:2] != waiting.ticket[:2]:
+            self._folder.look([name])  # it changed: back to its new place in the order
+            return None
+        try:
+            if not self._files.move(source, target):
+                return None
+            if read_bytes(self._files, target) != data:
+                self._files.move(target, source)
+                self._folder.look([name])
+                return None
+            if ticket.fill is not None:
+                # Not flushed: what is missing can be filled in again at any time.
+                self._files.write(target, ticket.fill, sync=False)
+                data = ticket.fill
+        except StorageError:
+            self._undo(source, target)
+            raise
+        return NamedBytes(data, name, waiting.seen_at)
+
+    def finish_held(self) -> None:
+        """Nothing is held: the product's own code ends a claim."""
+
+    def idle(self) -> None:
+        """No chores."""
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def _undo(self, source: str, target: str) -> None:
+        with contextlib.suppress(OSError):
+            if self._files.fs.stat(source) is None:
+                self._files.fs.rename(target, source)
+
+
+class _Hold:
+    """The claim one thread works on; a thread that ends is done with it.
+
+    A task that ends its own thread (`sys.exit`) looks the same from here: see `ClaimHuey`.
+    """
+
+    def __init__(self, claims: OwnedClaims) -> None:
+        self.name: str | None = None
+        self._claims = claims
+        self._thread = threading.get_ident()
+
+    def __del__(self) -> None:
+        # Only in its own thread: when the interpreter goes down, it drops those of threads that
+        # are still at work as well.
+        if self.name is not None and threading.get_ident() == self._thread:
+            with contextlib.suppress(BaseException):
+                self._claims.finish(self.name)
+
+
+class OwnedClaims:
+    """Claims with their owner in the name, acknowledged by the thread that made them.
+
+    Huey knows no acknowledgement, so a message is done when its thread asks for the next one, when
+    `finish_held` is called after it was executed, or when the thread ends. Neither claim nor
+    acknowledgement is flushed to the disk, even where writes are: after a power cut every owner is
+    dead, so a forgotten claim is put back anyway, and a forgotten acknowledgement repeats a message
+    and loses none.
+
+    A finished file is moved to `done/` and removed when nothing else is to be done: to remove a
+    file that had reached the disk may take a millisecond, to rename it takes microseconds.
+    """
+
+    def __init__(
+        self, files: Files, folder: QueueFolder, running: str, done: str, owner: Owner
+    ) -> None:
+        """Claim from `folder` into `running` as `owner`."""
+        self._files = files
+        self._folder = folder
+        self._running = running
+        self._done = done
+        self._owner = owner
+        self._local = threading.local()
+        self._unpruned = 1  # the last process may have left some
+        self._prune = threading.Event()
+        self._pruner: threading.Thread | None = None
+
+    def claim(self, waiting: Waiting) -> NamedBytes | None:
+        """Rename, then read: a name is used once, so the order needs no look into the file.
+
+        Crash: before the rename it waits; after it the claim has a dead owner and is put back.
+        """
+        name = waiting.name
+        claimed = claim_name(self._owner.token, name)
+        source, target = f"{self._folder.path}/{name}", f"{self._running}/{claimed}"
+        try:
+            self._files.fs.rename(source, target)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StorageError(f"{source}: {error.strerror}") from error
+        try:
+            data = read_bytes(self._files, target)
+            if data is None:
+                return None
+            message = NamedBytes(unwrap(data), name)
+        except (BadRecord, StorageError):
+            with contextlib.suppress(OSError):
+                self._files.fs.rename(target, source)
+            raise
+        self._hold().name = claimed
+        return message
+
+    def finish_held(self) -> None:
+        """Acknowledge the claim of the calling thread."""
+        hold = self._hold()
+        if hold.name is not None:
+            name, hold.name = hold.name, None
+            self.finish(name)
+
+    def finish(self, claimed: str) -> None:
+        """Acknowledge a claim.
+
+        Crash: before this the message is repeated; after it, it is done.
+        """
+        try:
+            self._files.fs.rename(f"{self._running}/{claimed}", f"{self._done}/{claimed}")
+        except FileNotFoundError:
+            return  # flushed meanwhile
+        except OSError as error:
+            _logger.warning("%s: could not be acknowledged, it may run again: %s", claimed, error)
+            return
+        self._unpruned += 1
+        if self._unpruned > _PRUNE_LIMIT:
+            self._start_pruning()
+
+    def held(self) -> str | None:
+        """The queue name of the claim that the calling thread holds."""
+        claimed = self._hold().name
+        return claimed and claimed.partition("~")[2]
+
+    def keep_held(self) -> None:
+        """Leave the calling thread's claim: neither done nor waiting, until a restart."""
+        self._hold().name = None
+
+    def return_held(self) -> None:
+        """Put the calling thread's claim back into the queue: it was not done."""
+        hold = self._hold()
+        if hold.name is not None:
+            claimed, hold.name = hold.name, None
+            name = claimed.partition("~")[2]
+            self._files.move(f"{self._running}/{claimed}", f"{self._folder.path}/{name}")
+            self._folder.look([name])
+
+    def reject_held(self, reason: str) -> None:
+        """The calling thread can not use the message it claimed: into quarantine with it."""
+        hold = self._hold()
+        if hold.name is not None:
+            claimed, hold.name = hold.name, None
+            self._files.quarantine(f"{self._running}/{claimed}", reason)
+
+    def idle(self) -> None:
+        """Let the finished files be removed."""
+        if self._unpruned:
+            self._start_pruning()
+
+    def prune(self) -> None:
+        """Remove finished files: all of them while idle, some when there are far too many."""
+        names = self._files.names(self._done)
+        must = len(names) - _PRUNE_LIMIT + _PRUNE_AT_ONCE if len(names) > _PRUNE_LIMIT else 0
+        for number, name in enumerate(names):
+            if self._folder.closed or (number >= must and self._folder.has_ready()):
+                self._unpruned = len(names) - number
+                return  # work has come: it goes first
+            with contextlib.suppress(OSError):
+                self._files.fs.unlink(f"{self._done}/{name}")
+        self._unpruned = 0
+
+    def close(self) -> None:
+        """Acknowledge what the calling thread holds; the claims of others are orphans now."""
+        self.finish_held()
+        self._prune.set()
+        self._owner.close()
+
+    def _hold(self) -> _Hold:
+        try:
+            return self._local.hold
+        except AttributeError:
+            self._local.hold = _Hold(self)
+            return self._local.hold
+
+    def _start_pruning(self) -> None:
+        if self._pruner is None:
+            self._pruner = threading.Thread(target=self._pruning, name="pruner", daemon=True)
+            self._pruner.start()
+        self._prune.set()
+
+    def _pruning(self) -> None:
+        while not self._folder.closed:
+            self._prune.wait()
+            if self._folder.wait_closed(_PRUNE_AFTER_S):
+                return
+            self._prune.clear()
+            try:
+                self.prune()
+            except StorageError as error:
+                _logger.warning("finished messages could not be removed: %s", error)

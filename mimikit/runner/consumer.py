@@ -1,0 +1,304 @@
+"""The consumer: Huey's, with two pools, the supervisor's thread, and bells for periodic tasks.
+
+One process, threads only. A pool serves one seat; the threads of both are Huey's workers on that
+seat's own Huey. What is to be done in a run, in a tick, at a stop is given in as callables: this
+room knows Huey and the threads, nothing else.
+"""
+
+# Huey carries no types: what comes from it is unknown to the checker.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from types import FrameType
+from typing import Any
+
+from huey.consumer import Consumer, ConsumerStopped, Worker
+
+from mimikit.clock import Clock, SystemClock
+from mimikit.errors import BadRecord
+from mimikit.protocol import paths
+from mimikit.protocol.doorbell import FolderWatch
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import Seat, Task
+from mimikit.runner.folder import Inspect
+from mimikit.runner.hueys import TaskHuey
+from mimikit.runner.index import Ticket
+from mimikit.runner.storage import ClaimStorage
+from mimikit.tasks import drop
+
+_logger = logging.getLogger(__name__)
+
+_HEALTH_EVERY_S = 1
+_LOOP_EVERY_S = 0.25  # Huey looks ten times a second; an idle machine feels that
+_SCHEDULER_EVERY_S = 20  # it only rings, by the minute
+_HUNG_AFTER_S = 30.0
+_DEQUEUE_WAIT_S = 30.0
+_SUPERVISOR_JOIN_S = 10.0
+
+
+class PooledConsumer(Consumer):
+    """Huey's consumer with a pool of threads for each seat.
+
+    Order of a stop: claim nothing more, `on_stopping`, wait for the workers, then for the
+    supervisor, which so sees the outcome of the last run.
+    """
+
+    def __init__(
+        self,
+        hueys: Mapping[Seat, TaskHuey],
+        storages: Mapping[Seat, ClaimStorage],
+        seats: Mapping[Seat, int],
+        *,
+        supervise: Callable[[threading.Event], None],
+        wake_supervisor: Callable[[], None],
+        on_stopping: Callable[[], None],
+        last_tick: Callable[[], float] | None,
+        on_hung: Callable[[float], None],
+        shutdown_timeout_s: float,
+        handle_signals: bool,
+    ) -> None:
+        """Use `build_consumer`, which says what each of these is."""
+        self.hueys = dict(hueys)
+        self.storages = dict(storages)
+        # Huey makes its workers while it is made: which slot serves which seat comes first.
+        self._slots: list[Seat] = [seat for seat, count in seats.items() for _ in range(count)]
+        self._made = 0
+        self._supervise = supervise
+        self._wake_supervisor = wake_supervisor
+        self._on_stopping = on_stopping
+        self._last_tick = last_tick
+        self._on_hung = on_hung
+        self._hung_at: float | None = None
+        self._handle_signals = handle_signals
+        self._started = self._stopping = False
+        self._stop_guard = threading.RLock()
+        self._supervisor_stop = threading.Event()
+        self._supervisor = self._new_supervisor()
+        super().__init__(
+            next(iter(self.hueys.values())),
+            workers=len(self._slots),
+            health_check_interval=_HEALTH_EVERY_S,
+            shutdown_timeout=shutdown_timeout_s,
+            scheduler_interval=_SCHEDULER_EVERY_S,
+        )
+        self._stop_flag_timeout = _LOOP_EVERY_S
+        # All of them are graceful, and none of them starts the program anew.
+        self._signal_actions = dict.fromkeys(
+            (signal.SIGTERM, signal.SIGINT, signal.SIGHUP), (False, True)
+        )
+
+    def run(self) -> None:
+        """Serve until `stop` is called or a signal comes; returns when everything has ended."""
+        self.start()
+        checked_at = time.monotonic()
+        with contextlib.suppress(ConsumerStopped):
+            while True:
+                checked_at = self.loop(checked_at)
+        self.stop()
+
+    def start(self) -> None:
+        """Start the threads; signals are taken from the first moment on."""
+        self._set_signal_handlers()
+        with self._stop_guard:
+            if not self._stopping:
+                self._supervisor.start()
+                super().start()
+                self._started = True
+
+    def stop(self, graceful: bool = True) -> None:
+        """Stop claiming, let the runs end, wait for every thread; from any thread.
+
+        It happens once; whoever comes second waits for the first.
+        """
+        with self._stop_guard:
+            if not self._stopping:
+                self._stopping = True
+                self._stop()
+
+    def _stop(self) -> None:
+        self.stop_flag.set()
+        for storage in self.storages.values():
+            storage.stop()
+        try:
+            self._on_stopping()
+        except Exception:
+            _logger.exception("the runs could not be told to end")
+        if self._started and not self._join_workers():
+            _logger.warning("not every run ended within %s s", self.shutdown_timeout)
+        self._supervisor_stop.set()
+        self._wake_supervisor()
+        if self._supervisor.is_alive():
+            self._supervisor.join(_SUPERVISOR_JOIN_S)
+        for storage in self.storages.values():
+            storage.close()
+
+    def check_worker_health(self) -> bool:
+        """Bring back what died, each thread in its role; see whether the supervisor ticks."""
+        if self.stop_flag.is_set():
+            return True
+        dead = [slot for slot, (_, thread) in enumerate(self.worker_threads) if _is_dead(thread)]
+        for slot in dead:
+            _logger.error("a thread of the %s pool died; another takes over", self._slots[slot])
+            worker = self._worker_for(slot)
+            self.worker_threads[slot] = (worker, self._create_process(worker, f"Worker-{slot + 1}"))
+            self.worker_threads[slot][1].start()
+        if _is_dead(self.scheduler):
+            _logger.error("the scheduler died; it is started again")
+            self.scheduler = self._create_process(self._create_scheduler(), "Scheduler")
+            self.scheduler.start()
+        if _is_dead(self._supervisor):
+            _logger.error("the supervisor died; it is started again")
+            self._supervisor = self._new_supervisor()
+            self._supervisor.start()
+        self._watch_ticks()
+        return not dead
+
+    # ---- Huey's hooks -----------------------------------------------------------------------
+
+    def _create_worker(self) -> Worker:
+        self._made += 1
+        return self._worker_for(self._made - 1)
+
+    def _worker_for(self, slot: int) -> Worker:
+        return Worker(
+            huey=self.hueys[self._slots[slot]],
+            stop_flag=self.stop_flag,
+            default_delay=self.default_delay,
+            max_delay=self.max_delay,
+            backoff=self.backoff,
+        )
+
+    def _set_signal_handlers(self) -> None:
+        if self._handle_signals and threading.current_thread() is threading.main_thread():
+            super()._set_signal_handlers()
+
+    def _handle_signal(self, signum: int, frame: FrameType | None) -> None:
+        self._signum = signum
+        for storage in self.storages.values():
+            storage.halt()  # at once; the rest is done by `loop` within 0.25 s
+
+    # ---- the supervisor ---------------------------------------------------------------------
+
+    def _new_supervisor(self) -> threading.Thread:
+        return threading.Thread(target=self._run_supervisor, name="supervisor", daemon=True)
+
+    def _run_supervisor(self) -> None:
+        try:
+            self._supervise(self._supervisor_stop)
+        except Exception:
+            _logger.exception("the supervisor failed")
+
+    def _watch_ticks(self) -> None:
+        """Tell once of each time the supervisor hangs."""
+        if self._last_tick is None:
+            return
+        ticked_at = self._last_tick()
+        age = time.monotonic() - ticked_at
+        if age > _HUNG_AFTER_S and ticked_at != self._hung_at:
+            self._hung_at = ticked_at
+            _logger.error("the supervisor has not ticked for %.0f s", age)
+            try:
+                self._on_hung(age)
+            except Exception:
+                _logger.exception("the report of the hung supervisor failed")
+
+
+def build_consumer(
+    files: Files,
+    *,
+    watch: FolderWatch | None,
+    seats: Mapping[Seat, int],
+    run_task: Callable[[Seat, Task], None],
+    supervise: Callable[[threading.Event], None],
+    wake_supervisor: Callable[[], None] = lambda: None,
+    periodic: Mapping[str, tuple[str, Callable[[], None]]] | None = None,
+    on_stopping: Callable[[], None] = lambda: None,
+    last_tick: Callable[[], float] | None = None,
+    on_hung: Callable[[float], None] = lambda _age_s: None,
+    is_known_id: Callable[[str], bool] = lambda _task_id: False,
+    clock: Clock | None = None,
+    shutdown_timeout_s: float = 30.0,
+    handle_signals: bool = True,
+    settle_s: float = 2.0,
+) -> PooledConsumer:
+    """The consumer of one state folder, whose lock the caller holds. Units: seconds.
+
+    watch: who tells of new files in the queues; None: the folders are looked at every 50 ms.
+    seats: how many threads serve each seat.
+    run_task: does a claimed task and writes its outcome, its end included (the file in `running/`);
+        it runs on a pool thread and never raises. Should it, that is logged and the pool lives on.
+    supervise: runs on its own thread until its event is set, to be looked at every second or so; it
+        is started again a second after it fails.
+    wake_supervisor: called after that event is set, so that its thread need not wake by itself.
+    periodic: name → (cron, ring): five cron fields in UTC, and what to call then, briefly. Minutes
+        may be missed or come twice: whoever is rung decides from files whether work is due.
+    on_stopping: no task is claimed any more; let the runs end. May wait; the workers are then given
+        `shutdown_timeout_s` more.
+    last_tick: the steady time of the supervisor's last tick; `on_hung(age_s)` is called once each
+        time that is more than 30 s ago.
+    is_known_id: whether an id was used before; a dropped file that uses it again is quarantined. It
+        is asked for every file on its way into and out of the queue: it must be quick.
+    handle_signals: SIGTERM, SIGINT and SIGHUP stop it, where `run` is called in the main thread.
+    """
+    clock = clock or SystemClock()
+    storages: dict[Seat, ClaimStorage] = {}
+    hueys: dict[Seat, TaskHuey] = {}
+    for seat in seats:
+        storages[seat] = ClaimStorage(
+            seat,
+            files=files,
+            base=paths.HUEY,
+            queue=f"{seat}/queue",
+            running=f"{seat}/running",
+            inspect=_inspector(files, seat, is_known_id),
+            glance=_glance,
+            watch=watch,
+            clock=clock,
+            read_timeout=_DEQUEUE_WAIT_S,
+            settle_s=settle_s,
+        )
+        hueys[seat] = TaskHuey(seat, storages[seat], run_task)
+    first = next(iter(hueys.values()))
+    for name, (cron, ring) in (periodic or {}).items():
+        first.ring_at(name, cron, ring)
+    return PooledConsumer(
+        hueys,
+        storages,
+        seats,
+        supervise=supervise,
+        wake_supervisor=wake_supervisor,
+        on_stopping=on_stopping,
+        last_tick=last_tick,
+        on_hung=on_hung,
+        shutdown_timeout_s=shutdown_timeout_s,
+        handle_signals=handle_signals,
+    )
+
+
+def _is_dead(thread: Any) -> bool:
+    return not thread.is_alive()
+
+
+def _inspector(files: Files, seat: Seat, is_known_id: Callable[[str], bool]) -> Inspect:
+    def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
+        task, whole = drop.read_task(name, data, seat, seen_at)
+        if is_known_id(task.id) or files.exists(paths.running(seat, task.id)):
+            raise BadRecord(f"id already used: {task.id}; give the file another name", field="id")
+        fill = None if whole else task.to_json()
+        return Ticket(drop.order_of(task), drop.ready_at(task), fill)
+
+    return inspect
+
+
+def _glance(name: str, data: bytes) -> Ticket | None:
+    found = drop.glance(name, data)
+    return Ticket(*found) if found else None

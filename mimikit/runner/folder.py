@@ -1,0 +1,311 @@
+"""The waiting files of one queue folder: found, put in order, handed out one by one.
+
+The folder is the truth; the index is a view of it, kept by the watch's news, by own writes and by
+whole looks. A name that is in the index but no longer in the folder costs one failed rename and
+nothing else, so the view may lag. This module knows no Task: `inspect` tells what a file means.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from mimikit.clock import Clock
+from mimikit.errors import BadRecord, StorageError, UnsafeFile
+from mimikit.protocol.disk import Stat
+from mimikit.protocol.files import MAX_RECORD_BYTES, Files
+from mimikit.runner.index import NEVER, QueueIndex, Ticket, Waiting
+
+_logger = logging.getLogger(__name__)
+
+Inspect: TypeAlias = Callable[[str, bytes, datetime], Ticket]
+"""(name, data, seen_at) → the ticket; raises BadRecord with the reason."""
+Glance: TypeAlias = Callable[[str, bytes], Ticket | None]
+"""(name, data) → the ticket of a file that is surely well-formed, fast; None: inspect it."""
+
+_NAP_S = 1.0
+"""The longest sleep while something waits for its time: the wall clock may jump meanwhile."""
+
+
+def read_bytes(files: Files, path: str) -> bytes | None:
+    """The bytes of a small plain file, None when it is gone; one that is too large is cut.
+
+    Raises:
+        UnsafeFile: it is no plain file, or not ours to read.
+        StorageError: the disk could not.
+    """
+    try:
+        return files.fs.read(path, limit=MAX_RECORD_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        raise UnsafeFile(f"expected a file of yours, got permission denied, at {path}") from None
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error
+
+
+class _Suspect:
+    """A file that could not be used so far. Units: seconds of the steady clock."""
+
+    __slots__ = ("bad", "reason", "seen", "since")
+
+    def __init__(self, reason: str, seen: Stat | None, since: float, *, bad: bool) -> None:
+        self.reason = reason
+        self.bad = bad  # or the disk could not read it: then it stays where it is
+        self.seen = seen
+        self.since = since
+
+
+class QueueFolder:
+    """Waiting files in their order, for several threads.
+
+    inspect: what a file means; `glance` the same for a whole folder of undoubted files, faster.
+    by_name: the names give the order: a file is read only after it was found to be unusable.
+    settle_s: a file that can not be used is looked at again until it was unchanged for so long,
+        then it is quarantined. That is a janitor's work, on a thread of its own that lives only
+        while there are such files: the good ones never wait for the bad.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        path: str,
+        clock: Clock,
+        *,
+        inspect: Inspect,
+        glance: Glance | None = None,
+        by_name: bool = False,
+        settle_s: float = 2.0,
+    ) -> None:
+        """Know nothing yet; `look(None)` builds the index."""
+        self.path = path
+        self._files = files
+        self._clock = clock
+        self._inspect = inspect
+        self._glance = glance
+        self._by_name = by_name
+        self._settle_s = settle_s
+        self._index = QueueIndex()
+        self._changed = threading.Condition()
+        self.wakes = 0
+        self._idle = 0
+        self._paused = False
+        self._expected: set[str] = set()
+        self._suspects: dict[str, _Suspect] = {}
+        self._closing = threading.Event()
+        self._janitor: threading.Thread | None = None
+
+    def __len__(self) -> int:
+        """How many wait, as far as known: costs nothing."""
+        return len(self._index)
+
+    @property
+    def paused(self) -> bool:
+        """Whether nothing is handed out."""
+        return self._paused
+
+    @paused.setter
+    def paused(self, value: bool) -> None:
+        with self._changed:
+            self._paused = value
+            self._changed.notify_all()
+
+    # ---- handing out --------------------------------------------------------------------
+
+    def take(self) -> Waiting | None:
+        """The first that may go now; it leaves the index, and is this thread's to claim."""
+        with self._changed:
+            if self._paused or self._closing.is_set():
+                return None
+            return self._index.pop(self._now())
+
+    def wait(self, timeout_s: float, wakes: int) -> None:
+        """Sleep until something may be taken or time is up; not at all when `wakes` has changed."""
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            while self.wakes == wakes and not self.has_ready():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return
+                self._idle += 1
+                self._changed.wait(min(left, self._nap_s()))
+                self._idle -= 1
+
+    def has_ready(self) -> bool:
+        """Whether `take` would give something."""
+        with self._changed:
+            return not (self._paused or self.closed) and self._index.first(self._now()) is not None
+
+    def wake(self) -> None:
+        """End every wait that is going on."""
+        with self._changed:
+            self.wakes += 1
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Hand out nothing any more, and end every wait."""
+        self._closing.set()
+        self.wake()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closing.is_set()
+
+    def wait_closed(self, timeout_s: float) -> bool:
+        """Wait for `close`; False when it was not called in time."""
+        return self._closing.wait(timeout_s)
+
+    # ---- finding ------------------------------------------------------------------------
+
+    def look(self, names: list[str] | None) -> None:
+        """Look at these names, or (None) at the whole folder: what a FolderWatch calls."""
+        if names is None:
+            self._look_at_all()
+            return
+        told = [name for name in names if name.endswith(".json") and not name.startswith(".")]
+        # Of our own writes `add` tells what they are.
+        own = self._expected.intersection(told)
+        self._expected -= own
+        self._put(self._read(name) for name in told if name not in own)
+
+    def expect(self, name: str) -> None:
+        """Our own write is coming: the watch's news of this name will be no news."""
+        self._expected.add(name)
+
+    def add(self, name: str, ticket: Ticket) -> None:
+        """Our own write is done."""
+        self._put([Waiting(name, ticket, NEVER)])
+
+    def doubt(self, name: str, error: BadRecord | StorageError) -> None:
+        """A file can not be used, perhaps because it is half written: to the janitor with it."""
+        bad = isinstance(error, BadRecord | UnsafeFile)
+        try:
+            seen = self._files.stat(f"{self.path}/{name}")
+        except StorageError:
+            seen = None
+        with self._changed:
+            self._index.discard(name)
+            self._suspects[name] = _Suspect(str(error), seen, time.monotonic(), bad=bad)
+            if self._janitor is None and not self._closing.is_set():
+                self._janitor = threading.Thread(
+                    target=self._clean, name=f"janitor {self.path}", daemon=True
+                )
+                self._janitor.start()
+
+    def inspect(self, waiting: Waiting, data: bytes) -> Ticket:
+        """The ticket that this file has now.
+
+        Raises:
+            BadRecord: it can not be used.
+        """
+        return self._inspect(waiting.name, data, waiting.seen_at)
+
+    def _look_at_all(self) -> None:
+        """Bring the index to what the folder holds; the bad ones go to the janitor."""
+        with self._changed:
+            before = self._index.tickets()
+            expected = set(self._expected)
+        listed = self._files.names(self.path)
+        fresh = [name for name in listed if name not in before and name not in self._suspects]
+        self._put(self._read(name, hurry=True) for name in fresh)
+        present = set(listed)
+        with self._changed:
+            # News of own writes that did not come by now are lost: nothing waits for them.
+            self._expected -= expected
+            for name, ticket in before.items():
+                if name not in present:
+                    self._index.discard(name, only=ticket)
+
+    def _read(self, name: str, *, hurry: bool = False) -> Waiting | None:
+        """What a file is; None when it is gone, or was handed to the janitor."""
+        if self._by_name and name not in self._suspects:
+            return Waiting(name, Ticket(name), NEVER)
+        try:
+            data = read_bytes(self._files, f"{self.path}/{name}")
+            if data is None:
+                return None
+            ticket = self._glance(name, data) if hurry and self._glance is not None else None
+            return Waiting(name, ticket, NEVER) if ticket else self._inspected(name, data)
+        except (BadRecord, StorageError) as error:
+            self.doubt(name, error)
+            return None
+
+    def _inspected(self, name: str, data: bytes) -> Waiting:
+        """Inspect a file; where the time it was seen matters, its own time is that."""
+        waiting = Waiting(name, Ticket(name), self._index.seen_at(name))
+        ticket = self.inspect(waiting, data)
+        if ticket.fill is None or waiting.seen_at is not NEVER:
+            return waiting._replace(ticket=ticket)
+        found = self._files.stat(f"{self.path}/{name}")
+        now = self._clock.now()
+        waiting = waiting._replace(seen_at=min(_instant(found.mtime_ns), now) if found else now)
+        return waiting._replace(ticket=self.inspect(waiting, data))
+
+    def _put(self, found: Iterable[Waiting | None]) -> None:
+        """Take these into the index, at once: none is handed out before the last was read."""
+        ready = [waiting for waiting in found if waiting is not None]
+        with self._changed:
+            for waiting in ready:
+                self._suspects.pop(waiting.name, None)
+                self._index.add(waiting)
+            if self._idle:
+                self._changed.notify(len(ready))
+
+    def _now(self) -> float:
+        return 0.0 if self._by_name else self._clock.now().timestamp()
+
+    def _nap_s(self) -> float:
+        due = None if self._paused else self._index.next_due()
+        return _FOREVER_S if due is None else max(0.0, min(_NAP_S, due - self._now()))
+
+    # ---- the bad ones -------------------------------------------------------------------
+
+    def _clean(self) -> None:
+        """The janitor's thread: until no suspect is left."""
+        while True:
+            with self._changed:
+                if not self._suspects or self._closing.is_set():
+                    self._janitor = None
+                    return
+                suspects = list(self._suspects.items())
+            look_at = min(suspect.since for _, suspect in suspects) + self._settle_s
+            if self._closing.wait(max(0.0, min(look_at - time.monotonic(), self._settle_s))):
+                continue
+            for name, suspect in suspects:
+                if time.monotonic() >= suspect.since + self._settle_s:
+                    self._settle(name, suspect)
+
+    def _settle(self, name: str, suspect: _Suspect) -> None:
+        """Look again at a file that had its time: is it good now, changed, gone, or bad?"""
+        path = f"{self.path}/{name}"
+        try:
+            found = self._files.stat(path)
+            self._put([self._read(name)])  # makes a fresh suspect of it when it is still bad
+            with self._changed:
+                again = self._suspects.get(name)
+            if found is None:
+                self._forget(name, suspect)
+            elif again is not None and again.bad and found == suspect.seen == again.seen:
+                self._files.quarantine(path, again.reason)
+                self._forget(name, again)
+        except StorageError as error:
+            _logger.warning("%s: could not be moved to corrupt/: %s", path, error)
+        except Exception:
+            _logger.exception("%s: could not be moved to corrupt/", path)
+
+    def _forget(self, name: str, suspect: _Suspect) -> None:
+        with self._changed:
+            if self._suspects.get(name) is suspect:
+                del self._suspects[name]
+
+
+_FOREVER_S = 3600.0
+
+
+def _instant(ns: int) -> datetime:
+    return datetime.fromtimestamp(ns / 1e9, UTC)

@@ -1,0 +1,204 @@
+"""Huey's results, revocations and locks by key, and its counters: one small JSON file each.
+
+Names are hashes of the keys, since a key may be any text or bytes. No lock stands in the way of
+reads and writes (Huey asks for two keys before every task); only counters need one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+from huey.constants import EmptyData
+
+from mimikit.clock import Clock
+from mimikit.errors import BadRecord
+from mimikit.protocol import jsontext
+from mimikit.protocol.files import Files
+from mimikit.protocol.jsontext import Json
+from mimikit.runner.folder import read_bytes
+from mimikit.runner.owners import wait_for_lock
+from mimikit.runner.serializer import embed, extract
+
+_LOCK_WAIT_S = 10.0
+_TAKEN = ".taken"
+_TAKEN_AGE_S = 60.0
+_SETTLED_S = 0.1
+_CHECK_EVERY_S = 5.0
+
+
+def _hashed(key: str | bytes) -> str:
+    return hashlib.sha256(key if isinstance(key, bytes) else key.encode()).hexdigest()
+
+
+def _key_json(key: str | bytes) -> dict[str, Json]:
+    try:
+        return {"key": key if isinstance(key, str) else key.decode()}
+    except UnicodeDecodeError:
+        return {"keyBase64": base64.b64encode(cast("bytes", key)).decode()}
+
+
+def _key_text(record: dict[str, Json]) -> str:
+    key, coded = record.get("key"), record.get("keyBase64")
+    if isinstance(key, str):
+        return key
+    return base64.b64decode(coded if isinstance(coded, str) else "").decode(
+        errors="backslashreplace"
+    )
+
+
+class KeyValue:
+    """Values by key in one folder. A text and its UTF-8 bytes are the same key."""
+
+    def __init__(self, files: Files, folder: str, clock: Clock) -> None:
+        """Use `folder`, which exists."""
+        self._files = files
+        self._folder = folder
+        self._clock = clock
+        self._empty_at: int | None = None
+        self._check_at = 0.0
+
+    def put(self, key: str | bytes, value: bytes) -> None:
+        """Set a value."""
+        self._files.write(self._path(key), _entry(key, value))
+
+    def put_if_empty(self, key: str | bytes, value: bytes) -> bool:
+        """Set a value unless there is one; of several at once one wins."""
+        return self._files.create(self._path(key), _entry(key, value))
+
+    def peek(self, key: str | bytes) -> bytes | type[EmptyData]:
+        """The value, left where it is."""
+        return self.peek_many([key]).get(key, EmptyData)
+
+    def peek_many(self, keys: Iterable[str | bytes]) -> dict[str | bytes, bytes]:
+        """The values of those keys that have one."""
+        found: dict[str | bytes, bytes] = {}
+        if self._is_empty():
+            return found
+        for key in keys:
+            path = self._path(key)
+            data = read_bytes(self._files, path)
+            value = EmptyData if data is None else self._value(path, data)
+            if isinstance(value, bytes):
+                found[key] = value
+        return found
+
+    def pop(self, key: str | bytes) -> bytes | type[EmptyData]:
+        """The value, taken away; of several at once one gets it.
+
+        Crash: a value taken but not handed over is lost with its taker.
+        """
+        path = self._path(key)
+        taken = f"{path.removesuffix('.json')}.{secrets.token_hex(4)}{_TAKEN}"
+        if not self._files.move(path, taken):
+            return EmptyData
+        data = read_bytes(self._files, taken)
+        value = EmptyData if data is None else self._value(taken, data)
+        self._files.remove(taken)
+        return value
+
+    def delete(self, key: str | bytes) -> bool:
+        """Remove a value; whether there was one."""
+        return not self._is_empty() and self._files.remove(self._path(key))
+
+    def has(self, key: str | bytes) -> bool:
+        """Whether there is a value."""
+        return self._files.fs.stat(self._path(key)) is not None
+
+    def __len__(self) -> int:
+        return len(self._files.names(self._folder))
+
+    def items(self) -> Iterator[tuple[str, bytes]]:
+        """Every key, as text, and its value."""
+        for name in self._files.names(self._folder):
+            path = f"{self._folder}/{name}"
+            data = read_bytes(self._files, path)
+            value = EmptyData if data is None else self._value(path, data)
+            if data is not None and isinstance(value, bytes):
+                yield _key_text(jsontext.parse_object(data)), value
+
+    def sweep(self) -> None:
+        """Remove what was being taken when its taker died."""
+        now = self._clock.now()
+        for name in self._files.names(self._folder, suffix=_TAKEN):
+            found = self._files.stat(f"{self._folder}/{name}")
+            if found is not None and now.timestamp() - found.mtime_ns / 1e9 > _TAKEN_AGE_S:
+                self._files.remove(f"{self._folder}/{name}")
+
+    def _path(self, key: str | bytes) -> str:
+        return f"{self._folder}/{_hashed(key)}.json"
+
+    def _is_empty(self) -> bool:
+        """Whether the folder is surely empty: it was, and its time has not changed since.
+
+        Huey asks for three keys around every task, and where no task is revoked and no result is
+        kept there is none. Two changes within one step of the file system's clock share one time,
+        so an empty folder is believed only when its last change is some while ago.
+        """
+        found = self._files.fs.stat(self._folder)
+        mtime_ns = found.mtime_ns if found else 0
+        if mtime_ns == self._empty_at:
+            return True
+        if time.monotonic() < self._check_at:
+            return False
+        self._check_at = time.monotonic() + _CHECK_EVERY_S
+        settled = mtime_ns and self._clock.now().timestamp() - mtime_ns / 1e9 > _SETTLED_S
+        empty = settled and not self._files.names(self._folder, suffix="")
+        self._empty_at = mtime_ns if empty else None
+        return bool(empty)
+
+    def _value(self, path: str, data: bytes) -> bytes | type[EmptyData]:
+        """The value in a file; one that can not be read is put aside and counts as none."""
+        try:
+            return extract(jsontext.parse_object(data).get("value"))
+        except BadRecord as error:
+            self._files.quarantine(path, str(error))
+            return EmptyData
+
+
+def _entry(key: str | bytes, value: bytes) -> bytes:
+    return jsontext.dump_line({**_key_json(key), "value": embed(value)})
+
+
+class Counters:
+    """Numbers by key; changed under one lock that is held for a moment."""
+
+    def __init__(self, files: Files, folder: str) -> None:
+        """Use `folder`, which exists."""
+        self._files = files
+        self._folder = folder
+
+    def incr(self, key: str | bytes, amount: int = 1) -> int:
+        """Add to a counter, 0 at first; gives the new value."""
+        path = f"{self._folder}/{_hashed(key)}.json"
+        lock = wait_for_lock(self._files, f"{self._folder}/guard.lock", _LOCK_WAIT_S)
+        try:
+            value = self._read(path) + amount
+            self._files.write(path, jsontext.dump_line({**_key_json(key), "value": value}))
+            return value
+        finally:
+            lock.release()
+
+    def delete(self, key: str | bytes) -> None:
+        """Forget a counter."""
+        self._files.remove(f"{self._folder}/{_hashed(key)}.json")
+
+    def _read(self, path: str) -> int:
+        data = read_bytes(self._files, path)
+        if data is None:
+            return 0
+        try:
+            return _whole_number(jsontext.parse_object(data).get("value"))
+        except BadRecord as error:
+            self._files.quarantine(path, str(error))
+            return 0
+
+
+def _whole_number(value: Json) -> int:
+    if not isinstance(value, int):
+        raise BadRecord("value: expected a whole number", field="value")
+    return value

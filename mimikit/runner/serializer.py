@@ -1,0 +1,265 @@
+"""Huey's messages and values as JSON, and any bytes as a file a person can read.
+
+Never pickle: whoever can write a pickle runs code. What JSON does not know is an object with one
+key that begins with `$`; an exception becomes what it said, not what it was.
+"""
+
+# Huey carries no types: what comes from it is unknown to the checker.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from math import isfinite
+from typing import Any, cast
+from uuid import UUID
+
+from huey.registry import Message
+from huey.serializer import Serializer
+from huey.utils import SKIPPED, Error
+
+from mimikit.errors import BadInput, BadRecord
+from mimikit.protocol import jsontext
+from mimikit.protocol.files import MAX_RECORD_BYTES
+from mimikit.protocol.jsontext import Json
+
+MAX_MESSAGE_BYTES = MAX_RECORD_BYTES // 2  # in base64 they are a third more
+_OURS = b'{"huey":'
+_OTHER = b'{"base64":"'
+_MESSAGE_ID = re.compile(rb'\{"huey":\{"\$message":\{"id":"([^"\\]+)"')
+
+
+class RecordedError(Exception):
+    """An exception that went through a file: its type's name and its text, as data."""
+
+    def __init__(self, type_name: str, text: str) -> None:
+        """Keep both."""
+        super().__init__(text)
+        self.type_name = type_name
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"{self.type_name}({self.text!r})"
+
+
+class NamedBytes(bytes):
+    """The bytes of a file that know its name, and when it was first seen."""
+
+    name: str
+    seen_at: datetime | None
+
+    def __new__(cls, data: bytes, name: str, seen_at: datetime | None = None) -> NamedBytes:
+        """Attach a name to bytes."""
+        made = super().__new__(cls, data)
+        made.name = name
+        made.seen_at = seen_at
+        return made
+
+
+class JsonSerializer(Serializer):
+    """What Huey hands over (messages, results, revocations) as `{"huey": …}` and back, unchanged.
+
+    Kept as they are: None, bool, int, float, str, bytes, list, tuple, dict, set, frozenset,
+    datetime, date, time, timedelta, Decimal, UUID, and Huey's own. Anything else is refused with
+    its type's name, when it is put in, not when it is wanted back.
+    """
+
+    def _serialize(self, data: object) -> bytes:
+        value = {"huey": _plain(data)}
+        try:
+            return _COMPACT.encode(value).encode()
+        except UnicodeEncodeError:  # a lone surrogate: only an escape can carry it
+            return json.dumps(value, separators=(",", ":")).encode()
+
+    def _deserialize(self, data: bytes) -> Any:
+        try:
+            return _REVIVER.decode(data.decode())["huey"]
+        except (ValueError, KeyError, TypeError, ArithmeticError) as error:
+            raise BadRecord(f'expected {{"huey": …}}, got {bytes(data[:60])!r}: {error}') from None
+
+
+def wrap(data: bytes) -> bytes:
+    """Any bytes as JSON: our own as they are, others in base64.
+
+    Raises:
+        BadInput: they are more than a record may hold.
+    """
+    _check_size(data)
+    if data.startswith(_OURS) and data.endswith(b"}"):
+        return data
+    return _OTHER + base64.b64encode(data) + b'"}\n'
+
+
+def unwrap(data: bytes) -> bytes:
+    """The bytes that were wrapped.
+
+    Raises:
+        BadRecord: nobody wrapped these.
+    """
+    if data.startswith(_OURS) and data.endswith(b"}"):
+        return data
+    if data.startswith(_OTHER):
+        try:
+            return base64.b64decode(data[len(_OTHER) : data.rindex(b'"')], validate=True)
+        except (binascii.Error, ValueError):
+            raise BadRecord("base64: expected base64 text, got something else") from None
+    # Somebody edited it, or it is half written.
+    return extract(cast("Json", jsontext.parse_object(data)))
+
+
+def embed(data: bytes) -> Json:
+    """Any bytes as a JSON value: our own as the value they are, others in base64.
+
+    Raises:
+        BadInput: they are more than a record may hold.
+    """
+    _check_size(data)
+    if data.startswith(_OURS):
+        # Only what comes back byte for byte, and what our own reader does not refuse.
+        try:
+            value = cast("Json", json.loads(data))
+            line = jsontext.dump_line({"value": value})
+            if line == b'{"value":' + data + b"}\n" and jsontext.parse_object(line):
+                return value
+        except (ValueError, RecursionError, BadRecord):
+            pass
+    return {"base64": base64.b64encode(data).decode()}
+
+
+def extract(value: Json) -> bytes:
+    """The bytes that were embedded.
+
+    Raises:
+        BadRecord: nobody embedded this.
+    """
+    if isinstance(value, dict):
+        if "huey" in value:
+            return jsontext.dump_line(value)[:-1]
+        text = value.get("base64")
+        if isinstance(text, str):
+            try:
+                return base64.b64decode(text, validate=True)
+            except (binascii.Error, ValueError):
+                pass
+    raise BadRecord('expected {"huey": …} or {"base64": "…"}, got something else')
+
+
+def identity(data: bytes) -> bytes:
+    """What stays the same when a message is read and written again: its id, else the bytes."""
+    found = _MESSAGE_ID.match(data)
+    return found.group(1) if found else bytes(data)
+
+
+def _check_size(data: Any) -> None:
+    if not isinstance(data, bytes):
+        raise TypeError(f"expected bytes, got {type(data).__name__}")
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise BadInput(
+            f"expected at most {MAX_MESSAGE_BYTES} bytes, got {len(data)}; "
+            "keep the bulk in a file and pass its path"
+        )
+
+
+def _plain(value: Any) -> Json:
+    """`value` in the words of JSON."""
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
+    if kind is float:
+        return value if isfinite(value) else {"$float": repr(value)}
+    if kind is list:
+        return [_plain(item) for item in value]
+    if kind is dict:
+        return _plain_dict(value)
+    if isinstance(value, BaseException):
+        return {"$exception": {"type": _type_name(value), "text": _error_text(value)}}
+    for known, name, write in _WRITERS:
+        if kind is known:
+            return {name: write(value)}
+    raise TypeError(
+        f"expected plain data (None, numbers, texts, bytes, lists, dicts, sets, times), "
+        f"got {kind.__module__}.{kind.__qualname__}; pass its parts"
+    )
+
+
+def _plain_dict(value: dict[Any, Any]) -> Json:
+    if all(type(key) is str and not key.startswith("$") for key in value):
+        return {key: _plain(item) for key, item in value.items()}
+    return {"$dict": [[_plain(key), _plain(item)] for key, item in value.items()]}
+
+
+def _plain_message(message: Any) -> Json:
+    # What is None is left out; the id comes first, since `identity` looks for it there.
+    fields = message._asdict().items()
+    return {name: _plain(item) for name, item in fields if item is not None}
+
+
+def _items(value: Any) -> Json:
+    return [_plain(item) for item in value]
+
+
+def _type_name(error: BaseException) -> str:
+    return error.type_name if isinstance(error, RecordedError) else type(error).__name__
+
+
+def _error_text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001 - a foreign __str__ may raise anything
+        return f"(its text can not be told: {type(broken).__name__})"
+
+
+_WRITERS: tuple[tuple[type, str, Callable[[Any], Json]], ...] = (
+    (tuple, "$tuple", _items),
+    (Message, "$message", _plain_message),
+    (bytes, "$bytes", lambda value: base64.b64encode(value).decode()),
+    (datetime, "$datetime", datetime.isoformat),
+    (timedelta, "$timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
+    (set, "$set", _items),
+    (frozenset, "$frozenset", _items),
+    (date, "$date", date.isoformat),
+    (time, "$time", time.isoformat),
+    (Decimal, "$decimal", str),
+    (UUID, "$uuid", str),
+    (Error, "$error", lambda value: _plain(value.metadata)),
+    (type(SKIPPED), "$skipped", lambda _: True),
+)
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "$tuple": tuple,
+    "$message": lambda value: Message(**value),
+    "$bytes": lambda value: base64.b64decode(value, validate=True),
+    "$datetime": datetime.fromisoformat,
+    "$timedelta": lambda value: timedelta(*value),
+    "$set": set,
+    "$frozenset": frozenset,
+    "$date": date.fromisoformat,
+    "$time": time.fromisoformat,
+    "$decimal": Decimal,
+    "$uuid": UUID,
+    "$error": Error,
+    "$skipped": lambda _: SKIPPED,
+    "$float": float,
+    "$dict": dict,
+    "$exception": lambda value: RecordedError(value["type"], value["text"]),
+}
+
+
+def _revive(value: dict[str, Any]) -> Any:
+    """An object that JSON read: what it stands for, or itself. Called from the inside outwards."""
+    if len(value) == 1:
+        (name,) = value
+        if name[:1] == "$":
+            return _READERS[name](value[name])
+    return value
+
+
+# Made once: json.dumps and json.loads would make them for every message.
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_REVIVER = json.JSONDecoder(object_hook=_revive)

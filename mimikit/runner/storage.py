@@ -1,0 +1,471 @@
+"""Huey's storage on plain files: a message is a file, a claim is a rename, nothing is pickled.
+
+`ClaimStorage` honours Huey's whole contract, so any Huey program can use it (`ClaimHuey` is Huey
+with it and with JSON). The product's seats use the same class over the folders of the protocol,
+where the file is the task itself.
+
+Layout of a plain storage, below its own folder:
+
+    queue/      {priority}-{time}-{maker}.json: sorted by name they are sorted by order
+    running/    {owner}~{name}: claimed by a living process
+    done/       acknowledged; removed when nothing else is to be done
+    schedule/   {time}-…json; due/ {owner}~{name}: read, not yet enqueued
+    values/  counters/      by hash of their keys
+    owners/     one lock file a process
+    corrupt/    what could not be read, with the reason beside it
+"""
+
+# Huey carries no types: what comes from it is unknown to the checker.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from huey.constants import EmptyData
+from huey.storage import BaseStorage
+
+from mimikit.clock import Clock, SystemClock
+from mimikit.errors import BadRecord, StorageError
+from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.doorbell import FolderWatch
+from mimikit.protocol.files import Files
+from mimikit.runner.claims import Claims, OwnedClaims, SeatClaims
+from mimikit.runner.folder import Glance, Inspect, QueueFolder, read_bytes
+from mimikit.runner.index import Ticket
+from mimikit.runner.keyvalue import Counters, KeyValue
+from mimikit.runner.names import Namer
+from mimikit.runner.owners import Owner
+from mimikit.runner.schedule import Schedule
+from mimikit.runner.serializer import NamedBytes, unwrap, wrap
+
+_LOOK_EVERY_S = 0.05
+"""How often an idle storage looks at its folder where nobody watches it."""
+_LOOK_AGAIN_S = 1.0
+"""And a busy one, for what others put in with a higher priority; at most one in so many parts of
+its time."""
+_LOOK_SHARE = 50
+_PUT_BACK_EVERY_S = 5.0
+
+
+class _Session:
+    """What a storage holds while it claims: an owner, the index, the watch. One a process."""
+
+    def __init__(
+        self, owner: Owner, folder: QueueFolder, claims: Claims, watch: FolderWatch | None
+    ) -> None:
+        self.pid = os.getpid()
+        self.owner = owner
+        self.folder = folder
+        self.claims = claims
+        self.watch = watch
+        self.owns_watch = False
+        self.put_back_at = time.monotonic()
+        if watch is not None:
+            watch.watch(folder.path, folder.look)
+        self.look()
+
+    def look(self) -> None:
+        """Look at the whole folder."""
+        began = time.monotonic()
+        self.folder.look(None)
+        spent = time.monotonic() - began
+        self.look_again_at = began + max(_LOOK_AGAIN_S, spent * _LOOK_SHARE)
+
+    def close(self) -> None:
+        """End the watch, the waits and the ownership."""
+        self.folder.close()
+        if self.watch is not None:
+            self.watch.unwatch(self.folder.path, self.folder.look)
+            if self.owns_watch:
+                self.watch.close(wait=False)
+        self.claims.close()
+        self.owner.close()
+
+
+class ClaimStorage(BaseStorage):
+    """Bytes in files with a name, claimed by rename.
+
+    Order: priority falling, then as they came; for seats what their tickets say.
+    Crash: kill -9 at any moment loses no message. One that ran to its end and was not acknowledged
+    yet (microseconds) runs again.
+    """
+
+    priority = True
+
+    def __init__(
+        self,
+        name: str = "huey",
+        path: str | Path | None = None,
+        *,
+        files: Files | None = None,
+        base: str = "",
+        durable: bool = False,
+        blocking: bool = True,
+        read_timeout: float = 1.0,
+        clock: Clock | None = None,
+        watch: FolderWatch | None = None,
+        queue: str | None = None,
+        running: str | None = None,
+        inspect: Inspect | None = None,
+        glance: Glance | None = None,
+        settle_s: float = 2.0,
+    ) -> None:
+        """A storage for any Huey program needs a `path`, or `files` and a `base` folder in them.
+
+        durable: flush messages to the disk (they survive power loss). Only with `path`.
+        blocking: `dequeue` waits up to `read_timeout` seconds; else Huey's worker polls.
+        watch: who tells of new files. Without one a storage with a `path` that blocks makes its
+            own, and any other looks at the folder itself.
+        queue, running, inspect: a seat. There a message is a `NamedBytes`, its file is itself, and
+            whoever runs it ends its claim. `inspect(name, data, seen_at)` gives the Ticket or
+            raises BadRecord; `glance(name, data)` gives that of an undoubted file, faster, or None.
+        settle_s: a file that can not be used is quarantined when it was unchanged for so long.
+        """
+        super().__init__(name)
+        if (path is None) == (files is None):
+            raise ValueError("expected either path= or files=, got both or none; give one of them")
+        self.blocking = blocking
+        self.read_timeout = read_timeout
+        self._root = Path(path) if path is not None else None
+        self._files = files or _open_files(Path(path or "."), durable=durable)
+        self._clock = clock or SystemClock()
+        self._watch = watch
+        self._is_seat = queue is not None
+        prefix = f"{base}/" if base else ""
+        self._queue = queue or prefix + "queue"
+        self._running = running or prefix + "running"
+        self._done, self._owners = prefix + "done", prefix + "owners"
+        self._due, self._scheduled = prefix + "due", prefix + "schedule"
+        self._inspect = inspect or _inspect_plain
+        self._glance = glance
+        self._settle_s = settle_s
+        self._paused = False
+        self._stopped = False
+        self._make_folders(base, prefix)
+        self._value_folder, self._counter_folder = prefix + "values", prefix + "counters"
+        self._values = KeyValue(self._files, self._value_folder, self._clock)
+        self._counters = Counters(self._files, self._counter_folder)
+        self._schedule = Schedule(self._files, self._scheduled, self._due, self._clock)
+        self._namer = Namer(self._clock)
+        self._opening = threading.Lock()
+        self._session: _Session | None = None
+
+    # ---- Huey's contract: the queue -------------------------------------------------------
+
+    def enqueue(self, data: bytes, priority: float | None = None) -> None:
+        """Add a message; on a seat a `NamedBytes`, and one that is there already stays as it is.
+
+        Crash: the whole message or none.
+        """
+        if self._is_seat:
+            self._enqueue_named(data)
+            return
+        name = self._namer.name(priority)
+        target = f"{self._queue}/{name}"
+        session = self._session
+        if session is not None and session.watch is not None:
+            session.folder.expect(name)
+        if not self._schedule.enqueue(data, target):
+            self._files.write(target, wrap(data))
+        if session is not None:
+            session.folder.add(name, Ticket(name))
+
+    def dequeue(self) -> NamedBytes | None:
+        """Claim the next message; what this thread claimed before is done with.
+
+        It never raises for what lies in the folder: that is quarantined, with the reason. Where the
+        disk fails, the message stays where it is and is tried again later.
+        """
+        if self._stopped:
+            if self._session is not None:
+                self._session.claims.finish_held()
+            return None
+        session = self._open()
+        session.claims.finish_held()
+        folder, wakes = session.folder, session.folder.wakes
+        now = time.monotonic()
+        deadline = now + (self.read_timeout if self.blocking else 0.0)
+        if session.watch is None and now > session.look_again_at:
+            session.look()
+        while not self._stopped:
+            waiting = folder.take()
+            if waiting is None:
+                if not self._wait(session, deadline, wakes):
+                    return None
+                continue
+            try:
+                message = session.claims.claim(waiting)
+            except (BadRecord, StorageError) as error:
+                folder.doubt(waiting.name, error)
+            else:
+                if message is not None:
+                    return message
+        return None
+
+    def queue_size(self) -> int:
+        """How many messages wait, by the folder itself."""
+        return len(self._files.names(self._queue))
+
+    def enqueued_items(self, limit: int | None = None) -> list[bytes]:
+        """The messages that wait, in their order."""
+        found: list[tuple[Any, bytes]] = []
+        for name in self._files.names(self._queue)[: None if self._is_seat else limit]:
+            data = read_bytes(self._files, f"{self._queue}/{name}")
+            with contextlib.suppress(BadRecord):
+                if data is not None:
+                    ticket = self._inspect(name, data, self._clock.now())
+                    found.append((ticket.order, data if self._is_seat else unwrap(data)))
+        found.sort(key=lambda item: item[0])
+        return [data for _, data in found][:limit]
+
+    def flush_queue(self) -> None:
+        """Remove every waiting message; the folder stays."""
+        self._empty(self._queue)
+        if self._session is not None:
+            self._session.look()
+
+    # ---- Huey's contract: the schedule ----------------------------------------------------
+
+    def add_to_schedule(self, data: bytes, ts: datetime) -> None:
+        """Keep a message until its time."""
+        self._schedule.add(data, ts, self._namer.suffix())
+
+    def read_schedule(self, ts: datetime) -> list[bytes]:
+        """The messages due at `ts`; see `mimikit.runner.schedule` for what a crash leaves."""
+        return self._schedule.read(ts, self._open().owner.token)
+
+    def schedule_size(self) -> int:
+        """How many wait for their time."""
+        return len(self._schedule.names())
+
+    def scheduled_items(self, limit: int | None = None) -> list[bytes]:
+        """The messages that wait for their time, soonest first."""
+        return self._schedule.items(limit)
+
+    def flush_schedule(self) -> None:
+        """Remove every scheduled message."""
+        self._empty(self._scheduled)
+
+    # ---- Huey's contract: values and counters ---------------------------------------------
+
+    def put_data(self, key: str | bytes, value: bytes, is_result: bool = False) -> None:
+        """Set a value."""
+        self._values.put(key, value)
+
+    def peek_data(self, key: str | bytes) -> bytes | type[EmptyData]:
+        """The value, or EmptyData."""
+        return self._values.peek(key)
+
+    def peek_many(self, keys: Iterable[str | bytes]) -> dict[str | bytes, bytes]:
+        """The values of those keys that have one."""
+        return self._values.peek_many(keys)
+
+    def pop_data(self, key: str | bytes) -> bytes | type[EmptyData]:
+        """The value, taken away, or EmptyData."""
+        return self._values.pop(key)
+
+    def delete_data(self, key: str | bytes) -> bool:
+        """Remove a value; whether there was one."""
+        return self._values.delete(key)
+
+    def has_data_for_key(self, key: str | bytes) -> bool:
+        """Whether there is a value."""
+        return self._values.has(key)
+
+    def put_if_empty(self, key: str | bytes, value: bytes, ttl: int | None = None) -> bool:
+        """Set a value unless there is one."""
+        if ttl is not None:
+            raise NotImplementedError("ttl is not supported by this storage")
+        return self._values.put_if_empty(key, value)
+
+    def incr(self, key: str | bytes, amount: int = 1) -> int:
+        """Add to a counter and give its new value."""
+        return self._counters.incr(key, amount)
+
+    def delete_counter(self, key: str | bytes) -> None:
+        """Forget a counter."""
+        self._counters.delete(key)
+
+    def result_store_size(self) -> int:
+        """How many values there are."""
+        return len(self._values)
+
+    def result_items(self) -> dict[str, bytes]:
+        """Every value by its key as text."""
+        return dict(self._values.items())
+
+    def flush_results(self) -> None:
+        """Remove every value."""
+        self._empty(self._value_folder, suffix="")
+
+    def flush_counters(self) -> None:
+        """Forget every counter."""
+        self._empty(self._counter_folder)
+
+    # ---- beyond the contract --------------------------------------------------------------
+
+    @property
+    def depth(self) -> int:
+        """How many messages wait, as far as known: free of cost; 0 before the first `dequeue`."""
+        return len(self._session.folder) if self._session is not None else 0
+
+    @property
+    def paused(self) -> bool:
+        """While this is set nothing is claimed."""
+        return self._paused
+
+    @paused.setter
+    def paused(self, value: bool) -> None:
+        self._paused = value
+        if self._session is not None:
+            self._session.folder.paused = value
+
+    def wake(self) -> None:
+        """End every `dequeue` that is waiting: it gives None."""
+        if self._session is not None:
+            self._session.folder.wake()
+
+    def halt(self) -> None:
+        """Claim nothing any more. One assignment, so a signal's handler may call it."""
+        self._stopped = True
+
+    def stop(self) -> None:
+        """Claim nothing any more and end every waiting `dequeue`."""
+        self._stopped = True
+        self.wake()
+
+    def look(self, names: list[str] | None = None) -> None:
+        """Look at these names in the queue, or at all of it; what a FolderWatch would tell."""
+        self._open().folder.look(names)
+
+    def put_back(self) -> int:
+        """Move what dead processes had claimed back to where it was; gives how many."""
+        session = self._open()
+        session.put_back_at = time.monotonic()
+        return session.owner.put_back(self._routes())
+
+    def owned(self) -> OwnedClaims | None:
+        """The claims of a plain storage in use; None for a seat, whose claims its user ends."""
+        claims = self._session.claims if self._session is not None else None
+        return claims if isinstance(claims, OwnedClaims) else None
+
+    def close(self) -> None:
+        """Let go of everything; the calling thread's claim counts as done."""
+        with self._opening:
+            session, self._session = self._session, None
+        if session is not None and session.pid == os.getpid():
+            session.close()
+
+    # ---- inside ---------------------------------------------------------------------------
+
+    def _wait(self, session: _Session, deadline: float, wakes: int) -> bool:
+        """Nothing is ready: wait for it. Whether to try again."""
+        folder = session.folder
+        if session.watch is None:
+            session.look()
+            if folder.has_ready():
+                return True
+        left = deadline - time.monotonic()
+        if left <= 0 or folder.wakes != wakes:
+            return False
+        session.claims.idle()
+        if not self._is_seat and time.monotonic() - session.put_back_at > _PUT_BACK_EVERY_S:
+            with contextlib.suppress(StorageError):  # the next round tries again
+                self.put_back()
+        folder.wait(left if session.watch is not None else min(left, _LOOK_EVERY_S), wakes)
+        return True
+
+    def _enqueue_named(self, data: bytes) -> None:
+        if not isinstance(data, NamedBytes):
+            raise TypeError(f"expected NamedBytes, got {type(data).__name__}; name the file")
+        self._files.create(f"{self._queue}/{data.name}", data)
+        if self._session is not None:
+            self._session.folder.look([data.name])
+
+    def _open(self) -> _Session:
+        session = self._session
+        if session is not None and session.pid == os.getpid():
+            return session
+        if session is not None:  # forked: its threads and locks are the parent's
+            session.owner.close()
+            self._opening = threading.Lock()
+            self._session = None
+        with self._opening:
+            if self._session is None:
+                self._session = self._new_session()
+                # Again, now that it can be seen: a pause may have ended while it was made.
+                self._session.folder.paused = self._paused
+            return self._session
+
+    def _new_session(self) -> _Session:
+        """An owner first, then the orphans, then the watch, then a look at everything."""
+        owner = Owner(self._files, self._owners)
+        owner.put_back(self._routes())
+        self._values.sweep()
+        folder = QueueFolder(
+            self._files,
+            self._queue,
+            self._clock,
+            inspect=self._inspect,
+            glance=self._glance,
+            by_name=not self._is_seat,
+            settle_s=self._settle_s,
+        )
+        folder.paused = self._paused
+        claims: Claims = (
+            SeatClaims(self._files, folder, self._running)
+            if self._is_seat
+            else OwnedClaims(self._files, folder, self._running, self._done, owner)
+        )
+        own_watch = self._watch is None and self._root is not None and self.blocking
+        watch = FolderWatch(self._root) if own_watch and self._root else self._watch
+        session = _Session(owner, folder, claims, watch)
+        session.owns_watch = own_watch
+        # A storage that nobody holds any more lets go; at the program's end the main thread is done
+        # with its claim, while the lock is the kernel's to free.
+        weakref.finalize(self, session.close).atexit = False
+        weakref.finalize(self, claims.finish_held)
+        return session
+
+    def _routes(self) -> dict[str, str]:
+        routes = {self._due: self._scheduled}
+        return routes if self._is_seat else {self._running: self._queue, **routes}
+
+    def _make_folders(self, base: str, prefix: str) -> None:
+        folders = [base] if base else []
+        folders += [prefix + name for name in ("owners", "schedule", "due", "values", "counters")]
+        folders += [paths.CORRUPT] if self._is_seat else [self._queue, self._running, self._done]
+        try:
+            for folder in (*folders, paths.CORRUPT):
+                self._files.fs.make_dir(folder)
+        except OSError as error:
+            raise StorageError(f"{self._files.fs.root}: {error.strerror}") from error
+
+    def _empty(self, folder: str, *, suffix: str = ".json") -> None:
+        """Remove the files of a folder, never the folder: others watch it."""
+        for name in self._files.names(folder, suffix=suffix):
+            with contextlib.suppress(FileNotFoundError):
+                self._files.fs.unlink(f"{folder}/{name}")
+        if self._files.durable:
+            self._files.fs.sync_dir(folder)
+
+
+def _open_files(root: Path, *, durable: bool) -> Files:
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Files(RealDisk(root), durable=durable)
+
+
+def _inspect_plain(name: str, data: bytes, _seen_at: datetime) -> Ticket:
+    unwrap(data)
+    return Ticket(name)

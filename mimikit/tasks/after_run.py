@@ -1,0 +1,69 @@
+"""The one rule for the end of a run, whether it ended, was ended, or its consumer died.
+
+Pure: it says what is to be done; `queue` does it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from mimikit.protocol.models import EndStatus, FailureReason, Task
+
+MAX_INTERRUPTIONS = 3
+WAITING: frozenset[FailureReason] = frozenset({"rate_limited", "engine_unavailable", "budget"})
+"""Reasons that cost no attempt: nothing was tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended, as far as this rule needs to know."""
+
+    status: EndStatus
+    failure_reason: FailureReason | None = None
+    retry_at: datetime | None = None
+    final: bool = False
+    """Trying again can not help, whatever the task allows."""
+    interrupted: bool = False
+    """The consumer died under it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Write the result: this was the last attempt."""
+
+    status: EndStatus
+    failure_reason: FailureReason | None
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Give the task back to its queue, as this record."""
+
+    task: Task
+
+
+def after_run(
+    task: Task, ended: Ended, now: datetime, *, retry_delay_s: float, engine_retry_s: float
+) -> Finish | Release:
+    """Decide between an end and a next attempt. Source: spec 2, a run's life."""
+    attempts = task.attempts + 1
+    if ended.status in ("done", "canceled"):
+        return Finish(ended.status, "canceled" if ended.status == "canceled" else None, attempts)
+    if ended.failure_reason in WAITING and not ended.final:
+        known = ended.retry_at if ended.retry_at and ended.retry_at > now else None
+        wait_until = known or now + timedelta(seconds=engine_retry_s)
+        return Release(task.but(not_before=wait_until, released=True))
+    interruptions = task.interruptions + ended.interrupted
+    if ended.final or attempts >= task.max_attempts or interruptions >= MAX_INTERRUPTIONS:
+        return Finish("failed", ended.failure_reason or "error", attempts)
+    delay = retry_delay_s * 2 ** min(task.attempts, 20)
+    return Release(
+        task.but(
+            attempts=attempts,
+            interruptions=interruptions,
+            released=True,
+            not_before=now + timedelta(seconds=min(delay, 86400)),
+        )
+    )

@@ -1,0 +1,114 @@
+"""Tasks on their way: submit, look up, finish, release.
+
+Claiming is the storage's (a rename); everything here is a single step that may be replayed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from mimikit.errors import BadRecord, UnsafeFile
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import PlanResult, Seat, Task, TaskResult
+from mimikit.tasks import drop
+
+Where = Literal["queued", "running", "ended"]
+
+
+def submit(files: Files, task: Task) -> bool:
+    """Put a task into its queue; False when its id was used before (a replay, or a claim since).
+
+    Crash: in the queue whole, or not at all.
+    """
+    if where(files, task.role, task.id) is not None:
+        return False
+    return files.save_new(paths.queued(task.role, task.id), task)
+
+
+def where(files: Files, seat: Seat, task_id: str) -> Where | None:
+    """Which part of its way a task is on; None when this seat never had it.
+
+    Looked up in the order tasks move, so that one moving meanwhile is not missed.
+    """
+    if files.exists(paths.queued(seat, task_id)):
+        return "queued"
+    if files.exists(paths.running(seat, task_id)):
+        return "running"
+    if files.exists(paths.result(seat, task_id)) or files.exists(paths.ended(seat, task_id)):
+        return "ended"
+    # Released meanwhile, from running back to the queue?
+    return "queued" if files.exists(paths.queued(seat, task_id)) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A task with the part of its way it is on."""
+
+    task: Task
+    where: Where
+
+
+def find(files: Files, task_id: str, *, seats: tuple[Seat, ...] = paths.SEATS) -> Found | None:
+    """A task by its id, in any seat and on any part of its way."""
+    for seat in seats:
+        places: tuple[tuple[Where, str], ...] = (
+            ("queued", paths.queued(seat, task_id)),
+            ("running", paths.running(seat, task_id)),
+            ("ended", paths.ended(seat, task_id)),
+        )
+        for place, path in places:
+            if task := read(files, seat, path):
+                return Found(task, place)
+        # Released meanwhile, from running back to the queue?
+        if task := read(files, seat, paths.queued(seat, task_id)):
+            return Found(task, "queued")
+    return None
+
+
+def read(files: Files, seat: Seat, path: str) -> Task | None:
+    """The task a file of this seat holds, hand-made ones filled in; None when it holds none.
+
+    A claim may die before what was missing is written down, so every folder is read like this.
+    """
+    try:
+        stat, data = files.stat(path), files.read(path)
+        if stat is None or data is None:
+            return None
+        seen_at = datetime.fromtimestamp(stat.mtime_ns / 1e9, UTC)
+        return drop.parse_task(path.rpartition("/")[2], data, seat, seen_at)
+    except (BadRecord, UnsafeFile):
+        return None
+
+
+def finish_worker(files: Files, result: TaskResult) -> bool:
+    """Write a Worker's result; False when one exists, which then counts."""
+    return files.save_new(paths.result("worker", result.id), result)
+
+
+def finish_planner(files: Files, result: PlanResult) -> bool:
+    """Write a Planner's commit record; False when one exists, which then counts."""
+    return files.save_new(paths.result("planner", result.id), result)
+
+
+def release(files: Files, task: Task) -> None:
+    """Bring a running task back to its queue for a next attempt; `task.released` is set.
+
+    Crash: between the two steps it stands in running/ marked released, and recovery repeats the
+    second step without counting an attempt.
+    """
+    if files.exists(paths.running(task.role, task.id)):  # or it is back already: a repetition
+        files.save(paths.running(task.role, task.id), task)
+        finish_release(files, task)
+
+
+def finish_release(files: Files, task: Task) -> None:
+    """The second step of a release: the rename back."""
+    files.move(paths.running(task.role, task.id), paths.queued(task.role, task.id))
+
+
+def leave_running(files: Files, seat: Seat, task_id: str) -> None:
+    """Put the definition of a finished task aside: the last step of its end."""
+    files.move(paths.running(seat, task_id), paths.ended(seat, task_id))

@@ -1,0 +1,81 @@
+"""What the tests of this room share: folders, seats, and waiting without sleeping."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mimikit.errors import BadRecord
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.protocol.memory_disk import MemoryDisk
+from mimikit.runner.index import Ticket
+from mimikit.runner.storage import ClaimStorage
+
+START = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
+
+
+def until(condition: Callable[[], object], limit_s: float = 20.0) -> None:
+    """Wait until something holds; fail when it does not in time."""
+    pause, deadline = threading.Event(), time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        pause.wait(0.002)
+
+
+def real_files(root: Path, *, product: bool = False) -> Files:
+    """Files on the real disk; with `product`, all folders of the protocol in them."""
+    files = Files(RealDisk(root), durable=False)
+    if product:
+        files.make_folders()
+    return files
+
+
+def memory_files(disk: MemoryDisk | None = None) -> Files:
+    """Files on a disk in memory, with all folders of the protocol."""
+    files = Files(disk or MemoryDisk())
+    files.make_folders()
+    return files
+
+
+def plain(files: Files, **options: object) -> ClaimStorage:
+    """A storage for any program that never waits and watches nothing."""
+    return ClaimStorage("test", files=files, **{"blocking": False, **options})  # pyright: ignore[reportArgumentType]
+
+
+def by_rank(name: str, data: bytes, seen_at: datetime) -> Ticket:
+    """The tickets of the tests' seats: `{"rank": 1, "at": null}`; whatever is no JSON is bad."""
+    try:
+        given = json.loads(data)
+        return Ticket((given["rank"], name), given.get("at"))
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadRecord(f"expected a rank, got {error}") from None
+
+
+def seat(files: Files, **options: object) -> ClaimStorage:
+    """A storage over the Worker's folders that never waits and watches nothing."""
+    given = {
+        "base": "huey",
+        "queue": "worker/queue",
+        "running": "worker/running",
+        "inspect": by_rank,
+        "blocking": False,
+        "settle_s": 0.05,
+        **options,
+    }
+    return ClaimStorage("worker", files=files, **given)  # pyright: ignore[reportArgumentType]
+
+
+def names(files: Files, folder: str) -> list[str]:
+    """All files of a folder."""
+    return files.names(folder, suffix="")
+
+
+def reasons(files: Files) -> list[str]:
+    """Why each file in `corrupt/` is there."""
+    found = files.names("corrupt", suffix=".reason.txt")
+    return [(files.read(f"corrupt/{name}") or b"").decode() for name in found]

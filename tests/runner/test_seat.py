@@ -1,0 +1,355 @@
+"""A seat of the product: its file is the message, its ticket the order, its claim its user's."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mimikit.clock import FakeClock, SystemClock
+from mimikit.errors import BadRecord
+from mimikit.protocol.doorbell import FolderWatch
+from mimikit.protocol.files import Files
+from mimikit.protocol.memory_disk import MemoryDisk, Step
+from mimikit.runner.index import Ticket
+from mimikit.runner.serializer import NamedBytes
+from mimikit.runner.storage import ClaimStorage
+from tests.runner.helpers import (
+    START,
+    by_rank,
+    memory_files,
+    names,
+    real_files,
+    reasons,
+    seat,
+    until,
+)
+
+
+def drop(files: Files, name: str, rank: int = 5, at: float | None = None) -> bytes:
+    data = json.dumps({"rank": rank, "at": at}).encode()
+    files.write(f"worker/queue/{name}.json", data)
+    return data
+
+
+def claim_all(storage: ClaimStorage) -> list[str]:
+    found: list[str] = []
+    while (message := storage.dequeue()) is not None:
+        found.append(message.name.removesuffix(".json"))
+    return found
+
+
+def test_a_claim_moves_the_file_as_it_is_and_leaves_it_there() -> None:
+    files = memory_files()
+    storage = seat(files)
+    data = drop(files, "a")
+    message = storage.dequeue()
+    assert message == data
+    assert isinstance(message, NamedBytes)
+    assert message.name == "a.json"
+    assert files.read("worker/running/a.json") == data
+    assert storage.dequeue() is None
+    storage.close()
+    assert names(files, "worker/running") == ["a.json"]
+    assert names(files, "worker/queue") == []
+
+
+def test_tickets_give_the_order() -> None:
+    files = memory_files()
+    for name, rank in (("c", 2), ("a", 2), ("b", 1)):
+        drop(files, name, rank)
+    assert claim_all(seat(files)) == ["b", "a", "c"]
+
+
+def test_enqueueing_a_name_twice_makes_one_file() -> None:
+    files = memory_files()
+    storage = seat(files)
+    storage.enqueue(NamedBytes(b'{"rank":1}', "a.json"))
+    storage.enqueue(NamedBytes(b'{"rank":2}', "a.json"))
+    assert storage.enqueued_items() == [b'{"rank":1}']
+    assert storage.dequeue() == b'{"rank":1}'
+    with pytest.raises(TypeError, match="NamedBytes"):
+        storage.enqueue(b"x")
+
+
+def test_a_glance_gives_the_same_order_as_reading() -> None:
+    files = memory_files()
+    for i in range(20):
+        drop(files, f"t{i}", i % 4)
+
+    def glance(name: str, data: bytes) -> Ticket | None:
+        return None if name == "t7.json" else by_rank(name, data, START)
+
+    expected = claim_all(seat(memory_copy(files)))
+    assert claim_all(seat(files, glance=glance)) == expected
+
+
+def memory_copy(files: Files) -> Files:
+    disk = files.fs
+    assert isinstance(disk, MemoryDisk)
+    return Files(disk.after_kill())
+
+
+# ---- time -----------------------------------------------------------------------------------
+
+
+def test_nothing_is_claimed_before_its_time() -> None:
+    files, clock = memory_files(), FakeClock(START)
+    storage = seat(files, clock=clock)
+    drop(files, "later", at=(START + timedelta(hours=1)).timestamp())
+    drop(files, "now")
+    assert claim_all(storage) == ["now"]
+    clock.advance(3599)
+    assert claim_all(storage) == []
+    assert names(files, "worker/queue") == ["later.json"]
+    clock.advance(1)
+    assert claim_all(storage) == ["later"]
+
+
+def test_a_wait_ends_when_the_earliest_is_due(tmp_path: Path) -> None:
+    files = real_files(tmp_path, product=True)
+    watch = FolderWatch(tmp_path)
+    storage = seat(files, watch=watch, blocking=True, read_timeout=30)
+    due = SystemClock().now().timestamp() + 0.2
+    drop(files, "a", at=due)
+    message = storage.dequeue()
+    assert message is not None
+    assert SystemClock().now().timestamp() >= due
+    storage.close()
+    watch.close()
+
+
+def test_a_clock_set_forward_is_noticed_while_waiting() -> None:
+    files, clock = memory_files(), FakeClock(START)
+    storage = seat(files, clock=clock, blocking=True, read_timeout=20)
+    drop(files, "a", at=(START + timedelta(days=1)).timestamp())
+    found: list[bytes | None] = []
+    thread = threading.Thread(target=lambda: found.append(storage.dequeue()))
+    thread.start()
+    clock.jump(START + timedelta(days=2))
+    thread.join(10)
+    assert not thread.is_alive()
+    assert found[0] is not None
+
+
+def test_a_pause_sleeps_although_something_is_due() -> None:
+    asked = 0
+
+    class CountingClock(FakeClock):
+        def now(self) -> datetime:
+            nonlocal asked
+            asked += 1
+            return super().now()
+
+    files = memory_files()
+    storage = seat(files, clock=CountingClock(START), blocking=True, read_timeout=0.2)
+    drop(files, "a", at=START.timestamp() - 1)
+    storage.paused = True
+    assert storage.dequeue() is None
+    assert asked < 100
+    storage.paused = False
+    assert storage.dequeue() is not None
+
+
+def test_a_pause_that_ends_while_the_storage_is_being_opened_ends() -> None:
+    files = memory_files()
+    held: list[ClaimStorage] = []
+
+    def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
+        if held:
+            held.pop().paused = False
+        return by_rank(name, data, seen_at)
+
+    storage = seat(files, inspect=inspect)
+    drop(files, "a")
+    storage.paused = True
+    held.append(storage)
+    assert storage.dequeue() is not None
+
+
+# ---- changes by others --------------------------------------------------------------------------
+
+
+def test_what_was_replaced_in_the_moment_of_the_claim_is_looked_at_anew() -> None:
+    """The editor's new version counts: its order, and its content in running/."""
+    files = memory_files()
+    edits = [{"rank": 9, "new": True}]
+
+    def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
+        ticket = by_rank(name, data, seen_at)
+        if name == "a.json" and storage.depth == 1 and edits:
+            files.write("worker/queue/a.json", json.dumps(edits.pop()).encode())
+        return ticket
+
+    storage = seat(files, inspect=inspect)
+    drop(files, "a", 1)
+    drop(files, "b", 2)
+    assert claim_all(storage) == ["b", "a"]
+    assert json.loads(files.read("worker/running/a.json") or b"") == {"rank": 9, "new": True}
+
+
+def test_an_edit_that_is_told_changes_the_order_and_the_time() -> None:
+    files, clock = memory_files(), FakeClock(START)
+    storage = seat(files, clock=clock)
+    for name, rank in (("a", 1), ("b", 2), ("c", 3)):
+        drop(files, name, rank)
+    storage.look(None)
+    drop(files, "c", 0)
+    drop(files, "a", at=START.timestamp() + 60)
+    storage.look(["a.json", "c.json"])
+    assert claim_all(storage) == ["c", "b"]
+
+
+def test_an_edit_that_nobody_told_is_seen_when_it_is_claimed() -> None:
+    files = memory_files()
+    storage = seat(files)
+    drop(files, "a", 1)
+    drop(files, "b", 2)
+    storage.look(None)
+    drop(files, "a", 3)
+    assert claim_all(storage) == ["b", "a"]
+
+
+def test_a_file_that_was_taken_away_is_not_missed() -> None:
+    files = memory_files()
+    storage = seat(files)
+    drop(files, "a", 1)
+    drop(files, "b", 2)
+    storage.look(None)
+    files.remove("worker/queue/a.json")
+    assert claim_all(storage) == ["b"]
+
+
+def test_what_a_file_lacks_is_filled_in_running() -> None:
+    files = memory_files()
+
+    def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
+        return Ticket((1, name), None, data.replace(b"?", str(seen_at.year).encode()))
+
+    storage = seat(files, inspect=inspect, clock=FakeClock(START))
+    files.write("worker/queue/a.json", b'{"year":"?"}')
+    made = files.stat("worker/queue/a.json")
+    assert made is not None
+    year = min(datetime.fromtimestamp(made.mtime_ns / 1e9, UTC), START).year
+    message = storage.dequeue()
+    assert message == files.read("worker/running/a.json") == b'{"year":"%d"}' % year
+
+
+# ---- poison -------------------------------------------------------------------------------------
+
+
+def test_a_thousand_bad_files_do_not_stand_before_a_good_one(tmp_path: Path) -> None:
+    files = real_files(tmp_path, product=True)
+    for i in range(1000):
+        files.write(f"worker/queue/a{i}.json", b"{")
+    drop(files, "z")
+    storage = seat(files, settle_s=0.5)
+    assert claim_all(storage) == ["z"]
+    assert reasons(files) == []  # not one of them was dealt with before it
+    until(lambda: len(names(files, "corrupt")) == 2000)
+    assert names(files, "worker/queue") == []
+    storage.close()
+
+
+def test_a_half_written_file_is_used_once_it_is_whole(tmp_path: Path) -> None:
+    files = real_files(tmp_path, product=True)
+    watch = FolderWatch(tmp_path)
+    storage = seat(files, watch=watch, blocking=True, read_timeout=20, settle_s=0.5)
+    with (tmp_path / "worker/queue/a.json").open("wb", buffering=0) as slow:
+        slow.write(b'{"rank"')
+        storage.look(["a.json"])
+        slow.write(b":1}")
+    assert storage.dequeue() == b'{"rank":1}'
+    assert reasons(files) == []
+    storage.close()
+    watch.close()
+
+
+def test_a_file_that_keeps_changing_is_not_quarantined(tmp_path: Path) -> None:
+    files = real_files(tmp_path, product=True)
+    storage = seat(files, settle_s=0.2)
+    written = 0
+
+    def write_on() -> bool:
+        nonlocal written
+        written += 1
+        with (tmp_path / "worker/queue/a.json").open("ab") as slow:
+            slow.write(b" ")
+        storage.dequeue()
+        return written > 300
+
+    until(write_on)
+    assert reasons(files) == []
+    until(lambda: len(reasons(files)) == 1)
+    storage.close()
+
+
+def test_links_and_fifos_are_quarantined_unread(tmp_path: Path) -> None:
+    files = real_files(tmp_path, product=True)
+    (tmp_path / "worker/queue/link.json").symlink_to(tmp_path / "worker/queue/z.json")
+    os.mkfifo(tmp_path / "worker/queue/fifo.json")
+    drop(files, "z")
+    storage = seat(files)
+    assert claim_all(storage) == ["z"]
+    until(lambda: len(reasons(files)) == 2)
+    assert all("expected a plain file" in reason for reason in reasons(files))
+    storage.close()
+
+
+def test_what_an_editor_leaves_beside_a_file_is_left_alone(tmp_path: Path) -> None:
+    files = real_files(tmp_path, product=True)
+    for name in ("a.json~", ".a.json.swp", "4913", "a.txt"):
+        (tmp_path / "worker/queue" / name).write_bytes(b"x")
+    storage = seat(files)
+    storage.look(["a.json~", ".a.json.swp", "4913"])
+    assert storage.dequeue() is None
+    assert len(list((tmp_path / "worker/queue").iterdir())) == 4
+    storage.close()
+
+
+def test_a_reason_given_at_the_claim_quarantines_too() -> None:
+    files = memory_files()
+    known: set[str] = set()
+
+    def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
+        if name in known:
+            raise BadRecord("id already used")
+        return by_rank(name, data, seen_at)
+
+    storage = seat(files, inspect=inspect)
+    drop(files, "a")
+    storage.look(None)
+    known.add("a.json")
+    assert storage.dequeue() is None
+    until(lambda: reasons(files) == ["worker/queue/a.json\nid already used\n"])
+    assert names(files, "worker/running") == []
+
+
+# ---- a failing disk -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operation", ["rename", "sync_dir"])
+def test_a_disk_that_fails_once_delays_a_task_and_loses_nothing(operation: str) -> None:
+    disk = MemoryDisk()
+    files = memory_files(disk)
+    storage = seat(files)
+    data = drop(files, "a")
+    failed: list[Step] = []
+
+    def fail(_number: int, step: Step) -> OSError | None:
+        if failed or step.operation != operation or "worker/queue" not in step.path:
+            return None
+        failed.append(step)
+        return OSError(errno.EIO, "failing")
+
+    disk.fail = fail
+    assert storage.dequeue() is None
+    assert len(failed) == 1
+    assert names(files, "worker/queue") == ["a.json"]
+    until(lambda: storage.dequeue() == data)
+    assert reasons(files) == []

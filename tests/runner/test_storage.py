@@ -1,0 +1,448 @@
+"""The storage of any Huey program: order, claims, acknowledgement, recovery, values, schedule."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from huey.constants import EmptyData
+
+from mimikit.clock import FakeClock
+from mimikit.errors import BadInput
+from mimikit.protocol.files import Files
+from mimikit.protocol.memory_disk import Crash, MemoryDisk
+from mimikit.runner.storage import ClaimStorage
+from tests.runner.helpers import START, names, plain, real_files, reasons, until
+
+AT = datetime(2030, 1, 1)  # noqa: DTZ001 - Huey's times carry no zone
+
+
+@pytest.fixture(params=["real disk", "memory"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
+    return real_files(tmp_path) if request.param == "real disk" else Files(MemoryDisk())
+
+
+def drain(storage: ClaimStorage, into: list[bytes] | None = None) -> list[bytes]:
+    found: list[bytes] = [] if into is None else into
+    while (message := storage.dequeue()) is not None:
+        found.append(bytes(message))
+    return found
+
+
+# ---- order ----------------------------------------------------------------------------------
+
+
+def test_messages_of_one_moment_keep_their_order(files: Files) -> None:
+    storage = plain(files, clock=FakeClock(START))
+    sent = [f"{i}".encode() for i in range(300)]
+    for data in sent:
+        storage.enqueue(data)
+    assert storage.enqueued_items(3) == sent[:3]
+    assert drain(storage) == sent
+
+
+def test_a_name_that_was_freed_is_not_used_again(files: Files) -> None:
+    storage = plain(files, clock=FakeClock(START))
+    storage.enqueue(b"a")
+    storage.enqueue(b"b")
+    assert storage.dequeue() == b"a"
+    storage.enqueue(b"c")
+    assert drain(storage) == [b"b", b"c"]
+
+
+def test_a_clock_that_was_set_back_does_not_let_later_ones_pass(files: Files) -> None:
+    clock = FakeClock(START)
+    storage = plain(files, clock=clock)
+    storage.enqueue(b"a")
+    clock.jump(START - timedelta(hours=1))
+    storage.enqueue(b"b")
+    assert drain(storage) == [b"a", b"b"]
+
+
+def test_any_number_is_a_priority_larger_first(files: Files) -> None:
+    storage = plain(files)
+    given = [0, 5, -3, 2.5, None, 70_000, 1e300, -0.0, float("inf"), 2]
+    for priority in given:
+        storage.enqueue(repr(priority).encode(), priority)
+    order = sorted(given, key=lambda p: -(p or 0))
+    assert drain(storage) == [repr(priority).encode() for priority in order]
+    with pytest.raises(ValueError, match="nan"):
+        storage.enqueue(b"x", float("nan"))
+
+
+def test_what_lies_there_before_the_start_goes_in_the_same_order(tmp_path: Path) -> None:
+    storage = plain(real_files(tmp_path))
+    for i in range(50):
+        storage.enqueue(f"{i}".encode(), i % 3)
+    expected = storage.enqueued_items()
+    assert drain(plain(real_files(tmp_path))) == expected
+
+
+def test_what_others_put_in_is_found_and_a_higher_priority_goes_first(tmp_path: Path) -> None:
+    one, other = plain(real_files(tmp_path)), plain(real_files(tmp_path))
+    assert one.dequeue() is None
+    other.enqueue(b"low")
+    other.enqueue(b"high", 9)
+    assert drain(one) == [b"high", b"low"]
+
+
+def test_a_message_too_large_for_a_file_is_refused_when_it_is_put_in(files: Files) -> None:
+    storage = plain(files)
+    with pytest.raises(BadInput, match="pass its path"):
+        storage.enqueue(b"x" * (9 * 2**20))
+    with pytest.raises(TypeError):
+        storage.put_data("k", "text")  # pyright: ignore[reportArgumentType]
+    assert storage.queue_size() == storage.result_store_size() == 0
+
+
+# ---- claims ---------------------------------------------------------------------------------
+
+
+def test_a_claim_is_done_when_its_thread_asks_for_the_next(files: Files) -> None:
+    storage = plain(files)
+    storage.enqueue(b"a")
+    assert storage.dequeue() == b"a"
+    assert len(names(files, "running")) == 1
+    assert storage.dequeue() is None
+    assert names(files, "running") == []
+
+
+def test_a_claim_is_done_when_its_thread_ends(files: Files) -> None:
+    storage = plain(files)
+    storage.enqueue(b"a")
+    storage.enqueue(b"b")
+    thread = threading.Thread(target=storage.dequeue)
+    thread.start()
+    thread.join()
+    assert names(files, "running") == []
+    assert storage.dequeue() == b"b"
+    assert len(names(files, "running")) == 1
+
+
+def test_the_claims_of_a_living_owner_are_never_touched(files: Files) -> None:
+    first = plain(files)
+    first.enqueue(b"a")
+    assert first.dequeue() == b"a"
+    second = plain(files)
+    assert second.dequeue() is None
+    assert second.put_back() == 0
+    assert len(names(files, "running")) == 1
+
+
+def test_the_claims_of_a_dead_owner_are_put_back_in_their_order() -> None:
+    disk = MemoryDisk()
+    storage = plain(Files(disk))
+    for data in (b"a", b"b", b"c"):
+        storage.enqueue(data)
+    assert storage.dequeue() == b"a"
+    assert drain(plain(Files(disk.after_kill()))) == [b"a", b"b", b"c"]
+
+
+def test_finished_files_are_removed_when_nothing_is_to_be_done(tmp_path: Path) -> None:
+    storage = ClaimStorage("test", tmp_path, read_timeout=0.01)
+    for i in range(20):
+        storage.enqueue(f"{i}".encode())
+    drain(storage)
+    until(lambda: storage.dequeue() is None and not list((tmp_path / "done").iterdir()))
+    storage.close()
+
+
+def test_of_many_threads_each_message_goes_to_one(files: Files) -> None:
+    storages = [plain(files) for _ in range(3)]
+    for i in range(300):
+        storages[0].enqueue(f"{i}".encode())
+    found: list[bytes] = []
+    threads = [
+        threading.Thread(target=lambda s=storage: found.extend(drain(s)))
+        for storage in storages
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == sorted(f"{i}".encode() for i in range(300))
+    assert names(files, "running") == names(files, "queue") == []
+
+
+def test_a_storage_that_nobody_holds_any_more_lets_go(tmp_path: Path) -> None:
+    storage = ClaimStorage("test", tmp_path, read_timeout=0)
+    storage.enqueue(b"a")
+    claims: list[ClaimStorage] = [storage]
+
+    def claim_and_end() -> None:
+        held = claims.pop()
+        assert held.dequeue() == b"a"
+        owned = held.owned()
+        assert owned is not None
+        owned.keep_held()
+
+    thread = threading.Thread(target=claim_and_end)
+    thread.start()
+    thread.join()
+    assert len(names(real_files(tmp_path), "running")) == 1
+    del storage, thread, claim_and_end
+    gc.collect()
+    assert plain(real_files(tmp_path)).dequeue() == b"a"
+
+
+# ---- waiting --------------------------------------------------------------------------------
+
+
+def test_a_message_of_another_process_ends_the_wait(tmp_path: Path) -> None:
+    waiting = ClaimStorage("test", tmp_path, read_timeout=30)
+    found: list[bytes | None] = []
+    thread = threading.Thread(target=lambda: found.append(waiting.dequeue()))
+    thread.start()
+    until(lambda: (tmp_path / "owners").exists() and len(list((tmp_path / "owners").iterdir())) > 1)
+    plain(real_files(tmp_path)).enqueue(b"a")
+    thread.join(20)
+    assert found == [b"a"]
+    waiting.close()
+
+
+def test_a_wait_ends_by_wake_and_stop_and_nothing_is_claimed_after_stop(tmp_path: Path) -> None:
+    storage = ClaimStorage("test", tmp_path, read_timeout=30)
+    for end in (storage.wake, storage.stop):
+        found: list[bytes | None] = []
+        thread = threading.Thread(target=lambda found=found: found.append(storage.dequeue()))
+        thread.start()
+        # A wake that comes before the wait begins may be missed: ring until it is heard.
+        until(lambda end=end, thread=thread: (end(), thread.join(0.01), not thread.is_alive())[2])
+        assert found == [None]
+    storage.enqueue(b"a")
+    assert storage.dequeue() is None
+    storage.close()
+
+
+def test_while_paused_nothing_is_claimed(tmp_path: Path) -> None:
+    storage = ClaimStorage("test", tmp_path, read_timeout=0.01)
+    storage.paused = True
+    storage.enqueue(b"a")
+    assert storage.dequeue() is None
+    storage.paused = False
+    assert storage.dequeue() == b"a"
+    storage.close()
+
+
+# ---- what can not be read ---------------------------------------------------------------------
+
+
+def test_rubbish_in_the_queue_is_quarantined_and_good_ones_go_first(tmp_path: Path) -> None:
+    files = real_files(tmp_path)
+    storage = plain(files, settle_s=0.05)
+    for i in range(30):
+        files.write(f"queue/0-{i}.json", b"rubbish")
+    (tmp_path / "queue" / "0-link.json").symlink_to("/etc/passwd")
+    storage.enqueue(b"good")
+    assert storage.dequeue() == b"good"
+    until(lambda: len(reasons(files)) == 31)
+    assert storage.dequeue() is None
+    assert names(files, "queue") == []
+    assert any("expected JSON" in reason for reason in reasons(files))
+
+
+def test_a_drop_that_is_written_to_its_end_in_time_is_used(tmp_path: Path) -> None:
+    files = real_files(tmp_path)
+    storage = plain(files, settle_s=0.3)
+    files.write("queue/a.json", b'{"huey": {"$tup')
+    assert storage.dequeue() is None
+    files.write("queue/a.json", b' {"huey": {"$tuple": []} }')
+    until(lambda: storage.dequeue() == b'{"huey":{"$tuple":[]}}')
+    assert reasons(files) == []
+
+
+# ---- flushing ---------------------------------------------------------------------------------
+
+
+def test_flushing_removes_files_and_leaves_folders(tmp_path: Path) -> None:
+    storage = plain(real_files(tmp_path))
+    before = {path.name: path.stat().st_ino for path in tmp_path.iterdir()}
+    storage.enqueue(b"a")
+    storage.add_to_schedule(b"b", AT)
+    storage.put_data("k", b"v")
+    storage.incr("n")
+    storage.flush_all()
+    assert {path.name: path.stat().st_ino for path in tmp_path.iterdir()} == before
+    assert storage.queue_size() == storage.schedule_size() == storage.result_store_size() == 0
+    assert storage.incr("n") == 1
+
+
+# ---- values and counters ------------------------------------------------------------------------
+
+
+def test_a_text_and_its_bytes_are_the_same_key_and_any_bytes_are_one(files: Files) -> None:
+    storage = plain(files)
+    storage.put_data("ключ", b"1")
+    assert storage.peek_data("ключ".encode()) == b"1"
+    storage.put_data(b"\xff/../x", b"\x00\xff")
+    assert storage.pop_data(b"\xff/../x") == b"\x00\xff"
+    assert storage.result_items() == {"ключ": b"1"}
+
+
+def test_of_many_takers_one_gets_the_value(files: Files) -> None:
+    storages = [plain(files) for _ in range(4)]
+    won: list[bytes] = []
+    for i in range(20):
+        key = f"k{i}"
+        storages[0].put_data(key, key.encode())
+        barrier = threading.Barrier(4)
+
+        def take(
+            storage: ClaimStorage, key: str = key, barrier: threading.Barrier = barrier
+        ) -> None:
+            barrier.wait()
+            value = storage.pop_data(key)
+            if isinstance(value, bytes):
+                won.append(value)
+
+        threads = [threading.Thread(target=take, args=(storage,)) for storage in storages]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(won) == sorted(f"k{i}".encode() for i in range(20))
+    assert names(files, "values") == []
+
+
+def test_a_value_put_in_after_many_misses_is_seen_at_once(tmp_path: Path) -> None:
+    storage, other = plain(real_files(tmp_path)), plain(real_files(tmp_path))
+    for i in range(50):
+        assert storage.peek_data("k") is EmptyData
+        assert not storage.delete_data("k")
+        other.put_data("k", b"v")
+        assert storage.peek_data("k") == b"v", i
+        assert storage.delete_data("k")
+
+
+def test_a_value_that_can_not_be_read_is_none_and_kept_aside(files: Files) -> None:
+    storage = plain(files)
+    storage.put_data("k", b"v")
+    (name,) = names(files, "values")
+    files.write(f"values/{name}", b'{"key":"k"')
+    assert storage.peek_data("k") is EmptyData
+    assert len(reasons(files)) == 1
+
+
+def test_counters_of_many_threads_add_up(files: Files) -> None:
+    storages = [plain(files) for _ in range(3)]
+    threads = [
+        threading.Thread(target=lambda s=s: [s.incr("n", 2) for _ in range(20)]) for s in storages
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert storages[0].incr("n", 0) == 120
+
+
+# ---- crashes ----------------------------------------------------------------------------------
+
+
+# Threads and finalizers of the dead process meet its dead disk.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_process_that_dies_at_any_step_loses_no_message_it_accepted() -> None:
+    """Each step of: enqueue three, claim and run two, the schedule read and enqueued."""
+    for step in range(10_000):
+        disk = MemoryDisk(crash_at=step, torn=(step % 3) / 2)
+        accepted: list[bytes] = []
+        ran: list[bytes] = []
+        try:
+            work(plain(Files(disk)), accepted, ran)
+        except Crash:
+            survivor = plain(Files(disk.after_kill()))
+            drain(survivor, ran)
+            for data in survivor.read_schedule(AT):
+                survivor.enqueue(data)
+            drain(survivor, ran)
+            survivor.read_schedule(AT)
+            assert set(accepted) <= set(ran), f"step {step}: {disk.log[-3:]}"
+            assert names(survivor._files, "running") == names(survivor._files, "due") == []
+        else:
+            assert step > 40
+            assert sorted(ran) == sorted(accepted)
+            gc.collect()
+            return
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_power_cut_at_any_step_loses_no_message_that_was_flushed() -> None:
+    """Claims and acknowledgements are not flushed: they are repeated, and nothing is lost."""
+    for step in range(10_000):
+        disk = MemoryDisk(crash_at=step)
+        accepted: list[bytes] = []
+        ran: list[bytes] = []
+        try:
+            work(plain(Files(disk)), accepted, ran)
+        except Crash:
+            for left in disk.after_power_loss():
+                survivor = plain(Files(left))
+                again = list(ran)
+                for data in survivor.read_schedule(AT):
+                    survivor.enqueue(data)
+                drain(survivor, again)
+                assert set(accepted) <= set(again), f"step {step}: {disk.log[-3:]}"
+        else:
+            gc.collect()
+            return
+
+
+def work(storage: ClaimStorage, accepted: list[bytes], ran: list[bytes]) -> None:
+    storage.add_to_schedule(b"later", AT)
+    accepted.append(b"later")
+    for data in (b"a", b"b", b"c"):
+        storage.enqueue(data)
+        accepted.append(data)
+    for _ in range(2):
+        message = storage.dequeue()
+        assert message is not None
+        ran.append(bytes(message))
+    for data in storage.read_schedule(AT):
+        storage.enqueue(data)
+    drain(storage, ran)
+
+
+def test_what_was_read_from_the_schedule_and_enqueued_is_not_read_again() -> None:
+    disk = MemoryDisk()
+    storage = plain(Files(disk))
+    storage.add_to_schedule(b"a", AT)
+    storage.add_to_schedule(b"b", AT)
+    first, second = storage.read_schedule(AT)
+    assert storage.schedule_size() == 0
+    storage.enqueue(first)
+    survivor = plain(Files(disk.after_kill()))
+    assert drain(survivor) == [first]
+    assert survivor.read_schedule(AT) == [second]
+
+
+def test_what_was_read_and_not_enqueued_is_done_with_the_next_read(files: Files) -> None:
+    storage = plain(files)
+    storage.add_to_schedule(b"expired meanwhile", AT)
+    assert storage.read_schedule(AT) == [b"expired meanwhile"]
+    assert len(names(files, "due")) == 1
+    assert storage.read_schedule(AT) == []
+    assert names(files, "due") == []
+
+
+def test_a_scheduled_message_changed_on_its_way_is_there_once(files: Files) -> None:
+    storage = plain(files)
+    message = b'{"huey":{"$message":{"id":"t1","name":"n","retries":%d}}}'
+    storage.add_to_schedule(message % 2, AT)
+    assert storage.read_schedule(AT) == [message % 2]
+    storage.enqueue(message % 1)
+    assert names(files, "due") == []
+    assert drain(storage) == [message % 1]
+
+
+def test_the_schedule_is_in_order_of_its_times_across_a_change_of_zone(files: Files) -> None:
+    storage = plain(files)
+    base = datetime(2026, 3, 29, 1, 30)  # noqa: DTZ001
+    for minutes in (90, -(10**9), 0, 30, 45):
+        storage.add_to_schedule(str(minutes).encode(), base + timedelta(minutes=minutes))
+    assert storage.scheduled_items() == [b"-1000000000", b"0", b"30", b"45", b"90"]
+    assert storage.read_schedule(base + timedelta(minutes=30)) == [b"-1000000000", b"0", b"30"]

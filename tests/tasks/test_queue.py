@@ -1,0 +1,151 @@
+"""A task's way: each step once, whatever is repeated."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import PlanResult, Task, TaskResult
+from mimikit.tasks import queue, views
+from mimikit.tasks.ledger import Ledger
+
+NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
+TASK = Task(id="t1", prompt="x", created_at=NOW, trace_id="r")
+RESULT = TaskResult(id="t1", status="done", trace_id="r", started_at=NOW, completed_at=NOW)
+PLAN = PlanResult(
+    id="p1", status="done", turn_id="p1", trace_id="r", started_at=NOW, completed_at=NOW
+)
+
+
+def claim(files: Files, task: Task = TASK) -> None:
+    assert files.move(paths.queued(task.role, task.id), paths.running(task.role, task.id))
+
+
+def test_a_task_is_submitted_once(files: Files) -> None:
+    assert queue.submit(files, TASK)
+    assert not queue.submit(files, TASK.but(prompt="other"))
+    assert files.load(paths.queued("worker", "t1"), Task) == TASK
+
+
+@pytest.mark.parametrize("part", ["queue", "running", "results", "ended"])
+def test_an_id_that_was_used_on_any_part_of_the_way_is_taken(files: Files, part: str) -> None:
+    files.save(f"worker/{part}/t1.json", RESULT if part == "results" else TASK)
+    assert not queue.submit(files, TASK)
+    assert files.exists("worker/queue/t1.json") == (part == "queue")
+
+
+def test_where_a_task_is(files: Files) -> None:
+    assert queue.where(files, "worker", "t1") is None
+    queue.submit(files, TASK)
+    assert queue.where(files, "worker", "t1") == "queued"
+    claim(files)
+    assert queue.where(files, "worker", "t1") == "running"
+    queue.finish_worker(files, RESULT)
+    queue.leave_running(files, "worker", "t1")
+    assert queue.where(files, "worker", "t1") == "ended"
+    assert queue.where(files, "planner", "t1") is None
+
+
+def test_a_result_is_written_once_and_the_first_counts(files: Files) -> None:
+    assert queue.finish_worker(files, RESULT)
+    assert not queue.finish_worker(files, RESULT.but(status="failed"))
+    assert files.load(paths.result("worker", "t1"), TaskResult) == RESULT
+    assert queue.finish_planner(files, PLAN)
+    assert not queue.finish_planner(files, PLAN.but(status="failed"))
+
+
+def test_a_released_task_is_back_in_its_queue_as_the_rule_left_it(files: Files) -> None:
+    queue.submit(files, TASK)
+    claim(files)
+    released = TASK.but(attempts=1, released=True, not_before=NOW)
+    queue.release(files, released)
+    assert not files.exists(paths.running("worker", "t1"))
+    assert files.load(paths.queued("worker", "t1"), Task) == released
+
+
+def test_a_release_that_is_repeated_makes_no_second_task(files: Files) -> None:
+    queue.submit(files, TASK)
+    claim(files)
+    released = TASK.but(attempts=1, released=True)
+    queue.release(files, released)
+    queue.release(files, released)
+    assert not files.exists(paths.running("worker", "t1"))
+
+
+def test_leaving_twice_is_no_error(files: Files) -> None:
+    queue.submit(files, TASK)
+    claim(files)
+    queue.leave_running(files, "worker", "t1")
+    queue.leave_running(files, "worker", "t1")
+    assert files.load(paths.ended("worker", "t1"), Task) == TASK
+
+
+def test_a_task_is_found_in_any_seat_and_part(files: Files) -> None:
+    assert queue.find(files, "t1") is None
+    planned = TASK.but(id="p1", role="planner")
+    queue.submit(files, planned)
+    found = queue.find(files, "p1")
+    assert found == queue.Found(planned, "queued")
+    assert queue.find(files, "p1", seats=("worker",)) is None
+
+
+def test_a_hand_made_task_is_found_with_what_it_left_out(files: Files) -> None:
+    files.write("worker/running/mine.json", b'{"prompt": "date"}')
+    found = queue.find(files, "mine")
+    assert found is not None
+    assert (found.task.id, found.task.prompt, found.where) == ("mine", "date", "running")
+
+
+def test_a_file_that_is_no_task_is_no_task(files: Files) -> None:
+    files.write("worker/running/mine.json", b'{"prompt": ')
+    assert queue.find(files, "mine") is None
+
+
+# ---- how tasks are shown -----------------------------------------------------------------
+
+
+def test_live_tasks_are_shown_in_the_order_they_are_taken(files: Files) -> None:
+    for name, priority in (("a", 1), ("b", 9), ("c", 5)):
+        queue.submit(files, TASK.but(id=name, priority=priority))
+    queue.submit(files, TASK.but(id="d", priority=5, internal=True))
+    claim(files, TASK.but(id="a"))
+    shown = [(view.task.id, view.state) for view in views.live(files)]
+    assert shown == [("a", "running"), ("b", "queued"), ("d", "queued"), ("c", "queued")]
+
+
+def test_an_ended_task_is_shown_with_its_outcome(files: Files) -> None:
+    queue.submit(files, TASK)
+    claim(files)
+    queue.finish_worker(files, RESULT.but(status="failed", error="it broke"))
+    queue.leave_running(files, "worker", "t1")
+    view = views.show(files, "t1")
+    assert view is not None
+    assert (view.state, view.error, view.completed_at) == ("failed", "it broke", NOW)
+    assert views.live(files) == []
+
+
+def test_a_plan_that_asks_is_still_at_it_until_it_is_settled(files: Files) -> None:
+    planned = TASK.but(id="p1", role="planner")
+    queue.submit(files, planned)
+    claim(files, planned)
+    queue.finish_planner(files, PLAN.but(status="needs_input", question="colour?"))
+    queue.leave_running(files, "planner", "p1")
+    assert [v.state for v in [views.show(files, "p1")] if v] == ["running"]
+    files.move(paths.result("planner", "p1"), paths.plan_done("p1"))
+    assert [v.state for v in [views.show(files, "p1")] if v] == ["done"]
+
+
+def test_the_tasks_that_ended_last_come_first(files: Files) -> None:
+    ledger = Ledger(files)
+    for name in ("a", "b", "c"):
+        task = TASK.but(id=name)
+        queue.submit(files, task)
+        claim(files, task)
+        queue.finish_worker(files, RESULT.but(id=name))
+        ledger.write("ended", name, NOW, status="done", seat="worker", traceId="r")
+        queue.leave_running(files, "worker", name)
+    assert [view.task.id for view in views.recent(files, limit=2)] == ["c", "b"]
+    assert views.show(files, "nobody") is None
