@@ -1,0 +1,1 @@
+"""Who thinks: adapters that run one request and give one outcome."""

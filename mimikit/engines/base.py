@@ -1,0 +1,198 @@
+"""The contract of every engine: one request in, one outcome out, events and tools on the way."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from mimikit.protocol.models import (
+    FailureReason,
+    InboxItem,
+    Message,
+    Question,
+    Role,
+    Task,
+    TaskResult,
+    Usage,
+)
+
+EventKind = Literal["output", "delta", "message", "tool", "command", "file", "note", "error"]
+OnEvent = Callable[[EventKind, str, dict[str, Any]], None]
+
+
+class CancelToken:
+    """Tells a running engine to stop, and why. Safe between threads; sticky."""
+
+    def __init__(self) -> None:
+        """A token that was not used yet."""
+        self._lock = threading.Lock()
+        self._reason: str | None = None
+        self._callbacks: list[Callable[[str], None]] = []
+
+    @property
+    def reason(self) -> str | None:
+        """Why to stop (`canceled`, `killed`, `timeout`); None while the run may go on."""
+        return self._reason
+
+    def cancel(self, reason: str) -> bool:
+        """Ask the run to stop; False when it was asked before."""
+        with self._lock:
+            if self._reason is not None:
+                return False
+            self._reason = reason
+            callbacks = list(self._callbacks)
+        for callback in callbacks:
+            callback(reason)
+        return True
+
+    def on_cancel(self, callback: Callable[[str], None]) -> None:
+        """Call `callback(reason)` when asked to stop, or at once if that has happened."""
+        with self._lock:
+            if self._reason is None:
+                self._callbacks.append(callback)
+                return
+            reason = self._reason
+        callback(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as it is offered to a model."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    """JSON schema of its arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReply:
+    """What a tool call is answered with; a refusal is `ok=False` with the reason as text."""
+
+    ok: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToldResult:
+    """A task that ended and is to be told, with what it was asked."""
+
+    title: str
+    prompt: str
+    seat: Literal["planner", "worker"]
+    status: str
+    text: str
+    error: str | None
+    failure_reason: FailureReason | None
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage of memory: where it stands and what it says."""
+
+    source: str
+    text: str
+    score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """One running, queued or recent task, or one trigger, in a few words."""
+
+    id: str
+    title: str
+    state: str
+    seat: str = "worker"
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """The structured form of what the prompt says in words; engines without a mind read this."""
+
+    now: datetime
+    timezone: str = "UTC"
+    locale: str = "en"
+    inputs: tuple[InboxItem, ...] = ()
+    results: tuple[ToldResult, ...] = ()
+    conversation: tuple[Message, ...] = ()
+    memory: tuple[Hit, ...] = ()
+    tasks: tuple[TaskLine, ...] = ()
+    question: Question | None = None
+    task: Task | None = None
+    """The Planner's or Worker's own task."""
+    upstream: tuple[TaskResult, ...] = ()
+    facts: dict[str, str] = field(default_factory=dict[str, str])
+    """Status lines: engines, queue depths, version…"""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    """Everything one run needs. Units: `_s` are seconds."""
+
+    run_id: str
+    """The task's id, or the turn's."""
+    attempt: int
+    role: Role
+    profile: str
+    instructions: str
+    """The role's template: what it is and how it behaves."""
+    prompt: str
+    """The turn's own text: labelled blocks, a shell line for `command`."""
+    brief: Brief
+    tools: tuple[ToolSpec, ...]
+    call_tool: Callable[[str, dict[str, Any]], ToolReply]
+    on_event: OnEvent
+    cancel: CancelToken
+    workspace: Path
+    scratch: Path
+    """A folder of this run's own, outside the workspace, removed after it."""
+    state: Path
+    """The state folder, closed to agents."""
+    timeout_s: float
+    idle_timeout_s: float
+    model: str | None = None
+    effort: str | None = None
+    tools_url: str | None = None
+    """Where `/mcp` is served; with `tools_token` as bearer."""
+    tools_token: str | None = None
+    resume: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended."""
+
+    status: Literal["done", "failed", "canceled"]
+    text: str = ""
+    error: str | None = None
+    failure_reason: FailureReason | None = None
+    usage: Usage = field(default_factory=Usage)
+    session_id: str | None = None
+    exit_code: int | None = None
+    retry_at: datetime | None = None
+    """When a limit is known to end."""
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
+    """More of the result: files changed, truncated output's size…"""
+
+
+class Engine(Protocol):
+    """Runs one request at a time per call; calls may come from several threads."""
+
+    @property
+    def name(self) -> str:
+        """As it stands in settings and results."""
+        ...
+
+    def unavailable(self, role: Role | None = None) -> str | None:
+        """Why it can not serve (that role) now, and what to do; None when it can. Cheap: cached."""
+        ...
+
+    def run(self, request: EngineRequest) -> Outcome:
+        """Carry it out. Never raises for what happens in the run: that is an outcome."""
+        ...

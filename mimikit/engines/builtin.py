@@ -1,0 +1,351 @@
+"""The engine `builtin`: an honest assistant without a model, for every role.
+
+It understands the sentences of `grammar`, says what it did with them, and says plainly what it can
+not do. It reads the request's brief and acts through the request's tools, nothing else; the same
+request gives the same calls.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mimikit.engines import grammar, phrases
+from mimikit.engines.base import EngineRequest, Hit, Outcome, TaskLine, ToolReply
+from mimikit.engines.grammar import Intent
+from mimikit.engines.intervals import Language, interval_words
+from mimikit.protocol.models import InboxItem, Role
+
+IsProgram = Callable[[str], bool]
+
+_TITLE = 80
+_HIT = 320
+_ENDED = frozenset({"done", "failed", "canceled"})
+_LEAST_PREFIX = 4
+_ID = re.compile(r"(?:task|trig)-[A-Za-z0-9._-]+\Z")
+_REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
+_FILLER_WORDS = "the a an my all task tasks job jobs trigger it that this one 任务 它 这个 那个"
+_FILLERS = frozenset(_FILLER_WORDS.split())
+
+
+def on_path(word: str) -> bool:
+    """Whether a word names a program on the PATH."""
+    return shutil.which(word) is not None
+
+
+def stopped(reason: str) -> Outcome:
+    """The outcome of a run that was told to stop."""
+    if reason == "canceled":
+        return Outcome("canceled", error="canceled", failure_reason="canceled")
+    if reason == "timeout":
+        return Outcome("failed", error="ended: not done in time", failure_reason="timeout")
+    return Outcome("failed", error="ended because the consumer stops", failure_reason="killed")
+
+
+class Builtin:
+    """Answers, plans commands, and declines what needs a mind."""
+
+    def __init__(self, is_program: IsProgram | None = None) -> None:
+        """`is_program(word)` decides which bare words may be commands; None asks the PATH."""
+        self._is_program = is_program or on_path
+
+    @property
+    def name(self) -> str:
+        """As it stands in settings and results."""
+        return "builtin"
+
+    def unavailable(self, role: Role | None = None) -> str | None:
+        """Never: it needs nothing."""
+        return None
+
+    def run(self, request: EngineRequest) -> Outcome:
+        """Serve the request's role."""
+        if request.cancel.reason is not None:
+            return stopped(request.cancel.reason)
+        if request.role == "teller":
+            return _Turn(request, self._is_program).take()
+        if request.role == "planner":
+            return _plan(request, self._is_program)
+        return _decline(request)
+
+
+# ---- Teller
+
+
+class _Turn:
+    """One turn: what each input asks for is done in order, then results are told."""
+
+    def __init__(self, request: EngineRequest, is_program: IsProgram) -> None:
+        self._request = request
+        self._brief = request.brief
+        self._is_program = is_program
+        self._question = request.brief.question
+        self._declined: set[Language] = set()
+        self._sentence = ""
+
+    def take(self) -> Outcome:
+        brief = self._brief
+        parts: list[str] = []
+        if brief.inputs:
+            self._note("note_reading", self._language_now())
+        for item in brief.inputs:
+            if self._request.cancel.reason is not None:
+                return stopped(self._request.cancel.reason)
+            parts.append(self._answer(item))
+        if brief.results:
+            self._note("note_telling", self._language_now())
+            parts.append(phrases.results(brief.results, self._language_now()))
+        return Outcome("done", _paragraphs(*parts) or self._status(self._language_now()))
+
+    def _answer(self, item: InboxItem) -> str:
+        """Do what one input asks for; gives what to say about it."""
+        self._sentence = text = item.text.strip()
+        intent = grammar.parse(text, self._is_program)
+        language = sentence_language(text, intent, item.locale or self._brief.locale)
+        question = self._question
+        answers = isinstance(intent, grammar.Plain) or (
+            question is not None and _is_option(text, question.options)
+        )
+        if question is not None and text and answers:
+            self._question = None
+            arguments = {"questionId": question.question_id, "text": text}
+            return self._said(self._call("answer_question", arguments), "answered", language)
+        match intent:
+            case grammar.Run() | grammar.Every():
+                return self._hand_over(intent, item.text, language)
+            case grammar.Remember(content):
+                reply = self._call("remember", {"content": content, "longTerm": True})
+                return self._said(reply, "remembered", language, content=_line(content, 200))
+            case grammar.Cancel(reference):
+                return self._cancel(reference, language)
+            case _:
+                return self._show(intent, language)
+
+    def _show(self, intent: Intent, language: Language) -> str:
+        """What needs no change of anything."""
+        match intent:
+            case grammar.Recall(about):
+                return self._recall(about, language)
+            case grammar.Tasks():
+                return self._tasks(language)
+            case grammar.Status():
+                return self._status(language)
+            case grammar.Help():
+                return phrases.say("help", language, connect=phrases.say("connect", language))
+            case grammar.BadSentence(reason):
+                return phrases.say(reason, language)
+            case _:
+                return self._decline(language)
+
+    def _hand_over(
+        self, intent: grammar.Run | grammar.Every, sentence: str, language: Language
+    ) -> str:
+        """Pass a sentence on to the Planner, word for word."""
+        command = phrases.fence(intent.command, "sh")
+        if isinstance(intent, grammar.Run):
+            reply = self._delegate(sentence, _title(intent.command))
+            return self._said(reply, "started", language, command=command)
+        words = interval_words(intent.seconds, language)
+        reply = self._delegate(sentence, _title(f"{words}: {intent.command}"))
+        return self._said(reply, "scheduled", language, interval=words, command=command)
+
+    def _delegate(self, sentence: str, title: str) -> ToolReply:
+        return self._call("delegate", {"prompt": sentence, "title": title})
+
+    def _recall(self, about: str, language: Language) -> str:
+        key = "recall_has" if self._brief.memory else "recall_none"
+        head = phrases.say(key, language, about=_line(about, 100))
+        return _paragraphs(
+            head, _hits(self._brief.memory), phrases.say("recall_by_search", language)
+        )
+
+    def _decline(self, language: Language) -> str:
+        """Say that a mind is missing; once a message, however many inputs need one."""
+        if language in self._declined:
+            return ""
+        self._declined.add(language)
+        say = phrases.say
+        shown = self._brief.memory
+        has = say("memory_has" if shown else "memory_none", language)
+        connect = f"{say('connect', language)} {say('hint', language)}"
+        return _paragraphs(say("no_model", language), has, _hits(shown), connect)
+
+    def _tasks(self, language: Language) -> str:
+        reply = self._call("list_tasks", {"scope": "all"})
+        if not reply.ok:
+            return self._refused(reply, language)
+        if not self._brief.tasks:
+            return phrases.say("tasks_none", language)
+        return _paragraphs(phrases.say("tasks", language), _task_list(self._brief.tasks, language))
+
+    def _cancel(self, reference: str, language: Language) -> str:
+        found = resolve(reference, self._brief.tasks)
+        active = [task for task in self._brief.tasks if task.state not in _ENDED]
+        if len(found) == 1 or (not found and _ID.match(reference)):
+            task_id = found[0].id if found else reference
+            title = f"{phrases.code(found[0].title)} ({phrases.code(task_id)})" if found else None
+            reply = self._call("cancel_task", {"id": task_id})
+            return self._said(reply, "canceling", language, task=title or phrases.code(task_id))
+        if not active:
+            return phrases.say("cancel_empty", language)
+        which = phrases.say("cancel_which", language)
+        if found or not _words(reference):
+            return _paragraphs(which, _task_list(found or active, language))
+        none = phrases.say("cancel_none", language, reference=_line(reference, 100))
+        return _paragraphs(none, which, _task_list(active, language))
+
+    def _status(self, language: str) -> str:
+        facts = [f"- {name}: {value}" for name, value in self._brief.facts.items()]
+        if not facts:
+            return phrases.say("status_none", language)
+        return _paragraphs(phrases.say("status", language), "\n".join(facts))
+
+    def _call(self, name: str, arguments: dict[str, Any]) -> ToolReply:
+        return _call(self._request, name, arguments)
+
+    def _said(self, reply: ToolReply, key: str, language: Language, **values: object) -> str:
+        if not reply.ok:
+            return self._refused(reply, language)
+        return phrases.say(key, language, **values)
+
+    def _refused(self, reply: ToolReply, language: Language) -> str:
+        what = phrases.code(_line(self._sentence, _TITLE))
+        return phrases.say("refused", language, what=what, reason=reply.text)
+
+    def _note(self, key: str, language: Language) -> None:
+        self._request.on_event("note", phrases.say(key, language), {})
+
+    def _language_now(self) -> Language:
+        """The language of the newest input, else of what the user said last."""
+        said = [item.text for item in self._brief.inputs]
+        said += [m.text for m in reversed(self._brief.conversation) if m.role == "user"][:1]
+        text = said[len(self._brief.inputs) - 1] if self._brief.inputs else "".join(said)
+        intent = grammar.parse(text, self._is_program)
+        return sentence_language(text, intent, self._brief.locale)
+
+
+def sentence_language(text: str, intent: Intent, locale: str) -> Language:
+    """The language a sentence is in; a command inside it does not count."""
+    if isinstance(intent, grammar.Run | grammar.Every):
+        text = text.replace(intent.command, " ", 1)
+    return phrases.language(text, locale)
+
+
+def resolve(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
+    """The tasks a reference may mean: by id, by the start of an id, by words of the title.
+
+    An exact id counts whatever the task's state; the rest only among what has not ended.
+    """
+    exact = [task for task in tasks if task.id == reference]
+    if exact:
+        return exact[:1]
+    active = [task for task in tasks if task.state not in _ENDED]
+    if len(reference) >= _LEAST_PREFIX:
+        by_id = [t for t in active if reference in (t.id[: len(reference)], _short(t, reference))]
+        if by_id:
+            return by_id
+    by_title = [t for t in active if t.title.casefold() == reference.casefold()]
+    if by_title:
+        return by_title
+    words = _words(reference)
+    return [task for task in active if words and _has_words(task.title, words)]
+
+
+def _short(task: TaskLine, reference: str) -> str:
+    """As much of the id's own part as the reference is long."""
+    return task.id.partition("-")[2][: len(reference)]
+
+
+def _words(reference: str) -> list[str]:
+    return [w for w in _REFERENCE_WORD.findall(reference.casefold()) if w not in _FILLERS]
+
+
+def _has_words(title: str, words: list[str]) -> bool:
+    """Whether all the words stand in the title; Chinese ones as a part of it."""
+    own = set(_REFERENCE_WORD.findall(title.casefold()))
+    return all(word in own or (not word.isascii() and word in title) for word in words)
+
+
+def _is_option(text: str, options: Sequence[str]) -> bool:
+    return text.casefold() in {option.strip().casefold() for option in options}
+
+
+# ---- Planner and Worker
+
+
+def _plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
+    task = request.brief.task
+    locale = request.brief.locale
+    if task is None:
+        error = phrases.say("plan_no_task", phrases.language("", locale))
+        return Outcome("failed", error=error, failure_reason="error")
+    intent = grammar.parse(task.prompt, is_program)
+    language = sentence_language(task.prompt, intent, locale)
+    request.on_event("note", phrases.say("note_planning", language), {})
+    if task.parent_task_id is not None and task.source_trigger_id is None:
+        # It goes on from a question another engine asked: no longer the user's bare sentence.
+        intent = grammar.Plain(task.prompt)
+    match intent:
+        case grammar.Run(command):
+            more = {"type": "oneshot"}
+            reply = _call(request, "delegate", {**_command(command), **more})
+        case grammar.Every(seconds, command):
+            more = {"type": "recurring", "interval": seconds}
+            reply = _call(request, "schedule", {**_command(command), **more})
+        case grammar.BadSentence(reason):
+            return Outcome("done", phrases.say(reason, language))
+        case _:
+            connect = phrases.say("connect", language)
+            return Outcome("done", phrases.say("plan_unknown", language, connect=connect))
+    if reply.ok:
+        return Outcome("done")
+    error = phrases.say("plan_refused", language, reason=reply.text)
+    return Outcome("failed", error=error, failure_reason="refused")
+
+
+def _command(command: str) -> dict[str, Any]:
+    return {"prompt": command, "title": _title(command), "profile": "command"}
+
+
+def _decline(request: EngineRequest) -> Outcome:
+    prompt = request.brief.task.prompt if request.brief.task else request.prompt
+    error = phrases.say("worker_unavailable", phrases.language(prompt, request.brief.locale))
+    request.on_event("note", error, {})
+    return Outcome("failed", error=error, failure_reason="engine_unavailable")
+
+
+# ---- parts
+
+
+def _call(request: EngineRequest, name: str, arguments: dict[str, Any]) -> ToolReply:
+    reply = request.call_tool(name, arguments)
+    request.on_event("tool", name, {"arguments": arguments, "ok": reply.ok, "reply": reply.text})
+    return reply
+
+
+def _title(command: str) -> str:
+    return _line(command.strip().partition("\n")[0], _TITLE)
+
+
+def _line(text: str, limit: int) -> str:
+    """The text in one line, cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _hits(hits: Sequence[Hit]) -> str:
+    return "\n".join(f"- {_line(hit.text, _HIT)} — {phrases.code(hit.source)}" for hit in hits)
+
+
+def _task_list(tasks: Sequence[TaskLine], language: str) -> str:
+    return "\n".join(
+        f"- {phrases.code(_line(task.title, _TITLE) or task.id)} — "
+        f"{phrases.state(task.state, language)} · {phrases.code(task.id)}"
+        for task in tasks
+    )
+
+
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,79 @@
+"""Which engine serves a role or profile, and why not another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mimikit.config import Seat, Settings
+from mimikit.engines.base import Engine
+from mimikit.errors import BadSettings
+from mimikit.protocol.models import Role
+
+AUTO_ORDER = ("codex", "builtin")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The engine for one run. `waiting` says why it can not serve now; then the work waits."""
+
+    engine: Engine
+    seat: Seat
+    waiting: str | None = None
+    passed_over: tuple[str, ...] = ()
+    """`name: reason` of each engine that `auto` would have preferred."""
+
+
+class Rack:
+    """All engines of this process, by name."""
+
+    def __init__(self, engines: list[Engine], settings: Settings) -> None:
+        """Hold the engines; their order does not matter."""
+        self._engines = {engine.name: engine for engine in engines}
+        self._settings = settings
+
+    def for_role(self, role: Role, profile: str = "standard") -> Choice:
+        """Choose for a Teller, a Planner, or a Worker of a profile.
+
+        Raises:
+            BadSettings: the profile is unknown.
+        """
+        return self._choose(self._seat(role, profile), role)
+
+    def describe(self) -> dict[str, str]:
+        """Role or profile → its engine in words, for status and doctor."""
+        shown: dict[str, str] = {}
+        for name in ("teller", "planner"):
+            shown[name] = _words(self.for_role(name))
+        for name in type(self._settings.profiles).model_fields:
+            shown[name] = _words(self.for_role("worker", name))
+        return shown
+
+    def _seat(self, role: Role, profile: str) -> Seat:
+        if role == "teller":
+            return self._settings.roles.teller
+        if role == "planner":
+            return self._settings.roles.planner
+        profiles = type(self._settings.profiles).model_fields
+        if profile not in profiles:
+            raise BadSettings(f"profile: expected one of {', '.join(profiles)}; got {profile!r}")
+        return getattr(self._settings.profiles, profile)
+
+    def _choose(self, seat: Seat, role: Role) -> Choice:
+        if seat.engine != "auto":
+            engine = self._engines[seat.engine]
+            return Choice(engine, seat, engine.unavailable(role))
+        passed: list[str] = []
+        for name in AUTO_ORDER:
+            if engine := self._engines.get(name):
+                reason = engine.unavailable(role)
+                if reason is None:
+                    return Choice(engine, seat, None, tuple(passed))
+                passed.append(f"{name}: {reason}")
+        raise BadSettings("no engine is left for `auto`; set one by name")
+
+
+def _words(choice: Choice) -> str:
+    if choice.waiting:
+        return f"{choice.engine.name} — waiting: {choice.waiting}"
+    notes = f" ({'; '.join(choice.passed_over)})" if choice.passed_over else ""
+    return choice.engine.name + notes

@@ -1,0 +1,271 @@
+"""The engine `codex`: one `codex exec` for each run, for every role.
+
+Teller and Planner have no shell, no files and no network, only our tools over MCP. A Worker has
+codex's own tools in codex's own sandbox, inside the outer one that masks the state folder; without
+that it is not started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from mimikit.clock import Clock, SystemClock
+from mimikit.config import Settings, system_zone
+from mimikit.engines import codex_cli, process, sandbox
+from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines.codex_cli import Place
+from mimikit.engines.codex_events import (
+    TurnReader,
+    failure_reason,
+    minus,
+    retry_at,
+    usage_in_rollout,
+)
+from mimikit.engines.plain import Lines, PlainStream, Tail
+from mimikit.engines.process import Ended, Program, Stream
+from mimikit.errors import EngineError, StorageError
+from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import Role, Usage
+
+LITTER = (".git", ".codex", ".agents", ".aws")
+"""Empty folders that codex leaves in a workspace when it is stopped in the midst of a command."""
+_FLOOD = 10
+_LINE_BYTES = 16 * 2**20
+_STDERR_CHARACTERS = 8000
+_REMEMBER_S = 5.0
+_SANDBOX_REMEMBER_S = 120.0
+"""Looking whether a sandbox can be made starts one: not at every beat of an idle consumer."""
+
+
+class CodexExec:
+    """Serves every role with the codex CLI. Safe between threads."""
+
+    name = "codex"
+
+    def __init__(self, settings: Settings, state: Path, clock: Clock | None = None) -> None:
+        """Serve the state folder `state`."""
+        self._codex = settings.codex
+        self._limits = settings.limits
+        self._state = state
+        self._clock = clock or SystemClock()
+        self._reason = _Remembered(lambda: codex_cli.unavailable(self._codex))
+        self._sandboxed = _Remembered(sandbox.unavailable, for_s=_SANDBOX_REMEMBER_S)
+        self._lock = threading.Lock()
+        self._proved: set[Path] = set()
+        self._catalogue: Path | None = None
+
+    def unavailable(self, role: Role | None = None) -> str | None:
+        """Why it can not serve now; for the Worker also why there is no sandbox."""
+        if reason := self._reason.get():
+            return reason
+        unsafe = self._codex.sandbox == "danger-full-access"
+        return None if role != "worker" or unsafe else self._sandboxed.get()
+
+    def run(self, request: EngineRequest) -> Outcome:
+        """Run one turn or task."""
+        place = codex_cli.find(self._codex)
+        if (reason := self.unavailable(request.role)) or place is None:
+            return Outcome("failed", error=reason, failure_reason="engine_unavailable")
+        try:
+            if request.role == "worker":
+                return self._work(request, place)
+            mark = process.mark(request.state, request.run_id)
+            argv = codex_cli.talk_argv(self._codex, place, request, self._models(request, place))
+            return self._carry_out(request, self._program(request, place, argv, mark), Usage())
+        except EngineError as error:
+            return Outcome("failed", error=str(error), failure_reason="engine_unavailable")
+        except StorageError as error:
+            return Outcome("failed", error=str(error), failure_reason="error")
+        except OSError as error:
+            said = f"{error.filename or request.scratch}: {error.strerror or error}"
+            return Outcome("failed", error=said, failure_reason="error")
+
+    def _work(self, request: EngineRequest, place: Place) -> Outcome:
+        mark = process.mark(request.state, request.run_id)
+        catalogue = self._models(request, place)
+        argv = codex_cli.work_argv(self._codex, place, request, catalogue, mark=mark)
+        program = self._program(request, place, self._masked(request, place, argv), mark)
+        before = {name for name in LITTER if (request.workspace / name).exists()}
+        earlier = _usage_before(place.home, request.resume) if request.resume else Usage()
+        try:
+            outcome = self._carry_out(request, program, earlier)
+        finally:
+            _tidy(request.workspace, before)
+        if request.resume and outcome.error and "no rollout found" in outcome.error:
+            request.on_event("note", "its earlier session is gone: it begins anew", {})
+            return self._work(replace(request, resume=None), place)
+        return outcome
+
+    def _masked(self, request: EngineRequest, place: Place, argv: list[str]) -> list[str]:
+        """`argv` in the outer sandbox, after the proof that it holds.
+
+        Raises:
+            EngineError: it does not hold, and the owner has not chosen to do without.
+        """
+        if reason := self._unproved(request.workspace, place):
+            if self._codex.sandbox != "danger-full-access":
+                raise EngineError(reason)
+            request.on_event("note", f"no sandbox, as the settings allow: {reason}", {})
+            return argv
+        shown = [request.scratch / codex_cli.UPSTREAM, *codex_cli.git_traps(request.workspace)]
+        return sandbox.masked(
+            argv,
+            self._state,
+            writable=[request.scratch, request.workspace, place.home],
+            read_only=[path for path in (*shown, self._catalogue) if path and path.exists()],
+        )
+
+    def _unproved(self, workspace: Path, place: Place) -> str | None:
+        """Why the sandbox does not hold here; looked at once for each workspace."""
+        with self._lock:
+            if workspace in self._proved:
+                return None
+            nested = self._codex.sandbox == "workspace-write"
+            inner = codex_cli.sandbox_probe(place) if nested else []
+            reason = sandbox.canary(self._state, workspace, inner=inner)
+            if reason is None:
+                self._proved.add(workspace)
+            return reason
+
+    def _models(self, request: EngineRequest, place: Place) -> Path | None:
+        """The catalogue that shows our tools to every model; None when it is not needed."""
+        if not request.tools or "model_catalog_json" in self._codex.config:
+            return None
+        with self._lock:
+            if self._catalogue is None and (data := codex_cli.models(place)):
+                name = f"{paths.CACHE}/codex-models.json"
+                with contextlib.closing(RealDisk(self._state)) as disk:
+                    files = Files(disk, durable=False)
+                    files.make_folders()
+                    files.write(name, data)
+                self._catalogue = self._state / name
+            return self._catalogue
+
+    def _program(self, request: EngineRequest, place: Place, argv: list[str], mark: str) -> Program:
+        return Program(
+            argv=argv,
+            cwd=request.workspace if request.role == "worker" else request.scratch,
+            env=codex_cli.surroundings(self._codex, place, request),
+            mark=mark,
+            timeout_s=request.timeout_s,
+            idle_timeout_s=request.idle_timeout_s,
+            kill_after_s=self._limits.kill_after_s,
+            output_bytes=_FLOOD * self._limits.output_bytes,
+            flood_bytes=_FLOOD * self._limits.output_bytes,
+            stdin=request.prompt.encode(errors="replace"),
+        )
+
+    def _carry_out(self, request: EngineRequest, program: Program, earlier: Usage) -> Outcome:
+        turn = TurnReader(request.on_event)
+        output = _Output(turn)
+        ended = process.run(program, output.take, request.cancel, busy=lambda: turn.busy)
+        outcome = self._judge(request, program, ended, turn, output)
+        data = {"files": turn.files} if turn.files else {}
+        return replace(
+            outcome,
+            usage=minus(turn.usage, earlier),
+            session_id=turn.session_id if request.role == "worker" else None,
+            data=data,
+        )
+
+    def _judge(
+        self,
+        request: EngineRequest,
+        program: Program,
+        ended: Ended,
+        turn: TurnReader,
+        output: _Output,
+    ) -> Outcome:
+        """How the turn ended, from what codex said and how it went."""
+        text = (turn.message or "")[: self._limits.result_bytes]
+        canceled = ended.stopped in ("canceled", "killed")
+        if turn.completed and not canceled:
+            # Who has tools of ours says what there is to say through them.
+            if turn.message or (turn.acted and request.role != "worker"):
+                return Outcome("done", text, exit_code=0)
+            said = "codex ended the turn without a word; ask again"
+            return Outcome("failed", error=said, failure_reason="error", exit_code=0)
+        if stopped := process.stopped_outcome(ended, program, text):
+            return stopped
+        code = ended.exit_code or 0
+        if signum := _killed_by(code, turn):
+            said = f"codex was ended by {process.signal_name(-signum)} before it was done"
+            return Outcome("failed", text, said, "error", exit_code=128 + signum)
+        said = turn.failed or output.complaint() or turn.trouble or "codex ended without a word"
+        reason = failure_reason(said)
+        limited = reason == "rate_limited"
+        again = retry_at(said, self._clock.now(), ZoneInfo(system_zone())) if limited else None
+        return Outcome("failed", text, said, reason, exit_code=code, retry_at=again)
+
+
+def _killed_by(code: int, turn: TurnReader) -> int:
+    """The signal that ended codex in the midst of a turn, told by itself or by bubblewrap; or 0."""
+    if turn.failed or turn.completed:
+        return 0
+    return -code if code < 0 else max(0, code - 128)
+
+
+class _Output:
+    """Sorts what codex prints: events to the turn, complaints kept for the case of a failure."""
+
+    def __init__(self, turn: TurnReader) -> None:
+        self._turn = turn
+        self._lines = Lines(_LINE_BYTES)
+        self._stderr = PlainStream()
+        self._complaints = Tail(_STDERR_CHARACTERS)
+
+    def take(self, stream: Stream, data: bytes) -> None:
+        """Take what came on a stream."""
+        if stream == "stderr":
+            self._complaints.add(self._stderr.feed(data))
+            return
+        for line in self._lines.feed(data):
+            self._turn.take(line)
+
+    def complaint(self) -> str:
+        """What it complained of last, warnings left out."""
+        lines = self._complaints.text().strip().splitlines()
+        return "\n".join([line for line in lines if not line.startswith("WARNING")][-5:])
+
+
+class _Remembered:
+    """A value that is asked for often and worked out now and then."""
+
+    def __init__(self, work_out: Callable[[], str | None], for_s: float = _REMEMBER_S) -> None:
+        self._work_out = work_out
+        self._for_s = for_s
+        self._lock = threading.Lock()
+        self._at: float | None = None
+        self._value: str | None = None
+
+    def get(self) -> str | None:
+        """The value, at most some seconds old."""
+        with self._lock:
+            if self._at is None or time.monotonic() - self._at > self._for_s:
+                self._value = self._work_out()
+                self._at = time.monotonic()
+            return self._value
+
+
+def _usage_before(home: Path, session: str) -> Usage:
+    """What a session had used before it is taken up again."""
+    for path in (home / "sessions").rglob(f"*{session}.jsonl"):
+        with contextlib.suppress(OSError):
+            return usage_in_rollout(path.read_bytes().splitlines())
+    return Usage()
+
+
+def _tidy(workspace: Path, before: set[str]) -> None:
+    for name in LITTER:
+        path = workspace / name
+        if name not in before and path.is_dir() and not path.is_symlink():
+            with contextlib.suppress(OSError):  # not empty: not litter
+                path.rmdir()

@@ -1,0 +1,152 @@
+"""The engine `command`: the prompt is a shell line, the result is what it prints.
+
+The shell is /bin/sh, so that a line means the same on every machine; who wants another names it
+(`bash -c '…'`). A line may be silent as long as its deadline allows: it is its own tool call.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from mimikit.config import Settings
+from mimikit.engines import process
+from mimikit.engines.base import EngineRequest, OnEvent, Outcome
+from mimikit.engines.plain import PlainStream, Tail
+from mimikit.engines.process import Ended, Program, Stream
+from mimikit.errors import EngineError
+from mimikit.protocol.models import Role
+
+SHELL = "/bin/sh"
+MAX_LINE_BYTES = 131_000
+"""Linux takes no longer argument than 128 KiB."""
+_FLOOD = 10
+"""Times `output_bytes` after which an endless printer is ended."""
+_EVENTS_EVERY_S = 0.11
+_EVENT_CHARACTERS = 65_536
+_ERROR_LINES = 5
+_ERROR_CHARACTERS = 2000
+
+
+class CommandEngine:
+    """Runs shell lines of the owner, as the owner, in the workspace."""
+
+    name = "command"
+
+    def __init__(self, settings: Settings) -> None:
+        """Take the limits from the settings."""
+        self._limits = settings.limits
+
+    def unavailable(self, role: Role | None = None) -> str | None:
+        """Why it can not serve now."""
+        if os.access(SHELL, os.X_OK):
+            return None
+        return f"expected a shell at {SHELL}, got none; install one"
+
+    def run(self, request: EngineRequest) -> Outcome:
+        """Run the line."""
+        size = len(request.prompt.encode(errors="replace"))
+        if size > MAX_LINE_BYTES:
+            said = f"expected a shell line of at most {MAX_LINE_BYTES} bytes, got {size}"
+            return Outcome("failed", error=f"{said}; put it into a script", failure_reason="error")
+        program = Program(
+            argv=(SHELL, "-c", request.prompt),
+            cwd=request.workspace,
+            env=process.environment(),
+            mark=process.mark(request.state, request.run_id),
+            timeout_s=request.timeout_s,
+            kill_after_s=self._limits.kill_after_s,
+            output_bytes=_FLOOD * self._limits.output_bytes,
+            flood_bytes=_FLOOD * self._limits.output_bytes,
+        )
+        output = _Output(request.on_event, self._limits.result_bytes, self._limits.output_bytes)
+        try:
+            ended = process.run(program, output.take, request.cancel, tick=output.tick)
+        except EngineError as error:
+            return Outcome("failed", error=str(error), failure_reason="error")
+        output.close()
+        return _outcome(ended, program, output)
+
+
+def _outcome(ended: Ended, program: Program, output: _Output) -> Outcome:
+    text = output.text()
+    if stopped := process.stopped_outcome(ended, program, text):
+        return stopped
+    data = {"unshownCharacters": output.unshown} if output.unshown else {}
+    if ended.leftovers:
+        data["endedLeftovers"] = len(ended.leftovers)
+    code = ended.exit_code or 0
+    if code == 0:
+        return Outcome("done", text, exit_code=0, data=data)
+    said = f"exit code {code}" if code > 0 else f"ended by {process.signal_name(code)}"
+    if last := output.last_errors():
+        said += f"\n{last}"
+    shown_code = code if code > 0 else 128 - code
+    return Outcome("failed", text, said, "error", exit_code=shown_code, data=data)
+
+
+class _Output:
+    """Both streams of a run: shown as they come, a little batched; the end of both is kept."""
+
+    def __init__(self, on_event: OnEvent, result_bytes: int, output_bytes: int) -> None:
+        self._on_event = on_event
+        self._streams: dict[Stream, PlainStream] = {
+            "stdout": PlainStream(),
+            "stderr": PlainStream(),
+        }
+        self._result_bytes = result_bytes
+        self._result = Tail(result_bytes)
+        self._errors = Tail(_ERROR_CHARACTERS)
+        self._batch: dict[Stream, Tail] = {}
+        self._room = output_bytes
+        self._shown_at = 0.0
+        self.unshown = 0
+        """Characters that were kept from the live view: there were too many."""
+
+    def take(self, stream: Stream, data: bytes, *, last: bool = False) -> None:
+        """Take what came on a stream."""
+        text = self._streams[stream].feed(data, last=last)
+        if not text:
+            return
+        self._result.add(text)
+        if stream == "stderr":
+            self._errors.add(text)
+        self._batch.setdefault(stream, Tail(_EVENT_CHARACTERS)).add(text)
+
+    def tick(self) -> float | None:
+        """Show what came, if the last time is long enough ago; gives when to ask again."""
+        if not self._batch:
+            return None
+        wait_s = self._shown_at + _EVENTS_EVERY_S - time.monotonic()
+        if wait_s > 0:
+            return wait_s
+        self._show()
+        return None
+
+    def close(self) -> None:
+        """Show the rest."""
+        for stream in self._streams:
+            self.take(stream, b"", last=True)
+        self._show()
+
+    def text(self) -> str:
+        """The end of all that was printed, within the limit of a result."""
+        kept = self._result.text().encode()
+        text = kept[-self._result_bytes :].decode(errors="ignore")
+        if cut := self._result.total - len(text):
+            return f"[the first {cut} characters are left out]\n{text}"
+        return text
+
+    def last_errors(self) -> str:
+        """The last lines of stderr."""
+        return "\n".join(self._errors.text().strip().splitlines()[-_ERROR_LINES:])
+
+    def _show(self) -> None:
+        for stream, tail in self._batch.items():
+            text = tail.text()[: self._room]
+            self.unshown += tail.total - len(text)
+            self._room -= len(text.encode())
+            if text:
+                self._on_event("output", text, {"stream": stream})
+        self._batch.clear()
+        self._shown_at = time.monotonic()

@@ -1,0 +1,254 @@
+"""Commands inside sentences: where one begins and ends, and what is none. Pure.
+
+What follows "run" is read in this order:
+
+1. In backticks, a fence, quotes or 「」 the inside is the command; around it only courtesy and an
+   interval may stand. Straight quotes after a colon count only if nothing follows them.
+2. After a colon (`run: …`) the rest is the command, byte for byte.
+3. Bare (`run ls -la`) it must look like one (`looks_like_command`). A wrong guess would run, so
+   doubt means talk; who is misread writes the colon.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from mimikit.engines.intervals import period_at_end
+
+IsProgram = Callable[[str], bool]
+Doubt = Literal["command_or_interval", "several"]
+
+BARE_LIMIT = 2000
+_TAIL = 120
+"""How many characters before the end are looked at for an interval and for courtesy."""
+
+_FULL_WIDTH = "：，？！；．１２３４５６７８９０＃　"
+_HALF_WIDTH = ":,?!;.1234567890# "
+_TRADITIONAL = "務麼麽幫狀態運執記關於請謝鐘時個兩週禮對會現終嗎還煩給馬裡這條錄說觸發號"
+_SIMPLIFIED = "务么么帮状态运执记关于请谢钟时个两周礼对会现终吗还烦给马里这条录说触发号"
+_FOLD = str.maketrans(_FULL_WIDTH + _TRADITIONAL, _HALF_WIDTH + _SIMPLIFIED)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A piece of a message and its folded twin, which patterns read.
+
+    The twin has full-width signs and traditional characters replaced one for one: a position in it
+    is the same position in the original, from which commands are cut unchanged.
+    """
+
+    raw: str
+    plain: str
+
+    @classmethod
+    def of(cls, text: str) -> View:
+        """The view of a text, without the white space around it."""
+        raw = text.strip()
+        return cls(raw, raw.translate(_FOLD))
+
+    def cut(self, start: int, end: int | None = None) -> View:
+        """A part of it, without the white space around it."""
+        part = self.raw[start:end]
+        inner = part.strip()
+        begin = start + len(part) - len(part.lstrip())
+        return View(inner, self.plain[begin : begin + len(inner)])
+
+    def after(self, sign: str) -> View:
+        """What follows the sign at its start, or all of it."""
+        return self.cut(len(sign)) if self.plain.startswith(sign) else self
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """A command that was read, with the interval that stood behind it. Units: seconds."""
+
+    text: str
+    seconds: float | None = None
+
+
+def read_command(
+    rest: View, is_program: IsProgram, *, asked: bool = False
+) -> CommandLine | Doubt | None:
+    """Read what follows the verb; None when it is no command."""
+    colon = rest.plain.startswith(":")
+    body = rest.after(":")
+    if not body.raw or "\0" in body.raw:
+        return None
+    marked = read_marked(body, colon=colon)
+    if marked is not None:
+        return marked
+    return _verbatim(body) if colon else read_bare(body, is_program, asked=asked)
+
+
+def read_marked(body: View, *, colon: bool = False) -> CommandLine | None:
+    """A command in quotes, backticks or a fence; None when more than courtesy is around it."""
+    span = _backticked(body.raw) if body.raw.startswith("`") else _paired(body.raw)
+    if span is None or not span[0].strip():
+        return None
+    inside, after = span[0].strip(), body.cut(span[1]).plain
+    if len(after) > _TAIL or (colon and after and body.raw[0] in "\"'"):
+        return None
+    if _COURTESY_AFTER.match(after):
+        return CommandLine(inside)
+    period = period_at_end(after, _AFTER_PERIOD, _TAIL)
+    if period is not None and not after[: period.start].strip(" ,"):
+        return CommandLine(inside, period.seconds)
+    return None
+
+
+def read_bare(
+    body: View, is_program: IsProgram, *, asked: bool = False
+) -> CommandLine | Doubt | None:
+    """A command without any mark around it: only if it looks like one."""
+    if "\n" in body.raw or len(body.raw) > BARE_LIMIT:
+        return None
+    if asked:
+        body = without_end(body, ASKED_AT_END)
+    period = period_at_end(body.plain, _AFTER_PERIOD, _TAIL)
+    if period is not None:
+        body = body.cut(0, period.start)
+        body = body.cut(0, len(body.plain.rstrip(" ,")))
+    for _ in range(3):
+        body = without_end(body, COURTESY_AT_END)
+    named = _THE_COMMAND.match(body.plain)
+    if named:
+        body = body.cut(named.start(1), named.end(1))
+    if not looks_like_command(body.raw, is_program, asked=asked):
+        return None
+    if period is not None and period.adverb:
+        return "command_or_interval"
+    return CommandLine(body.raw, period.seconds if period else None)
+
+
+def looks_like_command(text: str, is_program: IsProgram, *, asked: bool = False) -> bool:
+    """Whether the words after a bare "run" are a command rather than talk.
+
+    It is one line that begins with a program, a path or a shell builtin. No unquoted word may be
+    one of talk or of time ("the", "and", "tomorrow") or Chinese, none may end like a clause. A
+    program that is an everyday word as well ("time", "find"), and any question ("can you run …?"),
+    needs a sign of a shell besides: an option, a path, an operator, quotes.
+    """
+    first = _FIRST_WORD.match(text)
+    if first is None or "\n" in text or len(text) > BARE_LIMIT:
+        return False
+    word = first["program"]
+    if not (word in _BUILTINS or word.startswith(_PATH_STARTS) or is_program(word)):
+        return False
+    if word in _SPEAKING:
+        return not asked
+    rest = _QUOTED.sub(" $ ", text[first.end() :])
+    if set(rest) & set("\"'`") or any(_is_talk(token) for token in rest.split()):
+        return False
+    needs_sign = asked or (word in _EVERYDAY and rest.strip() != "")
+    return not needs_sign or _SHELL_SIGN.search(rest) is not None
+
+
+def without_end(view: View, pattern: re.Pattern[str]) -> View:
+    """The view without what the pattern matches at its end."""
+    match = pattern.search(view.plain, max(0, len(view.plain) - _TAIL))
+    return view.cut(0, match.start()) if match else view
+
+
+def _verbatim(body: View) -> CommandLine | Doubt:
+    """All of it, unless it reads as more than a command."""
+    if _ANOTHER_SENTENCE.search(body.plain):
+        return "several"
+    period = period_at_end(body.plain, _AFTER_PERIOD, _TAIL)
+    if period is not None and not period.adverb:
+        return "command_or_interval"
+    return CommandLine(body.raw)
+
+
+def _paired(raw: str) -> tuple[str, int] | None:
+    """The text inside the quotes at the start, and where they end."""
+    closing = QUOTES.get(raw[0])
+    end = raw.find(closing, 1) if closing else -1
+    return (raw[1:end], end + 1) if end > 0 else None
+
+
+def _backticked(raw: str) -> tuple[str, int] | None:
+    """The text inside the code span or fence at the start, and where that ends."""
+    ticks = len(raw) - len(raw.lstrip("`"))
+    opened = _FENCE_HEAD.match(raw, ticks) if ticks >= 3 else None
+    if opened is not None:
+        closing = re.compile(rf"^[ \t]*+`{{{ticks},}}+[ \t]*+$", re.MULTILINE)
+        start = opened.end()
+    else:
+        closing = re.compile(rf"(?<!`)`{{{ticks}}}(?!`)")
+        start = ticks
+    close = closing.search(raw, start)
+    return (raw[start : close.start()], close.end()) if close else None
+
+
+def _is_talk(token: str) -> bool:
+    """Whether an unquoted word belongs to a sentence rather than to a command."""
+    if token.startswith("-"):
+        return False
+    if token.casefold().strip(",.;:!?") in _TALK or token.endswith((",", "?", "!", "？", "！")):
+        return True
+    return _HAN.search(token) is not None and not set("/.") & set(token)
+
+
+QUOTES = {"「": "」", "『": "』", "“": "”", "‘": "’", '"': '"', "'": "'"}
+_FENCE_HEAD = re.compile(r"[A-Za-z0-9+-]*+[ \t]*+\n")
+
+_THANKS = r"(?:(?:please|pls|thanks|thank\s++you|for\s++me)(?![A-Za-z])|谢谢你?|多谢|吧)"
+_COURTESY_AFTER = re.compile(
+    rf"(?:[\s,.!?。]|{_THANKS}|command(?![A-Za-z])|(?:这个)?(?:命令|指令)|(?:好|可以|行)?吗)*+\Z",
+    re.IGNORECASE,
+)
+_AFTER_PERIOD = re.compile(
+    rf"(?:\s*+(?:运行|执行|跑)一次)?(?:[\s,.!?。]|{_THANKS}|(?:好|可以|行)?吗)*+\Z", re.IGNORECASE
+)
+COURTESY_AT_END = re.compile(
+    r"(?:(?:[\s,]++(?:please|pls|thanks|thank\s++you|for\s++me)"
+    r"|[\s,]*+(?:谢谢你?|多谢|吧|(?:这个)?(?:命令|指令)))[\s.!。]*+"
+    r"|(?<=[A-Za-z0-9])\.|[!。])\Z",
+    re.IGNORECASE,
+)
+ASKED_AT_END = re.compile(r"(?:\s*+(?:(?:好|可以|行)?吗)\s*+\??|\s*+\?)\Z")
+_THE_COMMAND = re.compile(r"the\s++(\S.*\S|\S)\s++command\Z", re.IGNORECASE)
+_ANOTHER_SENTENCE = re.compile(
+    r"\n[ \t]*+(?:(?:please\s++)?(?:run|execute)|请?(?:运行|执行))[ \t]*+:", re.IGNORECASE
+)
+
+_FIRST_WORD = re.compile(
+    r"(?:[A-Za-z_][A-Za-z0-9_]*+=[^\s;|&<>]*+\s++)*+(?P<program>[A-Za-z0-9_./~+@-]{1,255}+)"
+    r"(?=[\s;|&<>]|\Z)"
+)
+_QUOTED = re.compile(r"\"[^\"]*+\"|'[^']*+'|`[^`]*+`")
+_SHELL_SIGN = re.compile(
+    r"(?:^|\s)--?[A-Za-z0-9]|[|<>;&$*=~{}\[\]\\/]|(?:^|\s)\.(?:\s|$)|\w\.\w{1,8}(?:\s|$)"
+)
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_PATH_STARTS = ("/", "./", "../", "~/")
+_BUILTINS = frozenset({"cd", "ulimit", "umask"})
+_SPEAKING = frozenset({"echo", "printf", "say", "espeak", "notify-send"})
+"""Programs whose arguments are sentences."""
+
+_EVERYDAY_WORDS = """
+    apply apropos arch as at banner batch bind boot browse cal call chat clear code col column comm
+    command compare complete convert count cron cut date deal dig display down edit env exit expand
+    export factor false file find fold fortune free from get groups head help host history identify
+    import install join jobs last less line link list load local locate log logger login look mail
+    man message mix more mount move names net new news next nice open pass paste patch pick plan
+    play print rain read rec record release rename replace reset return rev review robots route
+    screen script see select send sensors service set setup shift shred size snap sort source spell
+    split start stat stop strings sum switch sync tail talk task test tests then time times top
+    touch trap tree true type update users view wait wall watch what where which who write yes
+"""
+_EVERYDAY = frozenset(_EVERYDAY_WORDS.split())
+"""Programs that are everyday words as well."""
+
+_TALK_WORDS = """
+    the an and or but then so because since if is are was were be been am do does did not don't it
+    it's its this that these those my your our their me you we us i him her them he she they please
+    tell show let what why how when where who whose which of for with without from into until till
+    about some any much many again to in at by after before during while every each once daily
+    hourly weekly monthly nightly today tonight tomorrow yesterday later soon morning evening noon
+    midnight monday tuesday wednesday thursday friday saturday sunday away out around faster slow
+"""
+_TALK = frozenset(_TALK_WORDS.split())

@@ -1,0 +1,105 @@
+"""What programs print, as it comes: put together, made plain, cut where it grows without end."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import deque
+
+from mimikit.plain import plain
+
+# An escape, or a line end, of which only the beginning has come.
+_UNFINISHED = re.compile(
+    r"(?:\x1b[\]PX^_][^\x07\x1b]{0,200}\x1b?"
+    r"|(?:\x1b\[|\x9b)[0-?]{0,50}[ -/]{0,10}"
+    r"|\x1b[ -/]{0,10}"
+    r"|\r)\Z"
+)
+
+
+class PlainStream:
+    """Turns bytes as they come into plain text; what is cut in two is put together again."""
+
+    def __init__(self) -> None:
+        """Nothing came yet."""
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._held = ""
+
+    def feed(self, data: bytes, *, last: bool = False) -> str:
+        """The text of these bytes, as far as it can be told already."""
+        text = self._held + self._decode(data, last)
+        cut = None if last else _UNFINISHED.search(text, max(0, len(text) - 256))
+        self._held = cut.group() if cut else ""
+        return plain(text[: cut.start()] if cut else text)
+
+
+class Tail:
+    """The last `limit` characters of a text that is too long to keep."""
+
+    def __init__(self, limit: int) -> None:
+        """Keep at most `limit` characters."""
+        self._limit = limit
+        self._parts: deque[str] = deque()
+        self._kept = 0
+        self.total = 0
+        """Characters seen."""
+
+    def add(self, text: str) -> None:
+        """Put `text` at the end."""
+        text_kept = text[-self._limit :]
+        self.total += len(text)
+        self._parts.append(text_kept)
+        self._kept += len(text_kept)
+        while self._kept - len(self._parts[0]) >= self._limit:
+            self._kept -= len(self._parts.popleft())
+        if len(self._parts) > 4096:
+            self._parts = deque(["".join(self._parts)])
+
+    @property
+    def cut(self) -> int:
+        """Characters that are no longer kept."""
+        return max(0, self.total - self._limit)
+
+    def text(self) -> str:
+        """What is kept."""
+        joined = "".join(self._parts)
+        return joined[len(joined) - self._limit :] if len(joined) > self._limit else joined
+
+
+class Lines:
+    """Cuts bytes into lines; one longer than `limit` bytes is left out and counted."""
+
+    def __init__(self, limit: int) -> None:
+        """Take lines of at most `limit` bytes."""
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.too_long = 0
+        """Lines left out."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that these bytes end, without their newline."""
+        *ends, rest = data.split(b"\n")
+        lines = [line for end in ends if (line := self._end(end)) is not None]
+        self._take(rest)
+        return lines
+
+    def rest(self) -> bytes | None:
+        """A last line without a newline."""
+        line = self._end(b"")
+        return line or None
+
+    def _take(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._limit:
+            self._parts.clear()
+        elif part:
+            self._parts.append(part)
+
+    def _end(self, part: bytes) -> bytes | None:
+        self._take(part)
+        line = b"".join(self._parts)
+        too_long = self._size > self._limit
+        self._parts, self._size = [], 0
+        self.too_long += too_long
+        return None if too_long else line

@@ -1,0 +1,416 @@
+"""Runs one program for an engine, from its start to the end of everything it started.
+
+Output is passed on as it comes and cut where it is too much; a deadline, a limit of silence and a
+cancel end it. This module knows nothing of engines' protocols.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal, TypeAlias
+
+from mimikit.engines import leftovers, proctree
+from mimikit.engines.base import CancelToken, Outcome
+from mimikit.engines.leftovers import MARK, mark, state_id, sweep_leftovers
+from mimikit.errors import EngineError
+from mimikit.plain import plain
+
+__all__ = [
+    "MARK",
+    "Ended",
+    "Program",
+    "environment",
+    "mark",
+    "output",
+    "plain",
+    "run",
+    "signal_name",
+    "state_id",
+    "stopped_outcome",
+    "sweep_leftovers",
+]
+
+Stream: TypeAlias = Literal["stdout", "stderr"]
+OnOutput: TypeAlias = Callable[[Stream, bytes], None]
+Tick: TypeAlias = Callable[[], float | None]
+
+_PASSED_ON = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR")
+_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
+_CHUNK_BYTES = 65536
+_REAP_EVERY_S = 5.0
+_LEFTOVER_GRACE_S = 1.0
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to start, and where it is cut. Units: seconds, bytes."""
+
+    argv: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+    mark: str
+    timeout_s: float
+    idle_timeout_s: float | None = None
+    """How long it may be silent; None: as long as it likes."""
+    kill_after_s: float = 5
+    output_bytes: int = 10_000_000
+    """Output passed on; what comes after it is dropped and counted."""
+    flood_bytes: int | None = None
+    """Output after which the run is ended."""
+    stdin: bytes = b""
+    """Written to its input, which is closed then; empty: there is no input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended."""
+
+    exit_code: int | None
+    """As subprocess tells it: negative for a signal; None when it never ran."""
+    stopped: str | None
+    """Why it was ended from here: a cancel's reason, `timeout`, `idle` or `flood`."""
+    dropped_bytes: int
+    leftovers: tuple[int, ...]
+    """What it had left behind and was ended with it."""
+    left: tuple[int, ...]
+    """What could not be ended (it belongs to another user)."""
+
+
+def environment(
+    *, names: Iterable[str] = (), more: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The few variables a program is given; secrets only if in `names` (of ours) or `more`."""
+    chosen = {
+        name: value
+        for name, value in os.environ.items()
+        if (name in _PASSED_ON or name.startswith("LC_")) and not _SECRET.search(name)
+    }
+    named = {name: os.environ[name] for name in names if name in os.environ}
+    return {"PATH": os.defpath, **chosen, **named, **(more or {})}
+
+
+def run(
+    program: Program,
+    on_output: OnOutput,
+    cancel: CancelToken,
+    *,
+    busy: Callable[[], bool] = lambda: False,
+    tick: Tick = lambda: None,
+) -> Ended:
+    """Run a program to its end, and end all it started.
+
+    Args:
+        program: what to run.
+        on_output: given what it prints, as it comes; called in this thread.
+        cancel: stops it when used.
+        busy: whether it may be silent now (it waits for a tool).
+        tick: called often; gives the seconds after which it wants to be called again.
+
+    Raises:
+        EngineError: it can not be started.
+    """
+    if cancel.reason:
+        return Ended(None, cancel.reason, 0, (), ())
+    return _Run(program, on_output, cancel, busy, tick).carry_out()
+
+
+def output(
+    argv: Sequence[str],
+    *,
+    cwd: Path = Path("/"),
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 20,
+) -> tuple[int | None, str, str]:
+    """The exit code, output and complaints of a short run that belongs to no task.
+
+    It is a run like any other, so what it leaves behind is ended. What can not be started, or takes
+    too long, has no exit code.
+    """
+    said: dict[Stream, list[bytes]] = {"stdout": [], "stderr": []}
+    env = environment() if env is None else env
+    program = Program(argv, cwd, env, mark(None, "probe"), timeout_s)
+    try:
+        ended = run(program, lambda stream, data: said[stream].append(data), CancelToken())
+    except EngineError as error:
+        return None, "", str(error)
+    stdout, stderr = (b"".join(parts).decode(errors="replace") for parts in said.values())
+    return None if ended.stopped else ended.exit_code, stdout, stderr
+
+
+def stopped_outcome(ended: Ended, program: Program, text: str = "") -> Outcome | None:
+    """The outcome of a run that was ended from here; None when it ended by itself."""
+    if ended.stopped is None:
+        return None
+    if ended.stopped == "canceled":
+        return Outcome("canceled", text, "canceled", "canceled")
+    if ended.stopped == "killed":
+        return Outcome("failed", text, "ended because the consumer stops", "killed")
+    if ended.stopped == "flood":
+        said = f"ended: it printed more than {program.flood_bytes} bytes"
+        return Outcome("failed", text, said, "error")
+    silent = ended.stopped == "idle"
+    limit_s = program.idle_timeout_s if silent else program.timeout_s
+    said = f"ended: {'silent for' if silent else 'not done within'} {limit_s:g} s"
+    return Outcome("failed", text, said, "timeout")
+
+
+def signal_name(exit_code: int) -> str:
+    """The name of the signal in subprocess's negative exit code."""
+    try:
+        return signal.Signals(-exit_code).name
+    except ValueError:
+        return f"signal {-exit_code}"
+
+
+class _Waker:
+    """Wakes a waiting selector from another thread, until it is closed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open = True
+        self.reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+
+    def ring(self) -> None:
+        with self._lock:
+            if self._open:
+                with contextlib.suppress(BlockingIOError):
+                    os.write(self._writer, b"!")
+
+    def close(self) -> None:
+        with self._lock:
+            self._open = False
+            os.close(self.reader)
+            os.close(self._writer)
+
+
+class _Run:
+    """One run. Lives in one thread."""
+
+    def __init__(
+        self,
+        program: Program,
+        on_output: OnOutput,
+        cancel: CancelToken,
+        busy: Callable[[], bool],
+        tick: Tick,
+    ) -> None:
+        self._program = program
+        self._on_output = on_output
+        self._cancel = cancel
+        self._busy = busy
+        self._tick = tick
+        self._unwritten = memoryview(program.stdin)
+        self._stopped: str | None = None
+        self._kill_at: float | None = None
+        self._exited = False
+        self._read_bytes = 0
+        self._dropped_bytes = 0
+        self._leftovers: tuple[int, ...] = ()
+        self._left: tuple[int, ...] = ()
+
+    def carry_out(self) -> Ended:
+        with contextlib.ExitStack() as stack:
+            self._prepare(stack)
+            self._child = leftovers.spawn(
+                self._program.argv,
+                cwd=self._program.cwd,
+                env=self._program.env,
+                mark=self._program.mark,
+                stdin=bool(self._program.stdin),
+            )
+            stack.callback(leftovers.release, self._child)
+            self._family = leftovers.Family(self._child)
+            self._begun = self._heard = self._reaped = time.monotonic()
+            try:
+                self._watch(stack)
+                self._follow()
+            finally:
+                self._finish()
+        return Ended(
+            self._child.returncode,
+            self._stopped,
+            self._dropped_bytes,
+            self._leftovers,
+            self._left,
+        )
+
+    def _prepare(self, stack: contextlib.ExitStack) -> None:
+        try:
+            self._selector = stack.enter_context(selectors.DefaultSelector())
+            self._waker = _Waker()
+        except OSError as error:
+            raise EngineError(f"no program can be started: {error.strerror}") from None
+        stack.callback(self._waker.close)
+        self._selector.register(self._waker.reader, selectors.EVENT_READ, self._woken)
+
+    def _watch(self, stack: contextlib.ExitStack) -> None:
+        """Let the selector wake on output, on the child's end and on a cancel."""
+        for name, pipe in self._pipes():
+            stack.callback(pipe.close)
+            os.set_blocking(pipe.fileno(), False)
+            self._selector.register(pipe, selectors.EVENT_READ, self._reader_of(name, pipe))
+        if self._child.stdin:
+            stack.callback(self._close_stdin)
+            os.set_blocking(self._child.stdin.fileno(), False)
+            self._selector.register(self._child.stdin, selectors.EVENT_WRITE, self._write)
+        try:
+            handle = os.pidfd_open(self._child.pid)
+        except (OSError, AttributeError):
+            threading.Thread(target=self._wait_for_child, daemon=True).start()
+        else:
+            stack.callback(os.close, handle)
+            self._selector.register(handle, selectors.EVENT_READ, self._noticed_exit)
+        self._cancel.on_cancel(lambda _reason: self._waker.ring())
+
+    def _pipes(self) -> list[tuple[Stream, IO[bytes]]]:
+        stdout, stderr = self._child.stdout, self._child.stderr
+        return [("stdout", stdout), ("stderr", stderr)] if stdout and stderr else []
+
+    def _follow(self) -> None:
+        """Pass output on until the child has ended, or does not end when told to."""
+        while not self._exited and not (self._kill_at and time.monotonic() >= self._kill_at):
+            for key, _ in self._selector.select(self._next_look_s()):
+                key.data()
+            now = time.monotonic()
+            if not self._exited and self._stopped is None and (reason := self._limit(now)):
+                self._stop(reason)
+            if now >= self._reaped + _REAP_EVERY_S:
+                self._reaped = now
+                leftovers.reap_orphans()
+
+    def _next_look_s(self) -> float:
+        now = time.monotonic()
+        times = [_REAP_EVERY_S]
+        if (tick_s := self._tick()) is not None:
+            times.append(tick_s)
+        if self._kill_at is not None:
+            times.append(self._kill_at - now)
+        else:
+            times.append(self._begun + self._program.timeout_s - now)
+            if self._program.idle_timeout_s is not None:
+                times.append(self._heard + self._program.idle_timeout_s - now)
+        return max(0.0, min(times))
+
+    def _limit(self, now: float) -> str | None:
+        """Why the run may not go on."""
+        program = self._program
+        if self._cancel.reason:
+            return self._cancel.reason
+        if now >= self._begun + program.timeout_s:
+            return "timeout"
+        if program.flood_bytes is not None and self._read_bytes > program.flood_bytes:
+            return "flood"
+        if program.idle_timeout_s is not None and now >= self._heard + program.idle_timeout_s:
+            if not self._busy():
+                return "idle"
+            self._heard = now
+        return None
+
+    def _stop(self, reason: str) -> None:
+        """Ask everything to end; who stands where is looked up before anything has ended."""
+        self._stopped = reason
+        self._kill_at = time.monotonic() + self._program.kill_after_s
+        outside = [proc for proc in self._family.members() if proc.group != self._child.pid]
+        self._signal_group(signal.SIGTERM)
+        for proc in outside:
+            proctree.send(proc, signal.SIGTERM)
+
+    def _finish(self) -> None:
+        """End what is left, in any case. The child is waited for last: its pid names the group."""
+        if self._stopped or not self._exited or self._family.may_remain():
+            found, left = proctree.end_all(
+                self._family.members, grace_s=self._grace_s(), patience_s=_PATIENCE_S
+            )
+            self._leftovers = tuple(pid for pid in found if pid != self._child.pid)
+            self._left = tuple(left)
+        self._signal_group(signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(None if self._exited else _PATIENCE_S)
+        self._drain()
+
+    def _grace_s(self) -> float:
+        """How long what is left may take to end by itself."""
+        if self._kill_at is not None:
+            return max(0.0, self._kill_at - time.monotonic())
+        return min(_LEFTOVER_GRACE_S, self._program.kill_after_s) if self._exited else 0.0
+
+    def _signal_group(self, signum: int) -> None:
+        if self._child.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._child.pid, signum)
+
+    def _drain(self) -> None:
+        """Read what still lies in the pipes; bounded, for what could not be ended may write on."""
+        readers = [pipe for _, pipe in self._pipes() if not pipe.closed]
+        for key in list(self._selector.get_map().values()):
+            if key.fileobj in readers:
+                for _ in range(64):
+                    if not key.data():
+                        break
+
+    def _reader_of(self, name: Stream, pipe: IO[bytes]) -> Callable[[], bool]:
+        def read() -> bool:
+            try:
+                data = os.read(pipe.fileno(), _CHUNK_BYTES)
+            except BlockingIOError:
+                return False
+            if data:
+                self._take(name, data)
+            else:
+                self._selector.unregister(pipe)
+            return bool(data)
+
+        return read
+
+    def _take(self, name: Stream, data: bytes) -> None:
+        self._heard = time.monotonic()
+        room = max(0, self._program.output_bytes - self._read_bytes)
+        self._read_bytes += len(data)
+        self._dropped_bytes += max(0, len(data) - room)
+        if room:
+            self._on_output(name, data[:room])
+
+    def _write(self) -> None:
+        stdin = self._child.stdin
+        if stdin is None:
+            return
+        try:
+            written = os.write(stdin.fileno(), self._unwritten[:_CHUNK_BYTES])
+        except BlockingIOError:
+            return
+        except OSError:  # it does not want to read: its own affair
+            written = len(self._unwritten)
+        self._unwritten = self._unwritten[written:]
+        if not self._unwritten:
+            self._selector.unregister(stdin)
+            self._close_stdin()
+
+    def _close_stdin(self) -> None:
+        if self._child.stdin:
+            with contextlib.suppress(OSError):
+                self._child.stdin.close()
+
+    def _woken(self) -> None:
+        os.read(self._waker.reader, 1024)
+        if self._child.returncode is not None:
+            self._exited = True
+
+    def _noticed_exit(self) -> None:
+        self._exited = True
+
+    def _wait_for_child(self) -> None:
+        """Where a process can not be watched as a file: a thread waits for it."""
+        self._child.wait()
+        self._waker.ring()

@@ -1,0 +1,137 @@
+"""The outer sandbox of every agent Worker: bubblewrap, with the state folder masked.
+
+Inside it an agent sees the machine as it is, but an empty, read-only folder where the state lies,
+and no process that is not its own. Root loses its capabilities too: it could take the mask away.
+Only Linux has it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from importlib import util
+from pathlib import Path
+
+from mimikit.engines import process
+from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+
+_PROBE_S = 10
+
+
+@functools.cache
+def find_bwrap() -> str | None:
+    """The bubblewrap program: the system's, else the one that comes with codex's package."""
+    if found := shutil.which("bwrap"):
+        return found
+    package = util.find_spec("codex_cli_bin")
+    if package is None or package.origin is None:
+        return None
+    bundled = Path(package.origin).parent / "codex-resources" / "bwrap"
+    return str(bundled) if os.access(bundled, os.X_OK) else None
+
+
+def unavailable() -> str | None:
+    """Why there is no sandbox on this machine, and what to do; None when there is."""
+    if sys.platform != "linux":
+        return f"expected Linux for the Worker's sandbox, got {sys.platform}"
+    bwrap = find_bwrap()
+    if bwrap is None:
+        return "expected bubblewrap for the Worker's sandbox, got none; install its package"
+    if said := _refuses(bwrap):
+        return (
+            f"bubblewrap can not make a sandbox here: {said}; "
+            "allow user namespaces (in a container: run it with them)"
+        )
+    return None
+
+
+def masked(
+    argv: Sequence[str],
+    state: Path,
+    *,
+    writable: Iterable[Path] = (),
+    read_only: Iterable[Path] = (),
+) -> list[str]:
+    """`argv` with the sandbox in front of it.
+
+    `writable` and `read_only` name what of the state folder stays visible; what lies elsewhere is
+    visible anyway, and of that `read_only` is made so.
+    """
+    real = Path(os.path.realpath(state))
+    wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid", "--cap-drop", "ALL"]
+    if os.geteuid() == 0:
+        # What root needs, and all it needs, to make the agent's own sandbox inside this one.
+        wrapped += ["--cap-add", "CAP_SETFCAP"]
+    wrapped += ["--dev-bind", "/", "/", "--proc", "/proc", "--tmpfs", str(real)]
+    for path in map(os.path.realpath, writable):
+        if Path(path).is_relative_to(real):
+            wrapped += ["--bind", path, path]
+    for path in map(os.path.realpath, read_only):
+        wrapped += ["--ro-bind", path, path]
+    return [*wrapped, "--remount-ro", str(real), "--", *argv]
+
+
+def canary(state: Path, workspace: Path, *, inner: Sequence[str] = ()) -> str | None:
+    """Prove that a masked shell can neither read nor write the state; else the reason in words.
+
+    With `inner`, the start of a command line that runs another, the shell runs within that.
+    """
+    if reason := unavailable():
+        return reason
+    with contextlib.closing(RealDisk(state)) as disk:
+        return _tried(Files(disk, durable=False), state, workspace, inner)
+
+
+def _tried(files: Files, state: Path, workspace: Path, inner: Sequence[str]) -> str | None:
+    files.make_folders()
+    tag, secret = secrets.token_hex(8), secrets.token_hex(16)
+    bait, forged = f"{paths.CACHE}/canary-{tag}", f"{paths.CACHE}/forged-{tag}"
+    files.write(bait, secret.encode())
+    try:
+        said = _attack(state, workspace, inner, bait, forged)
+    finally:
+        files.remove(bait)
+    if files.remove(forged):
+        return f"a masked shell could write below {state}"
+    if secret in said:
+        return f"a masked shell could read below {state}"
+    if _TRIED not in said:
+        return f"the check of the sandbox did not run: {said.strip()[-300:] or 'no output'}"
+    return None
+
+
+_TRIED = "all was tried"
+_ATTACK = """
+try() { cat "$1/$2"; echo forged > "$1/$3"; }
+try "$1" "$2" "$3"
+mkdir "$1/cache" && try "$1" "$2" "$3"
+for root in /proc/[0-9]*/root; do try "$root$1" "$2" "$3"; done
+umount "$1"; try "$1" "$2" "$3"
+umount -l "$1"; try "$1" "$2" "$3"
+for kind in -m -Urm; do
+    unshare $kind sh -c 'umount "$1"; cat "$1/$2"; echo forged > "$1/$3"' sh "$1" "$2" "$3"
+done
+echo "all was" tried
+"""
+
+
+def _attack(state: Path, workspace: Path, inner: Sequence[str], bait: str, forged: str) -> str:
+    """All that a masked shell says while it tries to get at two files of the state."""
+    shell = ["/bin/sh", "-c", _ATTACK, "sh", os.path.realpath(state), bait, forged]
+    argv = masked([*inner, *shell], state, writable=[workspace])
+    _, said, complaints = process.output(argv, cwd=workspace, timeout_s=_PROBE_S)
+    return said + complaints
+
+
+def _refuses(bwrap: str) -> str | None:
+    """What bubblewrap says when it can not do what we need; None when it can."""
+    options = ["--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108 - masked, not used
+    code, _, complaints = process.output([bwrap, *options, "--", "/bin/true"], timeout_s=_PROBE_S)
+    return None if code == 0 else complaints.strip() or "it says nothing"

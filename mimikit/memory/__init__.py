@@ -1,0 +1,1 @@
+"""What is known: the memory files and the search in them."""

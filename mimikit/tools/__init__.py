@@ -1,0 +1,1 @@
+"""What a role may do: tools, who may call them, and the doors to them."""

@@ -1,0 +1,167 @@
+"""Which tool exists, what it takes, and which role may call it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+from mimikit.engines.base import ToolSpec
+from mimikit.protocol.models import MAX_TEXT, Role
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
+Short = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class Arguments(BaseModel):
+    """The arguments of one tool; anything else is refused by name."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True
+    )
+
+
+class Reply(Arguments):
+    """Say something to the user. Your final text does the same; when both come, this wins."""
+
+    text: Text
+
+
+class TellerDelegate(Arguments):
+    """Hand work to the Planner, who splits it into tasks and has them carried out."""
+
+    prompt: Text
+    title: Short | None = None
+    priority: Annotated[int, Field(ge=0, le=10)] = 5
+
+
+class Delegate(Arguments):
+    """Add one task to this plan. Its prompt must say everything: the Worker sees nothing else."""
+
+    prompt: Text
+    title: Short | None = None
+    label: Short | None = None
+    type: Literal["oneshot"] = "oneshot"
+    profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
+    priority: Annotated[int, Field(ge=0, le=10)] = 5
+    timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
+    max_attempts: Annotated[int, Field(ge=1, le=10)] = 1
+
+
+class Plan(Arguments):
+    """Add one trigger to this plan: a task that is run again every `interval` seconds."""
+
+    prompt: Text
+    title: Short | None = None
+    type: Literal["recurring"] = "recurring"
+    interval: Annotated[float, Field(ge=1, le=366 * 86400)]
+    profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
+    priority: Annotated[int, Field(ge=0, le=10)] = 5
+    timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
+
+
+class Remember(Arguments):
+    """Keep something in memory; longTerm for what stays true."""
+
+    content: Text
+    long_term: bool = False
+
+
+class Ask(Arguments):
+    """Ask the user one question, with options and a default taken when nobody answers in time."""
+
+    question: Text
+    options: Annotated[list[Short], Field(max_length=8)] = []
+    default: Short | None = None
+    timeout: Annotated[float, Field(ge=10, le=7 * 86400)] = 3600
+
+
+class Answer(Arguments):
+    """Pass on the user's answer to the open question."""
+
+    question_id: Short
+    text: Text
+
+
+class Backlog(Arguments):
+    """Change the backlog list."""
+
+    action: Literal["add", "done", "remove"]
+    item: Short
+
+
+class ListTasks(Arguments):
+    """See queued, running and recent tasks, and triggers."""
+
+    scope: Literal["queue", "running", "triggers", "recent", "all"] = "all"
+
+
+class Cancel(Arguments):
+    """Cancel a task, or remove a trigger, by its id."""
+
+    id: Short
+
+
+class RecentHistory(Arguments):
+    """Read the last messages of the conversation."""
+
+    count: Annotated[int, Field(ge=1, le=100)] = 20
+    offset: Annotated[int, Field(ge=0)] = 0
+
+
+class HistoryByTime(Arguments):
+    """Read the messages between two times (ISO 8601)."""
+
+    after: Short
+    before: Short | None = None
+
+
+class SearchMemory(Arguments):
+    """Search what is remembered."""
+
+    query: Text
+    limit: Annotated[int, Field(ge=1, le=50)] = 10
+
+
+TOOLS: dict[Role, dict[str, type[Arguments]]] = {
+    "teller": {
+        "reply": Reply,
+        "delegate": TellerDelegate,
+        "remember": Remember,
+        "ask_user": Ask,
+        "answer_question": Answer,
+        "update_backlog": Backlog,
+        "list_tasks": ListTasks,
+        "cancel_task": Cancel,
+    },
+    "planner": {
+        "delegate": Delegate,
+        "schedule": Plan,
+        "needs_input": Ask,
+        "list_tasks": ListTasks,
+        "cancel_task": Cancel,
+        "get_recent_history": RecentHistory,
+        "get_history_by_time": HistoryByTime,
+        "search_memory": SearchMemory,
+    },
+    "worker": {},
+}
+
+
+@functools.cache
+def specs(role: Role) -> tuple[ToolSpec, ...]:
+    """The tools of a role as they are offered to a model."""
+    return tuple(
+        ToolSpec(name, model.__doc__ or "", _schema(model)) for name, model in TOOLS[role].items()
+    )
+
+
+def _schema(model: type[Arguments]) -> dict[str, Any]:
+    schema = model.model_json_schema(by_alias=True)
+    schema.pop("title", None)
+    schema.pop("description", None)
+    for argument in schema.get("properties", {}).values():
+        argument.pop("title", None)
+    return schema

@@ -1,0 +1,1 @@
+"""When: trigger definitions, their schedules and conditions."""

@@ -1,0 +1,405 @@
+"""The assistant without a model: what it does for each sentence, and how it says so."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimikit.engines.base import Brief, CancelToken, Hit, Outcome, TaskLine, ToldResult, ToolReply
+from mimikit.engines.builtin import Builtin, resolve
+from mimikit.protocol.models import Message, Question, Usage
+from tests.support.engine_requests import NOW, Desk, inputs, make_request, task
+
+ENGINE = Builtin({"ls", "date", "echo", "sleep"}.__contains__)
+
+TASKS = (
+    TaskLine("task-aaaa1111", "ls -la", "running"),
+    TaskLine("task-aabb2222", "backup the photos", "queued"),
+    TaskLine("task-dead3333", "backup the mails", "done"),
+    TaskLine("trig-cccc4444", "备份数据库", "trigger", "trigger"),
+)
+
+
+def tell(*texts: str, desk: Desk | None = None, **fields: Any) -> tuple[str, Desk]:
+    """A Teller's reply to these inputs."""
+    desk = desk or Desk()
+    brief = Brief(now=NOW, inputs=inputs(*texts), **fields)
+    outcome = ENGINE.run(make_request("teller", brief, desk))
+    assert outcome.status == "done"
+    assert outcome.text
+    return outcome.text, desk
+
+
+def plan(prompt: str, desk: Desk | None = None, **fields: Any) -> tuple[Outcome, Desk]:
+    desk = desk or Desk()
+    brief = Brief(now=NOW, task=task(prompt, role="planner", **fields))
+    return ENGINE.run(make_request("planner", brief, desk)), desk
+
+
+def question(**fields: Any) -> Question:
+    return Question(
+        question_id="q-1",
+        question="Which one?",
+        created_at=NOW,
+        expires_at=NOW + timedelta(hours=1),
+        planner_task_id="task-plan",
+        **fields,
+    )
+
+
+def refusing(reason: str) -> Desk:
+    return Desk(lambda _name, _arguments: ToolReply(False, reason))
+
+
+# ---- Teller: commands
+
+
+def test_a_command_is_delegated_word_for_word_and_shown() -> None:
+    text, desk = tell("run: ls -la | head -3")
+    assert desk.calls == [
+        ("delegate", {"prompt": "run: ls -la | head -3", "title": "ls -la | head -3"})
+    ]
+    assert "```sh\nls -la | head -3\n```" in text
+    assert "running this now" in text
+
+
+def test_a_schedule_is_delegated_word_for_word_and_told_in_words() -> None:
+    text, desk = tell("每 10 秒执行 date")
+    assert desk.calls == [("delegate", {"prompt": "每 10 秒执行 date", "title": "每 10 秒: date"})]
+    assert "每 10 秒运行一次" in text
+    assert "```sh\ndate\n```" in text
+
+
+def test_the_reply_is_in_the_language_of_the_sentence_not_of_the_command() -> None:
+    assert "运行" in tell("运行：ls -la some english words here")[0]
+    assert "running" in tell("run: echo 你好，世界，这是中文")[0]
+
+
+def test_a_refused_delegation_is_told_with_its_reason() -> None:
+    text, _ = tell("run: ls", desk=refusing("at most 3 delegations a turn"))
+    assert text == "I could not do `run: ls`: at most 3 delegations a turn"
+
+
+def test_several_inputs_are_answered_in_order() -> None:
+    text, desk = tell("run: ls", "remember: tea", "run: date")
+    assert [name for name, _ in desk.calls] == ["delegate", "remember", "delegate"]
+    assert text.index("ls") < text.index("tea") < text.index("date")
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("every 0.1 seconds: run ls", "at least one second"),
+        ("every 999 days: run ls", "366 days"),
+        ("run: ls every 10 minutes", "backticks"),
+        ("run: ls\nrun: date", "more than one request"),
+    ],
+)
+def test_a_sentence_that_can_not_be_done_starts_nothing_and_says_why(text: str, word: str) -> None:
+    reply, desk = tell(text)
+    assert word in reply
+    assert desk.calls == []
+
+
+# ---- Teller: memory
+
+
+def test_what_is_to_be_kept_goes_to_long_term_memory() -> None:
+    text, desk = tell("记住我喜欢喝茶")
+    assert desk.calls == [("remember", {"content": "我喜欢喝茶", "longTerm": True})]
+    assert text == "记住了：我喜欢喝茶"
+
+
+def test_recall_shows_what_memory_has_and_where_it_stands() -> None:
+    hits = (Hit("memory.md", "The user\nlikes tea."), Hit("memory/2026-01-28.md", "Tea again."))
+    text, desk = tell("what do you know about tea?", memory=hits)
+    assert "- The user likes tea. — `memory.md`" in text
+    assert "- Tea again. — `memory/2026-01-28.md`" in text
+    assert "no language model is connected" in text
+    assert desk.calls == []
+
+
+def test_recall_of_nothing_says_so() -> None:
+    assert "My memory has nothing on “tea”" in tell("what do you know about tea?")[0]
+
+
+def test_talk_is_declined_honestly_with_memory_and_the_way_to_a_model() -> None:
+    text, desk = tell("Why is the sky blue?", memory=(Hit("memory.md", "Sky is my cat."),))
+    assert "no language model is connected" in text
+    assert "- Sky is my cat. — `memory.md`" in text
+    assert "codex login" in text
+    assert "mimikit doctor" in text
+    assert desk.calls == []
+
+
+def test_a_missing_model_is_told_once_a_message() -> None:
+    text, _ = tell("Why is the sky blue?", "And the sea?", "run: ls")
+    assert text.count("no language model is connected") == 1
+
+
+# ---- Teller: tasks
+
+
+def test_tasks_are_listed_from_the_brief() -> None:
+    text, desk = tell("tasks", tasks=TASKS)
+    assert desk.calls == [("list_tasks", {"scope": "all"})]
+    assert "- `ls -la` — running · `task-aaaa1111`" in text
+    assert "- `备份数据库` — scheduled · `trig-cccc4444`" in text
+    assert tell("任务")[0] == "没有正在运行、等待或定时的任务。"
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("task-aaaa1111", "task-aaaa1111"),
+        ("task-dead3333", "task-dead3333"),
+        ("task-aaaa", "task-aaaa1111"),
+        ("aabb", "task-aabb2222"),
+        ("the backup", "task-aabb2222"),
+        ("LS -la", "task-aaaa1111"),
+        ("photos", "task-aabb2222"),
+        ("备份", "trig-cccc4444"),
+        ("数据库任务", None),
+        ("task-", None),
+        ("aa", None),
+        ("mails", None),
+        ("up", None),
+        ("", None),
+        ("it", None),
+    ],
+)
+def test_a_reference_is_resolved_by_id_start_of_id_or_title(
+    reference: str, expected: str | None
+) -> None:
+    found = resolve(reference, TASKS)
+    assert [task.id for task in found] == [expected] if expected else len(found) != 1
+
+
+def test_a_task_is_canceled_by_the_words_of_its_title() -> None:
+    text, desk = tell("cancel the photos backup, please", tasks=TASKS)
+    assert desk.calls == [("cancel_task", {"id": "task-aabb2222"})]
+    assert text == "I'm canceling `backup the photos` (`task-aabb2222`)."
+
+
+def test_an_unknown_id_is_left_to_the_tool_to_judge() -> None:
+    text, desk = tell("cancel task-zzzz", desk=refusing("no such task"), tasks=TASKS)
+    assert desk.calls == [("cancel_task", {"id": "task-zzzz"})]
+    assert text == "I could not do `cancel task-zzzz`: no such task"
+
+
+def test_an_ambiguous_reference_lists_candidates_and_cancels_nothing() -> None:
+    tasks = (
+        TaskLine("task-1111", "backup a", "running"),
+        TaskLine("task-2222", "backup b", "queued"),
+    )
+    text, desk = tell("cancel backup", tasks=tasks)
+    assert desk.calls == []
+    assert "task-1111" in text
+    assert "task-2222" in text
+
+
+@pytest.mark.parametrize("reference", ["", " it", " all", " everything nobody knows"])
+def test_without_a_usable_reference_nothing_is_canceled(reference: str) -> None:
+    text, desk = tell(f"cancel{reference}", tasks=TASKS)
+    assert desk.calls == []
+    assert "task-aaaa1111" in text
+    assert "task-dead3333" not in text
+
+
+def test_with_nothing_to_cancel_it_says_so() -> None:
+    assert "nothing to cancel" in tell("cancel backup", tasks=TASKS[2:3])[0]
+
+
+# ---- Teller: itself, questions, results
+
+
+def test_status_shows_the_facts() -> None:
+    text, _ = tell("status", facts={"teller": "builtin", "queued": "0"})
+    assert "- teller: builtin\n- queued: 0" in text
+
+
+def test_help_names_the_sentences_in_the_users_language() -> None:
+    assert "`every 10 minutes: run date`" in tell("help")[0]
+    assert "`每 10 分钟运行：date`" in tell("帮助")[0]
+
+
+def test_a_plain_answer_goes_to_the_pending_question() -> None:
+    text, desk = tell("the blue one", "and why?", question=question())
+    assert desk.calls == [("answer_question", {"questionId": "q-1", "text": "the blue one"})]
+    assert "passed your answer on" in text
+    assert "no language model is connected" in text
+
+
+def test_a_command_is_no_answer_unless_it_is_an_option() -> None:
+    assert tell("tasks", question=question())[1].calls == [("list_tasks", {"scope": "all"})]
+    _, desk = tell("Cancel", question=question(options=["Go on", "cancel"]))
+    assert desk.calls == [("answer_question", {"questionId": "q-1", "text": "Cancel"})]
+
+
+def test_ended_tasks_are_told_together_in_the_users_language() -> None:
+    results = (
+        ToldResult("date", "date", "worker", "done", "Sat Nov 21", None, None, "task-1"),
+        ToldResult("ls", "ls", "worker", "failed", "", "exit code 2", "error", "task-2"),
+    )
+    said = Message(id="msg-0", role="user", text="运行：date", created_at=NOW)
+    desk = Desk()
+    brief = Brief(now=NOW, results=results, conversation=(said,))
+    text = ENGINE.run(make_request("teller", brief, desk)).text
+    assert "`date` 完成了。\n\n```text\nSat Nov 21\n```" in text
+    assert "`ls` 失败了：运行中出了错。\n\n```text\nexit code 2\n```" in text
+    assert desk.calls == []
+
+
+def test_a_turn_always_says_something() -> None:
+    assert ENGINE.run(make_request("teller", Brief(now=NOW))).text
+    assert tell("")[0]
+
+
+# ---- Planner
+
+
+def test_a_command_is_planned_as_a_command_task() -> None:
+    outcome, desk = plan("run: ls -la | head -3")
+    assert outcome == Outcome("done")
+    assert desk.calls == [
+        (
+            "delegate",
+            {
+                "prompt": "ls -la | head -3",
+                "title": "ls -la | head -3",
+                "profile": "command",
+                "type": "oneshot",
+            },
+        )
+    ]
+
+
+def test_an_interval_is_planned_as_a_recurring_command() -> None:
+    outcome, desk = plan("每隔两小时执行 date")
+    assert outcome.status == "done"
+    assert desk.calls == [
+        (
+            "schedule",
+            {
+                "prompt": "date",
+                "title": "date",
+                "profile": "command",
+                "type": "recurring",
+                "interval": 7200,
+            },
+        )
+    ]
+
+
+@pytest.mark.parametrize("prompt", ["write me a poem", "run away with me", "tasks", "remember: x"])
+def test_what_it_can_not_plan_it_says_and_plans_nothing(prompt: str) -> None:
+    outcome, desk = plan(prompt)
+    assert outcome.status == "done"
+    assert "no language model is connected" in outcome.text
+    assert desk.calls == []
+
+
+def test_a_plan_that_is_refused_fails_with_the_reason() -> None:
+    outcome, _ = plan("run: ls", refusing("at most 20 tasks a plan"))
+    assert outcome.status == "failed"
+    assert outcome.failure_reason == "refused"
+    assert outcome.error
+    assert "at most 20 tasks a plan" in outcome.error
+
+
+def test_a_request_continued_from_anothers_question_is_never_run_as_a_command() -> None:
+    prompt = "run: ls\n\nYou asked: Which?\nThe user answered: rm -rf ."
+    outcome, desk = plan(prompt, parent_task_id="task-asker")
+    assert desk.calls == []
+    assert "no language model is connected" in outcome.text
+
+
+def test_a_planner_run_without_a_task_fails_in_words() -> None:
+    outcome = ENGINE.run(make_request("planner", Brief(now=NOW)))
+    assert outcome.status == "failed"
+    assert outcome.error
+
+
+# ---- Worker
+
+
+def test_a_task_that_needs_a_mind_fails_as_unavailable_and_says_how_to_mend_it() -> None:
+    brief = Brief(now=NOW, task=task("重构登录模块"))
+    outcome = ENGINE.run(make_request("worker", brief))
+    assert outcome.status == "failed"
+    assert outcome.failure_reason == "engine_unavailable"
+    assert outcome.error
+    assert "codex login" in outcome.error
+    assert "智能体" in outcome.error
+
+
+# ---- all roles
+
+
+@pytest.mark.parametrize("role", ["teller", "planner", "worker"])
+@pytest.mark.parametrize(
+    ("reason", "status", "failure"),
+    [
+        ("canceled", "canceled", "canceled"),
+        ("killed", "failed", "killed"),
+        ("timeout", "failed", "timeout"),
+    ],
+)
+def test_a_stopped_run_does_nothing_more(role, reason: str, status: str, failure: str) -> None:
+    cancel, desk = CancelToken(), Desk()
+    cancel.cancel(reason)
+    brief = Brief(now=NOW, inputs=inputs("run: ls"), task=task("run: ls"))
+    outcome = ENGINE.run(make_request(role, brief, desk, cancel=cancel))
+    assert (outcome.status, outcome.failure_reason) == (status, failure)
+    assert desk.calls == []
+
+
+def test_a_cancel_between_two_inputs_stops_before_the_second() -> None:
+    cancel = CancelToken()
+
+    def answer(_name: str, _arguments: dict[str, Any]) -> ToolReply:
+        cancel.cancel("canceled")
+        return ToolReply(True, "ok")
+
+    desk = Desk(answer)
+    brief = Brief(now=NOW, inputs=inputs("run: ls", "run: date"))
+    outcome = ENGINE.run(make_request("teller", brief, desk, cancel=cancel))
+    assert outcome.status == "canceled"
+    assert len(desk.calls) == 1
+
+
+def test_it_is_always_available_costs_nothing_and_reports_on_the_way() -> None:
+    desk = Desk()
+    brief = Brief(now=NOW, inputs=inputs("run: ls"))
+    outcome = ENGINE.run(make_request("teller", brief, desk))
+    assert ENGINE.name == "builtin"
+    assert ENGINE.unavailable() is None
+    assert outcome.usage == Usage()
+    assert [kind for kind, _, _ in desk.events] == ["note", "tool"]
+
+
+@given(st.lists(st.text(max_size=200), max_size=4))
+def test_any_input_is_answered_and_the_same_way_each_time(texts: list[str]) -> None:
+    brief = Brief(now=NOW, inputs=inputs(*texts), tasks=TASKS)
+    first, second = Desk(), Desk()
+    outcomes = [ENGINE.run(make_request("teller", brief, desk)) for desk in (first, second)]
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0].text
+    assert first.calls == second.calls
+
+
+def test_without_a_predicate_programs_are_looked_for_on_the_path(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "frobnicate"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    desk = Desk()
+    brief = Brief(now=NOW, inputs=inputs("run frobnicate", "run ls"))
+    Builtin().run(make_request("teller", brief, desk))
+    assert [arguments["prompt"] for _, arguments in desk.calls] == ["run frobnicate"]

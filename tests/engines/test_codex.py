@@ -1,0 +1,513 @@
+"""The real codex program, against a model server that says what the test tells it to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from mimikit.config import Codex, Settings
+from mimikit.engines import codex_cli, sandbox
+from mimikit.engines.base import CancelToken, EngineRequest, Outcome, ToolSpec
+from mimikit.engines.codex_exec import LITTER, CodexExec
+from mimikit.tools.mcp import ToolServer
+from tests.support.engine_requests import Desk
+from tests.support.fake_llm import FakeLLM, Step, tool_names
+from tests.support.runs import Ground, alive, ground, tag, zombies
+
+pytestmark = [pytest.mark.codex, pytest.mark.needs_platform("linux")]
+
+REPLY = ToolSpec(
+    "reply",
+    "Reply to the user.",
+    {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+)
+MODELS = ["gpt-5.5", "gpt-6-luna"]
+"""One that is offered functions, and one that writes programs that call them."""
+
+
+class Here(Ground):
+    """A workspace, and an engine that asks the model server given to it."""
+
+    def engine(self, llm: FakeLLM | None, **settings: Any) -> CodexExec:
+        url = llm.url if llm else "http://127.0.0.1:9/v1"
+        provider = (
+            f'{{name="fake",base_url="{url}",wire_api="responses",env_key="FAKE_KEY",'
+            "requires_openai_auth=false,request_max_retries=0,stream_max_retries=0}"
+        )
+        config = {"model_provider": '"fake"', "model_providers.fake": provider}
+        config |= settings.pop("config", {})
+        codex = Codex.model_validate({"env": ["FAKE_KEY"], "config": config, **settings})
+        return CodexExec(Settings(codex=codex), self.state)
+
+    def ask(self, prompt: str, desk: Desk | None = None, **fields: Any) -> EngineRequest:
+        fields = {"instructions": "You are the role.", "model": "gpt-5.5", **fields}
+        return self.request(prompt, desk=desk, **fields)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
+    made = ground(tmp_path)
+    for name in ("home", "tmp"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    # codex takes no home below the folder of temporary files
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setenv("FAKE_KEY", "canary-key")
+    monkeypatch.setenv("OTHER_TOKEN", "canary-token")
+    for name in ("CODEX_HOME", "CODEX_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    (made.state / "secret").write_text("canary-secret")
+    return Here(made.root)
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[ToolServer]:
+    refusals: list[dict[str, str]] = []
+    with ToolServer(on_refused=refusals.append) as server:
+        yield server
+    assert refusals == []
+
+
+def said_to_model(llm: FakeLLM) -> str:
+    return json.dumps([llm.requests, llm.headers])
+
+
+def test_the_program_is_the_one_of_the_package() -> None:
+    place = codex_cli.find(Codex())
+    assert place
+    version = codex_cli.version_of(place.program)
+    assert version
+    assert ".".join(map(str, version)) == metadata.version("openai-codex-cli-bin")
+    assert version >= codex_cli.LEAST_VERSION
+
+
+# ---- Teller and Planner ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_teller_replies_through_its_tool(here: Here, tools: ToolServer, model: str) -> None:
+    desk = Desk()
+    token = tools.register([REPLY], desk.call, "turn-1")
+    steps: list[Step] = [{"mcp": ["mimikit", "reply", {"text": "hi"}]}, {"text": "done"}]
+    offer: dict[str, Any] = {
+        "tools": (REPLY,),
+        "tools_url": tools.url,
+        "tools_token": token,
+        "model": model,
+    }
+    with FakeLLM(steps) as llm:
+        outcome = here.engine(llm).run(here.ask("hello", desk, role="teller", **offer))
+    assert (outcome.status, outcome.text) == ("done", "done")
+    assert desk.calls == [("reply", {"text": "hi"})]
+    told = [(kind, text) for kind, text, _ in desk.events]
+    assert told == [("tool", "reply"), ("tool", "reply"), ("message", "done")]
+    assert outcome.usage.input_tokens == 200
+    assert outcome.usage.cached_input_tokens == 120
+    assert outcome.usage.output_tokens == 20
+    assert "hello" in json.dumps(llm.requests[0]["input"])
+    assert llm.headers[0]["authorization"] == "Bearer canary-key"
+    assert token not in said_to_model(llm)
+
+
+def test_a_turn_that_only_calls_tools_is_done(here: Here, tools: ToolServer) -> None:
+    desk = Desk()
+    token = tools.register([REPLY], desk.call, "turn-1")
+    offer: dict[str, Any] = {"tools": (REPLY,), "tools_url": tools.url, "tools_token": token}
+    with FakeLLM([{"mcp": ["mimikit", "reply", {"text": "hi"}]}, {}]) as llm:
+        outcome = here.engine(llm).run(here.ask("hello", desk, role="teller", **offer))
+    assert (outcome.status, outcome.text) == ("done", "")
+
+
+@pytest.mark.parametrize("role", ["teller", "planner"])
+def test_a_mind_is_offered_our_tools_alone(here: Here, tools: ToolServer, role: Any) -> None:
+    token = tools.register([REPLY], Desk().call, "turn-1")
+    offer: dict[str, Any] = {"tools": (REPLY,), "tools_url": tools.url, "tools_token": token}
+    with FakeLLM([{"text": "done"}]) as llm:
+        here.engine(llm).run(here.ask("hello", role=role, **offer))
+    resources = {"list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"}
+    assert set(tool_names(llm.requests[0])) == {"mcp__mimikit/reply", *resources}
+    request = json.dumps(llm.requests[0])
+    assert "You are the role." in request
+    assert len(request) < 6000
+    assert "canary" not in request
+    assert str(here.workspace) not in request
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_mind_that_asks_for_a_shell_gets_none(here: Here, model: str) -> None:
+    line = f"touch {here.workspace}/made {here.scratch}/made"
+    with FakeLLM([{"shell": line}, {"text": "done"}]) as llm:
+        here.engine(llm).run(here.ask("hello", role="teller", model=model))
+    assert len(llm.requests) == 2
+    assert not (here.workspace / "made").exists()
+    assert not (here.scratch / "made").exists()
+
+
+def test_tools_that_are_not_served_fail_the_turn(here: Here) -> None:
+    offer: dict[str, Any] = {
+        "tools": (REPLY,),
+        "tools_url": "http://127.0.0.1:9/mcp",
+        "tools_token": "x" * 43,
+    }
+    with FakeLLM([{"text": "done"}]) as llm:
+        outcome = here.engine(llm).run(here.ask("hello", role="teller", **offer))
+    assert outcome.status == "failed"
+    assert "mimikit" in (outcome.error or "")
+    assert llm.requests == []
+
+
+def test_effort_and_the_owners_own_settings_are_passed_on(here: Here) -> None:
+    with FakeLLM([{"text": "done"}]) as llm:
+        engine = here.engine(llm, config={"model_verbosity": '"low"'})
+        engine.run(here.ask("hello", role="planner", effort="high"))
+    assert llm.requests[0]["reasoning"]["effort"] == "high"
+    assert llm.requests[0]["text"]["verbosity"] == "low"
+
+
+# ---- the Worker --------------------------------------------------------------------------------
+
+
+def work(here: Here, line: str, desk: Desk | None = None, **fields: Any) -> tuple[Outcome, str]:
+    """Let a Worker run a shell line; gives the outcome and what the model was told of it."""
+    with FakeLLM([{"shell": line}, {"text": "it is done"}]) as llm:
+        outcome = here.engine(llm).run(here.ask("do it", desk, **fields))
+        return outcome, json.dumps(llm.requests[-1]["input"][-1])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_worker_works_in_the_workspace_and_can_not_see_the_state(here: Here, model: str) -> None:
+    desk = Desk()
+    line = (
+        "cat .mimikit/secret; echo forged > .mimikit/forged; cat /proc/*/environ; env; "
+        "echo hi > made; echo done"
+    )
+    outcome, seen = work(here, line, desk, model=model)
+    assert (outcome.status, outcome.text) == ("done", "it is done")
+    assert (here.workspace / "made").read_text() == "hi\n"
+    assert not (here.state / "forged").exists()
+    assert "canary" not in seen
+    assert "canary" not in json.dumps(desk.events)
+    commands = [data for kind, _, data in desk.events if kind == "command"]
+    assert [data["status"] for data in commands] == ["in_progress", "completed"]
+    assert commands[1]["exitCode"] == 0
+    assert outcome.session_id
+
+
+def test_a_worker_writes_nowhere_else_and_has_no_network(here: Here) -> None:
+    line = (
+        f"echo x > {here.root}/made; echo x > /tmp/mimikit-made; echo x > ~/made; "
+        "echo x > $TMPDIR/made && echo has-temporary; "
+        "(exec 3<>/dev/tcp/127.0.0.1/80) || echo no-network"
+    )
+    _, seen = work(here, line)
+    assert "has-temporary" in seen
+    assert "no-network" in seen
+    made = [here.root / "made", Path("/tmp/mimikit-made"), here.root / "home" / "made"]  # noqa: S108
+    assert not any(path.exists() for path in made)
+
+
+def test_a_worker_reads_but_does_not_change_what_it_builds_on(here: Here) -> None:
+    upstream = here.scratch / codex_cli.UPSTREAM
+    upstream.mkdir()
+    (upstream / "earlier.md").write_text("the earlier result")
+    _, seen = work(here, f"cat {upstream}/earlier.md; echo x >> {upstream}/earlier.md")
+    assert "the earlier result" in seen
+    assert (upstream / "earlier.md").read_text() == "the earlier result"
+
+
+def test_a_worker_commits_but_plants_nothing_in_git(here: Here) -> None:
+    for words in (["init", "-q"], ["config", "user.name", "x"], ["config", "user.email", "x@y"]):
+        subprocess.run(["git", *words], cwd=here.workspace, check=True)
+    line = (
+        "echo hi > made; git add made; git commit -qm first && echo committed; "
+        "echo x > .git/hooks/post-checkout; echo '[core] fsmonitor = x' >> .git/config"
+    )
+    _, seen = work(here, line)
+    assert "committed" in seen
+    assert not (here.workspace / ".git" / "hooks" / "post-checkout").exists()
+    assert "fsmonitor" not in (here.workspace / ".git" / "config").read_text()
+
+
+def test_the_folders_of_a_linked_worktree_are_found(here: Here, tmp_path: Path) -> None:
+    repo, tree = tmp_path / "repo", tmp_path / "tree"
+    who = ["-c", "user.name=x", "-c", "user.email=x@y"]
+    for words in (
+        ["init", "-q", str(repo)],
+        ["-C", str(repo), *who, "commit", "-q", "--allow-empty", "-m", "x"],
+        ["-C", str(repo), "worktree", "add", "-q", str(tree)],
+    ):
+        subprocess.run(["git", *words], check=True, capture_output=True)
+    folders = codex_cli.git_folders(tree)
+    assert folders == [repo / ".git" / "worktrees" / "tree", repo / ".git"]
+    assert codex_cli.git_folders(here.workspace) == []
+
+
+def test_a_session_is_taken_up_again_and_only_the_new_is_counted(here: Here) -> None:
+    with FakeLLM([{"text": "first"}]) as llm:
+        first = here.engine(llm).run(here.ask("one"))
+        again = here.engine(llm).run(here.ask("two", resume=first.session_id))
+        assert "one" in json.dumps(llm.requests[-1]["input"])
+    assert again.session_id == first.session_id
+    assert again.usage == first.usage
+    assert again.usage.input_tokens == 100
+
+
+def test_a_session_that_is_gone_is_begun_anew(here: Here) -> None:
+    desk = Desk()
+    with FakeLLM([{"text": "first"}]) as llm:
+        gone = "01a20072-b402-7fb1-b67e-6600c7cb653b"
+        outcome = here.engine(llm).run(here.ask("one", desk, resume=gone))
+    assert outcome.status == "done"
+    assert outcome.session_id != gone
+    assert "begins anew" in desk.events[0][1]
+
+
+def test_a_worker_that_says_nothing_has_failed(here: Here) -> None:
+    with FakeLLM([{"shell": "true"}, {}]) as llm:
+        outcome = here.engine(llm).run(here.ask("do it"))
+    assert (outcome.status, outcome.failure_reason) == ("failed", "error")
+
+
+# ---- no sandbox --------------------------------------------------------------------------------
+
+
+def test_without_a_sandbox_there_is_no_worker_but_a_teller(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
+    with FakeLLM([{"text": "done"}]) as llm:
+        engine = here.engine(llm)
+        assert engine.unavailable() is None
+        assert "install its package" in (engine.unavailable("worker") or "")
+        refused = engine.run(here.ask("do it"))
+        assert llm.requests == []
+        told = engine.run(here.ask("hello", role="teller"))
+    assert (refused.status, refused.failure_reason) == ("failed", "engine_unavailable")
+    assert told.status == "done"
+
+
+def test_an_open_mask_is_no_sandbox(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    def bare(argv: Sequence[str], *_: Any, **__: Any) -> list[str]:
+        return list(argv)
+
+    monkeypatch.setattr(sandbox, "masked", bare)
+    with FakeLLM([{"text": "done"}]) as llm:
+        outcome = here.engine(llm).run(here.ask("do it"))
+    assert outcome.failure_reason == "engine_unavailable"
+    assert "a masked shell could" in (outcome.error or "")
+    assert llm.requests == []
+
+
+def test_full_access_is_still_masked(here: Here) -> None:
+    line = f"cat .mimikit/secret; umount .mimikit; cat .mimikit/secret; echo x > {here.root}/made"
+    with FakeLLM([{"shell": line}, {"text": "done"}]) as llm:
+        outcome = here.engine(llm, sandbox="danger-full-access").run(here.ask("do it"))
+        seen = json.dumps(llm.requests[-1]["input"][-1])
+    assert outcome.status == "done"
+    assert (here.root / "made").exists()
+    assert "canary" not in seen
+
+
+def test_full_access_without_a_sandbox_says_so(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
+    desk = Desk()
+    with FakeLLM([{"text": "done"}]) as llm:
+        engine = here.engine(llm, sandbox="danger-full-access")
+        assert engine.unavailable("worker") is None
+        outcome = engine.run(here.ask("do it", desk))
+    assert outcome.status == "done"
+    assert "no sandbox, as the settings allow" in desk.events[0][1]
+
+
+# ---- what goes wrong ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "reason", "words"),
+    [
+        ({"status": 429}, "rate_limited", "429 Too Many Requests"),
+        ({"status": 401}, "engine_unavailable", "401 Unauthorized"),
+        ({"status": 500}, "error", "high demand"),
+        ({"status": 400}, "error", "scripted error"),
+        ({"text": "half of it", "drop": True}, "error", "stream disconnected"),
+        ({"failed": {"code": "insufficient_quota", "message": "x"}}, "rate_limited", "Quota"),
+        ({"failed": {"code": "context_length_exceeded", "message": "x"}}, "error", "room"),
+        ({}, "error", "without a word"),
+    ],
+    ids=str,
+)
+def test_a_failure_of_the_model_is_told_in_its_kind(
+    here: Here, step: dict[str, Any], reason: str, words: str
+) -> None:
+    with FakeLLM([step]) as llm:
+        outcome = here.engine(llm).run(here.ask("hello", role="teller"))
+        assert len(llm.requests) == 1
+    assert (outcome.status, outcome.failure_reason) == ("failed", reason)
+    assert words in (outcome.error or "")
+
+
+def test_a_limit_tells_when_it_ends(here: Here) -> None:
+    message = "Rate limit reached. Please try again in 90s."
+    with FakeLLM([{"failed": {"code": "rate_limit_exceeded", "message": message}}]) as llm:
+        outcome = here.engine(llm).run(here.ask("hello", role="teller"))
+    assert outcome.failure_reason == "rate_limited"
+    assert outcome.retry_at
+
+
+def test_no_server_and_no_key_are_no_engine(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = here.engine(None).run(here.ask("hello", role="teller"))
+    assert nobody.failure_reason == "engine_unavailable"
+    monkeypatch.delenv("FAKE_KEY")
+    keyless = here.engine(None).run(here.ask("hello", role="teller"))
+    assert (keyless.failure_reason, keyless.error) == (
+        "engine_unavailable",
+        "Missing environment variable: `FAKE_KEY`.",
+    )
+
+
+def test_a_setting_codex_does_not_know_fails_loudly(here: Here) -> None:
+    engine = here.engine(None, config={"nonsense": "1"})
+    outcome = engine.run(here.ask("hello", role="teller"))
+    assert outcome.status == "failed"
+    assert "unknown configuration field `nonsense`" in (outcome.error or "")
+
+
+@pytest.mark.parametrize("limits", [{"timeout_s": 1.5}, {"idle_timeout_s": 1.5}], ids=str)
+def test_a_model_that_hangs_is_left_at_the_deadline(here: Here, limits: dict[str, Any]) -> None:
+    with FakeLLM([{"hang": 60}]) as llm:
+        outcome = here.engine(llm).run(here.ask("hello", role="teller", **limits))
+    assert (outcome.status, outcome.failure_reason) == ("failed", "timeout")
+
+
+def test_a_command_may_be_silent_longer_than_a_model(here: Here) -> None:
+    with FakeLLM([{"shell": "sleep 6"}, {"text": "done"}]) as llm:
+        outcome = here.engine(llm).run(here.ask("do it", idle_timeout_s=4))
+    assert outcome.status == "done"
+
+
+@pytest.mark.parametrize("how", ["cancel", "deadline", "kill"])
+def test_however_a_worker_ends_nothing_stays(here: Here, how: str) -> None:
+    name = tag()
+    line = (
+        f"sleep {name} & setsid sleep {name} & (setsid nohup sleep {name} >/dev/null 2>&1 &) ; "
+        f"echo up > up; sleep {name}"
+    )
+    cancel, running = CancelToken(), threading.Event()
+    desk = Desk()
+    desk.event = lambda kind, *_: running.set() if kind == "command" else None  # type: ignore[method-assign]
+    result: list[Outcome] = []
+    with FakeLLM([{"shell": line}, {"text": "done"}]) as llm:
+        request = here.ask("do it", desk, cancel=cancel, timeout_s=8 if how == "deadline" else 60)
+        thread = threading.Thread(target=lambda: result.append(here.engine(llm).run(request)))
+        thread.start()
+        assert running.wait(30)
+        until_exists(here.workspace / "up")
+        assert alive(name)
+        if how == "cancel":
+            cancel.cancel("canceled")
+        elif how == "kill":
+            kill_codex()
+        thread.join(30)
+    assert not thread.is_alive()
+    reasons = {"cancel": "canceled", "deadline": "timeout", "kill": "error"}
+    assert result[0].failure_reason == reasons[how]
+    assert how != "kill" or "SIGKILL" in (result[0].error or "")
+    assert alive(name) == []
+    assert zombies() == []
+    assert not any((here.workspace / litter).exists() for litter in LITTER)
+
+
+def until_exists(path: Path) -> None:
+    for _ in range(600):
+        if path.exists():
+            return
+        threading.Event().wait(0.05)
+    pytest.fail(f"{path} did not come up")
+
+
+def kill_codex() -> None:
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # the first one takes the others with it
+            if process.name() == "codex":
+                process.kill()
+
+
+def test_a_folder_that_was_there_is_no_litter(here: Here) -> None:
+    (here.workspace / ".codex").mkdir()
+    cancel, running = CancelToken(), threading.Event()
+    desk = Desk()
+    desk.event = lambda kind, *_: running.set() if kind == "command" else None  # type: ignore[method-assign]
+    threading.Thread(target=lambda: running.wait(30) and cancel.cancel("canceled")).start()
+    with FakeLLM([{"shell": "sleep 60"}]) as llm:
+        outcome = here.engine(llm).run(here.ask("do it", desk, cancel=cancel))
+    assert outcome.status == "canceled"
+    assert (here.workspace / ".codex").is_dir()
+
+
+# ---- whether it can serve ----------------------------------------------------------------------
+
+
+def program(folder: Path, line: str) -> str:
+    path = folder / "codex"
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("echo codex-cli 0.162.9", "expected codex 0.163.0 or newer, got 0.162.9; update it"),
+        ("echo hello", "expected a version from"),
+        ("exit 1", "expected a version from"),
+    ],
+)
+def test_another_version_is_said(here: Here, tmp_path: Path, line: str, said: str) -> None:
+    engine = here.engine(None, path=program(tmp_path, line))
+    assert said in (engine.unavailable() or "")
+    outcome = engine.run(here.ask("hello", role="teller"))
+    assert (outcome.status, outcome.failure_reason) == ("failed", "engine_unavailable")
+
+
+def test_a_missing_program_is_said(here: Here, tmp_path: Path) -> None:
+    said = here.engine(None, path=str(tmp_path / "none")).unavailable()
+    assert said == f"expected {tmp_path}/none, got no such program; pip install 'mimikit[codex]'"
+
+
+def test_who_is_logged_in(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(**settings: Any) -> str | None:
+        return codex_cli.unavailable(Codex.model_validate(settings))
+
+    home = tmp_path / "home" / ".codex"
+    assert said() == f"codex is not logged in: no {home}/auth.json; run `codex login`"
+    assert said(config={"model_provider": '"x"'}) is None
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "auth.json").write_text("{}")
+    assert said(home=str(own)) is None
+    monkeypatch.setenv("CODEX_API_KEY", "x")
+    assert said() is None
+
+
+def test_a_newly_installed_program_is_noticed(here: Here, tmp_path: Path) -> None:
+    engine = here.engine(None, path=str(tmp_path / "codex"))
+    assert engine.unavailable()
+    os.link(program(tmp_path, "echo codex-cli 9.9.9"), tmp_path / "linked")
+    assert codex_cli.unavailable(Codex.model_validate({"path": str(tmp_path / "linked")}))
+    engine._reason._at = None  # its memory of some seconds is over
+    assert engine.unavailable() is None

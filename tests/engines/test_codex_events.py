@@ -1,0 +1,192 @@
+"""What codex prints is understood, whatever it is; failures are known by their words."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimikit.engines.codex_events import (
+    TurnReader,
+    failure_reason,
+    minus,
+    retry_at,
+    usage_in_rollout,
+)
+from mimikit.protocol.models import Usage
+from tests.support.engine_requests import Desk
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def read(*events: object) -> tuple[TurnReader, Desk]:
+    desk = Desk()
+    turn = TurnReader(desk.event)
+    for event in events:
+        turn.take(json.dumps(event).encode())
+    return turn, desk
+
+
+def item(kind: str, state: str = "completed", number: str = "item_0", **more: object) -> object:
+    return {"type": f"item.{state}", "item": {"id": number, "type": kind, **more}}
+
+
+def test_the_last_message_is_the_answer() -> None:
+    turn, desk = read(
+        {"type": "thread.started", "thread_id": "t-1"},
+        item("agent_message", text="first"),
+        item("agent_message", text="\x1b[31mlast\x1b[0m"),
+        {"type": "turn.completed", "usage": {"input_tokens": 9, "output_tokens": 2}},
+    )
+    assert (turn.session_id, turn.message, turn.completed) == ("t-1", "last", True)
+    assert turn.usage == Usage(input_tokens=9, output_tokens=2)
+    assert [text for _, text, _ in desk.events] == ["first", "last"]
+
+
+def test_a_warning_and_a_retry_are_not_the_end() -> None:
+    turn, desk = read(
+        item("error", message="no metadata"), {"type": "error", "message": "Reconnecting... 1/2"}
+    )
+    assert turn.failed is None
+    assert [kind for kind, _, _ in desk.events] == ["note", "note"]
+
+
+def test_a_failure_is_told_once() -> None:
+    turn, desk = read(
+        {"type": "error", "message": "M"}, {"type": "turn.failed", "error": {"message": "M"}}
+    )
+    assert turn.failed == "M"
+    assert desk.events == [("error", "M", {})]
+
+
+def test_it_is_busy_while_a_command_or_a_tool_runs() -> None:
+    turn, _ = read(item("command_execution", "started", command="ls"))
+    assert turn.busy
+    turn.take(json.dumps(item("command_execution", command="ls", exit_code=0)).encode())
+    assert (turn.busy, turn.acted) == (False, True)
+
+
+def test_commands_tools_and_files_are_told_as_they_happen() -> None:
+    _, desk = read(
+        item("command_execution", "started", command="ls", status="in_progress"),
+        item(
+            "command_execution",
+            command="ls",
+            status="failed",
+            exit_code=3,
+            aggregated_output="x" * 9000,
+        ),
+        item("mcp_tool_call", tool="reply", status="failed", error={"message": "closed"}),
+        item("file_change", changes=[{"path": "a.txt", "kind": "add"}, {"path": 7}, "x"]),
+        item("reasoning", text="thinking"),
+        item("web_search", query="weather"),
+    )
+    kinds = [kind for kind, _, _ in desk.events]
+    assert kinds == ["command", "command", "tool", "file", "note", "tool"]
+    assert desk.events[1][2]["exitCode"] == 3
+    assert len(desk.events[1][2]["output"]) == 4000
+    assert desk.events[2][2]["error"] == "closed"
+    assert desk.events[3][1:] == ("a.txt", {"kind": "add"})
+
+
+@given(
+    st.binary(max_size=60)
+    | st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["type", "item", "id", "text", "changes", "usage", "error"]),
+                inner | st.sampled_from(["item.completed", "turn.completed", "file_change"]),
+                max_size=5,
+            )
+        ),
+        max_leaves=10,
+    ).map(lambda value: json.dumps(value).encode())
+)
+def test_garbage_is_passed_over(line: bytes) -> None:
+    TurnReader(Desk().event).take(line)
+
+
+def test_what_was_used_before_is_taken_off() -> None:
+    used = Usage(input_tokens=200, cached_input_tokens=120, output_tokens=20)
+    before = Usage(input_tokens=100, cached_input_tokens=60, output_tokens=30)
+    assert minus(used, before) == Usage(input_tokens=100, cached_input_tokens=60, output_tokens=0)
+
+
+def test_the_last_count_in_a_rollout_is_what_was_used() -> None:
+    counts = [{"input_tokens": number, "output_tokens": 1} for number in (5, 9)]
+    lines = [
+        json.dumps({"payload": {"type": "token_count", "info": {"total_token_usage": count}}})
+        for count in counts
+    ]
+    lines += ['{"payload": {"info": null, "x": "total_token_usage"}}', "total_token_usage {"]
+    assert usage_in_rollout([line.encode() for line in lines]).input_tokens == 9
+    assert usage_in_rollout([]) == Usage()
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("exceeded retry limit, last status: 429 Too Many Requests", "rate_limited"),
+        ("rate limit exceeded: Rate limit reached. Please try again in 11s.", "rate_limited"),
+        ("You’ve hit your usage limit. Try again at 10:26 PM.", "rate_limited"),
+        ("Quota exceeded. Check your plan and billing details.", "rate_limited"),
+        ("Selected model is at capacity. Please try a different model.", "rate_limited"),
+        ("unexpected status 401 Unauthorized: x, url: y", "engine_unavailable"),
+        ("Your access token could not be refreshed: refresh token was", "engine_unavailable"),
+        ("Missing environment variable: `OPENAI_API_KEY`.", "engine_unavailable"),
+        ("Connection failed: error sending request", "engine_unavailable"),
+        ("We’re currently experiencing high demand", "error"),
+        ("stream disconnected before completion: stream closed", "error"),
+        ("Codex ran out of room in the model's context window.", "error"),
+        ("", "error"),
+    ],
+)
+def test_the_kind_of_failure_is_read_from_its_words(said: str, reason: str) -> None:
+    assert failure_reason(said) == reason
+
+
+@pytest.mark.parametrize(
+    ("said", "after"),
+    [
+        ("Please try again in 11.5s.", timedelta(seconds=11.5)),
+        ("please try again in 28ms", timedelta(milliseconds=28)),
+        ("try again in 6m0s", timedelta(minutes=6)),
+        ("Try again in 3 days 2 hours 1 minute.", timedelta(days=3, hours=2, minutes=1)),
+        ("try again in 5 minutes, and 3 seconds", timedelta(minutes=5, seconds=3)),
+        ("try again in 99999999 days", timedelta(days=366)),
+    ],
+)
+def test_a_wait_is_counted_from_now(said: str, after: timedelta) -> None:
+    assert retry_at(said, NOW, UTC) == NOW + after
+
+
+@pytest.mark.parametrize(
+    ("said", "zone", "at"),
+    [
+        ("or try again at 10:26 PM.", "UTC", datetime(2026, 11, 21, 22, 26, tzinfo=UTC)),
+        ("Try again at 12:05 AM.", "UTC", datetime(2026, 11, 22, 0, 5, tzinfo=UTC)),
+        ("Try again at 9:00 AM.", "UTC", datetime(2026, 11, 22, 9, 0, tzinfo=UTC)),
+        ("Try again at 9:00 PM.", "Asia/Shanghai", datetime(2026, 11, 21, 13, 0, tzinfo=UTC)),
+        (
+            "Try again at Nov 25th, 2026 1:51 AM.",
+            "America/New_York",
+            datetime(2026, 11, 25, 6, 51, tzinfo=UTC),
+        ),
+        ("Try again at Dec 1st, 2026 12:00 PM.", "UTC", datetime(2026, 12, 1, 12, tzinfo=UTC)),
+    ],
+)
+def test_a_clock_time_is_read_in_the_machines_zone(said: str, zone: str, at: datetime) -> None:
+    assert retry_at(said, NOW, ZoneInfo(zone)) == at
+
+
+@pytest.mark.parametrize(
+    "said", ["Try again later.", "try again at 99:99 PM", "try again at Foo 45th, 2026 1:00 AM", ""]
+)
+def test_a_time_that_can_not_be_read_is_none(said: str) -> None:
+    assert retry_at(said, NOW, UTC) is None

@@ -1,0 +1,141 @@
+"""A shell line runs as its owner would run it; what it prints is shown and kept within limits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from mimikit.config import Limits, Settings
+from mimikit.engines.base import CancelToken, Outcome
+from mimikit.engines.command import CommandEngine
+from tests.support.engine_requests import Desk
+from tests.support.runs import Ground, alive, ground, tag
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Ground:
+    return ground(tmp_path)
+
+
+def engine(**limits: float) -> CommandEngine:
+    return CommandEngine(Settings(limits=Limits.model_validate(limits)))
+
+
+def run(here: Ground, line: str, desk: Desk | None = None, **limits: float) -> Outcome:
+    return engine(**limits).run(here.request(line, desk=desk))
+
+
+def test_the_output_is_the_result(here: Ground) -> None:
+    outcome = run(here, "pwd; echo to stderr >&2")
+    assert outcome.status == "done"
+    assert sorted(outcome.text.splitlines()) == sorted([str(here.workspace), "to stderr"])
+    assert (outcome.exit_code, outcome.error, outcome.failure_reason) == (0, None, None)
+
+
+def test_a_failing_line_tells_its_code_and_its_last_complaints(here: Ground) -> None:
+    complaints = "; ".join(f"echo complaint {number} >&2" for number in range(9))
+    outcome = run(here, f"echo out; {complaints}; exit 3")
+    assert (outcome.status, outcome.failure_reason, outcome.exit_code) == ("failed", "error", 3)
+    told = [f"complaint {number}" for number in range(4, 9)]
+    assert outcome.error == "\n".join(["exit code 3", *told])
+    assert "out\n" in outcome.text
+
+
+def test_a_line_ended_by_a_signal_says_so(here: Ground) -> None:
+    outcome = run(here, "kill -9 $$")
+    assert (outcome.error, outcome.exit_code) == ("ended by SIGKILL", 137)
+
+
+def test_output_is_shown_while_it_comes_but_not_in_crumbs(here: Ground) -> None:
+    desk = Desk()
+    begun = time.monotonic()
+    run(here, "for i in $(seq 60); do echo $i; echo e$i >&2; sleep 0.01; done", desk)
+    took_s = time.monotonic() - begun
+    assert {kind for kind, _, _ in desk.events} == {"output"}
+    shown = dict.fromkeys(("stdout", "stderr"), "")
+    for _, text, data in desk.events:
+        shown[data["stream"]] += text
+    assert shown["stdout"].split() == [str(number) for number in range(1, 61)]
+    assert shown["stderr"].split() == [f"e{number}" for number in range(1, 61)]
+    assert 4 <= len(desk.events) <= 20 * took_s + 2
+
+
+def test_colours_and_broken_bytes_are_made_plain(here: Ground) -> None:
+    outcome = run(here, r"printf '\033[31mred\033[0m \377\n'")
+    assert outcome.text == "red \ufffd\n"
+
+
+def test_a_long_result_is_its_end(here: Ground) -> None:
+    desk = Desk()
+    outcome = run(here, "seq 200000", desk, result_bytes=5000, output_bytes=200_000)
+    assert outcome.text.endswith("\n199999\n200000\n")
+    assert outcome.text.startswith("[the first ")
+    assert 4900 < len(outcome.text) < 5100
+    assert sum(len(text) for _, text, _ in desk.events) <= 200_000
+    assert outcome.data["unshownCharacters"] > 1_000_000
+
+
+def test_an_endless_line_is_ended(here: Ground) -> None:
+    outcome = run(here, "yes", output_bytes=500_000, result_bytes=1000)
+    assert (outcome.status, outcome.failure_reason) == ("failed", "error")
+    assert outcome.error == "ended: it printed more than 5000000 bytes"
+
+
+def test_what_the_line_leaves_running_ends_with_it(here: Ground) -> None:
+    name = tag()
+    outcome = run(here, f"sleep {name} & echo started")
+    assert (outcome.status, outcome.text) == ("done", "started\n")
+    assert outcome.data["endedLeftovers"] == 1
+    assert alive(name) == []
+
+
+def test_a_cancel_lets_the_line_tidy_up(here: Ground) -> None:
+    cancel, up = CancelToken(), threading.Event()
+    desk = Desk()
+    desk.event = lambda *_: up.set()  # type: ignore[method-assign]
+    line = "trap 'echo bye > note; exit' TERM; echo up; while :; do sleep 0.01; done"
+    threading.Thread(target=lambda: up.wait(20) and cancel.cancel("canceled")).start()
+    outcome = engine().run(here.request(line, desk=desk, cancel=cancel))
+    assert (outcome.status, outcome.failure_reason) == ("canceled", "canceled")
+    assert (here.workspace / "note").read_text() == "bye\n"
+
+
+def test_silence_is_no_reason_to_end_a_line(here: Ground) -> None:
+    outcome = engine().run(here.request("sleep 0.5; echo x", idle_timeout_s=0.1))
+    assert outcome.status == "done"
+
+
+def test_the_line_has_no_input_and_no_secrets(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", "canary")
+    outcome = run(here, "cat; env")
+    assert outcome.status == "done"
+    assert "canary" not in outcome.text
+    assert "MIMIKIT_RUN=" in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("echo \0", "null byte"), ("x" * 140_000, "at most 131000 bytes, got 140000; put it into")],
+    ids=["null byte", "too long"],
+)
+def test_a_line_that_can_not_be_run_is_refused_in_words(here: Ground, line: str, said: str) -> None:
+    outcome = run(here, line)
+    assert (outcome.status, outcome.failure_reason) == ("failed", "error")
+    assert outcome.error
+    assert said in outcome.error
+
+
+def test_a_missing_workspace_is_said(here: Ground) -> None:
+    here.state.rmdir()
+    here.workspace.rmdir()
+    outcome = run(here, "true")
+    assert outcome.error == f"expected a folder to work in, got none at {here.workspace}; make it"
+
+
+def test_there_is_a_shell() -> None:
+    assert engine().unavailable() is None

@@ -1,0 +1,463 @@
+"""The sentences: a corpus with its traps, and what holds for every text."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimikit.engines.grammar import (
+    BadSentence,
+    Cancel,
+    Every,
+    Help,
+    Intent,
+    Plain,
+    Recall,
+    Remember,
+    Run,
+    Status,
+    Tasks,
+    parse,
+    render,
+)
+from mimikit.engines.intervals import MAX_INTERVAL_S, interval_words
+
+# What a usual machine has; many of these are everyday words as well, which is what makes traps.
+PROGRAM_NAMES = """
+    as at awk bash cal cat cp cron curl cut date df docker du echo env factor false find free git
+    grep head host htop id install jobs join kill last less ls look mail make man more mv nice node
+    npm open paste patch pip play printf ps python python3 rm script sed seq sh size sleep sort
+    source split stat strings tail tar tee test time top touch tree true type uname uptime users
+    vim watch wc which who write yes 7z
+"""
+PROGRAMS = frozenset(PROGRAM_NAMES.split())
+
+UNDERSTOOD: list[tuple[str, Intent]] = [
+    # A command after a colon stays as it is.
+    ("run: ls -la | head -3", Run("ls -la | head -3")),
+    ("Run: ls", Run("ls")),
+    ("run:ls", Run("ls")),
+    ("RUN : ls", Run("ls")),
+    ("run： ls", Run("ls")),
+    ("please run: ls -la", Run("ls -la")),
+    ("execute: date -u", Run("date -u")),
+    ("run: echo please, thanks", Run("echo please, thanks")),
+    ("run: echo 你好，世界。", Run("echo 你好，世界。")),
+    ("run:   echo  'two  spaces'  ", Run("echo  'two  spaces'")),
+    ("run: nosuchprogram --flag", Run("nosuchprogram --flag")),
+    ("run: ./backup.sh daily", Run("./backup.sh daily")),
+    ("run: `which python` --version", Run("`which python` --version")),
+    ('run: "my tool" --x', Run('"my tool" --x')),
+    ("run: 'ls' | cat", Run("'ls' | cat")),
+    ("run the following command: ls -la", Run("ls -la")),
+    ("run this command: ls -la", Run("ls -la")),
+    ("run:\nset -e\nls\ndate", Run("set -e\nls\ndate")),
+    ("运行：ls", Run("ls")),
+    ("运行: ls -la", Run("ls -la")),
+    ("執行：date", Run("date")),
+    ("请帮我运行：cat 笔记.md", Run("cat 笔记.md")),
+    ("运行下面的命令：ls -la", Run("ls -la")),
+    ("执行命令：df -h", Run("df -h")),
+    # A command in marks.
+    ("please run `ls`", Run("ls")),
+    ("run `ls -la`, please!", Run("ls -la")),
+    ("run: `ls -la`", Run("ls -la")),
+    ("run ``echo `date` ``", Run("echo `date`")),
+    ('run "ls -la" please', Run("ls -la")),
+    ("run 'ls -la'", Run("ls -la")),
+    ("run “ls -la”", Run("ls -la")),
+    ("can you run `rm old.txt`?", Run("rm old.txt")),
+    ("could you please execute `git status` for me?", Run("git status")),
+    ("run the command `ls`", Run("ls")),
+    ("run:\n```sh\nls -la\n```", Run("ls -la")),
+    ("run this:\n```\necho one\necho two\n```", Run("echo one\necho two")),
+    ("运行「ls -la」", Run("ls -la")),
+    ("请运行 `ls`，谢谢", Run("ls")),
+    ("能不能运行 `ls` 吗？", Run("ls")),
+    ("「執行 date」", Run("date")),
+    ("『运行：ls』", Run("ls")),
+    # A bare command that looks like one.
+    ("run ls", Run("ls")),
+    ("run ls -la", Run("ls -la")),
+    ("execute date", Run("date")),
+    ("run ls.", Run("ls")),
+    ("run ls please", Run("ls")),
+    ("run git status for me", Run("git status")),
+    ("run the ls command", Run("ls")),
+    ("run find . -name '*.py'", Run("find . -name '*.py'")),
+    ('run git commit -m "fix the bug and tell me"', Run('git commit -m "fix the bug and tell me"')),
+    ("run make test", Run("make test")),
+    ("run ./build.sh --fast", Run("./build.sh --fast")),
+    ("run ~/bin/sync", Run("~/bin/sync")),
+    ("run FOO=1 make", Run("FOO=1 make")),
+    ("run ls|head", Run("ls|head")),
+    ("run cd src && ls", Run("cd src && ls")),
+    ("run echo hello to the world", Run("echo hello to the world")),
+    ("run cat 文档/笔记.md", Run("cat 文档/笔记.md")),
+    ("can you run ls -la?", Run("ls -la")),
+    ("执行 date", Run("date")),
+    ("執行 date", Run("date")),
+    ("跑一下 ls", Run("ls")),
+    ("运行ls", Run("ls")),
+    ("运行一下 git status 吧", Run("git status")),
+    ("请执行 ls 命令，谢谢", Run("ls")),
+    ("你能帮我运行 ls -la 吗？", Run("ls -la")),
+    # Intervals.
+    ("every 10 seconds run date", Every(10, "date")),
+    ("every 10s: date", Every(10, "date")),
+    ("every 10 minutes: run date", Every(600, "date")),
+    ("Every 10 minutes, please run date.", Every(600, "date")),
+    ("every 10 minutes: run: echo every day", BadSentence("command_or_interval", "")),
+    ("run date every 10 minutes", Every(600, "date")),
+    ("run `date` every 10 minutes, please", Every(600, "date")),
+    ("please run git fetch --all every 2 hours", Every(7200, "git fetch --all")),
+    ("every minute: date", Every(60, "date")),
+    ("every second run date", Every(1, "date")),
+    ("every hour: run df -h", Every(3600, "df -h")),
+    ("each day run: ./backup.sh", Every(86400, "./backup.sh")),
+    ("every week: run `make clean`", Every(604800, "make clean")),
+    ("hourly: run date", Every(3600, "date")),
+    ("once an hour, run date", Every(3600, "date")),
+    ("once every two hours: run date", Every(7200, "date")),
+    ("every half an hour: run date", Every(1800, "date")),
+    ("every other day run date", Every(172800, "date")),
+    ("every twelve hours run date", Every(43200, "date")),
+    ("every 1.5 hours: date", Every(5400, "date")),
+    ("every 1h30m: date", Every(5400, "date")),
+    ("every 1 hour and 30 minutes run date", Every(5400, "date")),
+    ("every 366 days: run date", Every(MAX_INTERVAL_S, "date")),
+    ("every 5 min `date`", Every(300, "date")),
+    ("every 10 seconds run:\n```\ndate\n```", Every(10, "date")),
+    ("每 10 秒执行 date", Every(10, "date")),
+    ("「每 10 秒执行 date」", Every(10, "date")),
+    ("每10秒运行一次 date", Every(10, "date")),
+    ("每１０秒運行一次 date", Every(10, "date")),
+    ("每隔两小时执行 date", Every(7200, "date")),
+    ("每隔兩個小時執行 date", Every(7200, "date")),
+    ("每分钟执行 date", Every(60, "date")),
+    ("每分鐘：date", Every(60, "date")),
+    ("每半小时运行：df -h", Every(1800, "df -h")),
+    ("每半个小时跑一下 date", Every(1800, "date")),
+    ("每一个半小时执行 date", Every(5400, "date")),
+    ("每十五分钟执行 date", Every(900, "date")),
+    ("每二十秒执行 date", Every(20, "date")),
+    ("每天运行 `./备份.sh`", Every(86400, "./备份.sh")),
+    ("每週執行 date", Every(604800, "date")),
+    ("请每隔十二小时帮我执行 date，谢谢", Every(43200, "date")),
+    ("执行 date，每 10 秒一次", Every(10, "date")),
+    ("运行 `date` 每10秒", Every(10, "date")),
+    # Understood, but not to be done so.
+    ("every 0.2 seconds: run date", BadSentence("too_often", "")),
+    ("every 0 s: date", BadSentence("too_often", "")),
+    ("every 367 days: run date", BadSentence("too_rare", "")),
+    ("every 99999999999999999999 s: date", BadSentence("too_rare", "")),
+    ("每隔 400 天执行 date", BadSentence("too_rare", "")),
+    ("run: date every 10 minutes", BadSentence("command_or_interval", "")),
+    ("运行：date 每 10 秒", BadSentence("command_or_interval", "")),
+    ("run date hourly", BadSentence("command_or_interval", "")),
+    ("run: ls\nrun: date", BadSentence("several", "")),
+    # Memory.
+    ("remember that I like tea", Remember("I like tea")),
+    ("Remember: the deploy key is in the drawer?", Remember("the deploy key is in the drawer?")),
+    ("please remember I prefer pnpm, thanks", Remember("I prefer pnpm")),
+    ("note that the server moved", Remember("the server moved")),
+    ("记住我喜欢喝茶，谢谢", Remember("我喜欢喝茶")),
+    ("请记住：服务器在上海", Remember("服务器在上海")),
+    ("記住我叫小明", Remember("我叫小明")),
+    ("帮我记一下，周五交报告", Remember("周五交报告")),
+    ("what do you know about tea?", Recall("tea")),
+    ("What do you remember about “the deploy”?", Recall("the deploy")),
+    ("do you remember my cat's name?", Recall("my cat's name")),
+    ("recall: the server", Recall("the server")),
+    ("你知道关于 X 的什么", Recall("X")),
+    ("关于 X 你知道什么", Recall("X")),
+    ("关于「部署」，你知道些什么？", Recall("部署")),
+    ("关于 C++ 你知道什么？", Recall("C++")),
+    ("關於部署你記得什麼", Recall("部署")),
+    ("你对我了解多少", Recall("我")),
+    ("你还记得我的生日吗？", Recall("我的生日")),
+    # Tasks.
+    ("tasks", Tasks()),
+    ("Tasks.", Tasks()),
+    ("list tasks", Tasks()),
+    ("show me all my tasks", Tasks()),
+    ("what are you doing?", Tasks()),
+    ("what's running right now?", Tasks()),
+    ("任务", Tasks()),
+    ("任務列表", Tasks()),
+    ("现在有哪些任务？", Tasks()),
+    ("你在做什么", Tasks()),
+    ("查看任务列表", Tasks()),
+    ("cancel task-01abc", Cancel("task-01abc")),
+    ("cancel the task “backup”", Cancel("backup")),
+    ("cancel the backup task, please", Cancel("the backup task")),
+    ("stop trig-9", Cancel("trig-9")),
+    ("cancel #3", Cancel("3")),
+    ("can you cancel task-1?", Cancel("task-1")),
+    ("stop!", Cancel("")),
+    ("取消 task-01abc", Cancel("task-01abc")),
+    ("取消任务「备份」", Cancel("备份")),
+    ("停止备份任务", Cancel("备份任务")),
+    ("請取消定時任務 3，謝謝", Cancel("3")),
+    # Itself.
+    ("status", Status()),
+    ("show your status", Status()),
+    ("状态", Status()),
+    ("運行狀態？", Status()),
+    ("help", Help()),
+    ("/help", Help()),
+    ("?", Help()),
+    ("what can you do?", Help()),
+    ("帮助", Help()),
+    ("你能做什么？", Help()),
+    ("你會做什麼", Help()),
+    ("run", Help()),
+    ("run:", Help()),
+    ("运行", Help()),
+]
+
+TALK = [
+    "",
+    "   ",
+    "hello",
+    "I run every day",
+    "I run: it keeps me fit",
+    "run every day",
+    "run away with me",
+    "run, Forrest, run!",
+    "run for president",
+    "run time is too long",
+    "run which tests?",
+    "run more tests",
+    "run test suite",
+    "run find out who did it",
+    "run look into this",
+    "run as root",
+    "run at full speed",
+    "run at midnight",
+    "run last week's report",
+    "run free like the wind",
+    "run sort of faster",
+    "run yes or no",
+    "run who is there",
+    "run make sense of this",
+    "run make it work",
+    "run python to build it",
+    "run python scripts for the team",
+    "run git and explain it",
+    "run ls and tell me what you see",
+    "run rm -rf build and then rebuild the app",
+    "run ls tomorrow",
+    "run date every day at 9:00",
+    "run date every 10 minutes on mondays",
+    "run ls?",
+    "run ls, date",
+    "run don't walk",
+    "run the tests",
+    "run my backup",
+    "run it",
+    "run `ls` and then `date`",
+    "run `unclosed",
+    "run ls\nthen tell me",
+    "running late",
+    "runs fine: nothing to do",
+    "run-time errors",
+    "don't run ls",
+    "never run `rm -rf /`",
+    "do not execute: rm",
+    "what happens if I run ls",
+    "should I run `ls`?",
+    "can you run python?",
+    "can you run docker?",
+    "can you run faster?",
+    "execute the plan",
+    "execute order 66",
+    "every day I run 5 km",
+    "every day run 5 km",
+    "every day: a new beginning",
+    "every day is like sunday",
+    "every day run away from the problems",
+    "every morning run ls",
+    "every month: run date",
+    "every 10 ms: run date",
+    "every -5 seconds: run date",
+    "every day at 9:00: run date",
+    "every 10 seconds",
+    "every second counts",
+    "every second day run out of ideas",
+    "daily standup: run through the items",
+    "weekly run report",
+    "run daily",
+    "执行力很重要",
+    "执行计划是什么",
+    "运行时错误怎么办",
+    "运行良好",
+    "运行 python 需要安装什么",
+    "运行 ls 明天",
+    "运行 ls 看看有什么",
+    "不要运行 ls",
+    "别执行 date",
+    "怎么运行 ls",
+    "能运行 docker 吗",
+    "明天执行 date",
+    "我每天跑步",
+    "每天跑步五公里",
+    "每天跑 5 公里",
+    "每天都很开心",
+    "每个人都有梦想",
+    "每天早上九点执行 date",
+    "每小时的第一分钟执行 date",
+    "每月执行 date",
+    "每分享一次",
+    "跑步是好习惯",
+    "I remember you",
+    "remember me?",
+    "remember when we met",
+    "do I remember that?",
+    "记住了吗",
+    "记住了",
+    "记忆力很差",
+    "what do you know",
+    "what do you think about tea",
+    "my tasks are done",
+    "the tasks we listed",
+    "任务完成得怎么样",
+    "stop talking",
+    "cancellation policy",
+    "how do I cancel my order?",
+    "取消订单怎么弄",
+    "stopping by woods",
+    "status quo",
+    "what is the status of the deploy",
+    "运行状态良好",
+    "help me write a letter",
+    "help is on the way",
+    "帮助我写一封信",
+    "run: a\0b",
+]
+
+
+def understood(text: str) -> Intent:
+    return parse(text, PROGRAMS.__contains__)
+
+
+@pytest.mark.parametrize(("text", "intent"), UNDERSTOOD, ids=[text for text, _ in UNDERSTOOD])
+def test_a_sentence_is_understood(text: str, intent: Intent) -> None:
+    got = understood(text)
+    if isinstance(intent, BadSentence):
+        assert isinstance(got, BadSentence)
+        assert got.reason == intent.reason
+        assert got.text
+    else:
+        assert got == intent
+
+
+@pytest.mark.parametrize("text", TALK)
+def test_talk_asks_for_nothing(text: str) -> None:
+    assert understood(text) == Plain(text.strip())
+
+
+def test_the_corpus_is_large_enough_to_mean_something() -> None:
+    assert len(UNDERSTOOD) >= 120
+    assert len(TALK) >= 100
+
+
+def test_a_bare_command_needs_a_known_program() -> None:
+    assert parse("run ls") == Plain("run ls")
+    assert parse("run: ls") == Run("ls")
+
+
+def test_the_command_is_kept_byte_for_byte_after_a_colon() -> None:
+    command = "printf '%s\\n'  \"$HOME\"\t— “quotes”；＃ ；；  # 註解"
+    assert parse(f"运行：{command}") == Run(command)
+    assert parse(f"每 10 秒运行：{command}") == Every(10, command)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "please " * 30_000,
+        "请你" * 60_000,
+        "麻烦你" * 50_000 + "x",
+        "run " + " " * 200_000 + "x",
+        "run `" + "`" * 200_000,
+        "run `" + "a`` " * 50_000,
+        "run: " + "ls\n" * 60_000,
+        "run " + "'" * 200_000,
+        "every 1 s" * 20_000,
+        "every " + "1 hour and " * 20_000,
+        "every " + "9" * 200_000 + " s: run date",
+        "每" * 200_000,
+        "关于" + "你知道" * 60_000,
+        "cancel " + "task " * 40_000,
+        "cancel " + "“" * 99,
+        "remember " + ", thanks" * 25_000,
+        "```" + "\n" * 200_000,
+        "run:\n```\n" + "``\n" * 60_000,
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_hostile_text_is_read_at_once(text: str) -> None:
+    started = time.process_time()
+    understood(text)
+    assert time.process_time() - started < 1
+
+
+PIECES = """
+    run execute every each hourly daily once please can you : ： ` ``` " ' 「 」 “ ” , ，。 ? 10 0.5
+    two seconds s minutes half other and ls date echo find -la | ; the remember that what do know
+    about tasks cancel task stop status help 运行 执行 跑 一下 每 隔 两 十 半 个 小时 秒 分钟 天
+    记住 关于 知道 什么 任务 取消 请 谢谢 吗 吧 命令 你 的
+"""
+WORDS = st.sampled_from([*PIECES.split(), "\n", "\t", "　"])
+SENTENCES = st.lists(WORDS, max_size=12).map(" ".join) | st.lists(WORDS, max_size=12).map("".join)
+COMMANDS = (st.text(min_size=1) | SENTENCES).map(str.strip).filter(lambda c: c and "\0" not in c)
+
+
+@given(st.text() | SENTENCES)
+def test_any_text_gives_an_intent(text: str) -> None:
+    assert isinstance(understood(text), Intent)
+
+
+@given(st.text() | SENTENCES, st.sampled_from(["en", "zh"]))
+def test_what_was_understood_can_be_said_and_is_understood_again(text: str, language) -> None:
+    intent = understood(text)
+    if not isinstance(intent, Plain | BadSentence):
+        assert parse(render(intent, language)) == intent
+
+
+@given(COMMANDS, st.sampled_from(["en", "zh"]))
+def test_every_command_can_be_said(command: str, language) -> None:
+    assert parse(render(Run(command), language)) == Run(command)
+
+
+@given(
+    COMMANDS,
+    st.integers(1000, MAX_INTERVAL_S * 1000),
+    st.sampled_from(["en", "zh"]),
+)
+def test_every_interval_can_be_said(command: str, milliseconds: int, language) -> None:
+    intent = Every(milliseconds / 1000, command)
+    assert parse(render(intent, language)) == intent
+
+
+@pytest.mark.parametrize(
+    ("seconds", "en", "zh"),
+    [
+        (10, "every 10 seconds", "每 10 秒"),
+        (1, "every second", "每秒"),
+        (60, "every minute", "每分钟"),
+        (90, "every 90 seconds", "每 90 秒"),
+        (5400, "every 90 minutes", "每 90 分钟"),
+        (7200, "every 2 hours", "每 2 小时"),
+        (86400, "every day", "每天"),
+        (1209600, "every 2 weeks", "每 2 周"),
+        (1.5, "every 1.5 seconds", "每 1.5 秒"),
+    ],
+)
+def test_an_interval_is_said_in_its_largest_whole_unit(seconds: float, en: str, zh: str) -> None:
+    assert interval_words(seconds, "en") == en
+    assert interval_words(seconds, "zh") == zh

@@ -1,0 +1,462 @@
+"""The tools of a turn are served to the holder of its token, on this machine; to no one else."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mimikit.engines.base import ToolReply, ToolSpec
+from mimikit.tools.mcp import MAX_BODY_BYTES, PROTOCOLS, ToolServer
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
+SPECS = (ToolSpec("reply", "Reply to the user.", SCHEMA), ToolSpec("fail", "Fails.", SCHEMA))
+
+
+@dataclass
+class Served:
+    """A running server with one turn."""
+
+    server: ToolServer
+    token: str = ""
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    refusals: list[dict[str, str]] = field(default_factory=list)
+
+    def call(self, name: str, arguments: dict[str, Any]) -> ToolReply:
+        self.calls.append((name, arguments))
+        if name == "fail":
+            raise LookupError("secret detail")
+        return ToolReply(arguments.get("text") != "no", f"sent: {arguments.get('text')}")
+
+    def headers(self, **changes: str | None) -> dict[str, str]:
+        plain: dict[str, str | None] = {
+            "Host": f"127.0.0.1:{self.server.port}",
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
+        plain |= {name.replace("_", "-"): value for name, value in changes.items()}
+        return {name: value for name, value in plain.items() if value is not None}
+
+    def ask(
+        self,
+        body: bytes,
+        *,
+        method: str = "POST",
+        path: str = "/mcp",
+        headers: dict[str, str] | None = None,
+    ) -> tuple[int, Any, dict[str, str]]:
+        client = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=10)
+        try:
+            client.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            sizes = {"Content-Length": str(len(body))}
+            for name, value in {**sizes, **(headers or self.headers())}.items():
+                client.putheader(name, value)
+            client.endheaders(body)
+            answer = client.getresponse()
+            data = answer.read()
+            told = {name.lower(): value for name, value in answer.getheaders()}
+            return answer.status, json.loads(data) if data else None, told
+        finally:
+            client.close()
+
+    def say(self, method: str, params: Any = None, number: Any = 1) -> Any:
+        message = {"jsonrpc": "2.0", "id": number, "method": method}
+        if params is not None:
+            message["params"] = params
+        status, answer, _ = self.ask(json.dumps(message).encode())
+        assert status == 200
+        assert (answer["jsonrpc"], answer["id"]) == ("2.0", number)
+        return answer
+
+
+REFUSALS: list[dict[str, str]] = []
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ToolServer]:
+    with ToolServer(on_refused=REFUSALS.append) as server:
+        yield server
+
+
+@pytest.fixture
+def served(server: ToolServer) -> Iterator[Served]:
+    REFUSALS.clear()
+    made = Served(server, refusals=REFUSALS)
+    made.token = token = server.register(SPECS, made.call, "turn-1")
+    yield made
+    server.unregister(token)
+
+
+# ---- what a client that belongs here is told ------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "spoken"),
+    [*((version, version) for version in PROTOCOLS), ("1999-01-01", PROTOCOLS[0])],
+)
+def test_a_client_is_met_in_its_version_of_the_protocol(
+    served: Served, asked: str, spoken: str
+) -> None:
+    result = served.say("initialize", {"protocolVersion": asked, "capabilities": {}})["result"]
+    assert result["protocolVersion"] == spoken
+    assert result["capabilities"]["tools"] == {"listChanged": False}
+    assert result["serverInfo"]["name"] == "mimikit"
+    assert "reply" in result["instructions"]
+
+
+def test_the_tools_of_the_turn_are_listed(served: Served) -> None:
+    tools = served.say("tools/list")["result"]["tools"]
+    assert [tool["name"] for tool in tools] == ["reply", "fail"]
+    assert tools[0] == {
+        "name": "reply",
+        "description": "Reply to the user.",
+        "inputSchema": SCHEMA,
+    }
+
+
+def test_a_call_is_made_and_answered(served: Served) -> None:
+    result = served.say("tools/call", {"name": "reply", "arguments": {"text": "hi"}})["result"]
+    assert result == {"content": [{"type": "text", "text": "sent: hi"}], "isError": False}
+    assert served.calls == [("reply", {"text": "hi"})]
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"name": "reply", "arguments": {"text": "no"}}, "sent: no"),
+        ({"name": "fail", "arguments": {"text": "x"}}, "fail failed: LookupError"),
+        ({"name": "rm", "arguments": {}}, "expected one of reply, fail; got 'rm'"),
+    ],
+    ids=["refused", "raises", "unknown"],
+)
+def test_what_a_tool_can_not_do_is_told_to_the_model(
+    served: Served, params: dict[str, Any], said: str
+) -> None:
+    result = served.say("tools/call", params)["result"]
+    assert result["isError"]
+    assert result["content"][0]["text"] == said
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [
+        ("no/such", {}, -32601),
+        ("tools/call", {}, -32602),
+        ("tools/call", {"name": 7}, -32602),
+        ("tools/call", {"name": "reply", "arguments": [1]}, -32602),
+        ("tools/call", [], -32602),
+        ("tools/list", "x", -32602),
+    ],
+)
+def test_what_can_not_be_understood_is_a_json_rpc_error(
+    served: Served, method: str, params: Any, code: int
+) -> None:
+    assert served.say(method, params)["error"]["code"] == code
+    assert served.calls == []
+
+
+def test_a_ping_is_answered_and_ids_come_back_as_they_were(served: Served) -> None:
+    assert served.say("ping", number="a-text")["result"] == {}
+    assert served.say("ping", number=0)["result"] == {}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "reply"}},
+        {"jsonrpc": "2.0", "id": 1, "result": {}},
+    ],
+    ids=["notification", "call as a notification", "answer"],
+)
+def test_what_needs_no_answer_gets_none(served: Served, message: dict[str, Any]) -> None:
+    status, answer, _ = served.ask(json.dumps(message).encode())
+    assert (status, answer) == (202, None)
+    assert served.calls == []
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"{", -32700),
+        (b"[]", -32700),
+        (b"\xff", -32700),
+        (b'{"a": NaN}', -32700),
+        (b"[" * 100_000, -32700),
+        (b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}', -32700),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "\\ud800"}', -32700),
+        (b"{}", -32600),
+        (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": 7}', -32600),
+        (b'{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": true, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": {}, "method": "ping"}', -32600),
+    ],
+)
+def test_what_is_no_message_is_a_400_with_the_reason(
+    served: Served, body: bytes, code: int
+) -> None:
+    status, answer, _ = served.ask(body)
+    assert (status, answer["error"]["code"]) == (400, code)
+
+
+def test_a_repeat_of_a_models_call_is_answered_but_not_made_again(served: Served) -> None:
+    params = {"name": "reply", "arguments": {"text": "hi"}, "_meta": {"callId": "call-1"}}
+    first = served.say("tools/call", params, number=5)
+    assert served.say("tools/call", params, number=5) == first
+    assert len(served.calls) == 1
+    served.say("tools/call", params, number=6)
+    served.say("tools/call", {**params, "_meta": {"callId": "call-2"}}, number=5)
+    assert len(served.calls) == 3
+
+
+def test_the_calls_of_a_turn_are_made_one_at_a_time() -> None:
+    inside, most, lock = [0], [0], threading.Lock()
+    go = threading.Barrier(4)
+
+    def call(_name: str, _arguments: dict[str, Any]) -> ToolReply:
+        with lock:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        threading.Event().wait(0.02)
+        with lock:
+            inside[0] -= 1
+        return ToolReply(True, "ok")
+
+    with ToolServer() as server:
+        served = Served(server, token=server.register(SPECS, call, "turn-1"))
+
+        def ask() -> None:
+            go.wait(10)
+            served.say("tools/call", {"name": "reply", "arguments": {}})
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert most == [1]
+
+
+def test_turns_have_their_own_tools(served: Served) -> None:
+    other = served.server.register(SPECS[:1], served.call, "turn-2")
+    mine, served.token = served.token, other
+    assert len(served.say("tools/list")["result"]["tools"]) == 1
+    served.token = mine
+    assert len(served.say("tools/list")["result"]["tools"]) == 2
+
+
+# ---- who does not belong here ----------------------------------------------------------------
+
+CALL = json.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "reply", "arguments": {"text": "hi"}},
+    }
+).encode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "evil.example:{port}"}, 403),
+        ({"Host": "127.0.0.1"}, 403),
+        ({"Host": "127.0.0.1:1"}, 403),
+        ({"Host": "127.0.0.1.evil.example:{port}"}, 403),
+        ({"Host": "0.0.0.0:{port}"}, 403),
+        ({"Host": None}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Origin": "https://127.0.0.1:{port}"}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Sec_Fetch_Site": "same-site"}, 403),
+        ({"Authorization": None}, 401),
+        ({"Authorization": "Bearer"}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": "Bearer \u00e9"}, 401),
+        ({"Authorization": "Basic {token}"}, 401),
+        ({"Authorization": "{token}"}, 401),
+        ({"Content_Type": None}, 415),
+        ({"Content_Type": "text/plain"}, 415),
+        ({"Content_Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content_Type": "multipart/form-data; boundary=x"}, 415),
+        ({"MCP_Protocol_Version": "1999-01-01"}, 400),
+        ({"Transfer_Encoding": "chunked"}, 411),
+        ({"Content_Length": "x"}, 400),
+        ({"Content_Length": "-1"}, 400),
+        ({"Content_Length": "9" * 40}, 413),
+        ({"Content_Length": str(MAX_BODY_BYTES + 1)}, 413),
+    ],
+    ids=str,
+)
+def test_a_request_that_does_not_belong_here_is_refused_and_told_of(
+    served: Served, changes: dict[str, str | None], status: int
+) -> None:
+    filled = {
+        name: value and value.format(port=served.server.port, token=served.token)
+        for name, value in changes.items()
+    }
+    got, answer, _ = served.ask(CALL, headers=served.headers(**filled))
+    assert got == status
+    assert answer["error"].startswith("expected ")
+    assert served.calls == []
+    assert [facts["status"] for facts in served.refusals] == [str(status)]
+    assert served.token not in str(served.refusals)
+
+
+def test_a_body_too_large_is_refused_before_it_is_read(served: Served) -> None:
+    status, answer, _ = served.ask(b"x" * (4 * MAX_BODY_BYTES))
+    assert (status, answer["error"]) == (413, f"expected at most {MAX_BODY_BYTES} bytes")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"Host": "localhost:{port}"},
+        {"Host": "[::1]:{port}"},
+        {"Origin": "http://localhost:{port}"},
+        {"Content_Type": "application/json; charset=utf-8"},
+        {"Authorization": "bearer {token}"},
+        {"MCP_Protocol_Version": "2025-06-18"},
+    ],
+    ids=str,
+)
+def test_the_ways_to_belong_here(served: Served, changes: dict[str, str]) -> None:
+    filled = {
+        name: value.format(port=served.server.port, token=served.token)
+        for name, value in changes.items()
+    }
+    status, _, _ = served.ask(CALL, headers=served.headers(**filled))
+    assert status == 200
+    assert len(served.calls) == 1
+    assert served.refusals == []
+
+
+@pytest.mark.parametrize(
+    "method", ["GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "FOO"]
+)
+def test_only_post_is_served(served: Served, method: str) -> None:
+    status, _, told = served.ask(b"", method=method)
+    assert (status, told["allow"]) == (405, "POST")
+    assert len(served.refusals) == 1
+
+
+@pytest.mark.parametrize("path", ["/", "/mcp/", "/mcp?x=1", "/../mcp", "http://x/mcp"])
+def test_there_is_one_path(served: Served, path: str) -> None:
+    assert served.ask(CALL, path=path)[0] == 404
+    assert served.calls == []
+
+
+def test_a_token_is_worth_nothing_after_its_turn(served: Served) -> None:
+    served.server.unregister(served.token)
+    assert served.ask(CALL)[0] == 401
+    served.server.unregister(served.token)
+    assert served.calls == []
+
+
+def test_no_tokens_are_alike(served: Served) -> None:
+    tokens = {served.server.register(SPECS, served.call, "x") for _ in range(100)}
+    assert len(tokens) == 100
+    assert min(map(len, tokens)) >= 43
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        (b"nonsense\r\n\r\n", b"400"),
+        (b"POST /mcp HTTP/9.9\r\n\r\n", b"400"),
+        (b"POST /mcp HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n", b"431"),
+        (b"POST /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b"414"),
+        (b"POST /mcp HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", b"403"),
+        (b"\x16\x03\x01\x00\xa5\r\n\r\n", b"400"),
+    ],
+    ids=["no http", "version", "headers", "long line", "two hosts", "tls"],
+)
+def test_what_is_hardly_http_is_answered_with_a_4xx(
+    served: Served, raw: bytes, status: bytes
+) -> None:
+    with socket.create_connection(("127.0.0.1", served.server.port), timeout=10) as client:
+        client.sendall(raw)
+        answer = client.makefile("rb").read()
+    assert status in answer.partition(b"\r\n")[0]
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["jsonrpc", "id", "method", "params", "name", "arguments", "_meta"])
+                | st.text(max_size=4),
+                inner | st.sampled_from(["2.0", "tools/call", "tools/list", "initialize", "reply"]),
+                max_size=5,
+            )
+        ),
+        max_leaves=12,
+    )
+)
+def test_nothing_makes_it_fail(served: Served, value: Any) -> None:
+    status, _, _ = served.ask(json.dumps(value).encode())
+    assert status in (200, 202, 400)
+
+
+def test_clients_that_hang_do_not_hold_up_others(served: Served) -> None:
+    hanging = [
+        socket.create_connection(("127.0.0.1", served.server.port), timeout=10) for _ in range(20)
+    ]
+    try:
+        for number, client in enumerate(hanging):
+            client.sendall(CALL[:number] if number % 2 else b"POST /mcp HTTP/1.1\r\nHost: x")
+        assert served.say("ping")["result"] == {}
+    finally:
+        for client in hanging:
+            client.close()
+
+
+def test_more_clients_than_seats_are_turned_away_and_later_ones_served(served: Served) -> None:
+    many = [
+        socket.create_connection(("127.0.0.1", served.server.port), timeout=10) for _ in range(80)
+    ]
+    # The last ones are closed from the other side: reading ends at once.
+    assert many[-1].recv(1) == b""
+    for client in many:
+        client.close()
+    for _ in range(100):
+        try:
+            assert served.say("ping")["result"] == {}
+            break
+        except (http.client.HTTPException, ConnectionError):
+            threading.Event().wait(0.05)
+    else:
+        pytest.fail("no seat came free")
+
+
+def test_after_stop_the_port_is_free() -> None:
+    server = ToolServer()
+    server.start()
+    port = server.port
+    server.stop()
+    with ToolServer(port=port) as again:
+        assert again.url == f"http://127.0.0.1:{port}/mcp"

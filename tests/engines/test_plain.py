@@ -1,0 +1,81 @@
+"""What programs print is fit to be shown, however it is cut into pieces."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimikit.engines.plain import Lines, PlainStream, Tail, plain
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m and \x1b[1;4mbold\x1b[m", "red and bold"),
+        ("\x1b]0;a title\x07text", "text"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bPstring\x1b\\after", "after"),
+        ("\x9b1mtext", "text"),
+        ("\x1b(Btext\x1b=", "text"),
+        ("10%\r50%\r100%\ndone\r\n", "100%\ndone\n"),
+        ("a\x00b\x07c\x08d\x7fe\tf\n", "abcde\tf\n"),
+        ("safe\u202egnp.exe\u2066", "safegnp.exe"),
+        ("中文 café 🎉", "中文 café 🎉"),
+        ("\x1b", ""),
+        ("", ""),
+    ],
+)
+def test_escapes_and_control_characters_are_taken_out(printed: str, shown: str) -> None:
+    assert plain(printed) == shown
+
+
+def test_bytes_that_are_no_text_are_replaced() -> None:
+    assert PlainStream().feed(b"a\xff\xfeb", last=True) == "a\ufffd\ufffdb"
+
+
+@given(
+    st.lists(
+        st.sampled_from(["\x1b[31m", "\x1b]0;t\x07", "\r\n", "中", "🎉", "word ", "\n", "\x1b[0m"]),
+        max_size=8,
+    ),
+    st.integers(1, 5),
+)
+def test_how_bytes_are_cut_changes_nothing(parts: list[str], size: int) -> None:
+    data = "".join(parts).encode()
+    stream = PlainStream()
+    pieces = [stream.feed(data[at : at + size]) for at in range(0, len(data), size)]
+    assert "".join([*pieces, stream.feed(b"", last=True)]) == plain("".join(parts))
+
+
+@given(st.lists(st.text(max_size=7), max_size=30), st.integers(1, 20))
+def test_a_tail_is_the_end_of_the_whole(parts: list[str], limit: int) -> None:
+    tail, whole = Tail(limit), "".join(parts)
+    for part in parts:
+        tail.add(part)
+    assert tail.text() == whole[-limit:]
+    assert (tail.total, tail.cut) == (len(whole), max(0, len(whole) - limit))
+
+
+def test_a_tail_of_many_small_pieces_stays_small() -> None:
+    tail = Tail(1000)
+    for _ in range(50_000):
+        tail.add("x")
+    assert len(tail._parts) <= 4097
+    assert tail.text() == "x" * 1000
+
+
+@given(st.binary(max_size=60), st.integers(1, 7))
+def test_lines_are_put_together_whatever_the_pieces(data: bytes, size: int) -> None:
+    lines = Lines(100)
+    got = [line for at in range(0, len(data), size) for line in lines.feed(data[at : at + size])]
+    assert got == data.split(b"\n")[:-1]
+    assert lines.rest() == (data.split(b"\n")[-1] or None)
+
+
+def test_a_line_too_long_is_left_out_and_counted() -> None:
+    lines = Lines(5)
+    assert lines.feed(b"short\n" + b"x" * 4) == [b"short"]
+    assert lines.feed(b"y" * 1000) == []
+    assert lines.feed(b"z\nnext\n") == [b"next"]
+    assert lines.too_long == 1

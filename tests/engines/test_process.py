@@ -1,0 +1,468 @@
+"""A run is cut where it must be, and whatever it started ends with it."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimikit.engines import leftovers, process
+from mimikit.engines.base import CancelToken
+from mimikit.engines.process import Ended, Program
+from mimikit.errors import EngineError
+from tests.support.runs import alive, open_files, tag, zombies
+
+pytestmark = [
+    pytest.mark.needs_platform("linux"),
+    pytest.mark.needs_program("pgrep", "setsid"),
+]
+
+ESCAPES = {
+    "background": "sleep {tag} &",
+    "nohup": "nohup sleep {tag} >/dev/null 2>&1 &",
+    "own session": "setsid sleep {tag} >/dev/null 2>&1 &",
+    "orphan": "(sleep {tag} &) ; (setsid sleep {tag} &)",
+    "orphan's orphan": "(setsid sh -c '(setsid sh -c \"sleep {tag} & sleep {tag}\" &)' &)",
+    "no environment": "(env -i setsid /bin/sh -c 'sleep {tag} & sleep {tag}' &)",
+    "deaf": "(setsid sh -c 'trap \"\" TERM; while :; do sleep {tag}; done' &)",
+}
+
+
+DEAF_AND_UNMARKED = (
+    "env -i setsid /bin/sh -c 'trap \"\" TERM; while :; do sleep {tag}; done' & "
+    "while ! pgrep -f '^sleep {tag}' >/dev/null; do :; done"
+)
+
+
+class Heard:
+    """What a program printed; an event is set once `word` was among it."""
+
+    def __init__(self, word: bytes = b"ready") -> None:
+        self.stdout = bytearray()
+        self.stderr = bytearray()
+        self.ready = threading.Event()
+        self._word = word
+
+    def __call__(self, stream: str, data: bytes) -> None:
+        getattr(self, stream).extend(data)
+        if self._word in self.stdout:
+            self.ready.set()
+
+
+def shell(line: str, folder: Path, **limits: Any) -> Program:
+    limits = {"timeout_s": 60, "kill_after_s": 1, **limits}
+    return Program(
+        argv=("/bin/sh", "-c", line),
+        cwd=folder,
+        env=process.environment(),
+        mark=process.mark(folder, "run-1"),
+        **limits,
+    )
+
+
+def run(program: Program, heard: Heard | None = None, **more: Any) -> Ended:
+    cancel = more.pop("cancel", None) or CancelToken()
+    return process.run(program, heard or Heard(), cancel, **more)
+
+
+def test_both_streams_and_the_exit_code_come_back(tmp_path: Path) -> None:
+    heard = Heard()
+    ended = run(shell("echo out; echo err >&2; exit 3", tmp_path), heard)
+    assert (bytes(heard.stdout), bytes(heard.stderr)) == (b"out\n", b"err\n")
+    assert (ended.exit_code, ended.stopped, ended.left) == (3, None, ())
+
+
+@pytest.mark.parametrize("line", ESCAPES.values(), ids=ESCAPES)
+def test_what_is_left_behind_ends_with_the_run(tmp_path: Path, line: str) -> None:
+    name = tag()
+    # The line ends once what it leaves behind has come up.
+    wait = f"while ! pgrep -f '^sleep {name}' >/dev/null; do :; done; echo done"
+    ended = run(shell(f"{line.format(tag=name)}\n{wait}", tmp_path))
+    assert ended.exit_code == 0
+    assert ended.leftovers
+    assert alive(name) == []
+    assert zombies() == []
+
+
+@pytest.mark.parametrize("line", ESCAPES.values(), ids=ESCAPES)
+def test_a_run_over_its_deadline_ends_whole(tmp_path: Path, line: str) -> None:
+    name = tag()
+    begun = time.monotonic()
+    program = shell(f"{line.format(tag=name)}\nsleep {name}", tmp_path, timeout_s=0.3)
+    ended = run(program)
+    assert ended.stopped == "timeout"
+    assert time.monotonic() - begun < 0.3 + 1 + 2
+    assert alive(name) == []
+    assert zombies() == []
+
+
+def test_a_deaf_program_is_killed(tmp_path: Path) -> None:
+    name = tag()
+    program = shell(f"trap '' TERM; while :; do sleep {name}; done", tmp_path, timeout_s=0.2)
+    ended = run(program)
+    assert (ended.stopped, ended.exit_code) == ("timeout", -9)
+    assert alive(name) == []
+
+
+def test_a_program_may_tidy_up_when_it_is_asked_to_end(tmp_path: Path) -> None:
+    line = "trap 'echo tidied > note; exit 7' TERM; echo ready; while :; do sleep 0.01; done"
+    heard, cancel = Heard(), CancelToken()
+    threading.Thread(target=lambda: heard.ready.wait(20) and cancel.cancel("canceled")).start()
+    ended = run(shell(line, tmp_path, kill_after_s=10), heard, cancel=cancel)
+    assert (ended.stopped, ended.exit_code) == ("canceled", 7)
+    assert (tmp_path / "note").read_text() == "tidied\n"
+
+
+def test_a_cancel_ends_a_silent_run_at_once(tmp_path: Path) -> None:
+    heard, cancel, name = Heard(), CancelToken(), tag()
+    canceled_at: list[float] = []
+
+    def cancel_it() -> None:
+        heard.ready.wait(20)
+        canceled_at.append(time.monotonic())
+        cancel.cancel("killed")
+
+    threading.Thread(target=cancel_it).start()
+    ended = run(shell(f"echo ready; sleep {name}", tmp_path), heard, cancel=cancel)
+    assert ended.stopped == "killed"
+    assert time.monotonic() - canceled_at[0] < 1
+    assert alive(name) == []
+
+
+def test_a_run_canceled_before_its_start_starts_nothing(tmp_path: Path) -> None:
+    cancel = CancelToken()
+    cancel.cancel("canceled")
+    ended = run(shell("echo x > made", tmp_path), cancel=cancel)
+    assert (ended.stopped, ended.exit_code) == ("canceled", None)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_cancel_after_the_end_touches_nothing(tmp_path: Path) -> None:
+    cancel = CancelToken()
+    ended = run(shell("true", tmp_path), cancel=cancel)
+    assert cancel.cancel("canceled")
+    assert ended.stopped is None
+
+
+def test_silence_ends_a_run_unless_it_is_busy(tmp_path: Path) -> None:
+    silent = shell("sleep 5", tmp_path, idle_timeout_s=0.2)
+    assert run(silent).stopped == "idle"
+    brief = shell("sleep 0.8", tmp_path, idle_timeout_s=0.2)
+    assert run(brief, busy=lambda: True).stopped is None
+
+
+def test_output_keeps_a_run_alive(tmp_path: Path) -> None:
+    line = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; done"
+    assert run(shell(line, tmp_path, idle_timeout_s=0.5)).stopped is None
+
+
+def test_an_endless_printer_is_ended_and_memory_stays_flat(tmp_path: Path) -> None:
+    got: list[int] = []
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    program = shell("yes", tmp_path, output_bytes=1_000_000, flood_bytes=50_000_000)
+    ended = process.run(program, lambda _, data: got.append(len(data)), CancelToken())
+    assert ended.stopped == "flood"
+    assert sum(got) == 1_000_000
+    assert ended.dropped_bytes > 49_000_000
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown_kib < 50_000
+
+
+def test_output_over_the_cap_is_dropped_and_counted(tmp_path: Path) -> None:
+    heard = Heard()
+    ended = run(shell("printf 1234567890", tmp_path, output_bytes=4), heard)
+    assert (bytes(heard.stdout), ended.dropped_bytes) == (b"1234", 6)
+
+
+def test_input_is_delivered_whole_and_closed(tmp_path: Path) -> None:
+    heard = Heard()
+    ended = run(shell("wc -c", tmp_path, stdin=b"x" * 1_000_000), heard)
+    assert (ended.exit_code, bytes(heard.stdout).strip()) == (0, b"1000000")
+
+
+def test_a_program_that_does_not_read_its_input_is_not_waited_for(tmp_path: Path) -> None:
+    assert run(shell("exit 4", tmp_path, stdin=b"x" * 1_000_000)).exit_code == 4
+
+
+def test_without_input_a_reader_gets_the_end_at_once(tmp_path: Path) -> None:
+    assert run(shell("cat", tmp_path, timeout_s=20)).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "folder", "said"),
+    [
+        (("no-such-program",), ".", "no-such-program can not be started"),
+        (("true",), "nowhere", "expected a folder to work in"),
+        (("/bin/sh", "-c", "echo \0"), ".", "null byte"),
+        (("/bin/sh", "-c", "x" * 200_000), ".", "Argument list too long"),
+    ],
+    ids=["no program", "no folder", "null byte", "too long"],
+)
+def test_what_can_not_be_started_is_said(
+    tmp_path: Path, argv: tuple[str, ...], folder: str, said: str
+) -> None:
+    program = Program(argv, tmp_path / folder, process.environment(), "mark", timeout_s=5)
+    before = open_files()
+    with pytest.raises(EngineError, match=said):
+        run(program)
+    assert open_files() == before
+
+
+def test_a_listener_that_fails_ends_the_run(tmp_path: Path) -> None:
+    name = tag()
+
+    def listener(_stream: str, _data: bytes) -> None:
+        raise LookupError("the disk is full")
+
+    program = shell(f"echo x; setsid sleep {name} & sleep {name}", tmp_path)
+    with pytest.raises(LookupError):
+        process.run(program, listener, CancelToken())
+    assert alive(name) == []
+
+
+def test_runs_side_by_side_do_not_end_each_other(tmp_path: Path) -> None:
+    name, other = tag(), tag()
+    heard, cancel = Heard(), CancelToken()
+    long = shell(
+        f"(setsid sleep {name} &); (env -i setsid sleep {name} &)\n"
+        f"while [ $(pgrep -fc '^sleep {name}') -lt 2 ]; do :; done; echo ready; sleep {name}",
+        tmp_path,
+    )
+    result: list[Ended] = []
+    thread = threading.Thread(target=lambda: result.append(run(long, heard, cancel=cancel)))
+    thread.start()
+    assert heard.ready.wait(20)
+    started = set(alive(name))
+
+    def some() -> None:
+        for _ in range(5):
+            line = f"(setsid sleep {other} &); sleep {other} & echo x"
+            assert run(shell(line, tmp_path)).exit_code == 0
+
+    threads = [threading.Thread(target=some) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert alive(other) == []
+    assert started <= set(alive(name))
+    cancel.cancel("canceled")
+    thread.join()
+    assert result[0].stopped == "canceled"
+    assert alive(name) == []
+    assert zombies() == []
+
+
+def test_probes_side_by_side_do_not_end_each_other() -> None:
+    codes: list[int | None] = []
+
+    def probe() -> None:
+        for _ in range(5):
+            line = "(setsid sleep 5 &); sleep 0.1 && exit 3"
+            codes.append(process.output(["/bin/sh", "-c", line])[0])
+
+    threads = [threading.Thread(target=probe) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert codes == [3] * 20
+
+
+def test_what_may_be_an_older_runs_is_left_to_it(tmp_path: Path) -> None:
+    name = tag()
+    older = shell(
+        "echo ready; while [ ! -e go ]; do sleep 0.01; done\n"
+        f"(env -i setsid sleep {name} &); while ! pgrep -f '^sleep {name}'; do :; done\n"
+        f"touch up; sleep {tag()}",
+        tmp_path,
+    )
+    younger = shell("touch go; while [ ! -e up ]; do sleep 0.01; done", tmp_path)
+    heard, cancel = Heard(), CancelToken()
+    thread = threading.Thread(target=lambda: run(older, heard, cancel=cancel))
+    thread.start()
+    assert heard.ready.wait(20)
+    assert run(younger).leftovers == ()
+    assert len(alive(name)) == 2  # the older run's shell and what it left
+    cancel.cancel("canceled")
+    thread.join()
+    assert alive(name) == []
+
+
+def test_what_was_found_is_not_lost_when_what_led_to_it_ends(tmp_path: Path) -> None:
+    name = tag()
+    older = shell(f"echo ready; exec sleep {tag()}", tmp_path)
+    heard, cancel = Heard(), CancelToken()
+    thread = threading.Thread(target=lambda: run(older, heard, cancel=cancel))
+    thread.start()
+    assert heard.ready.wait(20)
+    younger = shell(f"{DEAF_AND_UNMARKED.format(tag=name)}; sleep {name}", tmp_path, timeout_s=1)
+    assert run(younger).stopped == "timeout"
+    assert alive(name) == []
+    cancel.cancel("canceled")
+    thread.join()
+
+
+def test_the_exit_codes_of_others_children_are_left_alone(tmp_path: Path) -> None:
+    plain = subprocess.Popen(["/bin/sh", "-c", "exit 5"])
+    kept = leftovers.spawn(
+        ("/bin/sh", "-c", "exit 6"), cwd=tmp_path, env=process.environment(), mark="m"
+    )
+    for _ in range(3):
+        assert run(shell("(setsid true &)", tmp_path)).exit_code == 0
+    assert plain.wait() == 5
+    assert kept.wait() == 6
+    leftovers.release(kept)
+    for pipe in (kept.stdout, kept.stderr):
+        assert pipe
+        pipe.close()
+
+
+def test_nothing_is_leaked(tmp_path: Path) -> None:
+    run(shell("true", tmp_path))
+    files, threads = open_files(), threading.active_count()
+    for _ in range(20):
+        run(shell("echo x; (setsid sleep 1 &)", tmp_path, stdin=b"x"))
+    assert (open_files(), threading.active_count()) == (files, threads)
+
+
+def test_waiting_costs_nothing(tmp_path: Path) -> None:
+    begun = time.thread_time()
+    run(shell("sleep 1", tmp_path))
+    assert time.thread_time() - begun < 0.05
+
+
+def test_where_a_process_is_no_file_a_thread_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("os.pidfd_open")
+    heard = Heard()
+    ended = run(shell("echo out; exit 3", tmp_path), heard)
+    assert (ended.exit_code, bytes(heard.stdout)) == (3, b"out\n")
+    assert run(shell("sleep 60", tmp_path, timeout_s=0.2)).stopped == "timeout"
+
+
+# ---- the environment -------------------------------------------------------------------------
+
+
+def test_a_program_is_given_few_variables_and_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"MY_TOKEN": "1", "OPENAI_API_KEY": "2", "LC_SECRET": "3", "LC_TIME": "C", "OTHER": "5"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    env = process.environment()
+    assert env["LC_TIME"] == "C"
+    assert "PATH" in env
+    assert not {"MY_TOKEN", "OPENAI_API_KEY", "LC_SECRET", "OTHER", "MIMIKIT_RUN"} & set(env)
+    named = process.environment(names=["MY_TOKEN", "NOT_SET"], more={"EXTRA": "e"})
+    assert (named["MY_TOKEN"], named["EXTRA"]) == ("1", "e")
+    assert "NOT_SET" not in named
+
+
+# ---- after a consumer's death ----------------------------------------------------------------
+
+CONSUMER = """
+import sys
+from pathlib import Path
+from mimikit.engines import process
+from mimikit.engines.base import CancelToken
+state, line = Path(sys.argv[1]), sys.argv[2]
+program = process.Program(("/bin/sh", "-c", line), Path("/"), process.environment(),
+                          process.mark(state, "run-9"), timeout_s=60)
+process.run(program, lambda _, data: print(data.decode(), flush=True), CancelToken())
+"""
+
+
+@pytest.fixture
+def consumer(tmp_path: Path) -> Any:
+    """Starts another process that runs a line for a state, and waits until the line says so."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(line: str) -> subprocess.Popen[str]:
+        program = [sys.executable, "-c", CONSUMER, str(tmp_path), line]
+        child = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
+        started.append(child)
+        assert child.stdout
+        assert child.stdout.readline() == "ready\n"
+        return child
+
+    yield start
+    for child in started:
+        child.kill()
+        child.communicate()
+
+
+def test_what_a_killed_consumer_left_is_found_and_ended(
+    tmp_path: Path, consumer: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    name = tag()
+    line = (
+        f"(setsid sleep {name} &); sleep {name} & "
+        f"(setsid sh -c 'trap \"\" TERM; while :; do env -i sleep {name}; done' &)\n"
+        f"while [ $(pgrep -fc '^sleep {name}') -lt 3 ]; do :; done; echo ready; sleep {name}"
+    )
+    dead = consumer(line)
+    dead.kill()
+    dead.wait()
+    assert alive(name)
+    begun = time.monotonic()
+    assert process.sweep_leftovers(process.state_id(tmp_path))
+    assert time.monotonic() - begun < 5
+    assert alive(name) == []
+    assert zombies() == []
+    assert process.sweep_leftovers(process.state_id(tmp_path)) == []
+
+
+def test_what_is_left_is_not_lost_when_what_led_to_it_ends(
+    tmp_path: Path, consumer: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    name = tag()
+    dead = consumer(f"{DEAF_AND_UNMARKED.format(tag=name)}; echo ready; sleep {name}")
+    dead.kill()
+    dead.wait()
+    assert process.sweep_leftovers(process.state_id(tmp_path))
+    assert alive(name) == []
+
+
+def test_the_runs_of_a_living_consumer_and_of_other_states_are_spared(
+    tmp_path: Path, consumer: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    name = tag()
+    living = consumer(f"(setsid sleep {name} &); echo ready; exec sleep {name}")
+    assert process.sweep_leftovers(process.state_id(tmp_path)) == []
+    living.kill()
+    living.wait()
+    (tmp_path / "other").mkdir()
+    assert process.sweep_leftovers(process.state_id(tmp_path / "other")) == []
+    assert alive(name)
+    assert process.sweep_leftovers(process.state_id(tmp_path))
+    assert alive(name) == []
+
+
+def test_the_sweep_spares_runs_of_this_process(tmp_path: Path) -> None:
+    name = tag()
+    heard, cancel = Heard(), CancelToken()
+    program = shell(f"(setsid sleep {name} &); echo ready; sleep {name}", tmp_path)
+    thread = threading.Thread(target=lambda: run(program, heard, cancel=cancel))
+    thread.start()
+    assert heard.ready.wait(20)
+    assert process.sweep_leftovers(process.state_id(tmp_path)) == []
+    assert alive(name)
+    cancel.cancel("canceled")
+    thread.join()
+    assert alive(name) == []
+
+
+def test_a_state_folder_keeps_its_name(tmp_path: Path) -> None:
+    folder, link = tmp_path / "a", tmp_path / "link"
+    folder.mkdir()
+    link.symlink_to(folder)
+    assert process.state_id(folder) == process.state_id(link)
+    assert process.state_id(folder) != process.state_id(tmp_path)
+    assert process.state_id(tmp_path / "missing")

@@ -1,0 +1,140 @@
+"""Inside the outer sandbox the state folder can be neither read nor written, whatever is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimikit.engines import process, sandbox
+from tests.support.runs import Ground, ground, open_files
+
+pytestmark = [
+    pytest.mark.needs_platform("linux"),
+    pytest.mark.needs_program("bwrap"),
+]
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Ground:
+    made = ground(tmp_path)
+    (made.state / "secret").write_text("SECRET")
+    return made
+
+
+def inside(here: Ground, line: str, **options: Any) -> str:
+    argv = sandbox.masked(["/bin/sh", "-c", line], here.state, **options)
+    _, said, complaints = process.output(argv, cwd=here.workspace)
+    return said + complaints
+
+
+def test_the_canary_finds_the_mask_closed_and_leaves_nothing(here: Ground) -> None:
+    assert sandbox.unavailable() is None
+    before = open_files()
+    assert sandbox.canary(here.state, here.workspace) is None
+    assert open_files() == before
+    assert sorted(path.name for path in here.workspace.iterdir()) == [".mimikit"]
+    assert list((here.state / "cache").iterdir()) == []
+
+
+def test_the_canary_finds_an_open_mask(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    def bare(argv: Sequence[str], *_: Any, **__: Any) -> list[str]:
+        return list(argv)
+
+    monkeypatch.setattr(sandbox, "masked", bare)
+    said = sandbox.canary(here.state, here.workspace)
+    assert said == f"a masked shell could write below {here.state}"
+    assert list((here.state / "cache").iterdir()) == []
+
+
+def test_the_canary_finds_a_mask_that_can_be_read_through(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(argv: Sequence[str], *_: Any, **__: Any) -> list[str]:
+        own = ["--cap-drop", "ALL", "--unshare-pid", "--proc", "/proc"]
+        return ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", *own, *argv]
+
+    monkeypatch.setattr(sandbox, "masked", read_only)
+    said = sandbox.canary(here.state, here.workspace)
+    assert said == f"a masked shell could read below {here.state}"
+
+
+def test_the_canary_does_not_take_a_sandbox_that_fails_for_a_closed_one(here: Ground) -> None:
+    said = sandbox.canary(here.state, here.workspace, inner=["false"])
+    assert said == "the check of the sandbox did not run: no output"
+
+
+def test_nothing_of_the_state_is_seen_and_nothing_written_stays(here: Ground) -> None:
+    said = inside(here, "ls -A .mimikit; cat .mimikit/secret; echo x > .mimikit/made; echo end")
+    assert "SECRET" not in said
+    assert "Read-only file system" in said
+    assert "end" in said
+    assert not (here.state / "made").exists()
+
+
+def test_the_workspace_is_as_it_is(here: Ground) -> None:
+    inside(here, "echo hi > made")
+    assert (here.workspace / "made").read_text() == "hi\n"
+
+
+def test_not_even_root_takes_the_mask_away(here: Ground) -> None:
+    line = "umount .mimikit; umount -l .mimikit; cat .mimikit/secret; grep CapEff /proc/self/status"
+    said = inside(here, line)
+    assert "SECRET" not in said
+    capabilities = int(said.split("CapEff:")[1].split()[0], 16)
+    assert capabilities in (0, 1 << 31)  # none, or CAP_SETFCAP alone
+
+
+def test_processes_outside_are_not_seen(here: Ground) -> None:
+    said = inside(here, "ls -d /proc/[0-9]* | wc -l")
+    assert int(said) < 10
+
+
+def test_what_a_run_needs_of_the_state_stays_visible(here: Ground) -> None:
+    scratch = here.state / "cache" / "scratch"
+    (scratch / "upstream").mkdir(parents=True)
+    (scratch / "upstream" / "result.md").write_text("UPSTREAM\n")
+    line = (
+        f"cat {scratch}/upstream/result.md; echo x > {scratch}/made; "
+        f"echo x > {scratch}/upstream/forged; cat .mimikit/secret; ls {here.state}"
+    )
+    said = inside(here, line, writable=[scratch], read_only=[scratch / "upstream"])
+    assert "UPSTREAM" in said
+    assert "SECRET" not in said
+    assert (scratch / "made").exists()
+    assert not (scratch / "upstream" / "forged").exists()
+
+
+def test_a_state_folder_behind_a_link_is_masked_too(here: Ground, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(here.state)
+    argv = sandbox.masked(["/bin/sh", "-c", f"cat {here.state}/secret {link}/secret"], link)
+    _, said, complaints = process.output(argv)
+    assert "No such file" in complaints
+    assert "SECRET" not in said
+
+
+def test_a_missing_program_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
+    said = sandbox.unavailable()
+    assert said
+    assert "install its package" in said
+
+
+def test_a_bubblewrap_that_may_not_is_said_with_its_own_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho 'No permissions to create a new namespace' >&2; exit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: str(broken))
+    said = sandbox.unavailable()
+    assert said
+    assert "No permissions to create a new namespace; allow user namespaces" in said
+
+
+def test_another_system_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert sandbox.unavailable() == "expected Linux for the Worker's sandbox, got darwin"

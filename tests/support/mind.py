@@ -1,0 +1,103 @@
+"""An engine whose every answer follows from what it is asked: the tests' own little language.
+
+Teller: `plan: …` is delegated word for word · `fail…` fails · `remember …`, `backlog …` are done ·
+anything else is heard. Planner: `plan: a; b` plans a task for each part · `ask: … | a; b` asks
+first · `every 60: x` schedules · `find: …` finds and tells. Worker: `bad…` fails · `flaky…` fails
+at its first attempt · `long` tells much · anything else is done. A part that holds `~` calls the
+hook while it runs. `limited` is turned away the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.protocol.models import Role
+
+
+class Mind:
+    """Serves every role. `runs` is the list outside the state folder to which each run appends."""
+
+    name = "scripted"
+
+    def __init__(self, runs: list[tuple[str, int]]) -> None:
+        self.runs = runs
+        self.waiting: str | None = None
+        self.hook: Callable[[EngineRequest], None] = lambda request: None
+
+    def unavailable(self, role: Role | None = None) -> str | None:
+        return self.waiting
+
+    def run(self, request: EngineRequest) -> Outcome:
+        self.runs.append((request.run_id, request.attempt))
+        outcome = {"teller": self._teller, "planner": self._planner, "worker": self._worker}[
+            request.role
+        ](request)
+        if request.cancel.reason is not None:
+            return Outcome("canceled", error="stopped", failure_reason="canceled")
+        return outcome
+
+    def _teller(self, request: EngineRequest) -> Outcome:
+        said: list[str] = []
+        for item in request.brief.inputs:
+            text = item.text
+            if text == "limited" and self.runs.count((request.run_id, request.attempt)) == 1:
+                return Outcome("failed", error="wait", failure_reason="rate_limited")
+            if text.startswith("fail"):
+                return Outcome("failed", error="the mind fails", failure_reason="error")
+            if text.startswith(("plan:", "ask:", "every", "find:")):
+                reply = request.call_tool("delegate", {"prompt": text})
+                said.append(reply.text)
+            elif text.startswith("remember "):
+                request.call_tool("remember", {"content": text[9:], "longTerm": "long" in text})
+                said.append("kept")
+            elif text.startswith("backlog "):
+                request.call_tool("update_backlog", {"action": "add", "item": text[8:]})
+                said.append("noted")
+            elif text.startswith("cancel "):
+                request.call_tool("cancel_task", {"id": text[7:]})
+                said.append("canceling")
+            elif text.startswith("wonder "):
+                request.call_tool("ask_user", {"question": text[7:], "timeout": 600})
+            else:
+                said.append(f"heard {text}")
+        said += [f"{result.task_id} is {result.status}" for result in request.brief.results]
+        return Outcome("done", text="\n".join(said))
+
+    def _planner(self, request: EngineRequest) -> Outcome:
+        prompt = request.brief.task.prompt if request.brief.task else ""
+        head, _, rest = prompt.partition(":")
+        if head == "ask" and "The user answered:" not in prompt:
+            question, _, default = rest.partition("|")
+            arguments: dict[str, object] = {"question": question.strip(), "timeout": 600}
+            if default.strip().startswith("default"):
+                arguments["default"] = "red"
+            request.call_tool("needs_input", arguments)
+            return Outcome("done", text="needs to know")
+        if head == "ask":
+            answer = prompt.rpartition("The user answered:")[2].strip()
+            request.call_tool("delegate", {"prompt": f"paint {answer}", "title": "paint"})
+            return Outcome("done", text="painting")
+        if head.startswith("every"):
+            interval = float(head.split()[1])
+            request.call_tool("schedule", {"prompt": rest.strip(), "interval": interval})
+            return Outcome("done", text="scheduled")
+        if head == "plan":
+            for part in rest.split(";"):
+                request.call_tool("delegate", {"prompt": part.strip(), "title": part.strip()})
+            return Outcome("done", text="planned")
+        if "bad" in rest:
+            return Outcome("failed", error="no plan", failure_reason="error")
+        return Outcome("done", text=f"found{rest}")
+
+    def _worker(self, request: EngineRequest) -> Outcome:
+        prompt = request.brief.task.prompt if request.brief.task else ""
+        if "~" in prompt:
+            self.hook(request)
+        if prompt.startswith("bad") or (prompt.startswith("flaky") and request.attempt == 1):
+            return Outcome("failed", error="it broke", failure_reason="error", exit_code=1)
+        if prompt.startswith("limited") and self.runs.count((request.run_id, request.attempt)) == 1:
+            return Outcome("failed", error="wait", failure_reason="rate_limited")
+        if prompt == "long":
+            return Outcome("done", text="a long story " * 100)
+        return Outcome("done", text=f"did {prompt}")

@@ -1,0 +1,236 @@
+"""A whole consumer in one thread, on any disk, with a fake clock: the product's own functions.
+
+Left out is Huey alone: `Product.pool` claims as its storage does, in the product's order, by a
+rename from `queue/` to `running/`, and hands the task to `roles.seats.work`.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mimikit.clock import FakeClock
+from mimikit.config import (
+    CommandSeat,
+    DeferredSeat,
+    Limits,
+    PlannerSeat,
+    Profiles,
+    Roles,
+    Seat,
+    Settings,
+    TellerSeat,
+)
+from mimikit.engines.base import Engine
+from mimikit.engines.choice import Rack
+from mimikit.errors import StorageError
+from mimikit.log import EventLog
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.protocol.memory_disk import MemoryDisk
+from mimikit.protocol.models import Seat as SeatName
+from mimikit.protocol.models import Task
+from mimikit.roles.office import Office
+from mimikit.roles.prompts import Prompts
+from mimikit.roles.seats import TellerInPlace, work
+from mimikit.roles.views import StateViews
+from mimikit.runs import LiveRuns
+from mimikit.supervisor.books import Books
+from mimikit.supervisor.firing import Firing
+from mimikit.supervisor.housekeeping import Housekeeping
+from mimikit.supervisor.loop import REST_S, Supervisor
+from mimikit.supervisor.waking import Waking
+from mimikit.tasks.drop import order_of, parse_task
+
+START = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
+NOWHERE = Path("/nowhere")
+
+
+@functools.cache
+def scripted_settings() -> Settings:
+    """Settings under which the engine named `scripted` serves every role; nothing waits long."""
+    return Settings(
+        timezone="UTC",
+        roles=Roles(teller=TellerSeat(engine="scripted"), planner=PlannerSeat(engine="scripted")),
+        profiles=Profiles(
+            deferred=DeferredSeat(engine="scripted"),
+            standard=Seat(engine="scripted"),
+            specialist=Seat(engine="scripted"),
+            command=CommandSeat(engine="scripted"),
+        ),
+        limits=Limits(retry_delay_s=1, engine_retry_s=1, result_bytes=1000),
+    )
+
+
+@functools.cache
+def shipped_prompts() -> Prompts:
+    """The templates of the product, read once."""
+    files = Files(MemoryDisk())
+    files.make_folders()
+    return Prompts(files)
+
+
+class NoisyLog(EventLog):
+    """Keeps what the product calls an error: without injected faults there must be none."""
+
+    def __init__(self, files: Files, clock: FakeClock, *, quiet: bool) -> None:
+        super().__init__(files, clock)
+        self.quiet = quiet
+        self.errors: list[dict[str, object]] = []
+        self.audits: list[dict[str, object]] = []
+
+    def write(self, type_: str, event: str, **facts: object) -> None:
+        line = {"event": event, **facts}
+        if type_ == "error":
+            self.errors.append(line)
+        elif type_ == "audit":
+            self.audits.append(line)
+        if not self.quiet:
+            super().write(type_, event, **facts)
+
+
+class SteppedStop(threading.Event):
+    """The office's stop signal whose waiting lets the fake clock go on instead of sleeping."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._clock.advance(timeout or 0)
+        return self.is_set()
+
+
+class Product:
+    """Books, office, Teller's seat, supervisor and pools over one state folder."""
+
+    def __init__(
+        self,
+        files: Files,
+        clock: FakeClock,
+        engine: Engine,
+        *,
+        settings: Settings | None = None,
+        quiet: bool = True,
+        workspace: Path = NOWHERE,
+        state: Path = NOWHERE,
+        more_engines: tuple[Engine, ...] = (),
+    ) -> None:
+        """Wire it as the app does; nothing is recovered before `start`."""
+        self.files, self.clock = files, clock
+        self.mind: Any = engine
+        """The engine given: tests change how it behaves."""
+        self.settings = settings or scripted_settings()
+        live = LiveRuns()
+        self.log = NoisyLog(files, clock, quiet=quiet)
+        self.books = Books.open(files, self.settings, clock, live=live, log=self.log)
+        if quiet:
+            self.books.feed.tell = lambda kind, **facts: None  # pyright: ignore[reportAttributeAccessIssue]
+        self.office = Office(
+            files=files,
+            settings=self.settings,
+            clock=clock,
+            live=live,
+            rack=Rack([engine, *more_engines], self.settings),
+            prompts=shipped_prompts(),
+            views=StateViews(files, self.books.ledger.trace_size),
+            feed=self.books.feed,
+            log=self.log,
+            workspace=workspace,
+            state=state,
+            stopping=SteppedStop(clock),
+        )
+        self.seat = TellerInPlace(self.office)
+        self.waking = Waking(self.books, self.office, self.seat)
+        self.housekeeping = Housekeeping(self.books)
+        self.supervisor = Supervisor(self.books, Firing(self.books), self.waking, self.housekeeping)
+        self.ticking = False
+
+    def start(self) -> None:
+        """Recover."""
+        self.supervisor.start()
+
+    def tick(self) -> bool:
+        """One pass of the supervisor, unless one is under way (a run's hook may ask for one)."""
+        if self.ticking:
+            return False
+        self.ticking = True
+        try:
+            return self.supervisor.tick()
+        finally:
+            self.ticking = False
+
+    def pool(self, seat: SeatName) -> bool:
+        """Claim the first ready task of a queue and carry it out; gives whether there was one."""
+        if self.books.runtime.paused:
+            return False
+        ready = [task for task in self.queued(seat) if _is_ready(task, self.clock.now())]
+        if not ready:
+            return False
+        task = min(ready, key=order_of)
+        if not self.files.move(paths.queued(seat, task.id), paths.running(seat, task.id)):
+            return False
+        if work(self.office, seat, task):
+            self.supervisor.run_ended(seat, task.id)
+        return True
+
+    def queued(self, seat: SeatName) -> list[Task]:
+        """The tasks that wait."""
+        tasks: list[Task] = []
+        for name in self.files.names(f"{seat}/queue"):
+            data = self.files.read(f"{seat}/queue/{name}")
+            if data is not None:
+                tasks.append(parse_task(name, data, seat, self.clock.now()))
+        return tasks
+
+    def idle(self, *, patience_s: float = 60.0) -> float:
+        """Work until nothing is left to do, letting the clock reach what waits; gives how long.
+
+        patience_s: a wait longer than this is left alone (a question's expiry, a trigger's slot).
+        """
+        waited = 0.0
+        for _ in range(1000):
+            if self._pass():
+                continue
+            try:
+                pause = self._next_wait()
+            except StorageError:
+                pause = REST_S / 2
+            if pause is None or pause > patience_s:
+                return waited
+            self.clock.advance(pause)
+            waited += pause
+        raise AssertionError("expected the product to become idle, but it works on and on")
+
+    def _pass(self) -> bool:
+        worked = self.tick()
+        for seat in paths.SEATS:
+            try:
+                worked = self.pool(seat) or worked
+            except StorageError:
+                self.clock.advance(REST_S / 2)
+                worked = True
+        return worked
+
+    def _next_wait(self) -> float | None:
+        """Seconds until something waiting may go on: a rest, a retry, an engine."""
+        now, steady = self.clock.now(), self.clock.monotonic()
+        waits = [until - steady for until in self.supervisor._resting.values() if until > steady]
+        if not self.books.runtime.paused:
+            for seat in paths.SEATS:
+                waits += [
+                    (task.not_before - now).total_seconds()
+                    for task in self.queued(seat)
+                    if task.not_before is not None and task.not_before > now
+                ]
+        until = self.waking._not_before
+        if self.waking._items and until is not None and until > now:
+            waits.append((until - now).total_seconds())
+        return min(waits) if waits else None
+
+
+def _is_ready(task: Task, now: datetime) -> bool:
+    return task.not_before is None or task.not_before <= now

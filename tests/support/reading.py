@@ -1,0 +1,41 @@
+"""What a test wants to know of a state folder, in one call each."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mimikit.conversation import history
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import TaskResult
+from mimikit.tasks import ledger
+
+
+def transcript(files: Files) -> list[tuple[str, str]]:
+    """(role, text) of every message."""
+    return [(m.role, m.text) for m in history.page(files, limit=1000).messages]
+
+
+def result(files: Files, task_id: str) -> TaskResult:
+    """A Worker's result."""
+    found = files.load(paths.result("worker", task_id), TaskResult)
+    assert found is not None, f"expected a result of {task_id}, got none"
+    return found
+
+
+def results(files: Files) -> dict[str, str]:
+    """Worker results: id → status."""
+    names = files.names("worker/results")
+    return {n.removesuffix(".json"): result(files, n.removesuffix(".json")).status for n in names}
+
+
+def slots(files: Files, trigger_id: str) -> list[dict[str, Any]]:
+    """The recorded slots of a trigger."""
+    return [line for line in ledger.events_of(files, trigger_id) if line["event"] == "slot"]
+
+
+def loaded(files: Files, path: str) -> Any:
+    """A JSON file; None when there is none."""
+    data = files.read(path)
+    return None if data is None else json.loads(data)

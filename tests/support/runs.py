@@ -1,0 +1,78 @@
+"""What tests of engines that start programs need: real folders, and a look at who lives."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from mimikit.engines.base import Brief, CancelToken, EngineRequest
+from mimikit.protocol.models import Role
+from tests.support.engine_requests import NOW, Desk, make_request
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A workspace with its state folder, and a scratch folder."""
+
+    root: Path
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "workspace"
+
+    @property
+    def state(self) -> Path:
+        return self.workspace / ".mimikit"
+
+    @property
+    def scratch(self) -> Path:
+        return self.root / "scratch"
+
+    def request(
+        self, prompt: str, *, role: Role = "worker", desk: Desk | None = None, **fields: Any
+    ) -> EngineRequest:
+        cancel = fields.pop("cancel", None) or CancelToken()
+        made = make_request(role, Brief(now=NOW), desk, prompt=prompt, cancel=cancel)
+        folders = {"workspace": self.workspace, "scratch": self.scratch, "state": self.state}
+        return replace(made, **folders, **{"idle_timeout_s": 30, "timeout_s": 30, **fields})
+
+
+def ground(root: Path) -> Ground:
+    made = Ground(root)
+    made.state.mkdir(parents=True)
+    made.scratch.mkdir()
+    return made
+
+
+def tag() -> str:
+    """A number of seconds that no other process sleeps for."""
+    return f"86400.{secrets.randbelow(10**12):012}"
+
+
+def alive(tag: str) -> list[int]:
+    """The living processes whose command line holds `tag`."""
+    found: list[int] = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        words = process.info["cmdline"] or []
+        if process.info["status"] != psutil.STATUS_ZOMBIE and any(tag in word for word in words):
+            found.append(process.pid)
+    return found
+
+
+def zombies() -> list[int]:
+    """Children of this process that have ended and were not taken note of."""
+    found: list[int] = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if child.status() == psutil.STATUS_ZOMBIE:
+                found.append(child.pid)
+    return found
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
