@@ -1,0 +1,110 @@
+"""The commit record of a turn: attempts that began, turns committed, turns applied.
+
+Applying one is not done here (`supervisor/applying.py` is the only place).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+
+from mimikit.protocol import paths, process_id
+from mimikit.protocol.files import Files
+from mimikit.protocol.ids import derived_id
+from mimikit.protocol.models import TurnRecord, TurnStarted
+
+MAX_ATTEMPTS = 2
+
+
+def turn_id(input_ids: list[str]) -> str:
+    """The id that follows from the inputs a turn freezes."""
+    return derived_id("turn", *sorted(input_ids))
+
+
+def start(files: Files, id_: str, attempt: int, inputs: list[str], now: datetime) -> TurnStarted:
+    """Mark that attempt `attempt` begins, before any engine does.
+
+    Crash: the mark stays, so an attempt is never forgotten and a poison input never loops.
+    """
+    mark = TurnStarted(
+        turn_id=id_,
+        attempt=attempt,
+        token=secrets.token_hex(8),
+        pid=os.getpid(),
+        process_started=process_id.own_start_time(),
+        boot_id=process_id.boot_id(),
+        started_at=now,
+        inputs=inputs,
+    )
+    files.save_new(paths.turn_started(id_, attempt), mark)
+    return mark
+
+
+def forget_attempt(files: Files, mark: TurnStarted) -> None:
+    """Take back a mark: nothing was tried (engine missing, limited), so no attempt is counted."""
+    files.remove(paths.turn_started(mark.turn_id, mark.attempt))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """A turn that began and was not committed: its frozen inputs and the attempts made."""
+
+    id: str
+    inputs: list[str]
+    attempts: int
+
+
+def open_turns(files: Files) -> list[OpenTurn]:
+    """Turns with marks and no commit, oldest first; marks of committed ones are removed."""
+    marks = [
+        mark
+        for name in files.names(paths.TURNS, suffix=".started")
+        if (mark := files.load(f"{paths.TURNS}/{name}", TurnStarted))
+    ]
+    by_turn: dict[str, list[TurnStarted]] = {}
+    for mark in sorted(marks, key=lambda m: m.started_at):
+        by_turn.setdefault(mark.turn_id, []).append(mark)
+    found: list[OpenTurn] = []
+    for id_, group in by_turn.items():
+        if is_committed(files, id_):
+            drop_marks(files, id_)
+        else:
+            found.append(OpenTurn(id_, group[0].inputs, max(mark.attempt for mark in group)))
+    return found
+
+
+def commit(files: Files, record: TurnRecord) -> bool:
+    """Write the turn, all of it, once; False when it is committed already."""
+    if files.exists(paths.turn_done(record.id)):
+        return False
+    return files.save_new(paths.turn_new(record.id), record)
+
+
+def is_committed(files: Files, id_: str) -> bool:
+    """Whether a turn's record exists, applied or not."""
+    return files.exists(paths.turn_new(id_)) or files.exists(paths.turn_done(id_))
+
+
+def unapplied(files: Files) -> list[TurnRecord]:
+    """Committed turns not yet applied, in the order they were completed."""
+    records = files.load_all(paths.TURNS_NEW, TurnRecord)
+    return sorted(records, key=lambda r: (r.completed_at, r.id))
+
+
+def mark_applied(files: Files, id_: str) -> None:
+    """The last step of applying: after it a turn is never looked at again."""
+    files.move(paths.turn_new(id_), paths.turn_done(id_))
+    drop_marks(files, id_)
+
+
+def drop_marks(files: Files, id_: str) -> None:
+    """Remove the marks of a committed turn."""
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        files.remove(paths.turn_started(id_, attempt))
+
+
+def find(files: Files, id_: str) -> TurnRecord | None:
+    """An applied turn, for "why did it say this"."""
+    return files.load(paths.turn_done(id_), TurnRecord)

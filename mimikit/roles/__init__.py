@@ -1,0 +1,1 @@
+"""What a role is told, and what its answer means."""

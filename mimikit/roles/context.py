@@ -1,0 +1,113 @@
+"""What a role is told: the structured brief, and the same in words within its budgets. Pure."""
+
+from __future__ import annotations
+
+from mimikit.config import Budgets
+from mimikit.engines.base import Brief
+from mimikit.memory import budget
+from mimikit.protocol.models import time_text
+
+FIRST_LINE = "You are the Mimikit runtime teller."
+MAX_RESULT_CHARACTERS = 2000
+MAX_HIT_CHARACTERS = 300
+
+
+def teller_prompt(brief: Brief, budgets: Budgets) -> str:
+    """The Teller's turn in words: labelled blocks of data, the input last."""
+    return "\n\n".join(
+        [
+            FIRST_LINE,
+            *_blocks(brief, budgets),
+            _question(brief),
+            _section("Input", "\n\n".join(_inputs(brief, budgets))),
+            _environment(brief),
+        ]
+    ).replace("\n\n\n\n", "\n\n")
+
+
+def planner_prompt(brief: Brief, budgets: Budgets) -> str:
+    """The Planner's turn in words: its request with the context it came from."""
+    request = brief.task.prompt if brief.task else ""
+    return "\n\n".join(
+        [
+            *_blocks(brief, budgets),
+            _section("Request", budget.cut_tokens(request, budgets.input_tokens)),
+            _environment(brief),
+        ]
+    )
+
+
+def worker_prompt(brief: Brief) -> str:
+    """A Worker's task in words, with the results it builds on."""
+    parts = [brief.task.prompt if brief.task else ""]
+    if brief.upstream:
+        told = [f"[{r.id}] {r.status}\n{budget.cut(r.text, 4000)}" for r in brief.upstream]
+        parts.append(_section("Upstream results", "\n\n".join(told)))
+    return "\n\n".join(parts)
+
+
+def _blocks(brief: Brief, budgets: Budgets) -> list[str]:
+    conversation = [
+        f"{time_text(m.created_at)} {m.role}: {m.text}"
+        for m in budget.fit(
+            list(brief.conversation),
+            budgets.conversation_tokens,
+            most=budgets.conversation_messages,
+            least=budgets.conversation_least,
+        )
+    ]
+    memory = [
+        f"[{hit.source}] {budget.cut(hit.text, MAX_HIT_CHARACTERS, ' [truncated]')}"
+        for hit in brief.memory[: budgets.memory_hits]
+    ]
+    tasks = [f"{task.id} [{task.state}] {task.title}" for task in brief.tasks]
+    results = [
+        f"[{r.task_id}] {r.title} — {r.status}"
+        + (f" ({r.failure_reason})" if r.failure_reason else "")
+        + "\n"
+        + budget.cut(r.text or r.error or "", MAX_RESULT_CHARACTERS)
+        for r in brief.results
+    ]
+    sections = [
+        _section("Conversation", "\n".join(conversation)),
+        _section("Memory", "\n".join(budget.fit_parts(memory, budgets.memory_tokens))),
+        _section("Tasks", "\n".join(budget.fit_parts(tasks, budgets.tasks_tokens))),
+        _section("Results", "\n\n".join(budget.fit_parts(results, budgets.results_tokens))),
+    ]
+    return [section for section in sections if section]
+
+
+def _inputs(brief: Brief, budgets: Budgets) -> list[str]:
+    shown: list[str] = []
+    for item in brief.inputs:
+        quote = f"(quoting: {budget.cut(item.quote, 300)})\n" if item.quote else ""
+        text = budget.cut_tokens(item.text, budgets.input_tokens)
+        shown.append(f"[{item.id}] {quote}{text}")
+    return shown
+
+
+def _question(brief: Brief) -> str:
+    if brief.question is None:
+        return ""
+    q = brief.question
+    options = f"\noptions: {', '.join(q.options)}" if q.options else ""
+    return _section("Question", f"[{q.question_id}] {q.question}{options}")
+
+
+def _environment(brief: Brief) -> str:
+    lines = [
+        f"now: {time_text(brief.now)}",
+        f"timezone: {brief.timezone}",
+        f"locale: {brief.locale}",
+    ]
+    return _section("Environment", "\n".join(lines))
+
+
+def _section(label: str, body: str) -> str:
+    """A fenced block: data, whatever it says. The fence is longer than any inside it."""
+    if not body:
+        return ""
+    fence = "```"
+    while fence in body:
+        fence += "`"
+    return f"## {label}\n{fence}text\n{body}\n{fence}"

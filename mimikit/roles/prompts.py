@@ -1,0 +1,51 @@
+"""Prompt templates: shipped ones, the user's overrides, and the check that none is empty."""
+
+from __future__ import annotations
+
+import re
+
+from mimikit.assets import asset_folder
+from mimikit.errors import BadSettings
+from mimikit.protocol.files import Files
+
+NAMES = ("teller", "planner", "worker")
+PLACEHOLDERS = frozenset({"tools", "workspace", "now", "timezone"})
+_PLACEHOLDER = re.compile(r"\{\{\s*([a-zA-Z_]*)\s*\}\}")
+
+
+class Prompts:
+    """The templates in force."""
+
+    def __init__(self, files: Files) -> None:
+        """Read and check every template.
+
+        Raises:
+            BadSettings: one is missing, empty, or names an unknown placeholder.
+        """
+        self._templates = {name: _read(files, name) for name in NAMES}
+
+    def fill(self, name: str, values: dict[str, str]) -> str:
+        """The template with its placeholders filled."""
+        return _PLACEHOLDER.sub(lambda m: values.get(m.group(1), ""), self._templates[name])
+
+
+def _read(files: Files, name: str) -> str:
+    own = files.read(f"prompts/{name}.md")
+    where = f".mimikit/prompts/{name}.md" if own is not None else f"prompts/{name}.md (shipped)"
+    if own is None:
+        path = asset_folder("prompts") / f"{name}.md"
+        if not path.is_file():
+            raise BadSettings(
+                f"{where}: expected a prompt template, got none; install mimikit anew"
+            )
+        own = path.read_bytes()
+    text = own.decode("utf-8", "replace").strip()
+    if not text:
+        raise BadSettings(
+            f"{where}: expected a prompt template, got an empty file; fill or remove it"
+        )
+    for found in _PLACEHOLDER.findall(text):
+        if found not in PLACEHOLDERS:
+            known = ", ".join(sorted(PLACEHOLDERS))
+            raise BadSettings(f"{where}: expected placeholders among {known}; got {found!r}")
+    return text

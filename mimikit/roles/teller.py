@@ -1,0 +1,161 @@
+"""The Teller: one turn, from frozen inputs to an unapplied commit record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from mimikit.engines.base import Brief, CancelToken, Outcome
+from mimikit.engines.choice import Choice
+from mimikit.protocol.ids import derived_id
+from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
+from mimikit.roles import context
+from mimikit.roles.office import Job, Office, run_engine
+from mimikit.tasks.after_run import WAITING
+from mimikit.tools.handlers import Caller, Desk, Effects
+
+
+@dataclass(frozen=True, slots=True)
+class TurnJob:
+    """A turn to be taken: its frozen inputs and the brief made of them."""
+
+    id: str
+    attempt: int
+    items: tuple[InboxItem, ...]
+    brief: Brief
+    choice: Choice
+    cancel: CancelToken
+    trace_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOutcome:
+    """What came of an attempt: a record to commit, or why there is none."""
+
+    job: TurnJob
+    record: TurnRecord | None = None
+    error: str = ""
+    failure_reason: FailureReason | None = None
+    retry_at: datetime | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Nothing was tried: the inputs wait, no attempt is counted."""
+        return self.record is None and self.failure_reason in WAITING
+
+    @property
+    def stopped(self) -> bool:
+        """The user stopped it."""
+        return self.record is None and self.failure_reason == "canceled"
+
+
+def take_turn(office: Office, job: TurnJob) -> TurnOutcome:
+    """Run the engine and make its effects a record; nothing is written here."""
+    started = office.clock.now()
+    mindless = job.choice.engine.name == "builtin"
+    caller = Caller(
+        "teller",
+        job.id,
+        job.trace_id,
+        job.brief.now,
+        mindless=mindless,
+        question_open=_stays_open(job),
+    )
+    desk = Desk(caller, office.views, office.limits(), office.on_refused(job.id))
+    seat = job.choice.seat
+    outcome = run_engine(
+        office,
+        Job(
+            run_id=job.id,
+            attempt=job.attempt,
+            role="teller",
+            prompt=context.teller_prompt(job.brief, office.settings.budgets),
+            brief=job.brief,
+            choice=job.choice,
+            cancel=job.cancel,
+            timeout_s=seat.timeout_s or 180,
+            idle_timeout_s=office.settings.limits.teller_idle_timeout_s,
+            template="teller",
+        ),
+        desk,
+    )
+    effects = desk.close()
+    replies = effects.replies or ([outcome.text.strip()] if outcome.text.strip() else [])
+    if not replies and effects.question is not None:
+        replies = [effects.question.question]
+    if outcome.status != "done" or not replies:
+        error = outcome.error or "the model gave no reply"
+        reason = "canceled" if outcome.status == "canceled" else outcome.failure_reason
+        return TurnOutcome(job, None, error, reason or "error", outcome.retry_at)
+    return TurnOutcome(job, _record(job, outcome, effects, replies, started, office.clock.now()))
+
+
+def _stays_open(job: TurnJob) -> bool:
+    """Whether a question is open that none of this turn's inputs answers."""
+    question = job.brief.question
+    if question is None:
+        return False
+    answered = any(item.question_id == question.question_id for item in job.items)
+    return question.planner_task_id is not None or not answered
+
+
+def user_messages(items: tuple[InboxItem, ...], turn_id: str) -> list[Message]:
+    """What the user said, as it goes into the transcript."""
+    return [
+        Message(
+            id=item.id,
+            role="user",
+            text=item.text,
+            created_at=item.created_at,
+            turn_id=turn_id,
+            quote=item.quote,
+        )
+        for item in items
+        if item.kind != "task_result"
+    ]
+
+
+def _record(
+    job: TurnJob,
+    outcome: Outcome,
+    effects: Effects,
+    replies: list[str],
+    started: datetime,
+    now: datetime,
+) -> TurnRecord:
+    said = user_messages(job.items, job.id)
+    answered = [message.id for message in said]
+    told = [item.task_id for item in job.items if item.task_id]
+    answers = [
+        Message(
+            id=derived_id("msg", job.id, str(number)),
+            role="agent",
+            text=text,
+            created_at=now,
+            turn_id=job.id,
+            in_reply_to=answered,
+            task_ids=[*told, *(task.id for task in effects.tasks)],
+            usage=outcome.usage,
+            duration_ms=max(0, int((now - started).total_seconds() * 1000)),
+            engine=job.choice.engine.name,
+        )
+        for number, text in enumerate(replies)
+    ]
+    return TurnRecord(
+        id=job.id,
+        author="teller",
+        attempt=job.attempt,
+        consumed=[item.id for item in job.items],
+        messages=[*said, *answers],
+        tasks=effects.tasks,
+        question=effects.question,
+        answers=effects.answers,
+        cancels=effects.cancels,
+        remembered=effects.remembered,
+        backlog=effects.backlog,
+        usage=outcome.usage,
+        engine=job.choice.engine.name,
+        injected=[hit.source for hit in job.brief.memory],
+        started_at=started,
+        completed_at=now,
+    )

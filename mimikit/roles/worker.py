@@ -1,0 +1,146 @@
+"""The Worker: one task, from its file to its result or its next attempt."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from mimikit.config import Settings
+from mimikit.engines.base import Brief, CancelToken, Outcome
+from mimikit.errors import BadSettings
+from mimikit.protocol import paths
+from mimikit.protocol.models import FailureReason, Served, Task, TaskResult
+from mimikit.roles import context
+from mimikit.roles.office import Job, Office, run_engine
+from mimikit.tasks import queue
+from mimikit.tasks.after_run import Ended, Finish, after_run
+
+OWNERS_ORIGINS = frozenset({"cli", "http", "file", "builtin"})
+"""Where a command may come from: its owner, with no model in between."""
+_AT_THE_MACHINE = frozenset({"cli", "file"})
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def run_task(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> bool:
+    """Run a Worker task to its result or its next attempt; True when it ended.
+
+    Crash: the result is written once, exclusively; without it recovery decides by the same rule.
+    """
+    started = office.clock.now()
+    outcome, engine, final = _outcome(office, task, brief, cancel)
+    now = office.clock.now()
+    ended = Ended(outcome.status, outcome.failure_reason, outcome.retry_at, final=final)
+    limits = office.settings.limits
+    match after_run(
+        task, ended, now, retry_delay_s=limits.retry_delay_s, engine_retry_s=limits.engine_retry_s
+    ):
+        case Finish(status=_, failure_reason=reason, attempts=attempts) as finish:
+            result = _result(office, task, outcome, engine, started, now).but(
+                status=finish.status, failure_reason=reason, attempts=attempts
+            )
+            office.insist(lambda: _write(office, result, outcome.text))
+            return True
+        case release:
+            office.insist(lambda: queue.release(office.files, release.task))
+            return False
+
+
+def command_refusal(task: Task, settings: Settings, served: Served | None) -> str | None:
+    """Why a `command` task may not run: who asked for it decides. None when it may.
+
+    `served` tells where the page really listens, which need not be what the settings say.
+    """
+    if task.profile != "command":
+        return None
+    origin = task.trigger_origin if task.origin == "trigger" else task.origin
+    away = settings.web.host not in _LOOPBACK or (served is not None and not served.local)
+    if away and not settings.web.allow_commands and origin not in _AT_THE_MACHINE:
+        return (
+            "commands from chat and HTTP are off while the page is served beyond this machine; "
+            "web.allow_commands = true would change that"
+        )
+    if origin not in OWNERS_ORIGINS and not settings.allow_llm_commands:
+        return (
+            f"a command from {origin or 'nobody'} is not run: commands come from their owner; "
+            "allow_llm_commands = true would change that"
+        )
+    return None
+
+
+def _outcome(
+    office: Office, task: Task, brief: Brief, cancel: CancelToken
+) -> tuple[Outcome, str, bool]:
+    """The outcome, the engine's name, and whether trying again could not help."""
+    served = office.insist(lambda: office.files.peek(paths.SERVED, Served))
+    if refusal := command_refusal(task, office.settings, served):
+        office.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
+        return _failed(refusal, "refused"), "", True
+    try:
+        choice = office.rack.for_role("worker", task.profile)
+    except BadSettings as error:
+        return _failed(str(error), "refused"), "", True
+    if choice.waiting:
+        return _failed(choice.waiting, "engine_unavailable"), choice.engine.name, False
+    is_command = choice.engine.name == "command"
+    timeout_s = task.timeout or choice.seat.timeout_s or office.settings.limits.worker_timeout_s
+    job = Job(
+        run_id=task.id,
+        attempt=task.attempts + 1,
+        role="worker",
+        prompt=task.prompt if is_command else context.worker_prompt(brief),
+        brief=brief,
+        choice=choice,
+        cancel=cancel,
+        timeout_s=timeout_s,
+        # A command may be silent as long as it may run; an agent that says nothing is stuck.
+        idle_timeout_s=timeout_s if is_command else office.settings.limits.idle_timeout_s,
+        profile=task.profile,
+        template=None if is_command else "worker",
+    )
+    outcome = run_engine(office, job, None)
+    mindless = choice.engine.name == "builtin"
+    return outcome, choice.engine.name, mindless and outcome.failure_reason == "engine_unavailable"
+
+
+def _result(
+    office: Office, task: Task, outcome: Outcome, engine: str, started: datetime, now: datetime
+) -> TaskResult:
+    return TaskResult(
+        id=task.id,
+        status=outcome.status,
+        result={**_shortened(office, task.id, outcome.text), **outcome.data},
+        error=outcome.error,
+        failure_reason=outcome.failure_reason,
+        exit_code=outcome.exit_code,
+        trace_id=task.trace_id,
+        parent_task_id=task.parent_task_id,
+        source_trigger_id=task.source_trigger_id,
+        internal=task.internal,
+        started_at=started,
+        completed_at=now,
+        duration_ms=max(0, int((now - started).total_seconds() * 1000)),
+        usage=outcome.usage,
+        engine=engine,
+        session_id=outcome.session_id,
+    )
+
+
+def _shortened(office: Office, task_id: str, text: str) -> dict[str, Any]:
+    """The text, or its start with the place of the whole."""
+    data = text.encode(errors="replace")
+    limit = office.settings.limits.result_bytes
+    if len(data) <= limit:
+        return {"text": text}
+    short = data[:limit].decode(errors="ignore")
+    return {"text": short, "truncated": True, "whole": paths.side(task_id)}
+
+
+def _write(office: Office, result: TaskResult, text: str) -> None:
+    """The result; before it, the whole of a text too long for it."""
+    if "whole" in result.result:
+        office.files.write(paths.side(result.id), text.encode(errors="replace"))
+    queue.finish_worker(office.files, result)
+
+
+def _failed(error: str, reason: FailureReason) -> Outcome:
+    return Outcome("failed", error=error, failure_reason=reason)

@@ -1,0 +1,1 @@
+"""Built-in operations: pure code that routes, fires, applies, recovers."""

@@ -1,0 +1,85 @@
+"""Keeps the folder from growing for ever: what has ended is removed after its time.
+
+The bell is rung by Huey's periodic jobs; whether there is something to do is decided here, from
+files and settings, since such bells skip and double.
+"""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+from mimikit.protocol import paths
+from mimikit.supervisor.books import Books
+
+EVERY = timedelta(hours=20)
+BATCH = 200
+"""Removals in one pass: a tick must not be held up by a month of runs."""
+_SUFFIXES = {paths.RUNS: ".jsonl", paths.SIDE: ".txt"}
+_FOLDERS = (
+    paths.RUNS,
+    paths.SIDE,
+    paths.TURNS_DONE,
+    paths.COMMANDS_DONE,
+    "planner/done",
+    "planner/ended",
+    "worker/ended",
+    "worker/results",
+)
+
+
+class Housekeeping:
+    """Removes ended things older than the retention time, some at a time."""
+
+    def __init__(self, books: Books) -> None:
+        """The first look is due at the first tick."""
+        self._books = books
+        self._rung = threading.Event()
+        self._rung.set()
+        self._todo: list[str] = []
+
+    def ring(self) -> None:
+        """It may be time; any thread may say so."""
+        self._rung.set()
+
+    def step(self, now: datetime) -> bool:
+        """Remove the next few; gives False, as it never hurries another pass."""
+        if not self._todo and self._rung.is_set():
+            self._rung.clear()
+            last = self._books.runtime.last_retention_at
+            if last is None or not timedelta() <= now - last < EVERY:
+                self._todo = self._expired(now)
+                self._books.save_runtime(last_retention_at=now)
+        batch, self._todo = self._todo[:BATCH], self._todo[BATCH:]
+        for path in batch:
+            self._books.files.remove(path)
+        return False
+
+    def _expired(self, now: datetime) -> list[str]:
+        """Everything past its time that nothing needs any more."""
+        days = self._books.settings.retention.days
+        limit_ns = int((now - timedelta(days=days)).astimezone(UTC).timestamp() * 1e9)
+        files = self._books.files
+        needed = {name.removeprefix("res-") for name in files.names(paths.INBOX)}
+        needed |= {f"{run.id}.jsonl" for run in self._books.live.list()}
+        found: list[str] = []
+        for folder in _FOLDERS:
+            for name in files.names(folder, suffix=_SUFFIXES.get(folder, ".json")):
+                stat = files.stat(f"{folder}/{name}")
+                if stat is not None and stat.mtime_ns < limit_ns and name not in needed:
+                    found.append(f"{folder}/{name}")
+        return found + self._old_logs(limit_ns)
+
+    def _old_logs(self, limit_ns: int) -> list[str]:
+        """Rotated logs past their time, and the oldest beyond the space they may take."""
+        files = self._books.files
+        left = self._books.settings.retention.logs_mb * 2**20
+        old: list[str] = []
+        for name in reversed(files.names(paths.ROOT, suffix=".jsonl")):
+            stat = files.stat(name)
+            if not name.startswith("log.2") or stat is None:
+                continue
+            left -= stat.size
+            if stat.mtime_ns < limit_ns or left < 0:
+                old.append(name)
+        return old

@@ -1,0 +1,176 @@
+"""The supervisor's loop: built-in operations in order, at each event and at least every second.
+
+An operation that fails is logged and rests for a second; the others go on.
+"""
+
+from __future__ import annotations
+
+import queue as queues
+import threading
+from collections.abc import Callable
+from datetime import datetime
+
+from mimikit.protocol import paths
+from mimikit.protocol.doorbell import Doorbell
+from mimikit.protocol.models import PlanResult, Seat, TaskResult
+from mimikit.supervisor import applying, dropped, orders, recovery
+from mimikit.supervisor.books import Books
+from mimikit.supervisor.firing import Firing
+from mimikit.supervisor.health import Heartbeat
+from mimikit.supervisor.housekeeping import Housekeeping
+from mimikit.supervisor.waking import Waking
+
+Operation = Callable[[datetime], bool]
+REST_S = 1.0
+LONGEST_WAIT_S = 1.0
+
+
+class Supervisor:
+    """Runs the operations. All shared state is written from its thread."""
+
+    def __init__(
+        self,
+        books: Books,
+        firing: Firing,
+        waking: Waking,
+        housekeeping: Housekeeping,
+        heartbeat: Heartbeat | None = None,
+        doorbell: Doorbell | None = None,
+    ) -> None:
+        """Nothing is read or written before `start`."""
+        self.books = books
+        self.firing = firing
+        self.waking = waking
+        self.housekeeping = housekeeping
+        self.heartbeat = heartbeat
+        self.doorbell = doorbell or Doorbell()
+        self._ended: queues.SimpleQueue[tuple[Seat, str]] = queues.SimpleQueue()
+        self._to_end: dict[tuple[Seat, str], None] = {}
+        self._changed_triggers: queues.SimpleQueue[str] = queues.SimpleQueue()
+        self._to_look_at: set[str] = set()
+        self._resting: dict[str, float] = {}
+        self._last_tick = books.clock.monotonic()
+        books.triggers_changed = self.trigger_changed
+        self._operations: list[tuple[str, Operation]] = [
+            ("end runs", self._end_runs),
+            ("apply orders", lambda now: orders.apply_orders(self.books, now)),
+            ("take in", lambda now: dropped.take_in(self.books, now)),
+            ("look at triggers", self._look_at_triggers),
+            ("fire", self.firing.fire_due),
+            ("wake", self.waking.step),
+            ("keep house", self.housekeeping.step),
+        ]
+
+    def start(self) -> None:
+        """Recover, then read the triggers. Before it nothing else may look at the state."""
+        now = self.books.clock.now()
+        recovery.recover(self.books, now)
+        self.firing.load(now)
+
+    def run(self, stop: threading.Event) -> None:
+        """Tick until told to stop."""
+        while not stop.is_set():
+            self.tick()
+            self.doorbell.wait(self._wait_s())
+
+    def tick(self) -> bool:
+        """One pass over all operations, repeated while they find work; gives whether any did."""
+        worked = False
+        for _ in range(1000):
+            self._last_tick = self.books.clock.monotonic()
+            now = self.books.clock.now()
+            again = [self._try(name, operation, now) for name, operation in self._operations]
+            if self.heartbeat is not None:
+                self.heartbeat.beat(now)
+            if not any(again):
+                break
+            worked = True
+        return worked
+
+    def run_ended(self, seat: Seat, task_id: str) -> None:
+        """A pool thread wrote the record of this run; any thread may say so."""
+        self._ended.put((seat, task_id))
+        self.doorbell.ring()
+
+    def trigger_changed(self, trigger_id: str) -> None:
+        """This definition was made, edited or removed; any thread may say so."""
+        self._changed_triggers.put(trigger_id)
+        self.doorbell.ring()
+
+    def last_tick(self) -> float:
+        """The steady time at which the last pass began."""
+        return self._last_tick
+
+    def tick_age_s(self) -> float:
+        """Seconds since the last pass began."""
+        return self.books.clock.monotonic() - self._last_tick
+
+    def _wait_s(self) -> float:
+        due = self.firing.next_due()
+        if due is None:
+            return LONGEST_WAIT_S
+        until_due = (due - self.books.clock.now()).total_seconds()
+        return min(max(until_due, 0.001), LONGEST_WAIT_S)
+
+    def _try(self, name: str, operation: Operation, now: datetime) -> bool:
+        if self._resting.get(name, 0) > self.books.clock.monotonic():
+            return False
+        try:
+            return operation(now)
+        except Exception as error:  # noqa: BLE001 - the loop outlives whatever an operation does
+            self._resting[name] = self.books.clock.monotonic() + REST_S
+            self.books.log.write("error", "operation_failed", operation=name, error=repr(error))
+            if self.heartbeat is not None:
+                self.heartbeat.degraded = f"{name}: {error}"
+            return False
+        finally:
+            self._recovered(name)
+
+    def _recovered(self, name: str) -> None:
+        beat = self.heartbeat
+        if beat and beat.degraded and beat.degraded.startswith(name) and not self._rests(name):
+            beat.degraded = None
+
+    def _rests(self, name: str) -> bool:
+        return self._resting.get(name, 0) > self.books.clock.monotonic()
+
+    def _end_runs(self, now: datetime) -> bool:
+        """Bring finished runs to their end; one whose end fails is tried again later."""
+        while not self._ended.empty():
+            self._to_end[self._ended.get()] = None
+        failed: Exception | None = None
+        for seat, task_id in list(self._to_end):
+            try:
+                self._end_run(seat, task_id)
+            except Exception as error:  # noqa: BLE001 - raised again below
+                failed = error  # the others go first
+            else:
+                del self._to_end[(seat, task_id)]
+        if failed is not None:
+            raise failed
+        return False
+
+    def _end_run(self, seat: Seat, task_id: str) -> None:
+        files = self.books.files
+        if seat == "worker":
+            if result := files.load(paths.result("worker", task_id), TaskResult):
+                applying.end_worker(self.books, result)
+        elif plan := files.load(paths.result("planner", task_id), PlanResult):
+            applying.apply_plan(self.books, plan)
+        self.books.feed.tell("task", id=task_id, seat=seat)
+
+    def _look_at_triggers(self, now: datetime) -> bool:
+        while not self._changed_triggers.empty():
+            self._to_look_at.add(self._changed_triggers.get())
+        failed: Exception | None = None
+        for trigger_id in sorted(self._to_look_at):
+            try:
+                self.firing.refresh(trigger_id, now)
+            except Exception as error:  # noqa: BLE001 - raised again below
+                failed = error  # the others go first
+            else:
+                self._to_look_at.discard(trigger_id)
+                self.books.feed.tell("trigger", id=trigger_id)
+        if failed is not None:
+            raise failed
+        return False

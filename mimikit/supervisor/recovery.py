@@ -1,0 +1,118 @@
+"""What is done at start before anything else: make true what a crash left half done.
+
+Every step is idempotent, so a crash in here only means doing it again. Source: spec 7, recovery.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from mimikit.conversation import turns
+from mimikit.protocol import paths
+from mimikit.protocol.models import PlanResult, Seat, Task, TaskResult
+from mimikit.supervisor import applying
+from mimikit.supervisor.books import Books
+from mimikit.tasks import orders, queue
+from mimikit.tasks.after_run import Ended, Finish, after_run
+
+CRASHES = 3
+CRASH_WINDOW = timedelta(minutes=5)
+BACK_OFF = timedelta(seconds=30)
+
+
+def recover(books: Books, now: datetime) -> None:
+    """Bring the state folder to a state no crash is visible in."""
+    folders = (*paths.FOLDERS, paths.ROOT)
+    for folder in folders:
+        books.files.sweep_temps(folder)
+    books.files.settle(folders, _newest_lines(books))
+    replay_commits(books)
+    canceled = {o.target for o in orders.waiting(books.files) if o.action == "cancel"}
+    for seat in paths.SEATS:
+        for name in books.files.names(f"{seat}/running"):
+            task_id = name.removesuffix(".json")
+            _recover_running(books, seat, task_id, now, canceled=task_id in canceled)
+
+
+def _newest_lines(books: Books) -> list[str]:
+    """The files of lines that were written last: those a kill may have left unflushed."""
+    ledgers = books.files.names(paths.LEDGER, suffix=".jsonl")[-1:]
+    days = books.files.names(paths.TRANSCRIPT, suffix=".jsonl")[-2:]
+    return [f"{paths.LEDGER}/{name}" for name in ledgers] + [
+        f"{paths.TRANSCRIPT}/{name}" for name in days
+    ]
+
+
+def replay_commits(books: Books) -> None:
+    """Apply every commit record that is not applied yet."""
+    for record in turns.unapplied(books.files):
+        applying.apply_turn(books, record)
+    for plan in books.files.load_all("planner/results", PlanResult):
+        if plan.status != "needs_input" or books.files.exists(paths.running("planner", plan.id)):
+            applying.apply_plan(books, plan)
+
+
+def waiting_plans(books: Books) -> list[PlanResult]:
+    """Plans that wait for an answer, oldest first."""
+    plans = books.files.load_all("planner/results", PlanResult)
+    return sorted(
+        (plan for plan in plans if plan.status == "needs_input"), key=lambda p: p.completed_at
+    )
+
+
+def back_off(starts: list[datetime], now: datetime) -> timedelta:
+    """How long to wait before working, after starts that did not end cleanly. Pure."""
+    recent = [start for start in starts if now - start < CRASH_WINDOW]
+    return BACK_OFF if len(recent) >= CRASHES else timedelta()
+
+
+def _recover_running(
+    books: Books, seat: Seat, task_id: str, now: datetime, *, canceled: bool
+) -> None:
+    path = paths.running(seat, task_id)
+    task = queue.read(books.files, seat, path)
+    if task is None:
+        books.files.load(path, Task)  # not a task: into quarantine with it, with the reason
+        return
+    if seat == "worker":
+        result = books.files.load(paths.result("worker", task_id), TaskResult)
+        if result is not None:
+            applying.end_worker(books, result)
+            return
+    elif books.files.exists(paths.plan_done(task_id)):
+        queue.leave_running(books.files, seat, task_id)
+        return
+    if canceled:  # the order was accepted: no next attempt, and no failure either
+        begun = task.attempts + (not task.released)
+        applying.finish_canceled(books, task.but(attempts=begun), now)
+        return
+    if task.released:
+        queue.finish_release(books.files, task)
+        return
+    _end_interrupted(books, seat, task, now)
+
+
+def _end_interrupted(books: Books, seat: Seat, task: Task, now: datetime) -> None:
+    """The consumer died under this run: a failed attempt, or the task's end."""
+    limits = books.settings.limits
+    ended = Ended("failed", "killed", interrupted=True)
+    error = "the consumer ended while this ran"
+    decision = after_run(task, ended, now, retry_delay_s=0, engine_retry_s=limits.engine_retry_s)
+    if not isinstance(decision, Finish):
+        books.ledger.write(
+            "interrupted", task.id, now, seat=seat, attempt=task.attempts + 1, next=True
+        )
+        queue.release(books.files, decision.task)
+        return
+    if seat == "worker":
+        result = applying.canceled_result(task, now).but(
+            status="failed", failure_reason="killed", error=error, attempts=decision.attempts
+        )
+        queue.finish_worker(books.files, result)
+        applying.end_worker(books, result)
+    else:
+        plan = applying.canceled_plan(task, now).but(
+            status="failed", failure_reason="killed", error=error, attempts=decision.attempts
+        )
+        queue.finish_planner(books.files, plan)
+        applying.apply_plan(books, plan)

@@ -1,0 +1,212 @@
+"""The transcript loses nothing and doubles nothing; the pages of it fit together."""
+
+from __future__ import annotations
+
+import errno
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mimikit.conversation import history
+from mimikit.conversation.history import SOFT_CAP, Conversation, page
+from mimikit.errors import BadInput, StorageError
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.protocol.memory_disk import MemoryDisk, Step
+from mimikit.protocol.models import History, Message
+
+NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
+
+
+def said(id_: str, at: datetime = NOW, **more: Any) -> Message:
+    return Message(id=id_, role="user", text=f"text of {id_}", created_at=at).but(**more)
+
+
+def transcript(files: Files) -> list[str]:
+    """Ids in the transcript, in the order of its files and lines."""
+    return [
+        str(line["id"])
+        for name in files.names(paths.TRANSCRIPT, suffix=".jsonl")
+        for _, line in files.lines(f"{paths.TRANSCRIPT}/{name}")
+    ]
+
+
+def test_messages_go_into_transcript_and_working_set(files: Files) -> None:
+    conversation = Conversation(files)
+    assert conversation.add([said("a"), said("b")]) == [said("a"), said("b")]
+    assert transcript(files) == ["a", "b"]
+    saved = files.load(paths.HISTORY, History)
+    assert saved is not None
+    assert [message.id for message in saved.messages] == ["a", "b"]
+    assert [message.id for message in Conversation(files).messages] == ["a", "b"]
+
+
+def test_a_message_that_is_repeated_is_kept_once(files: Files) -> None:
+    Conversation(files).add([said("a")])
+    for conversation in (Conversation(files), Conversation(files)):
+        assert conversation.add([said("a"), said("b"), said("b")]) in ([said("b")], [])
+    assert transcript(files) == ["a", "b"]
+    assert [message.id for message in Conversation(files).messages] == ["a", "b"]
+
+
+def test_equal_messages_of_one_millisecond_are_two(files: Files) -> None:
+    conversation = Conversation(files)
+    conversation.add([said("a", text="yes"), said("b", text="yes")])
+    assert transcript(files) == ["a", "b"]
+
+
+def test_each_message_stands_in_the_file_of_its_utc_day(files: Files) -> None:
+    Conversation(files).add([said("a", NOW), said("b", NOW + timedelta(hours=15))])
+    assert files.names(paths.TRANSCRIPT, suffix=".jsonl") == [
+        "2026-12-01.jsonl",
+        "2026-12-02.jsonl",
+    ]
+
+
+def test_a_message_of_long_ago_is_taken_though_newer_days_are_at_hand(files: Files) -> None:
+    conversation = Conversation(files)
+    for day in range(6):
+        conversation.add([said(f"m{day}", NOW + timedelta(days=day))])
+    old = said("old", NOW - timedelta(days=300))
+    assert conversation.add([old]) == [old]
+    assert conversation.add([old]) == []
+
+
+def test_it_is_known_what_was_said_lately(files: Files) -> None:
+    Conversation(files).add([said("a")])
+    conversation = Conversation(files)
+    assert conversation.has("a", NOW.date())
+    assert not conversation.has("b", NOW.date())
+    files.remove(paths.HISTORY)
+    conversation = Conversation(files)
+    assert conversation.has("a", NOW.date())
+    assert conversation.has("a", NOW.date() + timedelta(days=1))
+    assert not conversation.has("a", NOW.date() + timedelta(days=2))
+
+
+def test_a_working_set_that_is_no_record_costs_no_message(files: Files) -> None:
+    Conversation(files).add([said("a")])
+    files.write(paths.HISTORY, b'{"messages": 5}')
+    conversation = Conversation(files)
+    assert conversation.add([said("a"), said("b")]) == [said("b")]
+    assert transcript(files) == ["a", "b"]
+
+
+@pytest.mark.parametrize("operation", ["create", "write", "sync", "sync_dir", "rename"])
+def test_a_refusing_disk_neither_loses_nor_doubles(
+    files: Files, disk: MemoryDisk, operation: str
+) -> None:
+    conversation = Conversation(files)
+    conversation.add([said("zero", NOW - timedelta(days=1))])
+    for skip in range(6):
+        count = [0]
+
+        def fail(_n: int, step: Step, count: list[int] = count, skip: int = skip) -> OSError | None:
+            if step.operation != operation:
+                return None
+            count[0] += 1
+            return OSError(errno.EIO, "failed") if count[0] == skip + 1 else None
+
+        disk.fail = fail
+        messages = [said(f"{operation}{skip}"), said(f"{operation}{skip}b")]
+        try:
+            conversation.add(messages)
+        except StorageError:
+            disk.fail = None
+            conversation.add(messages)
+        disk.fail = None
+    expected = [f"{operation}{n}{b}" for n in range(6) for b in ("", "b")]
+    assert transcript(files) == ["zero", *expected]
+    assert [message.id for message in conversation.messages] == ["zero", *expected]
+    assert [message.id for message in Conversation(files).messages] == ["zero", *expected]
+
+
+def test_the_working_set_forgets_archived_messages_first_and_no_other(files: Files) -> None:
+    conversation = Conversation(files)
+    old = [said(f"old{n:03}", archived=n % 2 == 0) for n in range(SOFT_CAP)]
+    conversation.add(old)
+    conversation.add([said("new1"), said("new2"), said("new3", archived="pending")])
+    kept = [message.id for message in conversation.messages]
+    assert len(kept) == SOFT_CAP
+    assert kept[:3] == ["old001", "old003", "old005"]
+    assert kept[-3:] == ["new1", "new2", "new3"]
+    assert len(transcript(files)) == SOFT_CAP + 3
+
+
+def test_unarchived_messages_are_kept_beyond_the_cap(files: Files) -> None:
+    conversation = Conversation(files)
+    conversation.add([said(f"m{n}") for n in range(SOFT_CAP + 50)])
+    assert len(conversation.messages) == SOFT_CAP + 50
+
+
+# ---- pages -------------------------------------------------------------------------------
+
+
+def filled(files: Files, per_day: list[int]) -> list[str]:
+    """A transcript with so many messages on each day; gives all ids, oldest first."""
+    ids: list[str] = []
+    for day, count in enumerate(per_day):
+        at = NOW + timedelta(days=day)
+        for number in range(count):
+            ids.append(f"d{day}-{number}")
+            files.append(paths.transcript(at.date()), said(ids[-1], at).to_dict(), sync=False)
+    return ids
+
+
+def test_an_empty_transcript_is_an_empty_page(files: Files) -> None:
+    assert page(files) == history.Page([], None)
+
+
+def test_the_newest_messages_come_first_and_the_cursor_leads_back(files: Files) -> None:
+    ids = filled(files, [5, 0, 4])
+    newest = page(files, limit=3)
+    assert [message.id for message in newest.messages] == ids[-3:]
+    older = page(files, newest.before, limit=3)
+    assert [message.id for message in older.messages] == ids[-6:-3]
+    oldest = page(files, older.before, limit=3)
+    assert [message.id for message in oldest.messages] == ids[-9:-6]
+    assert oldest.before is None
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(st.lists(st.integers(0, 7), max_size=6), st.integers(1, 9))
+def test_all_pages_together_are_the_transcript(per_day: list[int], limit: int) -> None:
+    files = Files(MemoryDisk())
+    files.make_folders()
+    ids = filled(files, per_day)
+    found: list[str] = []
+    cursor = None
+    for _ in range(100):
+        got = page(files, cursor, limit)
+        assert len(got.messages) <= limit
+        found = [message.id for message in got.messages] + found
+        cursor = got.before
+        if cursor is None:
+            break
+        assert len(got.messages) == limit
+    assert found == ids
+
+
+def test_a_cursor_holds_while_new_messages_come(files: Files) -> None:
+    ids = filled(files, [6])
+    first = page(files, limit=2)
+    files.append(paths.transcript(NOW.date()), said("late").to_dict())
+    second = page(files, first.before, limit=2)
+    assert [message.id for message in second.messages] == ids[2:4]
+
+
+def test_lines_that_are_no_message_are_left_out(files: Files) -> None:
+    path = paths.transcript(NOW.date())
+    files.append(path, {"id": "../x", "role": "user"})
+    files.append(path, said("a").to_dict())
+    files.append(path, {"role": "pirate"})
+    assert [message.id for message in page(files).messages] == ["a"]
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "2026-12-01", "2026-12-01:x", "../../etc:0", ":5"])
+def test_a_cursor_that_is_none_of_ours_is_refused(files: Files, cursor: str) -> None:
+    with pytest.raises(BadInput, match="before: expected a cursor"):
+        page(files, cursor)

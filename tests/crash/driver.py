@@ -1,0 +1,402 @@
+"""Crashes a flow at every operation, recovers, crashes the recovery, and lets the oracle judge.
+
+A flow is a list of actions: what a client does, and `idle`, in which the product works until
+nothing is left to do. A *node* is one crash: what is on the disk, what the world outside knows, and
+which action was under way. From it a fresh product recovers, works until idle, and the client goes
+on: it repeats what it was not told is accepted, then does the rest.
+
+Equal nodes are lived through once: the product decides from the disk and the clock alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias
+
+from mimikit.clock import FakeClock
+from mimikit.conversation import inbox
+from mimikit.engines.base import EngineRequest
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.protocol.memory_disk import Step
+from mimikit.protocol.models import InboxItem, Order, Task, Trigger
+from mimikit.tasks import orders, queue
+from mimikit.triggers import registry
+from tests.crash.dice import DICE, dead_owner
+from tests.crash.disk import Contents, Endless, Image, Site, WatchedDisk
+from tests.crash.oracle import Expected, Frozen, Oracle, judge
+from tests.support.mind import Mind
+from tests.support.product import START, Product
+
+Action: TypeAlias = "Callable[[Client], object]"
+START_NS = int(START.timestamp()) * 10**9
+
+
+class Client:
+    """Whoever uses the product from outside: every method may be repeated with the same ids."""
+
+    def __init__(self, product: Product, oracle: Oracle) -> None:
+        self.product, self.oracle = product, oracle
+        self.files = product.files
+        self._passed: list[tuple[datetime, float]] = []
+
+    @property
+    def now(self) -> datetime:
+        return self.product.clock.now()
+
+    def say(self, id_: str, text: str, **more: Any) -> None:
+        """Send a message."""
+        at = self.oracle.note(f"time of {id_}", self.now)
+        inbox.put(self.files, InboxItem(id=id_, text=text, created_at=at, **more))
+        self.oracle.ack("message", id_)
+
+    def submit(self, id_: str, prompt: str, **more: Any) -> None:
+        """Put a task into its queue."""
+        at = self.oracle.note(f"time of {id_}", self.now)
+        task = Task(
+            id=id_, prompt=prompt, created_at=at, trace_id=f"trace-{id_}", origin="cli", **more
+        )
+        queue.submit(self.files, task)
+        self.oracle.ack("task", id_)
+
+    def order(self, id_: str, action: Any, target: str = "") -> None:
+        """Give an order."""
+        at = self.oracle.note(f"time of {id_}", self.now)
+        orders.give(self.files, Order(id=id_, action=action, target=target, created_at=at))
+        over = self.product.books.ledger.end_of(target) is not None
+        self.oracle.note(f"runs at {id_}", len(self.oracle.runs))
+        self.oracle.note(f"over at {id_}", over)
+        self.oracle.ack("order", id_)
+
+    def answer(self, id_: str, text: str) -> None:
+        """Answer the open question, if there is one; the same one when it is repeated."""
+        open_now = self.files.read(paths.PENDING_QUESTION)
+        question = self.oracle.note(f"question of {id_}", open_now and _question_id(open_now))
+        if question is not None:
+            self.say(id_, text, kind="answer", question_id=question)
+
+    def trigger(self, id_: str, interval: float, prompt: str) -> None:
+        """Store a trigger and say so, as the web process does."""
+        at = self.oracle.note(f"time of {id_}", self.now)
+        registry.create(
+            self.files,
+            Trigger.model_validate(
+                {
+                    "id": id_,
+                    "type": "recurring",
+                    "prompt": prompt,
+                    "created_at": at,
+                    "trace_id": f"trace-{id_}",
+                    "schedule": {"interval": interval},
+                    "notify": "message",
+                }
+            ),
+        )
+        self.product.supervisor.trigger_changed(id_)
+        self.oracle.ack("trigger", id_)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Put a file there by hand; whoever does so does not repeat it."""
+        if self.oracle.note(f"put {path}", self) is self:
+            self.oracle.notes[-1] = (f"put {path}", True)
+            self.files.write(path, data)
+
+    def drop(self, data: bytes) -> None:
+        """Put an `inbox.json` there."""
+        self.put(paths.DROPPED_INBOX, data)
+
+    def stop(self) -> None:
+        """What the app does when it ends well."""
+        self.product.books.ledger.checkpoint()
+        self.product.books.save_runtime(starts=[])
+
+    def at(self, seconds: float) -> None:
+        """Let time pass until `seconds` after the flow's beginning."""
+        left = seconds - (self.now - START).total_seconds()
+        self._passed.append((self.now, max(left, 0)))
+        self.product.clock.advance(max(left, 0))
+
+    def passed_since(self, time: datetime) -> float:
+        """Seconds this client let pass on purpose."""
+        return sum(seconds for at, seconds in self._passed if at >= time)
+
+
+def _question_id(data: bytes) -> str:
+    return json.loads(data)["questionId"]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a client does, in order; after each action the product works until it is idle."""
+
+    name: str
+    actions: tuple[Action, ...]
+    hook: Callable[[Client, EngineRequest], None] | None = None
+    """Called inside a Worker's run whose prompt holds `~`."""
+    expected: Expected = field(default_factory=Expected)
+    base: Callable[[], Contents] | None = None
+
+
+class Node(NamedTuple):
+    """A crash."""
+
+    image: Image
+    oracle: Frozen
+    now: datetime
+    action: int
+    operation: str
+    path: str
+    site: Site
+
+    def key(self) -> int:
+        """Equal for crashes after which the same happens."""
+        return hash((self.image.key(), self.oracle, self.now, self.action))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.image.kind} before {self.operation} {self.path} by {self.site} line "
+            f"{self.site.line} in action {self.action}"
+        )
+
+
+@dataclass
+class Report:
+    """What was explored, and what went wrong."""
+
+    flow: str
+    triples: set[tuple[int, str, Site]] = field(default_factory=set)
+    histogram: Counter[tuple[str, str]] = field(default_factory=Counter)
+    sites: set[Site] = field(default_factory=set)
+    lives: int = 0
+    nodes: int = 0
+    seconds: float = 0.0
+    violations: list[str] = field(default_factory=list)
+
+    def saw(self, node: Node, image_key: int) -> None:
+        """Count a crash state if it is a new one."""
+        self.nodes += 1
+        triple = (image_key, node.operation, node.site)
+        if triple not in self.triples:
+            self.triples.add(triple)
+            self.histogram[(str(node.site), node.operation)] += 1
+
+    def summary(self) -> str:
+        """One line."""
+        rate = len(self.triples) / self.seconds * 60 if self.seconds else 0
+        return (
+            f"{self.flow}: {len(self.triples)} distinct states ({self.nodes} crashes) in "
+            f"{self.lives} recoveries, {self.seconds:.1f} s of CPU, {rate:,.0f} states/min, "
+            f"{len(self.violations)} violations"
+        )
+
+
+class Explorer:
+    """Explores one flow.
+
+    crashes: how many crashes follow one another, from the second on inside a recovery; 0: none.
+    power_every: of the crashes inside a recovery, every how many operations also lose power.
+    then_power: instead, after each kill and its recovery the power fails, and what the first
+        process had not flushed is lost unless the second one saw to it.
+    """
+
+    def __init__(
+        self,
+        flow: Flow,
+        *,
+        crashes: int = 2,
+        power_every: int = 7,
+        hints: bool = False,
+        then_power: bool = False,
+        most_violations: int = 20,
+    ) -> None:
+        self.flow = flow
+        self.most_violations = most_violations
+        self.crashes, self.power_every, self.hints = crashes, power_every, hints
+        self.then_power = then_power
+        self.report = Report(flow.name)
+        self._known: set[int] = set()
+        self._passed: set[tuple[int, Frozen, datetime, int]] = set()
+
+    def run(self) -> Report:
+        """Explore it all."""
+        started = time.process_time()
+        first: list[Node] = []
+        base = self.flow.base() if self.flow.base else warm_folder()
+        beginning = Node(
+            Image("start", base), Oracle().freeze(), START, -1, "start", "", Site("", "", 0)
+        )
+        self.live(beginning, 0, first, power_every=1)
+        for node in first if self.crashes else ():
+            if len(self.report.violations) >= self.most_violations:
+                break
+            self._crash(node, 1, None)
+        self.report.seconds = time.process_time() - started
+        return self.report
+
+    def _crash(self, node: Node, life: int, after: Node | None) -> None:
+        """Recover from a crash, and crash the recovery while `crashes` allows one more."""
+        again: list[Node] | None = [] if life < self.crashes else None
+        if self.live(node, life, again, power_every=self.power_every, after=after):
+            for inner in again or ():
+                if len(self.report.violations) >= self.most_violations:
+                    return
+                self._crash(inner, life + 1, node)
+
+    def live(
+        self,
+        node: Node,
+        life: int,
+        collect: list[Node] | None,
+        *,
+        power_every: int,
+        after: Node | None = None,
+    ) -> bool:
+        """One life of the product, from what a crash left to the end of the flow."""
+        self.report.lives += 1
+        disk = WatchedDisk.of(node.image, start_ns=START_NS)
+        disk.hints = self.hints
+        clock, oracle = FakeClock(node.now), Oracle.thaw(node.oracle)
+        watching = _Watching(self, disk, clock, oracle, collect, power_every, life)
+        disk.watch = watching.see
+        try:
+            violations = self._go(disk, clock, oracle, node, life, watching)
+        except (Exception, Endless) as error:  # noqa: BLE001 - whatever it is, the report says where
+            violations = [f"{type(error).__name__}: {error}"]
+        for violation in violations:
+            first = f" (after {after})" if after else ""
+            self.report.violations.append(
+                f"{self.flow.name}, life {life}: {node}{first}: {violation}"
+            )
+        return not violations
+
+    def _go(
+        self,
+        disk: WatchedDisk,
+        clock: FakeClock,
+        oracle: Oracle,
+        node: Node,
+        life: int,
+        watching: _Watching,
+    ) -> list[str]:
+        DICE.life(life)
+        files = Files(disk)
+        dead_owner(files, life)
+        watching.action = node.action
+        files.make_folders()
+        mind = Mind(oracle.runs)
+        product = Product(files, clock, mind)
+        client = Client(product, oracle)
+        if self.flow.hook is not None:
+            hook = self.flow.hook
+            mind.hook = lambda request: hook(client, request)
+        product.start()
+        product.idle()
+        found = self._judge(disk, oracle, product)
+        if life and not found:
+            watching.stop(at_rest=self.then_power)
+        boundaries: list[tuple[int, Frozen, datetime, int]] = []
+        for number in range(max(node.action, 0), len(self.flow.actions)):
+            if found:
+                return found
+            watching.action = number
+            self.flow.actions[number](client)
+            product.idle()
+            boundary = (disk.kill_image().key(), oracle.freeze(), clock.now(), number)
+            if boundary in self._passed:
+                break
+            boundaries.append(boundary)
+            found = self._judge(disk, oracle, product)
+        if not found:
+            self._passed.update(boundaries)
+        return found
+
+    def _judge(self, disk: WatchedDisk, oracle: Oracle, product: Product) -> list[str]:
+        found = judge(disk.kill_image().folders, oracle, self.flow.expected)
+        errors = [e for e in product.log.errors if e["event"] != "turn_failed"]
+        return found + [f"the product logged: {error}" for error in errors]
+
+    def add(self, node: Node, collect: list[Node]) -> None:
+        """Count a crash; live through it later if no equal one was met."""
+        self.report.saw(node, node.image.key())
+        key = node.key()
+        if key not in self._known:
+            self._known.add(key)
+            collect.append(node)
+
+
+class _Watching:
+    """Turns each change of a life into the crashes before it."""
+
+    def __init__(
+        self,
+        explorer: Explorer,
+        disk: WatchedDisk,
+        clock: FakeClock,
+        oracle: Oracle,
+        collect: list[Node] | None,
+        power_every: int,
+        life: int,
+    ) -> None:
+        self._life = life
+        self._explorer, self._disk, self._clock, self._oracle = explorer, disk, clock, oracle
+        self._collect, self._power_every = collect, power_every
+        self._steps = 0
+        self.action = 0
+
+    def stop(self, *, at_rest: bool) -> None:
+        """Collect no more: what follows is the flow's own, crashed elsewhere.
+
+        at_rest: collect what a power cut now may leave, with nothing under way.
+        """
+        if at_rest and self._collect is not None:
+            for image in self._disk.power_images():
+                self._add(image, Step("rest", "", ""), Site("client", "rest", 0))
+        self._collect = None
+
+    def see(self, step: Step, site: Site) -> None:
+        """Before a change."""
+        self._explorer.report.sites.add(site)
+        if self._collect is None:
+            return
+        self._steps += 1
+        if self._explorer.then_power:
+            if self._life == 0:
+                self._add(self._disk.kill_image(then_power=True), step, site)
+            return
+        disk = self._disk
+        images = [disk.kill_image()]
+        if step.operation == "write" and (torn := disk.torn_image()):
+            images.append(torn)
+        if self._power_every and self._steps % self._power_every == 0:
+            images += disk.power_images()
+        for image in images:
+            self._add(image, step, site)
+
+    def _add(self, image: Image, step: Step, site: Site) -> None:
+        assert self._collect is not None
+        frozen, now = self._oracle.freeze(), self._clock.now()
+        node = Node(image, frozen, now, self.action, step.operation, step.path, site)
+        self._explorer.add(node, self._collect)
+
+
+@functools.cache
+def warm_folder() -> Contents:
+    """A state folder that has been started once."""
+    disk = WatchedDisk.of(Image("new", {"": {}}), start_ns=START_NS)
+    files = Files(disk)
+    files.make_folders()
+    product = Product(files, FakeClock(START), Mind([]))
+    product.start()
+    product.idle()
+    return disk.kill_image().folders
+
+
+def explore_all(flows: Iterable[Flow], **options: Any) -> list[Report]:
+    """Every flow's report."""
+    return [Explorer(flow, **options).run() for flow in flows]

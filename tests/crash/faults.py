@@ -1,0 +1,126 @@
+"""Lets the disk refuse, at every operation of a flow in turn, and looks whether all goes on after.
+
+The client repeats what was refused, as a user presses the button again; nothing else helps.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from mimikit.clock import FakeClock
+from mimikit.errors import StorageError
+from mimikit.protocol.files import Files
+from tests.crash.dice import DICE, dead_owner
+from tests.crash.disk import Contents, Endless, Image, WatchedDisk
+from tests.crash.driver import START_NS, Client, Flow, warm_folder
+from tests.crash.oracle import Oracle, judge
+from tests.support.mind import Mind
+from tests.support.product import START, Product
+
+WRITES_ONLY = frozenset({errno.ENOSPC, errno.EROFS})
+LONGEST_WAIT_S = 2.0
+
+
+@dataclass
+class Fault:
+    """Refuses `burst` operations from the `first` on."""
+
+    code: int
+    first: int
+    burst: int
+    clock: FakeClock
+    count: int = 0
+    ended_at: datetime | None = None
+    hit: list[str] = field(default_factory=list)
+
+    def __call__(self, operation: str, path: str) -> OSError | None:
+        if operation in ("read", "list") and self.code in WRITES_ONLY:
+            return None
+        number, self.count = self.count, self.count + 1
+        if not self.first <= number < self.first + self.burst:
+            return None
+        self.hit.append(f"{operation} {path}")
+        self.ended_at = self.clock.now()
+        return OSError(self.code, os.strerror(self.code), path)
+
+
+@dataclass
+class FaultReport:
+    """What came of all faults in a flow."""
+
+    flow: str
+    runs: int = 0
+    slowest_s: float = 0.0
+    violations: list[str] = field(default_factory=list)
+
+
+def explore(
+    flow: Flow,
+    codes: tuple[int, ...],
+    bursts: tuple[int, ...],
+    *,
+    every: int = 1,
+    most_violations: int = 20,
+) -> FaultReport:
+    """Each error × each burst, from every `every`-th operation on."""
+    report = FaultReport(flow.name)
+    base = flow.base() if flow.base else warm_folder()
+    for offset, (code, burst) in enumerate(itertools.product(codes, bursts)):
+        first = offset % every
+        while len(report.violations) < most_violations:
+            if not _one(flow, base, code, first, burst, report):
+                break
+            first += every
+    return report
+
+
+def _one(
+    flow: Flow, base: Contents, code: int, first: int, burst: int, report: FaultReport
+) -> bool:
+    """One run with one fault; False when the flow was over before the fault came."""
+    disk = WatchedDisk.of(Image("warm", base), start_ns=START_NS)
+    clock, oracle = FakeClock(START), Oracle()
+    fault = Fault(code, first, burst, clock)
+    where = f"{flow.name}: {errno.errorcode[code]} × {burst} from operation {first}"
+    DICE.life(0)
+    files = Files(disk)
+    dead_owner(files, 0)
+    product = Product(files, clock, Mind(oracle.runs))
+    client = Client(product, oracle)
+    if flow.hook is not None:
+        hook = flow.hook
+        product.mind.hook = lambda request: hook(client, request)
+    product.start()
+    disk.fault = fault
+    try:
+        for action in flow.actions:
+            _insist(client, flow, action)
+            product.idle()
+    except (Exception, Endless) as error:  # noqa: BLE001 - whatever it is, the report says where
+        report.violations.append(f"{where} {fault.hit}: {type(error).__name__}: {error}")
+        return True
+    if fault.ended_at is None:
+        return False
+    report.runs += 1
+    waited = (clock.now() - fault.ended_at).total_seconds() - client.passed_since(fault.ended_at)
+    report.slowest_s = max(report.slowest_s, waited)
+    found = judge(disk.kill_image().folders, oracle, replace(flow.expected, faulty=True))
+    found = [v for v in found if ".tmp-" not in v]  # swept at the next start: its writer lives
+    if waited > LONGEST_WAIT_S:
+        found.append(f"went on only {waited} s after the fault was over")
+    report.violations += [f"{where} {fault.hit}: {violation}" for violation in found]
+    return True
+
+
+def _insist(client: Client, flow: Flow, action) -> None:
+    for _ in range(100):
+        try:
+            return action(client)
+        except StorageError:
+            client.product.clock.advance(0.1)
+            client.product.tick()
+    raise AssertionError(f"{flow.name}: the client was refused a hundred times")

@@ -1,0 +1,189 @@
+"""The flows that are crashed: together they reach every place that changes a file."""
+
+from __future__ import annotations
+
+from mimikit.engines.base import EngineRequest
+from tests.crash.driver import Client, Flow
+from tests.crash.oracle import Expected
+
+
+def _cancel_meanwhile(client: Client, request: EngineRequest) -> None:
+    """While the task runs, it is canceled, and the supervisor sees it."""
+    client.order(f"cancel-{request.attempt}", "cancel", request.run_id)
+    client.product.tick()
+
+
+def _talk_meanwhile(client: Client, request: EngineRequest) -> None:
+    """While the task runs, the user says something and is answered."""
+    client.say("m2", "how is it going")
+    client.product.tick()
+
+
+FLOWS = (
+    # a task by itself, and what may become of it
+    Flow("task", (lambda c: c.submit("t1", "one"),)),
+    Flow("tasks", (lambda c: [c.submit(f"t{n}", f"part {n}", priority=n) for n in (1, 2, 3)],)),
+    Flow("next attempt", (lambda c: c.submit("t1", "flaky", max_attempts=2),)),
+    Flow("no attempt left", (lambda c: c.submit("t1", "bad", max_attempts=2, notify="failure"),)),
+    Flow(
+        "turned away",
+        (lambda c: c.submit("t1", "limited"), lambda c: c.say("m1", "limited")),
+        expected=Expected(limited=True),
+    ),
+    Flow("long result", (lambda c: c.submit("t1", "long"),)),
+    Flow(
+        "clean stop",
+        (
+            lambda c: c.submit("t1", "one"),
+            lambda c: c.stop(),
+            lambda c: (c.submit("t1", "one"), c.submit("t2", "two")),
+        ),
+    ),
+    Flow(
+        "after its time",
+        (
+            lambda c: (c.submit("t1", "long"), c.say("m1", "hello"), c.order("o1", "retry", "x")),
+            lambda c: (c.at(40 * 86400), c.product.housekeeping.ring()),
+        ),
+        expected=Expected(forgets=True),
+    ),
+    Flow("unheard", (lambda c: c.submit("t1", "one", notify="none"),)),
+    Flow(
+        "cancel queued",
+        (lambda c: (c.submit("t1", "one"), c.order("o1", "cancel", "t1")),),
+    ),
+    Flow(
+        "cancel a waiting plan",
+        (
+            lambda c: c.order("o1", "pause"),
+            lambda c: c.say("m1", "plan: one"),
+            lambda c: c.order("o2", "cancel", _planner_task(c)),
+            lambda c: c.order("o3", "resume"),
+        ),
+    ),
+    Flow("cancel running", (lambda c: c.submit("t1", "long ~"),), hook=_cancel_meanwhile),
+    Flow(
+        "cancel the second attempt",
+        (lambda c: c.submit("t1", "flaky ~", max_attempts=3),),
+        hook=lambda c, r: _cancel_meanwhile(c, r) if r.attempt == 2 else None,
+    ),
+    Flow(
+        "retry",
+        (
+            lambda c: c.submit("t1", "bad"),
+            lambda c: c.order("o1", "retry", "t1"),
+            lambda c: c.order("o2", "retry", "nobody"),
+        ),
+    ),
+    Flow(
+        "pause",
+        (
+            lambda c: c.order("o1", "pause"),
+            lambda c: c.submit("t1", "one"),
+            lambda c: c.order("o2", "resume"),
+        ),
+    ),
+    # a message, and the ways it may go
+    Flow("message", (lambda c: c.say("m1", "plan: one; two"),)),
+    Flow("two messages", (lambda c: (c.say("m1", "hello"), c.say("m2", "remember tea")),)),
+    Flow("findings", (lambda c: c.say("m1", "find: the cat"),)),
+    Flow("no plan", (lambda c: c.say("m1", "find: bad"),)),
+    Flow("failing turn", (lambda c: c.say("m1", "fail"), lambda c: c.say("m2", "hello"))),
+    Flow(
+        "keeping",
+        (
+            lambda c: c.say("m1", "remember tea"),
+            lambda c: c.say("m2", "backlog sweep"),
+            lambda c: c.say("m3", "remember the long way"),
+        ),
+    ),
+    Flow(
+        "talk meanwhile",
+        (lambda c: c.submit("t1", "long ~", notify="teller"),),
+        hook=_talk_meanwhile,
+    ),
+    Flow(
+        "told to cancel",
+        (
+            lambda c: c.order("o1", "pause"),
+            lambda c: c.submit("t1", "one"),
+            lambda c: c.say("m1", "cancel t1"),
+            lambda c: c.order("o2", "resume"),
+        ),
+    ),
+    Flow("dropped", (lambda c: c.drop(b'["hello", {"id": "d2", "text": "remember tea"}]'),)),
+    Flow(
+        "no records",
+        (
+            lambda c: c.drop(b'["hello", {"text": 5}]'),
+            lambda c: c.put("inbox/me.json", b'{"id": "you", "createdAt": "2026-12-01T09:00:00Z"}'),
+            lambda c: c.put("inbox/torn.json", b'{"id": "torn", '),
+            lambda c: c.say("m1", "hello"),
+        ),
+        expected=Expected(quarantined=3),
+    ),
+    # questions
+    Flow("answer", (lambda c: c.say("m1", "ask: colour?"), lambda c: c.answer("a1", "blue"))),
+    Flow("default", (lambda c: c.say("m1", "ask: colour? | default"), lambda c: c.at(700))),
+    Flow("no default", (lambda c: c.say("m1", "ask: colour?"), lambda c: c.at(700))),
+    Flow(
+        "answer in time, looked at late",
+        (
+            lambda c: c.say("m1", "ask: colour? | default"),
+            lambda c: (c.answer("a1", "blue"), c.at(700)),
+        ),
+    ),
+    Flow(
+        "two questions",
+        (
+            lambda c: (c.say("m1", "ask: colour?"), c.say("m2", "ask: size? | default")),
+            lambda c: c.answer("a1", "blue"),
+            lambda c: c.answer("a2", "small"),
+        ),
+    ),
+    Flow(
+        "cancel an asking plan",
+        (
+            lambda c: c.say("m1", "ask: colour?"),
+            lambda c: c.order("o1", "cancel", _planner_task(c)),
+        ),
+    ),
+    Flow("the Teller asks", (lambda c: c.say("m1", "wonder why"), lambda c: c.answer("a1", "so"))),
+    # triggers
+    Flow(
+        "trigger",
+        (lambda c: c.trigger("g1", 60, "tick"), lambda c: c.at(60), lambda c: c.at(125)),
+    ),
+    Flow("planned trigger", (lambda c: c.say("m1", "every 60: tick"), lambda c: c.at(61))),
+    Flow(
+        "skipped slot",
+        (
+            lambda c: c.trigger("g1", 60, "tick"),
+            lambda c: c.order("o1", "pause"),
+            lambda c: c.at(60),
+            lambda c: c.at(120),
+            lambda c: c.order("o2", "resume"),
+        ),
+    ),
+    Flow(
+        "orders to a trigger",
+        (
+            lambda c: c.trigger("g1", 60, "tick"),
+            lambda c: c.order("o1", "trigger_run", "g1"),
+            lambda c: c.order("o2", "trigger_pause", "g1"),
+            lambda c: c.at(61),
+            lambda c: c.order("o3", "trigger_resume", "g1"),
+            lambda c: c.order("o4", "cancel", "g1"),
+        ),
+    ),
+)
+
+
+def _planner_task(client: Client) -> str:
+    """The Planner's task that waits or asks; the same one when the client repeats itself."""
+    names = [
+        name.removesuffix(".json")
+        for folder in ("planner/queue", "planner/results")
+        for name in client.files.names(folder)
+    ]
+    return client.oracle.note("the plan", names[0] if names else "nobody")

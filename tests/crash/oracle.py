@@ -1,0 +1,373 @@
+"""What must be true once a state folder is idle again, judged from outside of the product.
+
+The oracle keeps what lies outside the crash domain: what the client was told is accepted, and every
+run an engine began. It reads the folder as plain JSON, with none of the product's code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tests.crash.disk import Contents
+
+Record: TypeAlias = dict[str, Any]
+Frozen: TypeAlias = tuple[tuple[Any, ...], ...]
+
+
+@dataclass
+class Oracle:
+    """What the world outside knows."""
+
+    acked: list[tuple[str, str]] = field(default_factory=list)
+    """(kind, id) of everything the client was told is accepted: message, task, order, drop."""
+    runs: list[tuple[str, int]] = field(default_factory=list)
+    """(id, attempt) of every run an engine began."""
+    notes: list[tuple[str, Any]] = field(default_factory=list)
+    """What the client remembers to repeat itself: (name, value)."""
+
+    def freeze(self) -> Frozen:
+        """As a crash finds it."""
+        return (tuple(self.acked), tuple(self.runs), tuple(self.notes))
+
+    @classmethod
+    def thaw(cls, frozen: Frozen) -> Oracle:
+        """Go on from there."""
+        return cls(list(frozen[0]), list(frozen[1]), list(frozen[2]))
+
+    def ack(self, kind: str, id_: str) -> None:
+        """The client was told; how many runs had begun by then goes with an order."""
+        if (kind, id_) not in self.acked:
+            self.acked.append((kind, id_))
+
+    def note(self, name: str, value: Any) -> Any:
+        """Remember a value the first time, and give it ever after."""
+        for known, kept in self.notes:
+            if known == name:
+                return kept
+        self.notes.append((name, value))
+        return value
+
+
+class Folder:
+    """A state folder as plain data."""
+
+    def __init__(self, contents: Contents) -> None:
+        self.contents = contents
+        self.transcript = [line for _, line in self._lines("history")]
+        self.ledger = [line for _, line in self._lines("tasks")]
+        self.turns = self.records("turns/done")
+        self.results = self.records("worker/results")
+        self.plans = {**self.records("planner/done"), **self.records("planner/results")}
+        self.tasks = {seat: self.records(f"{seat}/ended") for seat in ("planner", "worker")}
+        self.ends = [line for line in self.ledger if line.get("event") == "ended"]
+
+    def names(self, folder: str) -> list[str]:
+        return sorted(self.contents.get(folder, {}))
+
+    def records(self, folder: str) -> dict[str, Record]:
+        return {
+            name.removesuffix(".json"): json.loads(data)
+            for name, data in self.contents.get(folder, {}).items()
+            if name.endswith(".json") and not name.startswith(".")
+        }
+
+    def record(self, path: str) -> Record | None:
+        folder, _, name = path.rpartition("/")
+        data = self.contents.get(folder, {}).get(name)
+        return None if data is None else json.loads(data)
+
+    def text(self, path: str) -> str:
+        folder, _, name = path.rpartition("/")
+        return self.contents.get(folder, {}).get(name, b"").decode()
+
+    def _lines(self, folder: str) -> Iterator[tuple[str, Record]]:
+        for name in self.names(folder):
+            for line in self.contents[folder][name].splitlines():
+                try:
+                    yield name, json.loads(line)
+                except ValueError:
+                    continue  # torn: it counts as none
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is right in some flows and wrong in all others.
+
+    limited: some run was turned away by a limit, which is no attempt and may be repeated.
+    faulty: the disk refused now and then, so that a task may begin before its cancel is seen.
+    quarantined: at most so many files were no records and lie in `corrupt/`, each with its reason.
+    forgets: so much time has passed that what has ended was removed.
+    """
+
+    limited: bool = False
+    faulty: bool = False
+    quarantined: int = 0
+    forgets: bool = False
+
+
+def judge(contents: Contents, oracle: Oracle, expected: Expected = Expected()) -> list[str]:
+    """Everything that is wrong, in words; empty when nothing is."""
+    folder = Folder(contents)
+    found: list[str] = []
+    found += _stuck(folder)
+    found += _quarantined(folder, expected.quarantined)
+    found += _lost(folder, oracle)
+    if expected.forgets:
+        return found
+    found += _messages(folder, oracle)
+    found += _tasks(folder, oracle)
+    found += _told(folder)
+    found += _orders(folder, oracle, faulty=expected.faulty)
+    found += _triggers(folder)
+    found += _kept(folder)
+    found += _questions(folder)
+    if not expected.limited:
+        found += [
+            f"run {run} was begun {n} times" for run, n in Counter(oracle.runs).items() if n > 1
+        ]
+    return found
+
+
+def _stuck(folder: Folder) -> list[str]:
+    found: list[str] = []
+    paused = (folder.record("runtime.json") or {}).get("paused", False)
+    empty = ["inbox", "turns/new", "commands", "planner/running", "worker/running"]
+    if not paused:
+        empty += ["planner/queue", "worker/queue"]
+    for name in empty:
+        found += [f"left in {name}: {left}" for left in folder.names(name) if left[0] != "."]
+    found += [f"mark left: {name}" for name in folder.names("turns")]
+    for path, names in folder.contents.items():
+        found += [f"temp file left: {path}/{name}" for name in names if name.startswith(".tmp-")]
+    found += [f"left: {name}" for name in folder.names("") if "inbox" in name]
+    return found
+
+
+def _quarantined(folder: Folder, most: int) -> list[str]:
+    names = {name for name in folder.names("corrupt") if not name.startswith(".")}
+    kept = {name for name in names if not name.endswith(".reason.txt")}
+    found = [f"{name} was quarantined" for name in sorted(kept)] if len(kept) > most else []
+    return found + [
+        f"{name} has no reason beside it"
+        for name in sorted(kept)
+        if f"{name}.reason.txt" not in names
+    ]
+
+
+def _users(folder: Folder) -> set[str]:
+    return {message["id"] for message in folder.transcript if message["role"] == "user"}
+
+
+def _lost(folder: Folder, oracle: Oracle) -> list[str]:
+    users = _users(folder)
+    said = [id_ for kind, id_ in oracle.acked if kind == "message"]
+    return [f"acknowledged message {id_} is lost" for id_ in said if id_ not in users]
+
+
+def _messages(folder: Folder, oracle: Oracle) -> list[str]:
+    found: list[str] = []
+    said = Counter(message["id"] for message in folder.transcript)
+    found += [f"message {id_} is in the transcript {n} times" for id_, n in said.items() if n > 1]
+    history = Counter(m["id"] for m in (folder.record("history.json") or {}).get("messages", []))
+    found += [f"message {id_} is in history.json {n} times" for id_, n in history.items() if n > 1]
+    if set(history) != set(said):
+        found.append(f"history.json and transcript differ: {set(history) ^ set(said)}")
+    users = _users(folder)
+    consumed = Counter(id_ for turn in folder.turns.values() for id_ in turn["consumed"])
+    for id_ in users:
+        if consumed[id_] != 1:
+            found.append(f"message {id_} was answered by {consumed[id_]} turns")
+    for id_, turn in folder.turns.items():
+        found += [
+            f"turn {id_}: {m['id']} is not told" for m in turn["messages"] if m["id"] not in said
+        ]
+        replies = [m for m in turn["messages"] if m["role"] != "user"]
+        if not replies:
+            found.append(f"turn {id_} has no reply")
+    for message in folder.transcript:
+        turn = folder.turns.get(message["turnId"])
+        if turn is None or message["id"] not in {m["id"] for m in turn["messages"]}:
+            found.append(f"message {message['id']} belongs to no turn")
+    return found
+
+
+def _tasks(folder: Folder, oracle: Oracle) -> list[str]:
+    found: list[str] = []
+    paused = {
+        name.removesuffix(".json")
+        for seat in ("planner", "worker")
+        for name in folder.names(f"{seat}/queue")
+    }
+    wanted = {id_ for kind, id_ in oracle.acked if kind == "task"}
+    wanted |= {task["id"] for turn in folder.turns.values() for task in turn["tasks"]}
+    wanted |= {
+        task["id"]
+        for plan in folder.plans.values()
+        if plan["status"] == "done"
+        for task in plan["tasks"]
+    }
+    known = set(folder.tasks["planner"]) | set(folder.tasks["worker"])
+    found += [f"task {id_} is lost" for id_ in sorted(wanted - known - paused)]
+    ends = Counter(line["id"] for line in folder.ends)
+    for seat, tasks in folder.tasks.items():
+        outcomes = folder.results if seat == "worker" else folder.plans
+        for id_ in tasks:
+            outcome = outcomes.get(id_)
+            if outcome is None:
+                found.append(f"task {id_} ended without an outcome")
+            elif ends[id_] != (outcome["status"] != "needs_input"):
+                found.append(f"task {id_} ({outcome['status']}) has {ends[id_]} ended lines")
+        found += [f"outcome {id_} has no task" for id_ in sorted(set(outcomes) - set(tasks))]
+    found += [f"ended line of {id_} has no task" for id_ in sorted(set(ends) - known)]
+    for line in folder.ends:
+        outcome = folder.results.get(line["id"]) or folder.plans.get(line["id"])
+        if outcome and outcome["status"] != line["status"]:
+            found.append(
+                f"ledger says {line['status']} of {line['id']}, its outcome {outcome['status']}"
+            )
+    began = {id_ for id_, _ in oracle.runs}
+    for id_, result in folder.results.items():
+        if result["status"] == "done" and id_ not in began:
+            found.append(f"task {id_} is done, but no engine ran it")
+    return found
+
+
+def _told(folder: Folder) -> list[str]:
+    found: list[str] = []
+    consumed = Counter(id_ for turn in folder.turns.values() for id_ in turn["consumed"])
+    for id_, task in folder.tasks["worker"].items():
+        status = folder.results.get(id_, {}).get("status")
+        least, most = _telling(task, status)
+        times = consumed[f"res-{id_}"]
+        if not least <= times <= most:
+            found.append(f"result {id_} ({task['notify']}, {status}) was told {times} times")
+        naming = [
+            message["id"]
+            for message in folder.transcript
+            if message["role"] != "user"
+            and id_ in message["taskIds"]
+            and f"res-{id_}" in folder.turns.get(message["turnId"], {"consumed": []})["consumed"]
+        ]
+        if len(naming) != times:
+            found.append(f"result {id_} is named by {len(naming)} messages: {naming}")
+    for id_, plan in folder.plans.items():
+        speaks = plan["status"] == "failed" or (
+            plan["status"] == "done" and not (plan["tasks"] or plan["triggers"] or plan["cancels"])
+        )
+        if consumed[f"res-{id_}"] != speaks:
+            found.append(f"plan {id_} ({plan['status']}) was told {consumed[f'res-{id_}']} times")
+    return found
+
+
+def _telling(task: Record, status: str | None) -> tuple[int, int]:
+    """How often a result is to be told, at least and at most."""
+    if task["notify"] in ("teller", "message"):
+        return 1, 1
+    if task["notify"] == "change":
+        return 0, 1
+    failed = task["notify"] == "failure" and status == "failed"
+    return failed, failed
+
+
+def _orders(folder: Folder, oracle: Oracle, *, faulty: bool) -> list[str]:
+    found: list[str] = []
+    outcomes = folder.records("commands/done")
+    for kind, id_ in oracle.acked:
+        if kind != "order":
+            continue
+        outcome = outcomes.get(id_)
+        if outcome is None:
+            found.append(f"order {id_} has no outcome")
+        elif outcome["order"]["action"] != "cancel":
+            continue
+        elif outcome["ok"] and _status(folder, outcome["order"]["target"]) not in (
+            None,
+            "canceled",
+        ):
+            found.append(
+                f"order {id_} says it canceled {outcome['order']['target']}, which it did not"
+            )
+        elif not faulty:
+            found += _canceled(folder, oracle, id_, outcome["order"]["target"])
+    return found
+
+
+def _status(folder: Folder, task_id: str) -> str | None:
+    outcome = folder.results.get(task_id) or folder.plans.get(task_id)
+    return str(outcome["status"]) if outcome else None
+
+
+def _canceled(folder: Folder, oracle: Oracle, order: str, target: str) -> list[str]:
+    """A task that was to be canceled is, unless its end had come before; and never runs again."""
+    found: list[str] = []
+    notes = dict(oracle.notes)
+    before = notes.get(f"runs at {order}", 0)
+    later = [run for run in oracle.runs[before:] if run[0] == target]
+    if later:
+        found.append(f"{target} was run after the order to cancel it was accepted: {later}")
+    outcome = folder.results.get(target) or folder.plans.get(target)
+    ran = any(id_ == target for id_, _ in oracle.runs)
+    was_over = notes.get(f"over at {order}", False)
+    if outcome and outcome["status"] != "canceled" and not ran and not was_over:
+        found.append(f"{target} was canceled before it ran, but ended as {outcome['status']}")
+    return found
+
+
+def _triggers(folder: Folder) -> list[str]:
+    found: list[str] = []
+    for id_, state in folder.records("triggers/state").items():
+        slots = {
+            line["slot"]: line["taskId"]
+            for line in folder.ledger
+            if line.get("event") == "slot" and line["id"] == id_ and line["state"] == "ran"
+        }
+        tasks = {**folder.tasks["worker"], **folder.records("worker/queue")}
+        runs = {t for t, task in tasks.items() if task["sourceTriggerId"] == id_}
+        ordered = {o["resultId"] for o in folder.records("commands/done").values()}
+        if runs - ordered != set(slots.values()):
+            found.append(f"trigger {id_}: slots {slots} but runs {sorted(runs - ordered)}")
+        if state["fireCount"] != len(slots):
+            found.append(
+                f"trigger {id_}: fireCount {state['fireCount']} but {len(slots)} slots ran"
+            )
+    for plan in folder.plans.values():
+        for trigger in plan["triggers"] if plan["status"] == "done" else []:
+            removed = any(
+                line.get("event") == "trigger_removed" and line["id"] == trigger["id"]
+                for line in folder.ledger
+            )
+            if folder.record(f"triggers/{trigger['id']}.json") is None and not removed:
+                found.append(f"planned trigger {trigger['id']} is lost")
+    return found
+
+
+def _kept(folder: Folder) -> list[str]:
+    found: list[str] = []
+    memory = "".join(
+        folder.text(path)
+        for path in ["memory.md", *(f"memory/{n}" for n in folder.names("memory") if n[0] != ".")]
+    )
+    backlog = folder.text("backlog.md")
+    for turn in folder.turns.values():
+        for note in turn["remembered"]:
+            if (times := memory.count(f"<!-- {note['id']} -->")) != 1:
+                found.append(f"note {note['id']} is in memory {times} times")
+        for change in turn["backlog"]:
+            if (times := backlog.count(f"] {change['item']}\n")) != 1:
+                found.append(f"item {change['item']!r} is in the backlog {times} times")
+    return found
+
+
+def _questions(folder: Folder) -> list[str]:
+    waiting = set(folder.records("planner/results"))
+    question = folder.record("pending_question.json")
+    if question is None:
+        return [f"plan {id_} waits, but nothing is asked" for id_ in sorted(waiting)]
+    asker = question.get("plannerTaskId")
+    if asker is not None and asker not in waiting:
+        return [f"a question of {asker} is open, which does not wait"]
+    return []

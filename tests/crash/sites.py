@@ -1,0 +1,62 @@
+"""Every place of the product's core that changes a file, found in its syntax tree."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import NamedTuple
+
+import mimikit
+
+ROOMS = ("conversation", "tasks", "supervisor", "roles", "triggers")
+CHANGES = frozenset(
+    {"write", "create", "save", "save_new", "move", "remove", "append", "quarantine", "settle",
+     "sweep_temps"}
+)  # fmt: skip
+HOLDERS = frozenset({"files", "_files"})
+
+
+class Place(NamedTuple):
+    """A call that changes a file."""
+
+    module: str
+    function: str
+    first: int
+    last: int
+    change: str
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.function} line {self.first} ({self.change})"
+
+
+def places() -> list[Place]:
+    """All of them, in the rooms whose flows are crashed."""
+    root = Path(mimikit.__file__).parent
+    found: list[Place] = []
+    for room in ROOMS:
+        for path in sorted((root / room).glob("*.py")):
+            module = f"mimikit.{room}.{path.stem}"
+            found += _of(module, ast.parse(path.read_text()))
+    return found
+
+
+def _of(module: str, tree: ast.Module) -> list[Place]:
+    found: list[Place] = []
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for call in ast.walk(function):
+            if isinstance(call, ast.Call) and (change := _change(call)):
+                last = call.end_lineno or call.lineno
+                found.append(Place(module, function.name, call.lineno, last, change))
+    return found
+
+
+def _change(call: ast.Call) -> str | None:
+    """The name of the method, if this is a change by way of a Files."""
+    method = call.func
+    if not isinstance(method, ast.Attribute) or method.attr not in CHANGES:
+        return None
+    holder = method.value
+    name = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
+    return method.attr if name in HOLDERS else None

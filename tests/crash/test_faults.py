@@ -1,0 +1,39 @@
+"""A disk that refuses costs no accepted message, doubles nothing, and all goes on after it."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from tests.crash.driver import Flow
+from tests.crash.faults import LONGEST_WAIT_S, explore
+from tests.crash.flows import FLOWS
+
+CODES = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EMFILE)
+BURSTS = (1, 5)
+WHOLE = ("task", "cancel queued", "keeping")
+"""Flows whose every operation is refused at any size; of the others every few."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "flow", [flow for flow in FLOWS if not flow.expected.limited], ids=lambda flow: flow.name
+)
+def test_a_refusing_disk_loses_nothing_and_all_goes_on_soon_after(
+    flow: Flow, size: int, lines: list[str]
+) -> None:
+    every = (
+        1
+        if flow.name in WHOLE or size >= 10
+        else max(3 if flow.name == "message" else 13 - size, 1)
+    )
+    report = explore(flow, CODES, BURSTS, every=every)
+    lines.append(
+        f"{flow.name}: {report.runs} runs on a disk that refuses "
+        f"({', '.join(errno.errorcode[code] for code in CODES)} × {BURSTS}, every "
+        f"{every}. operation), went on after at most {report.slowest_s} s"
+    )
+    assert not report.violations, "\n".join(report.violations[:10])
+    assert report.runs > 10
+    assert report.slowest_s <= LONGEST_WAIT_S

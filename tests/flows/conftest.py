@@ -1,0 +1,47 @@
+"""A whole consumer in one thread over a folder in memory, and a client in front of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from mimikit.clock import FakeClock
+from mimikit.protocol.files import Files
+from tests.crash.disk import Image, WatchedDisk
+from tests.crash.driver import START_NS, Client
+from tests.crash.oracle import Oracle, judge
+from tests.support.mind import Mind
+from tests.support.product import START, Product
+
+
+@pytest.fixture
+def disk() -> WatchedDisk:
+    """An empty disk whose files are as old as the fake clock says."""
+    return WatchedDisk.of(Image("new", {"": {}}), start_ns=START_NS)
+
+
+@pytest.fixture
+def files(disk: WatchedDisk) -> Files:
+    """An empty state folder."""
+    made = Files(disk)
+    made.make_folders()
+    return made
+
+
+@pytest.fixture
+def client(files: Files) -> Client:
+    """A client of a product that was started and has nothing to do."""
+    oracle = Oracle()
+    product = Product(files, FakeClock(START), Mind(oracle.runs))
+    product.start()
+    product.idle()
+    return Client(product, oracle)
+
+
+@pytest.fixture
+def judged(client: Client, disk: WatchedDisk) -> Iterator[Client]:
+    """A client after whose test everything must be in order, as after a crash."""
+    yield client
+    client.product.idle()
+    assert judge(disk.kill_image().folders, client.oracle) == []

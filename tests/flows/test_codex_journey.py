@@ -1,0 +1,158 @@
+"""A message goes Teller → Planner → Worker → Teller through real codex processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimikit.clock import SystemClock
+from mimikit.config import Codex
+from mimikit.conversation import history, inbox
+from mimikit.engines import codex_cli
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import InboxItem
+from tests.support.fake_llm import Body, FakeLLM
+
+pytestmark = [pytest.mark.codex, pytest.mark.needs_program("bwrap")]
+
+SECRET = "canary-7fq2"
+WORK = "echo made > made.txt; cat .mimikit/canary; ls .mimikit | head; echo forged > .mimikit/x"
+
+
+def role_of(body: Body) -> str:
+    """Which role a model request came from, by what it was told."""
+    if "You are the Mimikit runtime teller." in words_of(body):
+        return "teller"
+    return "planner" if "## Request\n```text" in words_of(body) else "worker"
+
+
+def words_of(body: Body) -> str:
+    """Everything a request says, as text."""
+    return json.dumps(body["input"]).replace("\\n", "\n")
+
+
+class Mind:
+    """A model that plays every role: delegates, plans one task, carries it out, tells."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, body: Body) -> Body:
+        role = role_of(body)
+        turn = self.asked.count(role)
+        self.asked.append(role)
+        if role == "teller" and "## Results\n```text" in words_of(body):
+            return {"text": "It is done: made.txt is there."}
+        if role == "teller":
+            call = ["mimikit", "delegate", {"prompt": "make made.txt", "title": "Make a file"}]
+            return {"mcp": call} if turn == 0 else {"text": "I am having it made."}
+        if role == "planner":
+            call = ["mimikit", "delegate", {"prompt": "make made.txt here", "title": "Make it"}]
+            return {"mcp": call} if turn == 0 else {"text": ""}
+        return {"shell": WORK} if turn == 0 else {"text": "made.txt was made."}
+
+
+@contextmanager
+def consumer(workspace: Path) -> Generator[subprocess.Popen[bytes]]:
+    """A real consumer of this workspace."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "mimikit", "--workspace", str(workspace), "consumer"],
+        env=codex_env(workspace),
+    )
+    try:
+        yield child
+    finally:
+        child.terminate()
+        assert child.wait(30) == 0
+
+
+def codex_env(workspace: Path) -> dict[str, str]:
+    return {**os.environ, "FAKE_KEY": "x", "CODEX_HOME": str(workspace.parent / "codex-home")}
+
+
+def settings(url: str) -> str:
+    provider = (
+        f'{{name="fake",base_url="{url}",wire_api="responses",env_key="FAKE_KEY",'
+        "requires_openai_auth=false,request_max_retries=0,stream_max_retries=0}"
+    )
+    return f"""
+[codex]
+env = ["FAKE_KEY"]
+[codex.config]
+model_provider = '"fake"'
+"model_providers.fake" = '{provider}'
+[roles.teller]
+engine = "codex"
+model = "gpt-5.5"
+[roles.planner]
+engine = "codex"
+model = "gpt-5.5"
+[profiles.standard]
+engine = "codex"
+model = "gpt-5.5"
+"""
+
+
+def wait_for_reply(files: Files, text: str, limit_s: float = 90) -> list[Any]:
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        messages = history.page(files).messages
+        if any(text in m.text for m in messages):
+            return messages
+        time.sleep(0.05)
+    raise AssertionError([m.text for m in history.page(files).messages])
+
+
+def test_a_message_travels_through_every_role(home_folder: Path) -> None:
+    place = codex_cli.find(Codex())
+    assert place is not None
+    version = codex_cli.version_of(place.program)
+    assert version is not None
+    assert version >= codex_cli.LEAST_VERSION
+    workspace = home_folder / "work"
+    state = workspace / ".mimikit"
+    state.mkdir(parents=True, mode=0o700)
+    (home_folder / "codex-home").mkdir()
+    (state / "canary").write_text(SECRET)
+    mind = Mind()
+    with FakeLLM([mind]) as llm:
+        (state / "config.toml").write_text(settings(llm.url))
+        files = Files(RealDisk(state))
+        files.make_folders()
+        with consumer(workspace):
+            now = SystemClock().now()
+            inbox.put(files, InboxItem(id="msg-1", text="please make made.txt", created_at=now))
+            messages = wait_for_reply(files, "It is done")
+    assert set(mind.asked) == {"teller", "planner", "worker"}
+    said = [(m.role, m.text) for m in messages]
+    assert said == [
+        ("user", "please make made.txt"),
+        ("agent", "I am having it made."),
+        ("agent", "It is done: made.txt is there."),
+    ]
+    assert (workspace / "made.txt").read_text() == "made\n"
+    assert not (state / "x").exists(), "the Worker's shell reached the state folder"
+    told = b"".join(json.dumps(body).encode() for body in llm.requests)
+    assert SECRET.encode() not in told, "the Worker's shell could read the state folder"
+    assert re.search(rb"No such file|Read-only|Permission", told), "the attempt was never made"
+
+
+@pytest.fixture
+def home_folder() -> Iterator[Path]:
+    """A folder outside the temp dir: codex wants its home there."""
+    folder = Path(tempfile.mkdtemp(prefix="mimikit-test-", dir=Path.home()))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)

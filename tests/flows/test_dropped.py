@@ -1,0 +1,107 @@
+"""The door for people: a file `inbox.json`, taken in once, or put aside with the reason."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mimikit.protocol import paths
+from tests.crash.driver import Client
+from tests.support.reading import transcript
+
+
+def drop(client: Client, value: object) -> None:
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    client.files.write(paths.DROPPED_INBOX, data)
+    client.product.idle()
+    client.product.clock.advance(2.5)  # what is not whole is given time to be
+    client.product.idle()
+
+
+def texts(client: Client) -> list[str]:
+    return [text for role, text in transcript(client.files) if role == "user"]
+
+
+@pytest.fixture
+def reasons(client: Client) -> list[str]:
+    """The reasons of what was put aside."""
+    found: list[str] = []
+    client.files.on_event(lambda _event, facts: found.append(str(facts["reason"])))
+    return found
+
+
+def test_a_list_of_texts_is_taken_in_once_and_removed(judged: Client) -> None:
+    drop(judged, ["hello", "and more"])
+    assert sorted(texts(judged)) == ["and more", "hello"]
+    assert not judged.files.exists(paths.DROPPED_INBOX)
+    assert [name for name in judged.files.names("") if "inbox" in name] == []
+
+
+def test_an_input_may_say_more_than_its_text(judged: Client) -> None:
+    drop(judged, [{"text": "hello", "id": "mine", "timezone": "Asia/Shanghai", "quote": "said"}])
+    (message,) = [
+        message for message in judged.product.books.conversation.messages if message.role == "user"
+    ]
+    assert (message.id, message.text, message.quote) == ("mine", "hello", "said")
+
+
+def test_the_same_text_dropped_twice_is_said_twice(judged: Client) -> None:
+    drop(judged, ["hello"])
+    judged.product.clock.advance(1)
+    drop(judged, ["hello"])
+    assert texts(judged) == ["hello", "hello"]
+
+
+def test_an_input_with_an_id_that_was_used_is_taken_once(judged: Client) -> None:
+    drop(judged, [{"id": "mine", "text": "hello"}])
+    drop(judged, [{"id": "mine", "text": "hello again"}])
+    assert texts(judged) == ["hello"]
+
+
+def test_an_empty_list_is_nothing(judged: Client) -> None:
+    drop(judged, [])
+    assert texts(judged) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({"text": "hello"}, "expected a list of texts or inputs"),
+        ("hello", "expected a list"),
+        (b'["hello"', "expected JSON"),
+        (b"", "expected JSON"),
+        (["hello", 5], "entry 1: expected a text or an input"),
+        (["hello", "  "], "entry 1: text: expected some text"),
+        ([{"text": "x", "id": "../x"}], "id: "),
+        ([{"text": "x", "kind": "order"}], "kind: "),
+        ([{"text": 5}], "text: "),
+        ([{"text": "x", "createdAt": "then"}], "createdAt: "),
+        ([[]], "entry 0: expected a text or an input"),
+        (b"[" + b"[" * 1000 + b"]" * 1000 + b"]", "levels of nesting"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_can_not_be_taken_in_is_put_aside_whole_with_the_reason(
+    client: Client, reasons: list[str], value: object, reason: str
+) -> None:
+    drop(client, value)
+    assert texts(client) == []
+    assert len(reasons) == 1
+    assert reason in reasons[0]
+    assert not client.files.exists(paths.DROPPED_INBOX)
+    assert len(client.files.names("corrupt", suffix="")) == 2
+    drop(client, ["hello"])
+    assert texts(client) == ["hello"]
+
+
+def test_a_file_in_the_inbox_whose_name_is_not_its_id_is_put_aside(
+    client: Client, reasons: list[str]
+) -> None:
+    client.files.write(
+        "inbox/me.json", b'{"id": "you", "createdAt": "2026-12-01T09:00:00Z", "text": "hello"}'
+    )
+    client.say("m1", "hello")
+    client.product.idle()
+    assert texts(client) == ["hello"]
+    assert reasons == ["id: expected 'me' as in the name, got 'you'"]

@@ -1,0 +1,212 @@
+"""Triggers fire once a slot, whatever the clock, the crash or the pile of runs."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mimikit.protocol import paths
+from mimikit.protocol.models import Schedule, Trigger
+from mimikit.supervisor.firing import make_run
+from tests.crash.driver import Client
+from tests.support.product import START
+from tests.support.reading import loaded, results, slots, transcript
+
+
+def at(client: Client, seconds: float) -> None:
+    client.at(seconds)
+    client.product.idle()
+
+
+def planned(client: Client, trigger_id: str = "g1") -> list[str]:
+    """The slots that ran, as seconds after the start."""
+    return [
+        line["slot"][14:19] for line in slots(client.files, trigger_id) if line["state"] == "ran"
+    ]
+
+
+def state(client: Client) -> dict[str, Any]:
+    return loaded(client.files, paths.trigger_state("g1"))
+
+
+def test_a_trigger_fires_an_interval_after_it_was_made_and_then_without_drift(
+    judged: Client,
+) -> None:
+    judged.trigger("g1", 60, "tick")
+    at(judged, 59)
+    assert planned(judged) == []
+    for seconds in (61, 125, 180):  # ticks are late, slots are not
+        at(judged, seconds)
+    assert planned(judged) == ["01:00", "02:00", "03:00"]
+    assert state(judged)["nextRunAt"] == "2026-12-01T09:04:00.000Z"
+    assert state(judged)["fireCount"] == 3
+    assert set(results(judged.files).values()) == {"done"}
+
+
+def test_missed_slots_are_told_and_not_made_up(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    at(judged, 60)
+    at(judged, 600)
+    assert planned(judged) == ["01:00", "02:00"]
+    (_, late) = slots(judged.files, "g1")
+    assert late["missed"] == 8
+    at(judged, 659)
+    assert len(planned(judged)) == 2
+    at(judged, 660)
+    assert planned(judged)[-1] == "11:00"
+
+
+def test_a_run_that_is_not_over_lets_its_next_slot_be_skipped(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    judged.order("o1", "pause")
+    at(judged, 60)
+    at(judged, 120)
+    assert [line["state"] for line in slots(judged.files, "g1")] == ["ran", "skipped"]
+    assert slots(judged.files, "g1")[1]["reason"]
+    judged.order("o2", "resume")
+    judged.product.idle()
+    at(judged, 180)
+    assert [line["state"] for line in slots(judged.files, "g1")] == ["ran", "skipped", "ran"]
+    assert len(results(judged.files)) == 2
+
+
+def test_runs_pile_up_where_they_shall(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    data = loaded(judged.files, paths.trigger("g1")) | {"overlap": "queue"}
+    judged.files.write(paths.trigger("g1"), json.dumps(data).encode())
+    judged.product.supervisor.trigger_changed("g1")
+    judged.order("o1", "pause")
+    at(judged, 60)
+    at(judged, 120)
+    assert len(judged.files.names("worker/queue")) == 2
+    judged.order("o2", "resume")
+
+
+def test_a_clock_set_back_fires_no_slot_again(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    at(judged, 60)
+    judged.product.clock.jump(START + timedelta(seconds=30))
+    for seconds in (60, 119):
+        at(judged, seconds)
+    assert planned(judged) == ["01:00"]
+    at(judged, 120)
+    assert planned(judged) == ["01:00", "02:00"]
+
+
+def test_a_clock_set_back_by_years_leaves_no_trigger_dead(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    at(judged, 60)
+    judged.product.clock.jump(START - timedelta(days=3650))
+    judged.product.idle()
+    judged.product.clock.advance(121)
+    judged.product.idle()
+    assert len(planned(judged)) == 2
+
+
+def test_a_clock_set_forward_by_years_fires_once(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    at(judged, 60)
+    judged.product.clock.jump(START + timedelta(days=3650))
+    judged.product.idle()
+    judged.product.idle()
+    assert len(planned(judged)) == 2
+
+
+def test_the_same_slot_always_makes_the_same_run() -> None:
+    trigger = Trigger(
+        id="g1", type="recurring", prompt="x", created_at=START, trace_id="r",
+        schedule=Schedule(interval=60), origin="cli", priority=7, max_attempts=3, timeout=5,
+        profile="command", notify="failure",
+    )  # fmt: skip
+    run = make_run(trigger, "slot", START)
+    assert run.id == make_run(trigger, "slot", START + timedelta(hours=1)).id
+    assert run.id != make_run(trigger, "other slot", START).id
+    assert run.id != make_run(trigger.but(id="g2"), "slot", START).id
+    assert (run.origin, run.trigger_origin, run.source_trigger_id) == ("trigger", "cli", "g1")
+    assert (run.priority, run.max_attempts, run.timeout, run.profile, run.notify) == (
+        7, 3, 5, "command", "failure",
+    )  # fmt: skip
+    assert run.trace_id == "r"
+
+
+def test_a_definition_its_user_broke_stays_and_the_last_good_one_stays_in_force(
+    judged: Client,
+) -> None:
+    judged.trigger("g1", 60, "tick")
+    judged.product.idle()
+    judged.files.write(paths.trigger("g1"), b'{"id": "g1",\n "type": }')
+    judged.product.supervisor.trigger_changed("g1")
+    at(judged, 61)
+    assert len(planned(judged)) == 1
+    assert judged.files.read(paths.trigger("g1")) == b'{"id": "g1",\n "type": }'
+    told = [audit for audit in judged.product.log.audits if audit["event"] == "trigger_broken"]
+    assert len(told) == 1
+    assert "line 2" in str(told[0]["reason"])
+
+
+def test_a_definition_that_was_never_good_does_nothing_and_stops_nothing(judged: Client) -> None:
+    judged.files.write("triggers/bad.json", b'{"id": "bad"}')
+    judged.trigger("g1", 60, "tick")
+    judged.product.supervisor.trigger_changed("bad")
+    at(judged, 61)
+    assert len(planned(judged)) == 1
+    assert judged.files.exists("triggers/bad.json")
+    judged.files.remove("triggers/bad.json")
+
+
+def test_a_removed_trigger_fires_no_more_and_its_slots_stay_recorded(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    at(judged, 60)
+    judged.order("o1", "trigger_remove", "g1")
+    at(judged, 300)
+    assert judged.files.names("triggers") == []
+    assert judged.files.names("triggers/state") == []
+    assert len(planned(judged)) == 1
+
+
+def test_a_paused_trigger_fires_when_resumed_again(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    judged.order("o1", "trigger_pause", "g1")
+    at(judged, 300)
+    assert planned(judged) == []
+    assert loaded(judged.files, paths.trigger("g1"))["enabled"] is False
+    judged.order("o2", "trigger_resume", "g1")
+    judged.product.idle()
+    at(judged, 420)
+    assert planned(judged)
+
+
+def test_an_ordered_run_is_one_more_and_moves_no_slot(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    judged.order("o1", "trigger_run", "g1")
+    judged.product.idle()
+    assert len(results(judged.files)) == 1
+    at(judged, 60)
+    assert planned(judged) == ["01:00"]
+    assert len(results(judged.files)) == 2
+
+
+def test_a_planned_trigger_is_there_once_and_fires(judged: Client) -> None:
+    judged.say("m1", "every 60: tick")
+    judged.product.idle()
+    (name,) = judged.files.names("triggers")
+    at(judged, 61)
+    assert loaded(judged.files, f"triggers/{name}")["origin"] == "planner"
+    assert len(results(judged.files)) == 1
+
+
+@pytest.mark.parametrize(("prompts", "told"), [("tick", 1), ("bad", 3)])
+def test_a_trigger_that_tells_changes_tells_the_first_the_new_and_every_failure(
+    judged: Client, prompts: str, told: int
+) -> None:
+    judged.trigger("g1", 60, prompts)
+    data = loaded(judged.files, paths.trigger("g1")) | {"notify": "change"}
+    judged.files.write(paths.trigger("g1"), json.dumps(data).encode())
+    judged.product.supervisor.trigger_changed("g1")
+    for minute in (1, 2, 3):
+        at(judged, minute * 60)
+    assert len(transcript(judged.files)) == told
+    assert state(judged)["failureStreak"] == (3 if prompts == "bad" else 0)

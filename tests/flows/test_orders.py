@@ -1,0 +1,215 @@
+"""Orders from outside are carried out once, and none holds up another."""
+
+from __future__ import annotations
+
+import pytest
+
+from mimikit.engines.base import EngineRequest
+from mimikit.protocol import paths
+from mimikit.protocol.models import Order
+from tests.crash.driver import Client
+from tests.support.reading import loaded, result, results, transcript
+
+
+def outcome(client: Client, order_id: str) -> tuple[bool, str]:
+    found = loaded(client.files, paths.command_done(order_id))
+    assert found is not None, f"expected order {order_id} to be settled"
+    return found["ok"], found["message"]
+
+
+def test_a_waiting_task_is_canceled_before_it_runs(judged: Client) -> None:
+    judged.submit("t1", "one")
+    judged.order("o1", "cancel", "t1")
+    judged.product.idle()
+    assert results(judged.files) == {"t1": "canceled"}
+    assert judged.oracle.runs == []
+    assert outcome(judged, "o1") == (True, "canceled t1")
+
+
+def test_a_running_task_is_stopped_and_its_order_waits_for_that(judged: Client) -> None:
+    def meanwhile(request: EngineRequest) -> None:
+        judged.order("o1", "cancel", "t1")
+        judged.product.tick()
+        assert request.cancel.reason == "canceled"
+        assert judged.files.exists(paths.command("o1"))
+
+    judged.product.mind.hook = meanwhile
+    judged.submit("t1", "x ~", max_attempts=5)
+    judged.product.idle()
+    assert results(judged.files) == {"t1": "canceled"}
+    assert outcome(judged, "o1")[0]
+    assert len(judged.oracle.runs) == 1
+
+
+def test_a_task_between_two_attempts_is_canceled_for_good(judged: Client) -> None:
+    judged.submit("t1", "flaky", max_attempts=2)
+    judged.product.tick()
+    judged.product.pool("worker")
+    judged.order("o1", "cancel", "t1")
+    judged.product.idle()
+    assert result(judged.files, "t1").status == "canceled"
+    assert len(judged.oracle.runs) == 1
+
+
+def test_a_task_that_is_over_can_not_be_canceled(judged: Client) -> None:
+    judged.submit("t1", "one")
+    judged.product.idle()
+    judged.order("o1", "cancel", "t1")
+    judged.product.idle()
+    assert outcome(judged, "o1") == (False, "t1 ended as done")
+    assert results(judged.files) == {"t1": "done"}
+
+
+def test_canceling_twice_is_no_error(judged: Client) -> None:
+    judged.submit("t1", "one")
+    judged.order("o1", "cancel", "t1")
+    judged.order("o2", "cancel", "t1")
+    judged.product.idle()
+    assert outcome(judged, "o1")[0]
+    assert outcome(judged, "o2") == (True, "t1 ended as canceled")
+
+
+def test_a_plan_that_asks_is_canceled_with_its_question(judged: Client) -> None:
+    judged.say("m1", "ask: colour?")
+    judged.product.idle()
+    (plan,) = judged.files.names("planner/results")
+    judged.order("o1", "cancel", plan.removesuffix(".json"))
+    judged.product.idle()
+    assert outcome(judged, "o1")[0]
+    assert loaded(judged.files, paths.PENDING_QUESTION) is None
+    assert judged.files.names("planner/results") == []
+
+
+def test_canceling_an_asking_plan_opens_the_next_question(judged: Client) -> None:
+    judged.say("m1", "ask: colour?")
+    judged.say("m2", "ask: size?")
+    judged.product.idle()
+    first = loaded(judged.files, paths.PENDING_QUESTION)
+    judged.order("o1", "cancel", first["plannerTaskId"])
+    judged.product.idle()
+    second = loaded(judged.files, paths.PENDING_QUESTION)
+    assert {first["question"], second["question"]} == {"colour?", "size?"}
+    judged.answer("a1", "small")
+
+
+def test_the_teller_may_cancel(judged: Client) -> None:
+    judged.order("o1", "pause")
+    judged.submit("t1", "one")
+    judged.product.idle()
+    judged.say("m1", "cancel t1")
+    judged.product.idle()
+    assert results(judged.files) == {"t1": "canceled"}
+    judged.order("o2", "resume")
+
+
+def test_nothing_is_taken_while_paused_not_even_by_the_next_process(judged: Client) -> None:
+    judged.order("o1", "pause")
+    judged.submit("t1", "one")
+    judged.product.idle()
+    assert judged.oracle.runs == []
+    assert loaded(judged.files, paths.RUNTIME)["paused"] is True
+    judged.order("o2", "resume")
+    judged.product.idle()
+    assert results(judged.files) == {"t1": "done"}
+
+
+def test_a_retry_is_a_task_of_its_own(judged: Client) -> None:
+    judged.submit("t1", "bad", title="job", max_attempts=2)
+    judged.product.idle()
+    judged.order("o1", "retry", "t1")
+    judged.product.idle()
+    again = loaded(judged.files, paths.command_done("o1"))["resultId"]
+    task = loaded(judged.files, paths.ended("worker", again))
+    assert (task["retryOf"], task["title"], task["attempts"]) == ("t1", "job", 1)
+    assert results(judged.files) == {"t1": "failed", again: "failed"}
+    assert len(judged.oracle.runs) == 4
+
+
+@pytest.mark.parametrize(
+    ("action", "target", "said"),
+    [
+        ("cancel", "nobody", "no task or trigger nobody"),
+        ("cancel", "../../x", "expected the id"),
+        ("cancel", "", "expected the id"),
+        ("retry", "nobody", "expected the id of a task that has ended"),
+        ("retry", "../x", "expected the id"),
+        ("trigger_run", "../../history", "expected the id"),
+        ("trigger_run", "nobody", "no trigger nobody"),
+        ("trigger_pause", "nobody", "no trigger nobody"),
+        ("trigger_remove", "a/b", "expected the id"),
+        ("trigger_remove", "nobody", "no trigger nobody"),
+        ("trigger_edit", "x\x00y", "expected the id"),
+    ],
+)
+def test_an_order_that_can_not_be_carried_out_says_why_and_holds_up_no_other(
+    judged: Client, action: str, target: str, said: str
+) -> None:
+    judged.order("o1", action, target)
+    judged.order("o2", "pause")
+    judged.order("o3", "resume")
+    judged.product.idle()
+    ok, message = outcome(judged, "o1")
+    assert not ok
+    assert said in message
+    assert outcome(judged, "o3")[0]
+    assert judged.product.log.errors == []
+
+
+def test_a_trigger_with_a_link_in_its_place_holds_up_no_order(
+    judged: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mimikit.errors import UnsafeFile
+    from mimikit.triggers import registry
+
+    def unsafe(*_args: object) -> None:
+        raise UnsafeFile("expected a plain file, got something else, at triggers/g1.json")
+
+    monkeypatch.setattr(registry, "active", unsafe)
+    judged.order("o1", "trigger_run", "g1")
+    judged.submit("t1", "one")
+    judged.order("o2", "cancel", "t1")
+    judged.product.idle()
+    assert outcome(judged, "o1")[1].startswith("expected a plain file")
+    assert results(judged.files) == {"t1": "canceled"}
+
+
+def test_an_order_repeated_by_its_client_is_carried_out_once(judged: Client) -> None:
+    judged.submit("t1", "bad")
+    judged.product.idle()
+    for _ in range(3):
+        judged.order("o1", "retry", "t1")
+        judged.product.idle()
+    assert len(results(judged.files)) == 2
+
+
+def test_a_canceled_task_is_told_by_code_and_costs_no_turn(judged: Client) -> None:
+    judged.submit("t1", "one", notify="teller", title="the job")
+    judged.order("o1", "cancel", "t1")
+    judged.product.idle()
+    ((role, text),) = transcript(judged.files)
+    assert role == "system"
+    assert "the job" in text
+    assert judged.oracle.runs == []
+
+
+def test_a_turn_in_progress_is_stopped_and_its_message_kept(judged: Client) -> None:
+    teller = judged.product.mind._teller
+
+    def stop(request: EngineRequest):
+        judged.product.books.live.cancel(request.run_id)
+        return teller(request)
+
+    judged.product.mind._teller = stop
+    judged.say("m1", "hello")
+    judged.product.idle()
+    assert [role for role, _ in transcript(judged.files)] == ["user", "system"]
+    assert len(judged.oracle.runs) == 1
+
+
+def test_orders_are_kept_with_their_outcome(judged: Client) -> None:
+    judged.order("o1", "pause")
+    judged.order("o2", "resume")
+    judged.product.idle()
+    kept = loaded(judged.files, paths.command_done("o1"))
+    assert Order.model_validate(kept["order"], strict=False).action == "pause"
+    assert kept["appliedAt"] == "2026-12-01T09:00:00.000Z"

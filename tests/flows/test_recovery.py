@@ -1,0 +1,257 @@
+"""What a start does first, case by case: the faults of rivals and of our own design, by name."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mimikit.clock import FakeClock
+from mimikit.conversation import turns
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import (
+    InboxItem,
+    Order,
+    PlanResult,
+    Task,
+    TaskResult,
+    TurnRecord,
+)
+from mimikit.supervisor import recovery
+from mimikit.tasks import ledger, orders
+from tests.crash.oracle import Oracle
+from tests.support.mind import Mind
+from tests.support.product import START, Product
+from tests.support.reading import loaded, result, transcript
+
+TASK = Task(id="t1", prompt="one", created_at=START, trace_id="r", origin="cli")
+RESULT = TaskResult(
+    id="t1", status="done", trace_id="r", started_at=START, completed_at=START,
+    result={"text": "did it"},
+)  # fmt: skip
+
+
+def start(files: Files, **more: Any) -> tuple[Product, list[tuple[str, int]]]:
+    """The next process, after its recovery; and what its engine runs from now on."""
+    runs = Oracle().runs
+    product = Product(files, FakeClock(START), Mind(runs), **more)
+    product.start()
+    return product, runs
+
+
+def running(files: Files, **changes: Any) -> None:
+    files.save(paths.running("worker", "t1"), TASK.but(**changes))
+
+
+def test_a_run_whose_consumer_died_is_shown_as_killed_and_not_repeated(files: Files) -> None:
+    running(files)
+    product, runs = start(files)
+    product.idle()
+    found = result(files, "t1")
+    assert (found.status, found.failure_reason, found.attempts) == ("failed", "killed", 1)
+    assert runs == []
+    assert "one" in transcript(files)[-1][1]
+
+
+def test_a_run_that_may_be_repeated_is_repeated_under_the_next_number(files: Files) -> None:
+    running(files, max_attempts=2)
+    product, runs = start(files)
+    (line,) = [line for line in ledger.events_of(files, "t1") if line["event"] == "interrupted"]
+    assert (line["attempt"], line["next"]) == (1, True)
+    product.idle()
+    assert runs == [("t1", 2)]
+    assert result(files, "t1").status == "done"
+
+
+def test_three_crashes_of_the_consumer_end_a_task_for_good(files: Files) -> None:
+    running(files, max_attempts=50, attempts=2, interruptions=2)
+    product, runs = start(files)
+    product.idle()
+    assert result(files, "t1").failure_reason == "killed"
+    assert runs == []
+
+
+def test_a_finished_run_wins_over_its_running_file(files: Files) -> None:
+    """The fault named (a): what was done is not marked failed because its file was left."""
+    running(files)
+    files.save(paths.result("worker", "t1"), RESULT)
+    product, _ = start(files)
+    product.idle()
+    assert result(files, "t1") == RESULT
+    assert len([e for e in ledger.events_of(files, "t1") if e["event"] == "ended"]) == 1
+    assert len(transcript(files)) == 1
+
+
+def test_a_release_that_was_cut_short_counts_no_attempt(files: Files) -> None:
+    running(files, max_attempts=3, attempts=1, released=True)
+    product, runs = start(files)
+    assert loaded(files, paths.queued("worker", "t1"))["attempts"] == 1
+    product.idle()
+    assert runs == [("t1", 2)]
+
+
+def test_an_attempt_that_began_after_a_release_counts(files: Files) -> None:
+    """A mark of release left in the file must not hide that its next attempt began."""
+    files.save(paths.queued("worker", "t1"), TASK.but(attempts=1, max_attempts=2, released=True))
+    product, runs = start(files)
+
+    class Died(BaseException):
+        pass
+
+    def die(_request: object) -> None:
+        raise Died
+
+    product.mind.hook = die
+    product.files.save(
+        paths.queued("worker", "t1"),
+        TASK.but(attempts=1, max_attempts=2, released=True, prompt="one ~"),
+    )
+    with pytest.raises(Died):
+        product.pool("worker")
+    again, more = start(files)
+    again.idle()
+    assert (runs, more) == ([("t1", 2)], [])
+    assert result(files, "t1").attempts == 2
+
+
+def test_a_task_whose_cancel_was_accepted_is_canceled_not_killed(files: Files) -> None:
+    running(files, max_attempts=5)
+    orders.give(files, Order(id="o1", action="cancel", target="t1", created_at=START))
+    product, runs = start(files)
+    product.idle()
+    assert result(files, "t1").status == "canceled"
+    assert loaded(files, paths.command_done("o1"))["ok"] is True
+    assert runs == []
+
+
+def test_a_finished_run_is_not_canceled_by_a_late_order(files: Files) -> None:
+    running(files)
+    files.save(paths.result("worker", "t1"), RESULT)
+    orders.give(files, Order(id="o1", action="cancel", target="t1", created_at=START))
+    product, _ = start(files)
+    product.idle()
+    assert result(files, "t1") == RESULT
+    assert loaded(files, paths.command_done("o1"))["ok"] is False
+
+
+def test_a_committed_turn_is_applied_before_anything_else_looks(files: Files) -> None:
+    item = InboxItem(id="m1", text="hello", created_at=START)
+    files.save_new(paths.inbox("m1"), item)
+    record = TurnRecord(
+        id=turns.turn_id(["m1"]), author="teller", started_at=START, completed_at=START,
+        consumed=["m1"], tasks=[TASK.but(id="p1", role="planner", prompt="plan: one")],
+        messages=[],
+    )  # fmt: skip
+    turns.start(files, record.id, 1, ["m1"], START)
+    turns.commit(files, record)
+    _, runs = start(files)
+    assert files.names("inbox") == []
+    assert files.names("turns/new") == []
+    assert files.names("turns", suffix=".started") == []
+    assert files.names("planner/queue") == ["p1.json"]
+    assert runs == []
+
+
+def test_a_turn_whose_two_attempts_were_cut_short_says_so_and_is_not_tried_again(
+    files: Files,
+) -> None:
+    files.save_new(paths.inbox("m1"), InboxItem(id="m1", text="hello", created_at=START))
+    for attempt in (1, 2):
+        turns.start(files, turns.turn_id(["m1"]), attempt, ["m1"], START)
+    product, runs = start(files)
+    product.idle()
+    assert runs == []
+    assert [role for role, _ in transcript(files)] == ["user", "system"]
+    assert files.names("turns", suffix=".started") == []
+
+
+def test_an_attempt_cut_short_is_followed_by_the_second_with_the_same_inputs(
+    files: Files,
+) -> None:
+    for name in ("m1", "m2"):
+        files.save_new(paths.inbox(name), InboxItem(id=name, text=name, created_at=START))
+    turns.start(files, turns.turn_id(["m1"]), 1, ["m1"], START)
+    product, runs = start(files)
+    product.idle()
+    assert runs == [(turns.turn_id(["m1"]), 2), (turns.turn_id(["m2"]), 1)]
+
+
+@pytest.mark.parametrize("status", ["done", "failed", "canceled"])
+def test_a_plan_that_was_not_published_is(files: Files, status: Any) -> None:
+    files.save(paths.running("planner", "p1"), TASK.but(id="p1", role="planner"))
+    plan = PlanResult(
+        id="p1", status=status, turn_id="p1", trace_id="r", started_at=START, completed_at=START,
+        tasks=[TASK] if status == "done" else [],
+    )  # fmt: skip
+    files.save(paths.result("planner", "p1"), plan)
+    product, _ = start(files)
+    assert files.names("planner/running") == []
+    assert files.names("planner/results") == []
+    assert loaded(files, paths.plan_done("p1"))["status"] == status
+    product.idle()
+    assert files.exists(paths.result("worker", "t1")) == (status == "done")
+
+
+def test_a_plan_that_asks_keeps_waiting_and_frees_its_seat(files: Files) -> None:
+    files.save(paths.running("planner", "p1"), TASK.but(id="p1", role="planner"))
+    plan = PlanResult(
+        id="p1", status="needs_input", question="colour?", turn_id="p1", trace_id="r",
+        started_at=START, completed_at=START,
+    )  # fmt: skip
+    files.save(paths.result("planner", "p1"), plan)
+    product, _ = start(files)
+    product.idle()
+    assert files.names("planner/running") == []
+    assert loaded(files, paths.PENDING_QUESTION)["plannerTaskId"] == "p1"
+
+
+def test_a_file_in_running_that_is_no_task_is_put_aside_and_the_rest_goes_on(
+    files: Files,
+) -> None:
+    running(files)
+    files.write("worker/running/bad.json", b"{")
+    product, _ = start(files)
+    product.idle()
+    assert files.names("worker/running") == []
+    assert files.names("corrupt", suffix="bad.json")
+    assert result(files, "t1").status == "failed"
+
+
+def test_a_task_whose_id_is_as_long_as_may_be_is_brought_to_its_end(files: Files) -> None:
+    long = "t" * 128
+    files.save(paths.running("worker", long), TASK.but(id=long))
+    product, _ = start(files)
+    product.idle()
+    assert result(files, long).status == "failed"
+    assert len(transcript(files)) == 1
+
+
+def test_recovering_twice_changes_nothing_more(files: Files) -> None:
+    running(files)
+    product, _ = start(files)
+    recovery.recover(product.books, START)
+    recovery.recover(product.books, START)
+    product.idle()
+    assert len([e for e in ledger.events_of(files, "t1") if e["event"] == "ended"]) == 1
+    assert len(transcript(files)) == 1
+
+
+@pytest.mark.parametrize(
+    ("ages_s", "wait_s"),
+    [
+        ([], 0),
+        ([10], 0),
+        ([10, 20], 0),
+        ([10, 20, 30], 30),
+        ([10, 20, 301], 0),
+        ([299, 299, 299], 30),
+        ([10, 20, 30, 40], 30),
+    ],
+)
+def test_a_start_waits_after_three_crashes_within_five_minutes(
+    ages_s: list[int], wait_s: int
+) -> None:
+    starts = [START - timedelta(seconds=age) for age in ages_s]
+    assert recovery.back_off(starts, START) == timedelta(seconds=wait_s)
