@@ -1,0 +1,1 @@
+"""Flask, and only here: the page, its API and its guard."""

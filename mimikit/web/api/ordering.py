@@ -1,0 +1,51 @@
+"""Giving an order to the supervisor, and waiting a moment for what comes of it."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+from flask import Response
+
+from mimikit.protocol.ids import new_id
+from mimikit.protocol.models import Order
+from mimikit.tasks import orders
+from mimikit.web.api.asked import Asked, ClientId, body
+from mimikit.web.site import Site, answer
+
+WAIT_S = 2.0
+_LOOK_S = 0.02
+
+Action = Literal[
+    "cancel", "retry", "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run"
+]
+
+
+class Command(Asked):
+    """The client may name its order, so that sending it twice is one order."""
+
+    id: ClientId | None = None
+
+
+def give(here: Site, action: Action, target: str) -> Response:
+    """Hand over the order: its outcome if that comes at once, else its id."""
+    asked = body(Command, may_be_empty=True)
+    now = here.clock.now()
+    order = Order(
+        id=asked.id or new_id("cmd", now),
+        action=action,
+        target=target,
+        created_at=now,
+        origin="http",
+    )
+    orders.give(here.files, order)
+    patience_s = 0.0 if here.shown.vitals().state == "down" else WAIT_S
+    deadline = time.monotonic() + patience_s
+    while True:
+        outcome = orders.outcome(here.files, order.id)
+        if outcome is not None:
+            said = {"ok": outcome.ok, "message": outcome.message, "resultId": outcome.result_id}
+            return answer(said)
+        if time.monotonic() >= deadline:
+            return answer({"command": order.id}, 202)
+        time.sleep(_LOOK_S)

@@ -1,0 +1,280 @@
+"""Changes as they happen: every stream follows `events.jsonl` from its own cursor.
+
+The file is the queue: a slow reader loses nothing and costs no memory. One thread looks whether the
+file grew, ten times a second, and only while a stream is open. What a hint stands for is looked up
+once and shared by all streams.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import struct
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from mimikit.clock import Clock
+from mimikit.errors import MimikitError, StorageError
+from mimikit.log import read_changes
+from mimikit.protocol import paths
+from mimikit.protocol.disk import Stat
+from mimikit.web.guest import GuestFiles
+
+Event = dict[str, Any]
+
+POLL_S = 0.1
+HEARTBEAT_S = 15.0
+LOOK_S = 1.0
+RETRY_MS = 2000
+MAX_EVENTS = 1000
+SEND_TIMEOUT_S = 20
+_KEPT = 500
+_CURSOR = re.compile(r"[A-Za-z0-9._-]{1,128}:[0-9]{1,15}")
+# Of these only the last one counts: each carries the whole fresh thing.
+_WHOLE = frozenset({"message", "inbox", "task", "trigger", "question", "status"})
+
+
+class StreamsFull(MimikitError):
+    """As many streams are open as are allowed."""
+
+
+@dataclass(eq=False, slots=True)
+class Ticket:
+    """One open stream."""
+
+    tab: str | None
+    over: bool = False
+    last_state: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What came after a cursor: (its cursor, the change as JSON) each, and where to go on."""
+
+    cursor: str
+    events: list[tuple[str, Event]] = field(default_factory=list[tuple[str, Event]])
+    reset: bool = False
+
+
+class Feed:
+    """The streams of one process."""
+
+    def __init__(
+        self,
+        files: GuestFiles,
+        change: Callable[[Event], Event | None],
+        state: Callable[[], str],
+        *,
+        max_streams: int,
+    ) -> None:
+        """`change` makes a hint whole; `state` tells of a consumer that can no longer hint."""
+        self._files = files
+        self._change = change
+        self._state = state
+        self._max = max_streams
+        self._kept: OrderedDict[str, Event | None] = OrderedDict()
+        self._making = threading.Lock()
+        self._news = threading.Condition()
+        self._tickets: list[Ticket] = []
+        self._tailer: threading.Thread | None = None
+        self._stopped = False
+        self.generation = 0
+        """Moves on each time the file changed."""
+
+    # ---- reading ------------------------------------------------------------------------------
+
+    def read(self, since: str | None) -> Batch:
+        """What came after a cursor; a cursor that is none of ours gives a reset."""
+        if since and not _CURSOR.fullmatch(since):
+            return Batch(read_changes(self._files, None).cursor, reset=True)
+        changes = read_changes(self._files, since)
+        hints = _merged([e for e in changes.events if isinstance(e["kind"], str)])
+        if changes.reset or len(hints) > MAX_EVENTS:
+            return Batch(changes.cursor, reset=True)
+        made = ((str(hint["cursor"]), self._made(hint)) for hint in hints)
+        return Batch(changes.cursor, [(cursor, event) for cursor, event in made if event])
+
+    def _made(self, hint: Event) -> Event | None:
+        if hint["kind"] not in _WHOLE:
+            return self._change(hint)
+        cursor = str(hint["cursor"])
+        with self._making:
+            if cursor not in self._kept:
+                self._kept[cursor] = self._change(hint)
+                if len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+            return self._kept[cursor]
+
+    def new_state(self, ticket: Ticket) -> Event | None:
+        """The status, when the consumer came, went or hung since this stream last heard."""
+        state = self._state()
+        if state == ticket.last_state:
+            return None
+        ticket.last_state = state
+        return self._change({"kind": "status"})
+
+    # ---- streams ------------------------------------------------------------------------------
+
+    def enter(self, tab: str | None) -> Ticket:
+        """Take a place; a new stream of the same tab takes the old one's.
+
+        Raises:
+            StreamsFull: no place is left, or the server stops.
+        """
+        with self._news:
+            for old in [t for t in self._tickets if tab is not None and t.tab == tab]:
+                self._drop(old)
+            if self._stopped or len(self._tickets) >= self._max:
+                raise StreamsFull(f"{self._max} streams are open already; poll /api/changes")
+            ticket = Ticket(tab)
+            self._tickets.append(ticket)
+            if self._tailer is None:
+                self._tailer = threading.Thread(target=self._tail, name="feed", daemon=True)
+                self._tailer.start()
+            return ticket
+
+    def leave(self, ticket: Ticket) -> None:
+        """Give a place back; harmless twice."""
+        with self._news:
+            self._drop(ticket)
+
+    def stop(self) -> None:
+        """End every stream at once, and let none in."""
+        with self._news:
+            self._stopped = True
+            for ticket in list(self._tickets):
+                self._drop(ticket)
+
+    @property
+    def open_streams(self) -> int:
+        """Places taken."""
+        return len(self._tickets)
+
+    def wait(self, ticket: Ticket, seen: int, timeout_s: float) -> None:
+        """Sleep until the file changed since generation `seen`, or the stream is over."""
+        with self._news:
+            self._news.wait_for(lambda: ticket.over or self.generation != seen, timeout_s)
+
+    def _drop(self, ticket: Ticket) -> None:
+        ticket.over = True
+        if ticket in self._tickets:
+            self._tickets.remove(ticket)
+        self._news.notify_all()
+
+    def _tail(self) -> None:
+        last: Stat | None = None
+        first = True
+        while True:
+            stat = self._look(last)
+            with self._news:
+                if not self._tickets:
+                    self._tailer = None
+                    return
+                if stat != last or first:
+                    self.generation += 1
+                    self._news.notify_all()
+                last, first = stat, False
+                self._news.wait_for(lambda: not self._tickets, POLL_S)
+
+    def _look(self, last: Stat | None) -> Stat | None:
+        try:
+            return self._files.stat(paths.EVENTS)
+        except StorageError:
+            return last
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """When a stream ends. Units: seconds."""
+
+    life_s: float
+    is_allowed: Callable[[], bool]
+    is_connected: Callable[[], bool]
+
+
+def stream(
+    feed: Feed, ticket: Ticket, since: str | None, clock: Clock, rules: Rules
+) -> Iterator[str]:
+    """The text of one event stream, until its end."""
+    yield f"retry: {RETRY_MS}\n\n"
+    cursor, end = since, clock.monotonic() + rules.life_s
+    beat = clock.monotonic()
+    while not ticket.over:
+        seen = feed.generation
+        text, cursor = _next_text(feed, ticket, cursor)
+        now = clock.monotonic()
+        if not text and now - beat >= HEARTBEAT_S:
+            text = ": beat\n\n"
+        if text:
+            beat = now
+            yield text
+        if now >= end or not rules.is_connected() or not _allowed(rules):
+            return
+        feed.wait(ticket, seen, LOOK_S)
+
+
+def _next_text(feed: Feed, ticket: Ticket, cursor: str | None) -> tuple[str, str | None]:
+    """What there is to send now, and the cursor after it; nothing while the disk is silent."""
+    try:
+        batch = feed.read(cursor)
+        parts = [_frame("change", event, id_) for id_, event in batch.events]
+        if batch.reset:
+            parts.append(_frame("reset", {}, batch.cursor))
+        state = feed.new_state(ticket)
+    except StorageError:
+        return "", cursor
+    if state is not None:
+        parts.append(_frame("change", state))
+    return "".join(parts), batch.cursor
+
+
+def _allowed(rules: Rules) -> bool:
+    try:
+        return rules.is_allowed()
+    except StorageError:
+        return True  # the disk does not answer now; the next look decides
+
+
+def _frame(name: str, data: Event, id_: str | None = None) -> str:
+    body = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    head = f"id: {id_}\n" if id_ else ""
+    return f"{head}event: {name}\ndata: {body}\n\n"
+
+
+def _merged(events: list[Event]) -> list[Event]:
+    """Without what a later event says again; pieces of text that follow one another as one."""
+    last = {(e["kind"], str(e.get("id"))): i for i, e in enumerate(events) if e["kind"] in _WHOLE}
+    merged: list[Event] = []
+    for i, event in enumerate(events):
+        kind = event["kind"]
+        if kind in _WHOLE and last[kind, str(event.get("id"))] != i:
+            continue
+        before = merged[-1] if merged else {}
+        if kind == before.get("kind") == "delta" and event.get("turnId") == before.get("turnId"):
+            text = f"{before.get('text', '')}{event.get('text', '')}"
+            merged[-1] = {**event, "text": text}
+        else:
+            merged.append(event)
+    return merged
+
+
+def connection_check(sock: object) -> Callable[[], bool]:
+    """Whether the browser is still there, seen on the server's socket; always so without one."""
+    if not isinstance(sock, socket.socket):
+        return lambda: True
+    # A reader that never reads must not hold its thread: give up on it.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_TIMEOUT_S, 0))
+
+    def is_connected() -> bool:
+        try:
+            return sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    return is_connected

@@ -1,0 +1,270 @@
+"""The door: every request passes here before any route sees it.
+
+Order: host, origin, who it is, content type. What is not named in OPEN needs a login, so a new
+route is closed until somebody opens it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, cast
+
+from flask import Flask, Request, Response, g, request
+from itsdangerous import BadData, URLSafeSerializer
+from werkzeug.routing import RequestRedirect
+
+from mimikit.clock import Clock
+from mimikit.log import EventLog
+from mimikit.protocol.files import Files
+from mimikit.web import tokens
+from mimikit.web.hosts import host_name
+from mimikit.web.limits import RateLimit
+
+OPEN = frozenset({"page.index", "page.asset", "status.healthz", "session.login"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_RENEW_AFTER = timedelta(days=1)
+_REFUSALS_LOGGED = 60
+_OVERALL_FACTOR = 4
+
+
+class Denied(Exception):
+    """A request that goes no further."""
+
+    def __init__(
+        self, status: int, message: str, *, reason: str, field: str | None = None, wait_s: float = 0
+    ) -> None:
+        """`message` is for the caller, `reason` for the log."""
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.field = field
+        self.wait_s = wait_s
+
+
+def is_same_origin(
+    method: str, fetch_site: str | None, origin: str | None, own: str, *, is_api: bool
+) -> bool:
+    """Whether a request may have come from our own page, or from no page at all.
+
+    A browser says where a request comes from by Sec-Fetch-Site, or, on plain http, by Origin. What
+    has neither is no browser. Reading is refused to other sites too where they could open streams.
+    """
+    if method in SAFE_METHODS and not is_api:
+        return True
+    if fetch_site is not None:
+        return fetch_site in ("same-origin", "none")
+    return origin is None or origin == own
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is let in, and by what."""
+
+    by: Literal["token", "session"]
+    session_id: str = ""
+    age: timedelta = timedelta(0)
+
+
+class Guard:
+    """Checks requests of one app, and lets people in and out."""
+
+    def __init__(
+        self,
+        files: Files,
+        keys: tokens.Keys,
+        clock: Clock,
+        log: EventLog,
+        *,
+        hosts: frozenset[str],
+        cookie: str,
+        failed_logins_per_minute: int,
+    ) -> None:
+        """`cookie` is the session cookie's name."""
+        self._files, self._keys, self._clock, self._log = files, keys, clock, log
+        self._hosts = hosts
+        self._cookie = cookie
+        self._failures = RateLimit(
+            clock, failed_logins_per_minute, failed_logins_per_minute * _OVERALL_FACTOR
+        )
+        self._told = RateLimit(clock, _REFUSALS_LOGGED)
+
+    def install(self, app: Flask) -> None:
+        """Stand before every route of `app`."""
+        app.before_request(self.check)
+        app.after_request(self._renew)
+
+    def check(self) -> None:
+        """Raise Denied unless the request may go on."""
+        try:
+            self._check_host(request)
+            _check_address(request)
+            self._check_origin(request)
+            if _needs_login(request):
+                g.caller = self._caller(request)
+            _check_content_type(request)
+        except Denied as denied:
+            self._tell(denied)
+            raise
+
+    # ---- who --------------------------------------------------------------------------------
+
+    def log_in(self, *, token: str | None, code: str | None) -> str:
+        """Give the value of a session cookie for the token or an unspent code.
+
+        Raises:
+            Denied: neither is good, or too many were not.
+        """
+        address = request.remote_addr or ""
+        self._check_failures(address)
+        now = self._clock.now()
+        good = self._keys.is_token(token) if token is not None else False
+        if not good and code is not None:
+            good = tokens.spend_login_code(self._files, code, now)
+        if not good:
+            self._failures.note(address)
+            what = "token" if token is not None else "code"
+            message = "that is not the token" if what == "token" else _SPENT
+            raise Denied(401, message, reason=f"bad {what}", field=what)
+        self._log.write("audit", "login", address=address, by="token" if token else "code")
+        return self._cookie_value(tokens.new_session_id())
+
+    def log_out(self, caller: Caller) -> None:
+        """End the caller's session for good."""
+        if caller.session_id:
+            tokens.end_session(self._files, caller.session_id, self._clock.now())
+        self._log.write("audit", "logout", address=request.remote_addr)
+
+    def set_cookie(self, response: Response, value: str) -> None:
+        """Put a session cookie on an answer, or take it away with an empty value."""
+        response.set_cookie(
+            self._cookie,
+            value,
+            max_age=int(tokens.SESSION_LIFE.total_seconds()) if value else 0,
+            httponly=True,
+            samesite="Strict",
+            secure=request.is_secure,
+        )
+
+    def still_valid(self, caller: Caller) -> Callable[[], bool]:
+        """A later answer to whether a caller may go on: a stream outlives its request's check."""
+        key = self._keys.signing_key
+
+        def valid() -> bool:
+            ended = caller.session_id and tokens.is_session_ended(self._files, caller.session_id)
+            return not ended and self._keys.signing_key == key
+
+        return valid
+
+    def _caller(self, request: Request) -> Caller:
+        bearer = _bearer(request)
+        if bearer is not None:
+            address = request.remote_addr or ""
+            self._check_failures(address)
+            if self._keys.is_token(bearer):
+                return Caller("token")
+            self._failures.note(address)
+            raise Denied(401, _LOG_IN, reason="bad bearer")
+        value = request.cookies.get(self._cookie)
+        if value is None:
+            raise Denied(401, _LOG_IN, reason="no login")
+        try:
+            session_id, issued_s = cast("tuple[str, int]", self._signer().loads(value))
+            age = timedelta(seconds=self._clock.now().timestamp() - issued_s)
+        except (BadData, ValueError, TypeError):
+            raise Denied(401, _LOG_IN, reason="bad session") from None
+        if age > tokens.SESSION_LIFE or tokens.is_session_ended(self._files, session_id):
+            raise Denied(401, _LOG_IN, reason="ended session")
+        return Caller("session", session_id, age)
+
+    def _check_failures(self, address: str) -> None:
+        wait = self._failures.wait_s(address)
+        if wait > 0:
+            message = f"too many failed logins; try again in {int(wait) + 1} s"
+            raise Denied(429, message, reason="too many failed logins", wait_s=wait)
+
+    def _signer(self) -> URLSafeSerializer:
+        return URLSafeSerializer(
+            self._keys.signing_key,
+            salt="mimikit-session",
+            signer_kwargs={"digest_method": hashlib.sha256},
+        )
+
+    def _cookie_value(self, session_id: str) -> str:
+        value = self._signer().dumps([session_id, int(self._clock.now().timestamp())])
+        return value.decode() if isinstance(value, bytes) else value
+
+    def _renew(self, response: Response) -> Response:
+        """A session in use never ends under its user."""
+        caller: Caller | None = g.get("caller")
+        if caller and caller.by == "session" and caller.age > _RENEW_AFTER:
+            self.set_cookie(response, self._cookie_value(caller.session_id))
+        return response
+
+    # ---- from where -------------------------------------------------------------------------
+
+    def _check_host(self, request: Request) -> None:
+        # Flask only stores what it thinks of the host, and asks this first: so decide here.
+        if host_name(request.environ.get("HTTP_HOST")) not in self._hosts:
+            message = "this host name is not one mimikit answers to; add it to web.hosts"
+            raise Denied(400, message, reason="host")
+
+    def _check_origin(self, request: Request) -> None:
+        headers = request.headers
+        if _bearer(request) is not None and "Cookie" not in headers:
+            return
+        own = f"{request.scheme}://{request.environ['HTTP_HOST']}"
+        if not is_same_origin(
+            request.method,
+            headers.get("Sec-Fetch-Site"),
+            headers.get("Origin"),
+            own.lower(),
+            is_api=request.path.startswith("/api/"),
+        ):
+            message = "this request comes from another site; use mimikit's own page"
+            raise Denied(403, message, reason="origin")
+
+    def _tell(self, denied: Denied) -> None:
+        if self._told.take(""):
+            self._log.write(
+                "audit",
+                "refused",
+                reason=denied.reason,
+                address=request.remote_addr,
+                method=request.method,
+                path=request.path[:200],
+            )
+
+
+_LOG_IN = "log in first"
+_SPENT = "this login link was used or is too old; `mimikit token` makes a new one"
+
+
+def _needs_login(request: Request) -> bool:
+    """Every route but the open ones; where there is no route, only the API keeps that to itself."""
+    if request.endpoint is None:
+        return request.path.startswith("/api/")
+    return request.endpoint not in OPEN
+
+
+def _bearer(request: Request) -> str | None:
+    scheme, _, value = request.headers.get("Authorization", "").partition(" ")
+    return value.strip() if scheme.lower() == "bearer" else None
+
+
+def _check_address(request: Request) -> None:
+    """No mended addresses: Flask would send the caller on, past every handler of ours."""
+    if isinstance(request.routing_exception, RequestRedirect):
+        raise Denied(404, "there is nothing at this address", reason="address")
+
+
+def _check_content_type(request: Request) -> None:
+    """JSON only: what a form of another site can send is refused whatever else it claims."""
+    if request.method in SAFE_METHODS or request.mimetype == "application/json":
+        return
+    if request.method == "DELETE" and not request.mimetype and not request.content_length:
+        return
+    message = f"expected content type application/json, got {request.mimetype[:60] or 'none'}"
+    raise Denied(415, message, reason="content type")

@@ -1,0 +1,247 @@
+"""Markdown to HTML that is safe to put into the page.
+
+Three steps, the sanitiser last: markdown-it (raw HTML stays text), Pygments for code, nh3 with an
+allow-list. Pictures become links: loading one would tell its server what was said here.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import html
+import io
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererProtocol
+    from markdown_it.rules_core import StateCore
+    from markdown_it.token import Token
+
+MAX_CHARACTERS = 200_000
+_CACHE_BYTES = 4 * 2**20
+_HIGHLIGHT_CHARACTERS = 20_000
+_HIGHLIGHT_S = 0.1
+# The parser's time grows with these; brackets and addresses are worst: 50,000 take it a second.
+_MANY_COSTLY = 4_000
+_MANY_MARKS = 40_000
+_SCHEMES = ("http", "https", "mailto")
+_LANGUAGE = re.compile(r"[A-Za-z0-9+#.-]{1,30}")
+_ALIGN = re.compile(r"text-align:(left|right|center)")
+_CUT = "\n\n… (cut here: the text is longer than can be shown)"
+
+# Those whose code agents write; a closed list keeps memory small and slow lexers out.
+_LANGUAGES = """
+bash c c++ cpp cs csharp css diff dockerfile go html http ini java javascript js json jsx kotlin lua
+make makefile md php py python python3 r rb ruby rs rust scss sh shell sql swift toml ts tsx
+typescript vue xml yaml yml zsh
+"""
+_TAGS = """
+a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead
+tr ul
+"""
+_LEXERS = frozenset(_LANGUAGES.split())
+_ATTRIBUTES = {
+    "a": {"href", "title"},
+    "ol": {"start"},
+    "pre": {"data-lang"},
+    "span": {"class"},
+    "td": {"align"},
+    "th": {"align"},
+}
+
+
+class Markdown:
+    """Renders texts, and keeps what was rendered last."""
+
+    def __init__(self, cache_bytes: int = _CACHE_BYTES) -> None:
+        """Nothing is loaded before the first text."""
+        self._limit = cache_bytes
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[bytes, str] = OrderedDict()
+        self._size = 0
+
+    def html(self, text: str) -> str:
+        """The text as HTML."""
+        key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        with self._lock:
+            known = self._kept.get(key)
+            if known is not None:
+                self._kept.move_to_end(key)
+                return known
+        made = render(text)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = made
+                self._size += len(made)
+            while self._size > self._limit and self._kept:
+                _, old = self._kept.popitem(last=False)
+                self._size -= len(old)
+        return made
+
+
+def render(text: str) -> str:
+    """Render one text, without a cache."""
+    import nh3
+
+    if len(text) > MAX_CHARACTERS:
+        text = text[:MAX_CHARACTERS] + _CUT
+    return nh3.clean(
+        _as_it_is(text) if _is_hard(text) else _parser().render(text),
+        tags=set(_TAGS.split()),
+        attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
+        url_schemes=set(_SCHEMES),
+        url_relative="deny",
+        link_rel="noopener noreferrer",
+        set_tag_attribute_values={"a": {"target": "_blank"}},
+    )
+
+
+def _is_hard(text: str) -> bool:
+    """Whether parsing would take so long that the text is better shown as it is."""
+    costly = text.count("[") + text.count("://")
+    return costly > _MANY_COSTLY or costly + sum(map(text.count, "*_~`<")) > _MANY_MARKS
+
+
+def _as_it_is(text: str) -> str:
+    return f"<pre><code>{html.escape(text)}</code></pre>"
+
+
+@functools.cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": True})
+    parser.enable(["table", "strikethrough", "linkify"])
+    if parser.linkify is not None:
+        # `name.py` and `a.sh` are files here, not hosts: link only what has a scheme or `www.`
+        linkify: Any = parser.linkify
+        linkify.set({"fuzzy_link": False, "fuzzy_email": False})
+    parser.validateLink = _is_link
+    parser.core.ruler.push("mimikit", _adjust)
+    parser.add_render_rule("link_host", _render_host)
+    parser.add_render_rule("fence", _render_fence)
+    return parser
+
+
+def _is_link(url: str) -> bool:
+    return url.strip().lower().startswith(("http://", "https://", "mailto:"))
+
+
+def _adjust(state: StateCore) -> None:
+    """Say alignment without a style, make pictures links, and show where links lead."""
+    for token in state.tokens:
+        style = token.attrs.pop("style", None)
+        if style is not None and (found := _ALIGN.fullmatch(str(style))):
+            token.attrs["align"] = found[1]
+        if token.children:
+            token.children = _with_hosts(_without_pictures(token.children))
+
+
+def _without_pictures(tokens: list[Token]) -> list[Token]:
+    """Each picture as a link to it; inside another link as its text."""
+    from markdown_it.token import Token
+
+    changed: list[Token] = []
+    depth = 0
+    for token in tokens:
+        depth += {"link_open": 1, "link_close": -1}.get(token.type, 0)
+        if token.type != "image":
+            changed.append(token)
+            continue
+        address = str(token.attrs.get("src", ""))
+        text = Token("text", "", 0, content=token.content or address)
+        if depth:
+            changed.append(text)
+        else:
+            opened = Token("link_open", "a", 1, attrs={"href": address})
+            changed += [opened, text, Token("link_close", "a", -1)]
+    return changed
+
+
+def _with_hosts(tokens: list[Token]) -> list[Token]:
+    """After each link whose text does not show it: the host it leads to."""
+    from markdown_it.token import Token
+
+    changed: list[Token] = []
+    address, text = "", ""
+    for token in tokens:
+        changed.append(token)
+        if token.type == "link_open":
+            address, text = str(token.attrs.get("href", "")), ""
+        elif token.type == "link_close":
+            host = hidden_host(address, text)
+            if host:
+                changed.append(Token("link_host", "", 0, content=host))
+            address = ""
+        elif address:
+            text += token.content
+    return changed
+
+
+def hidden_host(address: str, text: str) -> str | None:
+    """The host a link leads to, unless its text shows that very host; None too for broken ones."""
+    parts = _split(address)
+    if parts is None:
+        return None
+    if parts.scheme == "mailto":
+        target = parts.path.lower()
+        return None if text.strip().lower().removeprefix("mailto:") == target else target
+    shown = text.strip()
+    seen = _split(shown if "://" in shown else f"//{shown}")
+    plain = seen is not None and seen.hostname == parts.hostname and "@" not in parts.netloc
+    return None if plain else parts.hostname
+
+
+def _split(address: str) -> Any:
+    try:
+        parts = urlsplit(address)
+        _ = parts.hostname
+    except ValueError:
+        return None
+    return parts
+
+
+def _render_host(
+    renderer: RendererProtocol, tokens: Sequence[Token], index: int, options: Any, env: Any
+) -> str:
+    return f' <span class="host">({html.escape(tokens[index].content)})</span>'
+
+
+def _render_fence(
+    renderer: RendererProtocol, tokens: Sequence[Token], index: int, options: Any, env: Any
+) -> str:
+    words = tokens[index].info.split()
+    language = words[0] if words and _LANGUAGE.fullmatch(words[0]) else ""
+    code = _highlight(tokens[index].content, language.lower())
+    label = f' data-lang="{html.escape(language)}"' if language else ""
+    return f"<pre{label}><code>{code}</code></pre>\n"
+
+
+def _highlight(code: str, language: str) -> str:
+    """Code with Pygments' classes; plain where it is long, its language unknown, or lexing slow."""
+    if language not in _LEXERS or len(code) > _HIGHLIGHT_CHARACTERS:
+        return html.escape(code)
+    from pygments import lexers
+    from pygments.formatters.html import HtmlFormatter
+
+    # Pygments' types say nothing of its options.
+    lexer = lexers.get_lexer_by_name(  # pyright: ignore[reportUnknownMemberType]
+        language, stripnl=False
+    )
+    deadline = time.monotonic() + _HIGHLIGHT_S
+    tokens: list[tuple[Any, str]] = []
+    for token in lexer.get_tokens(code):
+        tokens.append(token)
+        if time.monotonic() > deadline:
+            return html.escape(code)
+    out = io.StringIO()
+    formatter = cast("Any", HtmlFormatter(nowrap=True))
+    formatter.format(tokens, out)
+    return out.getvalue()

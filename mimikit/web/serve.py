@@ -1,0 +1,367 @@
+"""The web process: one socket we bind and check ourselves, gunicorn around it, the app inside.
+
+gunicorn's own choices are not left to the environment: PORT would make it listen everywhere,
+WEB_CONCURRENCY would give each worker its own limits, HUP would reload instead of end.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
+from gunicorn.glogging import Logger
+from gunicorn.workers.gthread import ThreadWorker
+
+from mimikit.clock import SystemClock
+from mimikit.config import Settings
+from mimikit.errors import BadSettings, MimikitError
+from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import Served
+from mimikit.web import tokens
+from mimikit.web.hosts import allowed_hosts
+
+THREADS_BESIDE_STREAMS = 16
+KEEPALIVE_S = 20
+GRACEFUL_TIMEOUT_S = 5
+BACKLOG = 256
+PORT_PATIENCE_S = 1.5
+
+# What another gunicorn or systemd may have left in the environment: sockets and settings not ours.
+_FOREIGN = ("GUNICORN_PID", "GUNICORN_FD", "GUNICORN_CMD_ARGS", "LISTEN_PID", "LISTEN_FDS")
+
+OnReady = Callable[[str, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A listening socket and where it really listens."""
+
+    socket: socket.socket
+    host: str
+    port: int
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches it."""
+        return ipaddress.ip_address(self.host).is_loopback
+
+
+def serve(
+    state: Path,
+    workspace: Path,
+    settings: Settings,
+    host: str | None = None,
+    port: int | None = None,
+    on_ready: OnReady | None = None,
+) -> None:
+    """Serve the page until a signal ends it. Never returns: leaves by SystemExit.
+
+    host, port: over the settings; `$PORT` gives the port when none is given here.
+
+    Raises:
+        BadSettings: the address can not be used, or may not be without a token and host names.
+    """
+    os.umask(0o077)
+    for name in _FOREIGN:
+        os.environ.pop(name, None)
+    bound = bind(host or settings.web.host, chosen_port(port, settings))
+    try:
+        check_exposure(bound, settings)
+        allowed_hosts(settings.web.hosts)
+        disk, files = _open(state, settings)
+        secrets = tokens.load_token(files), tokens.load_session_key(files)
+        # The consumer decides by it whether commands may come from here.
+        files.save(
+            paths.SERVED,
+            Served(
+                host=bound.host,
+                port=bound.port,
+                local=bound.is_local,
+                started_at=SystemClock().now(),
+            ),
+        )
+        disk.close()
+    except MimikitError:
+        bound.socket.close()
+        raise
+    _Server(state, workspace, settings, bound, secrets, on_ready).run()
+
+
+def _open(state: Path, settings: Settings) -> tuple[RealDisk, Files]:
+    disk = RealDisk(state)
+    files = Files(disk, durable=settings.durability == "full")
+    files.make_folders()
+    return disk, files
+
+
+def chosen_port(port: int | None, settings: Settings) -> int:
+    """The port given, else `$PORT`'s, else the settings'.
+
+    Raises:
+        BadSettings: `$PORT` is no port.
+    """
+    if port is not None:
+        return port
+    given = os.environ.get("PORT", "").strip()
+    if not given:
+        return settings.web.port
+    if not (given.isascii() and given.isdigit() and int(given) <= 65535):
+        raise BadSettings(f"PORT: expected a number from 0 to 65535, got {given[:20]!r}")
+    return int(given)
+
+
+def bind(host: str, port: int) -> Bound:
+    """Listen at an address.
+
+    Raises:
+        BadSettings: it can not be, in one line that says why and what to do.
+    """
+    family, address = _resolve(host, port)
+    deadline = time.monotonic() + PORT_PATIENCE_S
+    while True:
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except OSError as error:
+            listener.close()
+            # The worker of a master that was killed needs a moment to notice.
+            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
+                raise BadSettings(f"can not listen at {host}:{port}: {_why(error)}") from None
+            time.sleep(0.1)
+        else:
+            name = listener.getsockname()
+            return Bound(listener, str(name[0]), int(name[1]))
+
+
+def check_exposure(bound: Bound, settings: Settings) -> None:
+    """Refuse an address others can reach, unless the operator prepared for that.
+
+    Raises:
+        BadSettings: what is missing.
+    """
+    if bound.is_local:
+        return
+    token = tokens.operator_token() or ""
+    missing: list[str] = []
+    if len(token) < tokens.OPERATOR_TOKEN_CHARACTERS:
+        missing.append(
+            f"a token of at least {tokens.OPERATOR_TOKEN_CHARACTERS} characters in "
+            f"{tokens.TOKEN_VARIABLE}"
+        )
+    if not settings.web.hosts:
+        missing.append("the host names it is asked for in web.hosts (MIMIKIT_WEB__HOSTS)")
+    if missing:
+        raise BadSettings(
+            f"{bound.host} can be reached from other machines: expected {' and '.join(missing)}; "
+            "set that, or listen at 127.0.0.1"
+        )
+
+
+def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise BadSettings(f"web.host: expected an address of this machine, got {host!r}") from None
+    # `localhost` may be both; what people type first is the old one.
+    found.sort(key=lambda entry: entry[0] != socket.AF_INET)
+    return found[0][0], found[0][4]
+
+
+def _why(error: OSError) -> str:
+    reasons = {
+        errno.EADDRINUSE: "the port is in use; is mimikit running already? --port takes another",
+        errno.EADDRNOTAVAIL: "this machine has no such address",
+        errno.EACCES: "ports below 1024 need more rights; --port takes another",
+    }
+    return reasons.get(error.errno or 0, error.strerror or str(error))
+
+
+class _Log(Logger):
+    """gunicorn's log as single lines on stderr: no traces, no requests."""
+
+    def setup(self, cfg: Any) -> None:
+        """Only warnings and worse, in our own form."""
+        super().setup(cfg)
+        for handler in self.error_log.handlers:
+            handler.setFormatter(_OneLine("web: %(message)s"))
+
+    def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
+        """Requests are not logged: addresses tell too much and nobody reads them."""
+
+
+class _OneLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        """Message and the exception's last line."""
+        kind, error, _ = record.exc_info or (None, None, None)
+        tail = f" ({kind.__name__}: {error})" if kind is not None else ""
+        return f"web: {record.getMessage()}{tail}".replace("\n", " ")
+
+
+class _Worker(ThreadWorker):
+    """A worker that ends its streams first, and ends on Ctrl-C as it does on TERM."""
+
+    def init_signals(self) -> None:
+        """A terminal sends INT to worker and master alike: let requests finish."""
+        super().init_signals()
+        signal.signal(signal.SIGINT, self.handle_exit)
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Stop: the streams hear of it outside of the signal's handler."""
+        super().handle_exit(sig, frame)
+        self.method_queue.defer(self._end_streams)
+
+    def is_parent_alive(self) -> bool:
+        """Whether the master lives; without it, free the port at once and end."""
+        alive = super().is_parent_alive()
+        if not alive:
+            self.alive = False
+            self.set_accept_enabled(False)
+            for listener in self.sockets:
+                listener.close()
+            self._end_streams()
+        return alive
+
+    def _end_streams(self) -> None:
+        from mimikit.web.site import EXTENSION
+
+        cast("Any", self.wsgi).extensions[EXTENSION].feed.stop()
+
+
+class _Master(Arbiter):
+    """A master that ends on HUP and INT as it does on TERM, and keeps its one worker."""
+
+    def handle_hup(self) -> None:
+        """The terminal is gone: end."""
+        self.handle_term()
+
+    def handle_int(self) -> None:
+        """End as on TERM."""
+        self.handle_term()
+
+    def handle_usr2(self) -> None:
+        """Nothing: no second master beside this one."""
+
+    def handle_ttin(self) -> None:
+        """Nothing: limits are counted in one process."""
+
+    def handle_ttou(self) -> None:
+        """Nothing: one worker is the least."""
+
+
+class _Server(BaseApplication):
+    """gunicorn, set up by code alone."""
+
+    def __init__(
+        self,
+        state: Path,
+        workspace: Path,
+        settings: Settings,
+        bound: Bound,
+        secrets: tuple[str, bytes],
+        on_ready: OnReady | None,
+    ) -> None:
+        self._state, self._workspace, self._settings = state, workspace, settings
+        self._bound, self._secrets = bound, secrets
+        self._on_ready = on_ready
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Every setting that its surroundings could change otherwise."""
+        streams = self._settings.web.max_streams
+        values: dict[str, Any] = {
+            "bind": [f"fd://{self._bound.socket.detach()}"],
+            "workers": 1,
+            "worker_class": _Worker,
+            "threads": max(2 * THREADS_BESIDE_STREAMS, streams + THREADS_BESIDE_STREAMS),
+            "keepalive": KEEPALIVE_S,
+            "graceful_timeout": GRACEFUL_TIMEOUT_S,
+            "max_requests": 0,
+            "control_socket_disable": True,
+            "http_protocols": "h1",
+            "forwarded_allow_ips": "127.0.0.1,::1",
+            "forwarder_headers": "",
+            "accesslog": None,
+            "errorlog": "-",
+            "loglevel": "warning",
+            "logger_class": _Log,
+            "proc_name": "mimikit web",
+            "preload_app": False,
+            "reuse_port": False,
+            "when_ready": self._when_ready,
+        }
+        for name, value in values.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Any:
+        """The app, made in the worker: descriptors and threads do not survive a fork."""
+        from mimikit.web.app import build_web
+
+        _, files = _open(self._state, self._settings)
+        token, session_key = self._secrets
+        return build_web(
+            files,
+            self._settings,
+            workspace=self._workspace,
+            token=token,
+            session_key=session_key,
+            clock=SystemClock(),
+            bound=(self._bound.host, self._bound.port),
+            is_local=self._bound.is_local,
+        )
+
+    def run(self) -> None:
+        """Serve until a signal."""
+        _Master(self).run()
+
+    def _when_ready(self, server: Arbiter) -> None:
+        """Look once more where it really listens, then say so."""
+        names = [tuple(listener.getsockname()[:2]) for listener in server.LISTENERS]
+        if names != [(self._bound.host, self._bound.port)]:
+            raise MimikitError(f"expected to listen at {self._bound.host} alone, got {names}")
+        if self._on_ready is not None:
+            self._on_ready(self._bound.host, self._bound.port)
+
+
+def main() -> None:
+    """`python -m mimikit.web.serve STATE WORKSPACE [HOST [PORT]]`, for tests and benchmarks."""
+    from mimikit import config
+
+    state, workspace, *rest = sys.argv[1:]
+    host, port = (*rest, "", "")[:2]
+    settings = config.load(Path(state))
+
+    def ready(where: str, at: int) -> None:
+        sys.stdout.write(f"http://{where}:{at}\n")
+        sys.stdout.flush()
+
+    try:
+        serve(
+            Path(state),
+            Path(workspace),
+            settings,
+            host or None,
+            int(port) if port else None,
+            ready,
+        )
+    except MimikitError as error:
+        sys.exit(f"mimikit: {error}")
+
+
+if __name__ == "__main__":
+    main()

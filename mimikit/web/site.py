@@ -1,0 +1,56 @@
+"""What the routes of one app share, and how they answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from flask import Response, current_app
+
+from mimikit.clock import Clock
+from mimikit.config import Settings
+from mimikit.log import EventLog
+from mimikit.web.feed import Feed
+from mimikit.web.guard import Guard
+from mimikit.web.guest import GuestFiles
+from mimikit.web.limits import RateLimit
+from mimikit.web.shown.messages import KnownIds
+from mimikit.web.shown.whole import Shown
+
+EXTENSION = "mimikit"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One web process's things. Built by `app.build_web`, found by `site()`."""
+
+    files: GuestFiles
+    settings: Settings
+    workspace: Path
+    clock: Clock
+    log: EventLog
+    guard: Guard
+    shown: Shown
+    feed: Feed
+    inputs: RateLimit
+    known_ids: KnownIds
+    is_local: bool
+    """Whether only this machine can reach the page."""
+
+
+def site() -> Site:
+    """The site of the request that is being answered."""
+    return cast("Site", current_app.extensions[EXTENSION])
+
+
+def answer(data: object, status: int = 200) -> Response:
+    """Data as JSON."""
+    body = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return Response(body.encode("utf-8", "replace"), status, mimetype="application/json")
+
+
+def error_answer(status: int, message: str, field: str | None = None) -> Response:
+    """An error as every route tells it."""
+    return answer({"error": {"message": message, "field": field}}, status)

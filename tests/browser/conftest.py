@@ -1,0 +1,130 @@
+"""The real product, the page over a consumer and gunicorn, in a real browser.
+
+A page that logs an error, throws, or breaks its content policy fails its test, whatever the test
+looks at. `page.wait_for_function` needs eval, which the policy forbids: wait for what is shown.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from tests.browser.pages import Chat, Complaints, OpenChat
+from tests.browser.product import Product, make_product
+
+ENGLISH: dict[str, Any] = {
+    "locale": "en-GB",
+    "timezone_id": "Asia/Shanghai",
+    "viewport": {"width": 1280, "height": 820},
+}
+VIOLATIONS = """addEventListener("securitypolicyviolation", (event) => {
+  const {violatedDirective, blockedURI, sample} = event;
+  console.error(`content policy: ${violatedDirective} ${blockedURI} ${sample}`);
+});"""
+expect.set_options(timeout=15_000)
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, Any]:
+    """Debian's Chromium, as it runs in a container."""
+    names = ("chromium-headless-shell", "chromium")
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    quiet = "gpu quic background-networking component-update sync"
+    return {
+        "executable_path": found,
+        "chromium_sandbox": False,
+        "args": ["--no-first-run", *(f"--disable-{word}" for word in quiet.split())],
+    }
+
+
+@pytest.fixture(scope="session")
+def browser_context_args() -> dict[str, Any]:
+    """Tests read English, and their clocks stand in Shanghai."""
+    return ENGLISH
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """One product for all tests that leave it working; what was said stays."""
+    product = make_product(tmp_path_factory.mktemp("shared"))
+    try:
+        product.start()
+        yield product
+    finally:
+        product.stop()
+
+
+@pytest.fixture
+def product(shared: Product) -> Iterator[Product]:
+    """The shared product, running before and after; its triggers are removed in between."""
+    yield shared
+    for name in ("consumer", "web"):
+        if name not in shared.processes:
+            shared.start(name)
+    for trigger in shared.call("GET", "/api/triggers")["triggers"]:
+        shared.call("DELETE", f"/api/triggers/{trigger['id']}")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Callable[..., Product]]:
+    """Makes products of their own: not started, so that a test may lay things into them first."""
+    made: list[Product] = []
+
+    def make(script: object = None) -> Product:
+        settings = ""
+        if script is not None:
+            (tmp_path / "script.json").write_text(json.dumps(script))
+            settings = (
+                f'script = "{tmp_path}/script.json"\n'
+                '[roles.teller]\nengine = "scripted"\n[roles.planner]\nengine = "scripted"\n'
+                '[profiles.standard]\nengine = "scripted"'
+            )
+        product = make_product(tmp_path / f"workspace-{len(made)}", settings)
+        made.append(product)
+        return product
+
+    yield make
+    for product in made:
+        product.stop()
+
+
+@pytest.fixture
+def complaints(context: BrowserContext) -> Iterator[Complaints]:
+    """Fails the test for every complaint it did not expect."""
+    kept = Complaints()
+    context.add_init_script(VIOLATIONS)
+    context.on("page", kept.watch)
+    yield kept
+    assert kept.unexpected() == []
+
+
+@pytest.fixture
+def open_chat(context: BrowserContext, complaints: Complaints) -> OpenChat:
+    """Opens the page of a product, logged in."""
+
+    def opened(product: Product, path: str = "/") -> Chat:
+        answer = context.request.post(
+            f"{product.url}/api/login",
+            data={"token": product.token},
+            headers={"Origin": product.url, "Sec-Fetch-Site": "same-origin"},
+        )
+        assert answer.ok, answer.text()
+        page = context.new_page()
+        page.goto(product.url + path)
+        expect(page.locator("#composer")).to_be_attached()
+        expect(page.locator(".connection.is-online")).to_be_attached()
+        return Chat(page, product, complaints)
+
+    return opened
+
+
+@pytest.fixture
+def chat(product: Product, open_chat: OpenChat) -> Chat:
+    """The page of the shared product, logged in."""
+    return open_chat(product)

@@ -1,0 +1,207 @@
+"""Talking: sending, being answered, what happens when it does not get through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from tests.browser.pages import Chat, OpenChat
+from tests.browser.product import Product
+
+pytestmark = pytest.mark.browser
+
+KEYDOWN = """(field, given) => field.dispatchEvent(
+  new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true, ...given}))"""
+
+
+def test_an_empty_conversation_offers_examples_that_can_be_sent(
+    fresh: Callable[..., Product], open_chat: OpenChat
+) -> None:
+    product = fresh()
+    product.start()
+    chat = open_chat(product)
+    expect(chat.page.get_by_role("heading", name="Hello")).to_be_visible()
+    examples = chat.page.get_by_role("list", name="Examples").get_by_role("button")
+    expect(examples).to_have_count(3)
+    examples.first.click()
+    expect(chat.field).to_be_focused()
+    expect(chat.field).to_have_value("run: ls -la | head -3")
+    chat.field.press("Enter")
+    expect(chat.told("total")).to_be_visible()
+    expect(chat.page.get_by_role("heading", name="Hello")).to_have_count(0)
+
+
+def test_a_message_shows_at_once_and_then_how_far_it_is(chat: Chat) -> None:
+    with chat.page.expect_request("**/api/input") as sent:
+        chat.send("run: echo shows-at-once")
+    asked: Any = sent.value.post_data_json
+    mine = chat.page.locator(f"#m-{asked['id']}")
+    expect(mine).to_be_visible()
+    expect(chat.field).to_have_value("")
+    expect(mine).to_have_attribute("data-delivery", "answered")
+    expect(mine).to_have_count(1)
+
+
+def test_a_reply_is_rendered_and_its_code_can_be_copied(chat: Chat) -> None:
+    chat.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    chat.send("run: printf 'copy-%s\\n' me twice")
+    reply = chat.told("copy-twice")
+    expect(reply.locator(".prose pre code")).to_contain_text("copy-me")
+    reply.locator(".code-box").hover()
+    reply.get_by_role("button", name="Copy").click()
+    expect(reply.get_by_role("button", name="Copied")).to_be_visible()
+    assert chat.page.evaluate("navigator.clipboard.readText()") == "copy-me\ncopy-twice"
+
+
+def test_code_can_be_copied_without_a_clipboard(product: Product, open_chat: OpenChat) -> None:
+    chat = open_chat(product)
+    chat.page.add_init_script(
+        "Object.defineProperty(navigator, 'clipboard', {value: undefined});"
+        "document.addEventListener('copy', () =>"
+        " { window.copied = document.activeElement.value; });"
+    )
+    chat.reload()
+    chat.send("run: echo the-old-way")
+    reply = chat.told("the-old-way")
+    reply.locator(".code-box").hover()
+    reply.get_by_role("button", name="Copy").click()
+    expect(reply.get_by_role("button", name="Copied")).to_be_visible()
+    assert chat.page.evaluate("window.copied") == "the-old-way"
+
+
+def test_what_is_no_markup_stays_text_whoever_wrote_it(chat: Chat) -> None:
+    hostile = "<img src=x onerror=alert(1)> <b>bold</b> <script>alert(2)</script>"
+    chat.send(f"run: printf '%s' '{hostile}'")
+    expect(chat.told("<script>alert(2)</script>")).to_be_visible()
+    expect(chat.page.locator(".is-user", has_text="onerror").locator(".plain")).to_contain_text(
+        hostile
+    )
+    assert chat.page.locator("#timeline :is(img, script, b)").count() == 0
+
+
+@pytest.mark.parametrize("own_sanitiser", [True, False], ids=["browser", "policy"])
+def test_html_of_a_server_that_lies_runs_nothing(chat: Chat, own_sanitiser: bool) -> None:
+    """The server sanitises; where the browser can as well, it is asked to."""
+    # The policy stops the handler while the text is read, before any sanitiser sees it.
+    chat.complaints.expect("content policy: script-src-attr|Executing inline event handler")
+    if not own_sanitiser:
+        chat.page.add_init_script("delete Element.prototype.setHTML;")
+        chat.complaints.expect("404")  # the picture, from our own server
+    lie = (
+        "<p>fine <em>text</em></p><script>document.title='ran'</script>"
+        "<img src=x onerror=\"document.title='ran'\"><pre><code>code</code></pre>"
+        '<a href="https://example.com/">link</a>'
+    )
+    message = {"id": "msg-lie", "role": "agent", "text": "x", "html": lie, "taskIds": []}
+
+    def lied(route: Route) -> None:
+        answer = route.fetch()
+        data = answer.json()
+        data["messages"].append({**message, "createdAt": data["now"]})
+        route.fulfill(json=data)
+
+    chat.page.route("**/api/snapshot", lied)
+    chat.reload()
+    shown = chat.page.locator("#m-msg-lie .prose")
+    expect(shown.locator("em")).to_have_text("text")
+    expect(shown.locator(".code-box button")).to_have_count(1)
+    expect(shown.locator("a")).to_have_attribute("rel", "noopener noreferrer")
+    expect(shown.locator("script, img")).to_have_count(0 if own_sanitiser else 2)
+    assert chat.page.title() == "mimikit"
+
+
+def height_of(chat: Chat) -> float:
+    box = chat.field.bounding_box()
+    assert box
+    return box["height"]
+
+
+def test_enter_sends_and_shift_enter_makes_a_line(chat: Chat) -> None:
+    chat.field.fill("run: echo first")
+    chat.field.press("Shift+Enter")
+    chat.field.press_sequentially("echo second")
+    expect(chat.field).to_have_value("run: echo first\necho second")
+    tall = height_of(chat)
+    chat.field.press("Enter")
+    expect(chat.field).to_have_value("")
+    assert height_of(chat) < tall
+
+
+@pytest.mark.parametrize("sign", ["isComposing", "keyCode"])
+def test_enter_that_picks_a_candidate_sends_nothing(chat: Chat, sign: str) -> None:
+    chat.field.fill("ni hao")
+    chat.field.evaluate(KEYDOWN, {sign: True if sign == "isComposing" else 229})
+    expect(chat.field).to_have_value("ni hao")
+    chat.field.evaluate(KEYDOWN, {})
+    expect(chat.field).to_have_value("")
+    expect(chat.message("ni hao").first).to_be_visible()
+
+
+def test_a_draft_survives_a_reload(chat: Chat) -> None:
+    chat.field.fill("half a thought")
+    chat.reload()
+    expect(chat.field).to_have_value("half a thought")
+    chat.field.fill("")
+    chat.reload()
+    expect(chat.field).to_have_value("")
+
+
+def test_a_message_that_does_not_get_through_is_kept_and_sent_once(chat: Chat) -> None:
+    chat.complaints.expect(r"net::ERR_|Failed to load resource")
+    chat.product.stop("web")
+    expect(chat.page.locator(".connection.is-reconnecting")).to_be_attached()
+    chat.send("run: echo through-at-last")
+    lost = chat.message("through-at-last")
+    expect(lost).to_contain_text("Not sent")
+    chat.product.start("web")
+    expect(chat.page.locator(".connection.is-online")).to_be_attached(timeout=30_000)
+    lost.get_by_role("button", name="Retry").click()
+    expect(chat.page.locator(".is-user", has_text="through-at-last")).to_have_attribute(
+        "data-delivery", "answered"
+    )
+    expect(chat.told("through-at-last")).to_be_visible()
+    chat.reload()
+    expect(chat.page.locator(".is-user", has_text="through-at-last")).to_have_count(1)
+
+
+def test_an_answer_that_was_lost_on_the_way_makes_no_second_message(chat: Chat) -> None:
+    """The server took the message and the page never heard: sending again changes nothing."""
+    chat.complaints.expect("net::ERR_FAILED")
+
+    def lost(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    chat.page.route("**/api/input", lost)
+    chat.send("run: echo only-once")
+    expect(chat.page.locator(".is-user", has_text="only-once")).to_have_attribute(
+        "data-delivery", "answered"
+    )
+    chat.page.unroute("**/api/input")
+    chat.reload()
+    expect(chat.page.locator(".is-user", has_text="only-once")).to_have_count(1)
+
+
+def test_a_message_lost_with_its_page_is_offered_again(chat: Chat) -> None:
+    chat.complaints.expect("net::ERR_FAILED")
+    chat.page.route("**/api/input", lambda route: route.abort())
+    chat.send("run: echo not-forgotten")
+    expect(chat.message("not-forgotten")).to_contain_text("Not sent")
+    chat.page.unroute("**/api/input")
+    chat.reload()
+    lost = chat.page.locator("[data-delivery=failed]", has_text="not-forgotten")
+    lost.get_by_role("button", name="Edit").click()
+    expect(chat.field).to_have_value("run: echo not-forgotten")
+    expect(lost).to_have_count(0)
+    chat.field.fill("")
+
+
+def test_what_was_said_elsewhere_shows_up(chat: Chat) -> None:
+    chat.product.say("run: echo from-a-script", "msg-from-elsewhere")
+    expect(chat.page.locator("#m-msg-from-elsewhere")).to_contain_text("from-a-script")
+    expect(chat.page.locator("#m-msg-from-elsewhere")).to_have_attribute(
+        "data-delivery", "answered"
+    )

@@ -1,0 +1,258 @@
+"""For everyone: both languages, both themes, small screens, keyboards, screen readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.browser.pages import Chat, Complaints
+from tests.browser.product import Product, make_product
+
+pytestmark = pytest.mark.browser
+
+TAGS = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]
+TOO_WIDE = """() => [...document.querySelectorAll("body *")].filter((one) => {
+  const style = getComputedStyle(one);
+  const box = one.getBoundingClientRect();
+  return box.width > 1 && style.visibility !== "hidden" && !one.closest("pre, .output, .table-box")
+    && (box.right > innerWidth + 1 || box.left < -1);
+}).map((one) => `${one.tagName}.${one.className}`)"""
+
+
+def violations(page: Page) -> list[str]:
+    """What axe calls serious or critical."""
+    settle = "() => Promise.all(document.getAnimations().map((one) => one.finished.catch(() => 0)))"
+    page.emulate_media(reduced_motion="reduce")
+    page.evaluate(settle)
+    found = Axe().run(page, options={"runOnly": TAGS}).response["violations"]
+    return [
+        f"{one['id']}: {node['target']} {node.get('failureSummary', '')[:200]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
+@dataclass
+class LivedIn:
+    """A product with something of everything to look at."""
+
+    product: Product
+    running: str
+    failed: str
+
+
+@pytest.fixture(scope="module")
+def lived_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivedIn]:
+    product = make_product(tmp_path_factory.mktemp("lived-in"))
+    ids: dict[str, str] = {}
+
+    def there() -> bool:
+        for task in product.call("GET", "/api/tasks")["tasks"]:
+            if task["seat"] == "worker":
+                ids[task["state"]] = task["id"]
+        triggers = product.call("GET", "/api/triggers")["triggers"]
+        return {"running", "failed"} <= ids.keys() and bool(triggers)
+
+    try:
+        product.start()
+        product.say("run: echo ok; exit 4", "msg-failed")
+        product.say("run: sleep 300", "msg-running")
+        product.say("every 3 hours run true", "msg-trigger")
+        product.wait_until(there)
+        yield LivedIn(product, ids["running"], ids["failed"])
+    finally:
+        product.stop()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "language", "width"),
+    [
+        ("light", "en-GB", 1280),
+        ("light", "zh-CN", 360),
+        ("dark", "en-GB", 360),
+        ("dark", "zh-CN", 1280),
+    ],
+)
+def test_axe_finds_nothing_serious_and_nothing_goes_sideways(
+    browser: Browser,
+    lived_in: LivedIn,
+    scheme: Any,
+    language: str,
+    width: int,
+) -> None:
+    context = browser.new_context(
+        locale=language,
+        timezone_id="Asia/Shanghai",
+        viewport={"width": width, "height": 740},
+        color_scheme=scheme,
+    )
+    product = lived_in.product
+    kept = Complaints(expected=["401"])
+    page = context.new_page()
+    kept.watch(page)
+    found: dict[str, list[str]] = {}
+
+    def look(name: str) -> None:
+        found[name] = violations(page) + page.evaluate(TOO_WIDE)
+
+    page.goto(product.url)
+    expect(page.locator("#token")).to_be_visible()
+    look("login")
+    page.goto("about:blank")
+    page.goto(product.link())
+    expect(page.locator(".connection.is-online")).to_be_attached()
+    look("chat")
+    page.locator("[popovertarget=settings]").click()
+    look("settings")
+    page.keyboard.press("Escape")
+    page.locator(".engines").click()
+    look("engines")
+    page.keyboard.press("Escape")
+    for place in ("tasks", "triggers", f"task/{lived_in.running}", f"task/{lived_in.failed}"):
+        page.goto(f"{product.url}/#/{place}")
+        expect(page.locator("#panel :is(.row, .trigger, .facts)").first).to_be_visible()
+        look(place)
+    context.close()
+    assert {name: bad for name, bad in found.items() if bad} == {}
+    assert kept.unexpected() == []
+
+
+def test_the_language_is_changed_and_kept(chat: Chat) -> None:
+    page = chat.page
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("button", name="中文").click()
+    expect(page.get_by_role("textbox", name="消息")).to_have_attribute(
+        "placeholder", "给 mimikit 发消息"
+    )
+    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+    chat.reload()
+    expect(page.get_by_role("link", name="触发器")).to_be_visible()
+    page.get_by_role("button", name="设置").click()
+    page.get_by_role("button", name="English").click()
+    expect(page.get_by_role("link", name="Triggers")).to_be_visible()
+
+
+def test_the_theme_is_the_system_s_until_one_is_chosen_and_then_never_flashes(chat: Chat) -> None:
+    page = chat.page
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.emulate_media(color_scheme="dark")
+    dark = page.evaluate(background)
+    assert dark != light
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("button", name="Light").click()
+    assert page.evaluate(background) == light
+    page.add_init_script(
+        "addEventListener('DOMContentLoaded', () => { window.early = document.body"
+        " ? document.documentElement.dataset.theme : 'none'; });"
+    )
+    chat.reload()
+    assert page.evaluate("window.early") == "light"
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("button", name="System").click()
+    assert page.evaluate(background) == dark
+
+
+def test_a_narrow_screen_shows_one_place_at_a_time_and_goes_back(chat: Chat) -> None:
+    page = chat.page
+    page.set_viewport_size({"width": 360, "height": 740})
+    chat.send("run: echo on-a-phone")
+    expect(chat.told("on-a-phone")).to_be_visible()
+    expect(page.locator("#panel")).not_to_be_visible()
+    page.get_by_role("link", name="Tasks").click()
+    expect(page.locator("#chat")).not_to_be_visible()
+    page.locator("[data-group=ended] .row-link").first.click()
+    expect(page.locator(".task")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-group=ended] .row-link").first).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#chat")).to_be_visible()
+    expect(chat.field).to_be_focused()
+    expect(chat.message("on-a-phone").last).to_be_in_viewport()
+
+
+def test_everything_is_reached_by_the_keyboard(chat: Chat) -> None:
+    page = chat.page
+    chat.send("run: echo by-hand")
+    expect(chat.told("by-hand")).to_be_visible()
+    chat.reload()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Skip to the message field")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(chat.field).to_be_focused()
+    reached: set[str] = set()
+    page.locator(".skip").focus()
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        name = page.evaluate(
+            "(document.activeElement.getAttribute('aria-label') ||"
+            " document.activeElement.textContent || document.activeElement.id).trim()"
+        )
+        reached.add(name)
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        is_field = page.evaluate("document.activeElement.id === 'composer'")
+        assert (
+            outline != "none"
+            or is_field
+            or page.evaluate("document.activeElement === document.body")
+        ), name
+        if "Triggers" in reached and any("by-hand" in one for one in reached):
+            break
+    assert {"Settings", "Conversation", "Hide tasks and triggers", "Triggers"} <= reached
+    page.get_by_role("button", name="Settings").press("Enter")
+    expect(page.locator("#settings")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#settings")).not_to_be_visible()
+
+
+def test_who_listens_hears_what_was_answered(chat: Chat) -> None:
+    log = chat.page.get_by_role("log")
+    expect(log).to_be_empty()
+    chat.send("run: echo heard-by-ear")
+    expect(log).to_contain_text("heard-by-ear")
+    assert chat.page.locator("ul[role=log], ol[role=log]").count() == 0
+
+
+def test_two_thousand_messages_do_not_make_the_page_slow(chat: Chat) -> None:
+    page = chat.page
+
+    def many(route: Route) -> None:
+        answer = route.fetch()
+        data = answer.json()
+        text = "Some words that were said long ago. " * 5
+        data["messages"] = [
+            {
+                "id": f"msg-many-{number}",
+                "role": "agent",
+                "text": text,
+                "html": f"<p>{text}</p>",
+                "createdAt": f"2026-11-{number // 100 + 1:02d}T00:00:{number % 60:02d}.000Z",
+                "taskIds": [],
+            }
+            for number in range(2000)
+        ]
+        route.fulfill(json=data)
+
+    page.route("**/api/snapshot", many)
+    chat.reload()
+    expect(page.locator("#m-msg-many-1999")).to_be_in_viewport()
+    taken_ms = page.locator("#composer").evaluate(
+        """async (field) => {
+          const began = performance.now();
+          for (const letter of "twenty letters typed") {
+            field.value += letter;
+            field.dispatchEvent(new InputEvent("input", {bubbles: true}));
+            await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
+          }
+          return performance.now() - began;
+        }"""
+    )
+    expect(chat.field).to_have_value("twenty letters typed")
+    assert taken_ms < 20 * 150
+    chat.field.fill("")

@@ -1,0 +1,109 @@
+"""What a mind does, as the page shows it: a scripted one, so that it does it on cue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.pages import OpenChat
+from tests.browser.product import Product
+
+pytestmark = pytest.mark.browser
+
+ASK = {
+    "call": "ask_user",
+    "args": {
+        "question": "Which branch shall I take?",
+        "options": ["left", "right"],
+        "default": "right",
+        "timeout": 600,
+    },
+}
+REPLY = {"call": "reply", "args": {"text": "**Thank** you."}}
+
+
+@pytest.mark.parametrize("way", ["button", "words"])
+def test_a_question_is_answered_by_a_button_or_in_words(
+    fresh: Callable[..., Product], open_chat: OpenChat, way: str
+) -> None:
+    product = fresh({"teller": [[ASK], [REPLY]]})
+    product.start()
+    chat = open_chat(product)
+    chat.send("go on")
+    card = chat.page.get_by_role("region", name="Which branch shall I take?")
+    expect(card).to_be_visible()
+    expect(card.get_by_role("timer")).to_have_text(re.compile(r"^(10:00|9:5\d)$"))
+    expect(card.get_by_role("button", name="right")).to_contain_text("default")
+    if way == "button":
+        card.get_by_role("button", name="left").click()
+    else:
+        card.get_by_role("textbox").fill("straight on")
+        card.get_by_role("textbox").press("Enter")
+    answer = "left" if way == "button" else "straight on"
+    expect(card).to_have_count(0)
+    expect(chat.page.locator(".is-user .plain", has_text=answer)).to_be_visible()
+    expect(chat.message("Thank you.").locator("strong")).to_have_text("Thank")
+
+
+def test_an_answer_that_comes_too_late_is_kept_as_a_message(
+    fresh: Callable[..., Product], open_chat: OpenChat
+) -> None:
+    product = fresh({"teller": [[ASK], [REPLY]]})
+    product.start()
+    chat = open_chat(product)
+    chat.complaints.expect("409")
+    chat.send("go on")
+    card = chat.page.get_by_role("region", name="Which branch shall I take?")
+    expect(card).to_be_visible()
+    closed = {"error": {"message": "that question is no longer open", "field": "questionId"}}
+    chat.page.route("**/api/answer", lambda route: route.fulfill(status=409, json=closed))
+    card.get_by_role("button", name="left").click()
+    lost = chat.page.locator("[data-delivery=failed]", has_text="left")
+    expect(lost).to_contain_text("no longer open")
+    lost.get_by_role("button", name="Retry").click()
+    expect(chat.message("Thank you.")).to_be_visible()
+
+
+def test_a_reply_shows_as_it_grows_and_is_replaced_by_what_was_committed(
+    fresh: Callable[..., Product], open_chat: OpenChat
+) -> None:
+    steps = [
+        {"event": "delta", "text": "Let me **th"},
+        {"wait": 2.0},
+        {"event": "delta", "text": "ink**"},
+        {"wait": 1.5},
+        REPLY,
+    ]
+    product = fresh({"teller": [steps]})
+    product.start()
+    chat = open_chat(product)
+    chat.send("hello")
+    draft = chat.page.locator(".is-draft")
+    expect(draft).to_contain_text("Let me **th")
+    live = chat.page.locator("#live")
+    expect(live).to_contain_text("Teller replying")
+    expect(live.locator(".ticking").first).to_have_text(re.compile(r"^0:0\d$"))
+    expect(chat.message("hello").first).to_have_attribute("data-delivery", "answering")
+    chat.reload()
+    expect(draft).to_contain_text("Let me **think**")
+    expect(draft).not_to_contain_text("…")
+    expect(chat.message("Thank you.")).to_be_visible()
+    expect(draft).to_have_count(0)
+    expect(live).to_have_count(0)
+
+
+def test_stop_ends_the_reply_that_is_being_made(
+    fresh: Callable[..., Product], open_chat: OpenChat
+) -> None:
+    product = fresh({"teller": [[{"event": "delta", "text": "Endless"}, {"hang": True}]]})
+    product.start()
+    chat = open_chat(product)
+    chat.send("hello")
+    expect(chat.page.locator(".is-draft")).to_contain_text("Endless")
+    chat.page.get_by_role("button", name="Stop").click()
+    expect(chat.page.locator(".notice")).to_contain_text("Stopped")
+    expect(chat.page.locator("#live")).to_have_count(0)
+    expect(chat.page.locator(".is-draft")).to_have_count(0)

@@ -1,0 +1,223 @@
+"""A web app over a disk in memory, with a clock that stands still; and a real one in a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from werkzeug.datastructures import Headers
+from werkzeug.test import EnvironBuilder, run_wsgi_app
+from werkzeug.wrappers import Response
+
+from mimikit.clock import FakeClock
+from mimikit.config import Settings
+from mimikit.log import ChangeFeed
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.protocol.memory_disk import MemoryDisk
+from mimikit.protocol.models import Health, LiveRun
+from mimikit.web.app import build_web
+from mimikit.web.page import Assets
+from mimikit.web.site import EXTENSION, Site
+
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+TOKEN = "a-token-long-enough-for-an-operator"
+KEY = b"the key that signs sessions"
+HOST = "127.0.0.1:8787"
+ORIGIN = f"http://{HOST}"
+HARMLESS = (paths.LOG,)
+
+
+@dataclass(repr=False)
+class Web:
+    """One app and the things around it."""
+
+    disk: MemoryDisk
+    files: Files
+    clock: FakeClock
+    settings: Settings
+    app: Flask
+    feed: ChangeFeed
+    cookie: str | None = None
+    requests: int = field(default=0)
+
+    @property
+    def site(self) -> Site:
+        return self.app.extensions[EXTENSION]
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        headers: dict[str, str] | None = None,
+        host: str | None = HOST,
+        data: bytes | None = None,
+        login: bool = True,
+        query: dict[str, str] | None = None,
+        type_: str | None = "application/json",
+        address: str = "127.0.0.1",
+    ) -> Response:
+        """One request as the page would make it, unless told otherwise."""
+        self.requests += 1
+        sent = dict(headers or {})
+        if login and "Authorization" not in sent and "Cookie" not in sent:
+            sent["Authorization"] = f"Bearer {TOKEN}"
+        if body is not None:
+            data = json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        builder = EnvironBuilder(
+            path=path, method=method, headers=Headers(sent), data=data, query_string=query
+        )
+        if method not in ("GET", "HEAD") and type_ is not None:
+            builder.headers["Content-Type"] = type_
+        environ = builder.get_environ()
+        environ["REMOTE_ADDR"] = address
+        environ.pop("HTTP_HOST", None)
+        if host is not None:
+            environ["HTTP_HOST"] = host
+        return Response(*run_wsgi_app(self.app, environ, buffered=True))
+
+    def get(self, path: str, **query: str) -> Any:
+        """The JSON of a GET that must succeed."""
+        response = self.ask("GET", path, query=query)
+        assert response.status_code == 200, response.get_data(as_text=True)
+        return response.get_json()
+
+    def log_in(self) -> str:
+        """A Cookie header of a new session."""
+        response = self.ask("POST", "/api/login", {"token": TOKEN}, login=False)
+        assert response.status_code == 200
+        return response.headers["Set-Cookie"].partition(";")[0]
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file but the log."""
+        return {p: data for p, data in self.disk.contents().items() if p not in HARMLESS}
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        """Lines of the log."""
+        return [line for _, line in self.files.lines(paths.LOG)]
+
+    def beat(self, **facts: Any) -> None:
+        """Write the consumer's heartbeat as of now."""
+        now = self.clock.now()
+        health = Health(pid=1, version="0", started_at=now, beat_at=now, worker_seats=3)
+        self.files.save(paths.HEALTH, health.but(**facts))
+
+
+def error_of(response: Response) -> dict[str, Any]:
+    """The error of an answer, checked for its shape."""
+    told = response.get_json()["error"]
+    assert set(told) == {"message", "field"}
+    assert told["message"]
+    return told
+
+
+MakeWeb = Callable[..., Web]
+
+
+@pytest.fixture
+def make_web(tmp_path: Path) -> MakeWeb:
+    """Makes apps; keyword arguments are settings, or `disk`, `clock`, `is_local`, `token`."""
+    page = tmp_path / "page"
+    (page / "js").mkdir(parents=True)
+    (page / "index.html").write_text('<script src="{{assets}}/js/main.js"></script>')
+    (page / "js" / "main.js").write_text("1;\n")
+
+    def make(
+        *,
+        disk: MemoryDisk | None = None,
+        clock: FakeClock | None = None,
+        is_local: bool = True,
+        token: str = TOKEN,
+        **settings: Any,
+    ) -> Web:
+        disk = disk or MemoryDisk()
+        files = Files(disk)
+        files.make_folders()
+        clock = clock or FakeClock(START)
+        chosen = Settings(**settings)
+        app = build_web(
+            files,
+            chosen,
+            workspace=tmp_path,
+            token=token,
+            session_key=KEY,
+            clock=clock,
+            bound=("127.0.0.1", 8787),
+            is_local=is_local,
+            assets=Assets(page),
+        )
+        return Web(disk, files, clock, chosen, app, ChangeFeed(files, clock))
+
+    return make
+
+
+@pytest.fixture
+def web(make_web: MakeWeb) -> Iterator[Web]:
+    """An app, checked at the end: no request may have met a fault of ours."""
+    made = make_web()
+    yield made
+    assert [line for line in made.log_lines() if line["event"] == "web_failed"] == []
+
+
+def live_run(run_id: str, role: Any, **facts: Any) -> LiveRun:
+    """A live run as the heartbeat shows it."""
+    return LiveRun(id=run_id, role=role, started_at=START, **facts)
+
+
+@dataclass
+class Server:
+    """A real web process."""
+
+    process: subprocess.Popen[str]
+    base: str
+    state: Path
+
+    @property
+    def port(self) -> int:
+        return int(self.base.rpartition(":")[2])
+
+    @property
+    def token(self) -> str:
+        return (self.state / paths.TOKEN).read_text().strip()
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """Starts web processes on free loopback ports; they are ended afterwards."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(
+        *, state: Path | None = None, port: int = 0, env: dict[str, str] | None = None
+    ) -> Server:
+        state = state or tmp_path / ".mimikit"
+        state.mkdir(exist_ok=True)
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("MIMIKIT_")}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mimikit.web.serve", state, tmp_path, "127.0.0.1", str(port)],
+            env=clean | (env or {}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        line = process.stdout.readline().strip()
+        if not line and process.stderr is not None:
+            pytest.fail(f"no web process: {process.stderr.read()}")
+        return Server(process, line, state)
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,532 @@
+"""What is sent is taken once, whole, or refused with its reason."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mimikit.conversation import inbox
+from mimikit.conversation.history import Conversation
+from mimikit.protocol import paths
+from mimikit.protocol.models import (
+    InboxItem,
+    Message,
+    Order,
+    OrderOutcome,
+    Question,
+    Task,
+    Trigger,
+)
+from mimikit.tasks import orders, queue
+from mimikit.triggers import registry
+from tests.web.conftest import START, error_of, live_run
+
+GOOD_INPUT = {"id": "msg-1", "text": "hello"}
+GOOD_TASK = {"prompt": "do it"}
+GOOD_ANSWER = {"id": "msg-1", "questionId": "q-1", "text": "yes"}
+
+
+def open_question(web, **facts: Any) -> None:
+    question = Question(
+        question_id="q-1",
+        question="which?",
+        created_at=web.clock.now(),
+        expires_at=web.clock.now() + timedelta(hours=1),
+    )
+    web.files.save(paths.PENDING_QUESTION, question.but(**facts))
+
+
+def put_task(web, task_id: str = "task-0", **facts: Any) -> None:
+    task = Task(id=task_id, prompt="x", created_at=START, trace_id=task_id)
+    queue.submit(web.files, task.but(**facts))
+
+
+def put_trigger(web, trigger_id: str = "trig-0") -> None:
+    registry.create(
+        web.files,
+        Trigger(id=trigger_id, type="recurring", prompt="x", created_at=START, trace_id=trigger_id),
+    )
+
+
+# ---- one message ----------------------------------------------------------------------------
+
+
+def test_a_message_is_in_the_inbox_before_it_is_acknowledged(web) -> None:
+    body = {
+        "id": "msg-1",
+        "text": "你好\n",
+        "quote": "before",
+        "timezone": "Asia/Shanghai",
+        "locale": "zh-CN",
+    }
+    response = web.ask("POST", "/api/input", body)
+    assert response.status_code == 202
+    assert response.get_json() == {"id": "msg-1", "state": "queued"}
+    item = web.files.peek(paths.inbox("msg-1"), InboxItem)
+    assert item == InboxItem(
+        id="msg-1",
+        text="你好\n",
+        quote="before",
+        timezone="Asia/Shanghai",
+        locale="zh-CN",
+        created_at=START,
+    )
+
+
+def test_what_was_acknowledged_survives_a_power_cut(web) -> None:
+    web.ask("POST", "/api/input", GOOD_INPUT)
+    images = list(web.disk.after_power_loss())
+    assert images
+    assert all(image.stat(paths.inbox("msg-1")) is not None for image in images)
+
+
+def test_sent_twice_it_is_one_message(web) -> None:
+    answers = [web.ask("POST", "/api/input", GOOD_INPUT) for _ in range(3)]
+    assert [a.status_code for a in answers] == [202, 202, 202]
+    assert len({a.get_data() for a in answers}) == 1
+    assert web.files.names(paths.INBOX) == ["msg-1.json"]
+
+
+def test_sent_again_after_it_was_answered_it_is_still_one_message(web) -> None:
+    web.ask("POST", "/api/input", GOOD_INPUT)
+    item = inbox.waiting(web.files)[0]
+    message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
+    Conversation(web.files).add([message])
+    inbox.take_out(web.files, item.id)
+    web.clock.advance(86400 * 3)
+    assert web.ask("POST", "/api/input", GOOD_INPUT).status_code == 202
+    assert web.files.names(paths.INBOX) == []
+
+
+def test_many_at_once_with_one_id_are_one_message(make_web) -> None:
+    web = make_web(web={"inputs_per_minute": 1000})
+    codes: list[int] = []
+    threads = [
+        threading.Thread(
+            target=lambda: codes.append(web.ask("POST", "/api/input", GOOD_INPUT).status_code)
+        )
+        for _ in range(16)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes == [202] * 16
+    assert web.files.names(paths.INBOX) == ["msg-1.json"]
+    assert sum(step.operation == "create" and "inbox" in step.path for step in web.disk.log) == 1
+
+
+def test_a_message_answered_while_its_repeat_is_looked_at_is_not_taken_again(make_web) -> None:
+    web = make_web()
+    looking, go_on = threading.Event(), threading.Event()
+    has = web.site.known_ids.has
+
+    def slow_once(message_id: str, now: Any) -> bool:
+        found = has(message_id, now)
+        if not looking.is_set():
+            looking.set()
+            go_on.wait(10)
+        return found
+
+    web.site.known_ids.has = slow_once  # pyright: ignore[reportAttributeAccessIssue]
+    send = [threading.Thread(target=web.ask, args=("POST", "/api/input", GOOD_INPUT)) for _ in "ab"]
+    send[0].start()
+    assert looking.wait(10)
+    send[1].start()
+    send[1].join(0.3)  # ends only where nothing keeps it from overtaking
+    for item in inbox.waiting(web.files):
+        message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
+        Conversation(web.files).add([message])
+        inbox.take_out(web.files, item.id)
+    go_on.set()
+    for thread in send:
+        thread.join()
+    assert sum(step.operation == "create" and "inbox" in step.path for step in web.disk.log) == 1
+
+
+def test_a_zone_this_machine_does_not_know_costs_no_message(web) -> None:
+    web.ask("POST", "/api/input", GOOD_INPUT | {"timezone": "Mars/Olympus"})
+    assert inbox.waiting(web.files)[0].timezone is None
+
+
+def test_thirty_messages_a_minute(web) -> None:
+    codes = [
+        web.ask("POST", "/api/input", GOOD_INPUT | {"id": f"msg-{i}"}).status_code
+        for i in range(31)
+    ]
+    assert codes == [202] * 30 + [429]
+    assert web.ask("POST", "/api/input", GOOD_INPUT | {"id": "msg-3"}).status_code == 202
+    web.clock.advance(60)
+    assert web.ask("POST", "/api/input", GOOD_INPUT | {"id": "msg-31"}).status_code == 202
+
+
+# ---- answers --------------------------------------------------------------------------------
+
+
+def test_an_answer_is_taken_while_its_question_is_open(web) -> None:
+    open_question(web)
+    assert web.ask("POST", "/api/answer", GOOD_ANSWER).status_code == 202
+    item = inbox.waiting(web.files)[0]
+    assert (item.kind, item.question_id, item.text) == ("answer", "q-1", "yes")
+
+
+def test_an_answer_sent_again_is_taken_though_the_question_is_closed(web) -> None:
+    open_question(web)
+    web.ask("POST", "/api/answer", GOOD_ANSWER)
+    web.files.remove(paths.PENDING_QUESTION)
+    assert web.ask("POST", "/api/answer", GOOD_ANSWER).status_code == 202
+
+
+@pytest.mark.parametrize(
+    "facts", [None, {"question_id": "q-2"}, {"expires_at": START}], ids=["none", "other", "late"]
+)
+def test_an_answer_to_no_open_question_is_a_conflict(web, facts: dict[str, Any] | None) -> None:
+    if facts is not None:
+        open_question(web, **facts)
+    response = web.ask("POST", "/api/answer", GOOD_ANSWER)
+    assert response.status_code == 409
+    assert error_of(response)["field"] == "questionId"
+    assert web.files.names(paths.INBOX) == []
+
+
+# ---- tasks ----------------------------------------------------------------------------------
+
+
+def test_a_task_is_in_the_queue_as_asked(web) -> None:
+    body = {
+        "prompt": "make",
+        "id": "task-9",
+        "title": "Make",
+        "profile": "command",
+        "priority": 9,
+        "timeout": 60,
+        "maxAttempts": 3,
+    }
+    response = web.ask("POST", "/api/tasks", body)
+    assert (response.status_code, response.get_json()) == (202, {"id": "task-9"})
+    task = web.files.peek(paths.queued("worker", "task-9"), Task)
+    assert task is not None
+    assert (task.profile, task.priority, task.timeout) == ("command", 9, 60)
+    assert (task.max_attempts, task.origin, task.trace_id) == (3, "http", "task-9")
+
+
+def test_a_task_sent_twice_is_one_task(web) -> None:
+    for _ in range(2):
+        assert web.ask("POST", "/api/tasks", GOOD_TASK | {"id": "task-9"}).status_code == 202
+    assert web.files.names("worker/queue") == ["task-9.json"]
+
+
+def test_a_task_without_an_id_gets_one(web) -> None:
+    id_ = web.ask("POST", "/api/tasks", GOOD_TASK).get_json()["id"]
+    assert web.files.names("worker/queue") == [f"{id_}.json"]
+
+
+@pytest.mark.parametrize(
+    ("is_local", "allow", "code"),
+    [(True, False, 202), (False, False, 403), (False, True, 202)],
+)
+def test_commands_are_taken_from_this_machine_unless_allowed(
+    make_web, is_local: bool, allow: bool, code: int
+) -> None:
+    web = make_web(is_local=is_local, web={"allow_commands": allow})
+    body = GOOD_TASK | {"profile": "command"}
+    assert web.ask("POST", "/api/tasks", body).status_code == code
+    assert len(web.files.names("worker/queue")) == (code == 202)
+
+
+# ---- orders ---------------------------------------------------------------------------------
+
+ORDERS = {
+    "/api/tasks/task-0/cancel": "cancel",
+    "/api/tasks/task-0/retry": "retry",
+    "/api/triggers/trig-0/pause": "trigger_pause",
+    "/api/triggers/trig-0/resume": "trigger_resume",
+    "/api/triggers/trig-0/run": "trigger_run",
+    "/api/triggers/trig-0": "trigger_remove",
+}
+
+
+@pytest.mark.parametrize("address", ORDERS)
+def test_an_order_is_a_file_for_the_consumer(web, address: str) -> None:
+    put_task(web)
+    put_trigger(web)
+    method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
+    response = web.ask(method, address, {"id": "cmd-1"})
+    assert (response.status_code, response.get_json()) == (202, {"command": "cmd-1"})
+    order = web.files.peek(paths.command("cmd-1"), Order)
+    assert order is not None
+    assert (order.action, order.origin) == (ORDERS[address], "http")
+    assert order.target == address.split("/")[3]
+
+
+@pytest.mark.parametrize("address", ORDERS)
+def test_the_outcome_comes_with_the_answer_when_it_is_there(web, address: str) -> None:
+    put_task(web)
+    put_trigger(web)
+    web.beat()
+    order = Order(id="cmd-1", action="cancel", target="task-0", created_at=START)
+    outcome = OrderOutcome(
+        order=order, ok=True, message="done so", result_id="task-1", applied_at=START
+    )
+    orders.settle(web.files, outcome)
+    method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
+    response = web.ask(method, address, {"id": "cmd-1"})
+    assert response.status_code == 200
+    assert response.get_json() == {"ok": True, "message": "done so", "resultId": "task-1"}
+    assert web.files.names(paths.COMMANDS) == []
+
+
+def test_the_outcome_is_waited_for_while_the_consumer_lives(web) -> None:
+    put_task(web)
+    web.beat()
+
+    def consumer() -> None:
+        while not (waiting := orders.waiting(web.files)):
+            pass
+        outcome = OrderOutcome(order=waiting[0], ok=False, message="no", applied_at=START)
+        orders.settle(web.files, outcome)
+
+    thread = threading.Thread(target=consumer)
+    thread.start()
+    response = web.ask("POST", "/api/tasks/task-0/cancel", {})
+    thread.join()
+    assert response.status_code == 200
+    assert response.get_json()["ok"] is False
+
+
+@pytest.mark.parametrize("address", ORDERS)
+def test_there_is_no_order_for_what_is_not_there(web, address: str) -> None:
+    method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
+    assert web.ask(method, address, {}).status_code == 404
+    assert web.files.names(paths.COMMANDS) == []
+
+
+def test_a_turn_in_progress_can_be_stopped(web) -> None:
+    web.beat(live=[live_run("turn-1", "teller")])
+    web.clock.advance(0)
+    order = Order(id="cmd-1", action="cancel", target="turn-1", created_at=START)
+    orders.settle(web.files, OrderOutcome(order=order, ok=True, message="", applied_at=START))
+    assert web.ask("POST", "/api/tasks/turn-1/cancel", {"id": "cmd-1"}).status_code == 200
+
+
+# ---- bad inputs -----------------------------------------------------------------------------
+
+DEEP = b'{"id":"msg-1","text":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
+NOT_JSON = {
+    "nothing": b"",
+    "blank": b"  ",
+    "half": b'{"id":"msg-1"',
+    "a list": b"[]",
+    "a text": b'"x"',
+    "null": b"null",
+    "two": b"{}{}",
+    "bytes": b"\xff\xfe{}",
+    "deep": DEEP,
+    "a key twice": b'{"id":"msg-1","id":"msg-2","text":"x"}',
+    "NaN": b'{"id":"msg-1","text":"x","a":NaN}',
+    "Infinity": b'{"id":"msg-1","text":"x","a":-Infinity}',
+    "an endless number": b'{"id":"msg-1","text":"x","a":1e999}',
+    "many digits": b'{"id":"msg-1","text":"x","a":' + b"9" * 5000 + b"}",
+    "half a surrogate": b'{"id":"msg-1","text":"\\ud800"}',
+    "a surrogate in a key": b'{"id":"msg-1","text":"x","\\udfff":1}',
+    "a form": b"id=msg-1&text=x",
+}
+WITH_A_BODY = ["/api/login", "/api/input", "/api/answer", "/api/tasks"]
+
+
+@pytest.mark.parametrize("address", WITH_A_BODY)
+@pytest.mark.parametrize("name", NOT_JSON)
+def test_what_is_no_json_object_is_malformed(web, address: str, name: str) -> None:
+    response = web.ask("POST", address, data=NOT_JSON[name])
+    assert response.status_code == 400
+    error_of(response)
+    assert web.files.names(paths.INBOX) == []
+
+
+BAD_VALUES: list[tuple[str, dict[str, Any], str]] = [
+    ("/api/input", {"text": "x"}, "id"),
+    ("/api/input", {"id": "msg-1"}, "text"),
+    ("/api/input", GOOD_INPUT | {"text": ""}, "text"),
+    ("/api/input", GOOD_INPUT | {"text": " \n\t　"}, "text"),
+    ("/api/input", GOOD_INPUT | {"text": "x" * 200_001}, "text"),
+    ("/api/input", GOOD_INPUT | {"text": 5}, "text"),
+    ("/api/input", GOOD_INPUT | {"text": None}, "text"),
+    ("/api/input", GOOD_INPUT | {"text": ["x"]}, "text"),
+    ("/api/input", GOOD_INPUT | {"id": ""}, "id"),
+    ("/api/input", GOOD_INPUT | {"id": "res-task-1"}, "id"),
+    ("/api/input", GOOD_INPUT | {"id": "x-1"}, "id"),
+    ("/api/input", GOOD_INPUT | {"id": "msg-../../x"}, "id"),
+    ("/api/input", GOOD_INPUT | {"id": "msg-a/b"}, "id"),
+    ("/api/input", GOOD_INPUT | {"id": "msg-a\n"}, "id"),
+    ("/api/input", GOOD_INPUT | {"id": "msg-\x00"}, "id"),
+    ("/api/input", GOOD_INPUT | {"id": "msg-" + "x" * 125}, "id"),
+    ("/api/input", GOOD_INPUT | {"id": "msg-é"}, "id"),
+    ("/api/input", GOOD_INPUT | {"id": 1}, "id"),
+    ("/api/input", GOOD_INPUT | {"quote": 1}, "quote"),
+    ("/api/input", GOOD_INPUT | {"quote": "x" * 20_001}, "quote"),
+    ("/api/input", GOOD_INPUT | {"timezone": "a b"}, "timezone"),
+    ("/api/input", GOOD_INPUT | {"timezone": "../../etc/passwd"}, "timezone"),
+    ("/api/input", GOOD_INPUT | {"timezone": 8}, "timezone"),
+    ("/api/input", GOOD_INPUT | {"locale": "zh CN"}, "locale"),
+    ("/api/input", GOOD_INPUT | {"createdAt": "2020-01-01T00:00:00Z"}, "createdAt"),
+    ("/api/input", GOOD_INPUT | {"kind": "task_result"}, "kind"),
+    ("/api/answer", {"id": "msg-1", "text": "x"}, "questionId"),
+    ("/api/answer", GOOD_ANSWER | {"questionId": "../x"}, "questionId"),
+    ("/api/answer", GOOD_ANSWER | {"text": " "}, "text"),
+    ("/api/tasks", {}, "prompt"),
+    ("/api/tasks", {"prompt": ""}, "prompt"),
+    ("/api/tasks", {"prompt": " "}, "prompt"),
+    ("/api/tasks", GOOD_TASK | {"id": "../x"}, "id"),
+    ("/api/tasks", GOOD_TASK | {"profile": "root"}, "profile"),
+    ("/api/tasks", GOOD_TASK | {"priority": 11}, "priority"),
+    ("/api/tasks", GOOD_TASK | {"priority": 1.5}, "priority"),
+    ("/api/tasks", GOOD_TASK | {"priority": "5"}, "priority"),
+    ("/api/tasks", GOOD_TASK | {"priority": True}, "priority"),
+    ("/api/tasks", GOOD_TASK | {"timeout": 0}, "timeout"),
+    ("/api/tasks", GOOD_TASK | {"timeout": -1}, "timeout"),
+    ("/api/tasks", GOOD_TASK | {"timeout": 10**9}, "timeout"),
+    ("/api/tasks", GOOD_TASK | {"maxAttempts": 0}, "maxAttempts"),
+    ("/api/tasks", GOOD_TASK | {"title": "x" * 201}, "title"),
+    ("/api/tasks", GOOD_TASK | {"role": "planner"}, "role"),
+    ("/api/tasks", GOOD_TASK | {"origin": "cli"}, "origin"),
+    ("/api/tasks", GOOD_TASK | {"max_attempts": 2}, "max_attempts"),
+    ("/api/login", {"token": ""}, "token"),
+    ("/api/login", {"token": "x" * 513}, "token"),
+    ("/api/login", {"user": "x"}, "user"),
+    ("/api/tasks/task-0/cancel", {"id": "a b"}, "id"),
+    ("/api/tasks/task-0/cancel", {"why": "x"}, "why"),
+    ("/api/triggers/trig-0/run", {"id": 5}, "id"),
+]
+
+
+@pytest.mark.parametrize(
+    ("address", "body", "field"),
+    BAD_VALUES,
+    ids=[f"{address} {json.dumps(body)[:60]}" for address, body, _ in BAD_VALUES],
+)
+def test_a_bad_value_is_refused_with_its_field(
+    web, address: str, body: dict[str, Any], field: str
+) -> None:
+    open_question(web)
+    put_task(web)
+    put_trigger(web)
+    before = web.contents()
+    response = web.ask("POST", address, body)
+    assert response.status_code == 422
+    told = error_of(response)
+    assert told["field"] == field
+    assert "Traceback" not in told["message"]
+    assert web.contents() == before
+
+
+BAD_QUERIES = [
+    ("/api/messages", {"limit": "0"}, "limit"),
+    ("/api/messages", {"limit": "201"}, "limit"),
+    ("/api/messages", {"limit": "x"}, "limit"),
+    ("/api/messages", {"limit": "1e3"}, "limit"),
+    ("/api/messages", {"before": "yesterday"}, "before"),
+    ("/api/messages", {"before": "2026-01-01:x"}, "before"),
+    ("/api/messages", {"before": "2026-01-01:" + "9" * 5000}, "before"),
+    ("/api/messages", {"after": "x"}, "after"),
+    ("/api/tasks", {"state": "asleep"}, "state"),
+    ("/api/tasks", {"limit": "-1"}, "limit"),
+    ("/api/tasks", {"user": "x"}, "user"),
+    ("/api/tasks/task-0/output", {"offset": "-1"}, "offset"),
+    ("/api/tasks/task-0/output", {"offset": "x"}, "offset"),
+    ("/api/tasks/task-0/output", {"offset": "9" * 16}, "offset"),
+    ("/api/tasks/task-0/output", {"offset": "１"}, "offset"),
+    ("/api/triggers", {"x": "1"}, "x"),
+    ("/api/status", {"x": "1"}, "x"),
+    ("/api/changes", {"since": "x" * 201}, "since"),
+    ("/api/changes", {"x": "1"}, "x"),
+    ("/api/events", {"tab": "x" * 65}, "tab"),
+]
+
+
+@pytest.mark.parametrize(("address", "query", "field"), BAD_QUERIES, ids=str)
+def test_a_bad_query_is_refused_with_its_field(
+    web, address: str, query: dict[str, str], field: str
+) -> None:
+    put_task(web)
+    response = web.ask("GET", address, query=query)
+    assert response.status_code == 422
+    assert error_of(response)["field"] == field
+
+
+def test_a_query_names_each_thing_once(web) -> None:
+    response = web.ask("GET", "/api/messages?limit=1&limit=2")
+    assert response.status_code == 422
+    assert error_of(response)["field"] == "limit"
+
+
+@pytest.mark.parametrize("id_", ["..", "%2e%2e", ".hidden", "a%20b", "x" * 129, "%00", "é"])
+@pytest.mark.parametrize("address", ["/api/tasks/{}", "/api/tasks/{}/output"])
+def test_an_address_that_is_no_id_touches_no_file(web, address: str, id_: str) -> None:
+    response = web.ask("GET", address.format(id_))
+    assert response.status_code in (404, 422)
+    error_of(response)
+
+
+def test_a_large_body_is_refused(web) -> None:
+    body = GOOD_INPUT | {"text": "x" * (2**20)}
+    response = web.ask("POST", "/api/input", body)
+    assert response.status_code == 413
+    assert "1024 KiB" in error_of(response)["message"]
+
+
+def test_the_largest_text_is_taken(web) -> None:
+    assert web.ask("POST", "/api/input", GOOD_INPUT | {"text": "字" * 200_000}).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(28, 507), (122, 507), (5, 503), (30, 503), (24, 503), (13, 503)],
+    ids=["ENOSPC", "EDQUOT", "EIO", "EROFS", "EMFILE", "EACCES"],
+)
+@pytest.mark.parametrize("address", ["/api/input", "/api/answer", "/api/tasks"])
+def test_a_disk_that_can_not_take_it_is_told_and_nothing_is_there(
+    web, address: str, number: int, code: int
+) -> None:
+    open_question(web)
+    body = {"/api/input": GOOD_INPUT, "/api/answer": GOOD_ANSWER, "/api/tasks": GOOD_TASK}[address]
+    before = web.contents()
+    web.disk.fail = lambda _number, _step: OSError(number, "no")
+    response = web.ask("POST", address, body)
+    assert response.status_code == code
+    assert "nothing was changed" in error_of(response)["message"] or code == 503
+    web.disk.fail = None
+    assert web.contents() == before
+    assert web.ask("POST", address, body).status_code == 202
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_whichever_step_fails_what_is_not_acknowledged_can_be_sent_again(web, number: int) -> None:
+    begun = len(web.disk.log)
+    web.disk.fail = lambda at, _step: OSError(28, "full") if at == begun + number else None
+    first = web.ask("POST", "/api/input", GOOD_INPUT)
+    web.disk.fail = None
+    assert first.status_code in (202, 507)
+    assert web.ask("POST", "/api/input", GOOD_INPUT).status_code == 202
+    assert web.files.names(paths.INBOX) == ["msg-1.json"]
+    assert len(inbox.waiting(web.files)) == 1
+
+
+def test_a_fault_of_ours_is_logged_and_told_plainly(make_web) -> None:
+    web = make_web()
+
+    def broken() -> None:
+        raise ZeroDivisionError("a-token-long-enough-for-an-operator")
+
+    web.app.view_functions["status.status"] = broken
+    response = web.ask("GET", "/api/status")
+    assert response.status_code == 503
+    assert "the log has the details" in error_of(response)["message"]
+    assert "ZeroDivision" not in response.get_data(as_text=True)
+    log = {line["event"]: line for line in web.log_lines()}
+    assert log["web_failed"]["path"] == "/api/status"
+    assert "ZeroDivisionError" in log["web_trace"]["trace"]
+    assert "a-token-long-enough" not in json.dumps(log)

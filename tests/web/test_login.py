@@ -1,0 +1,202 @@
+"""Coming in by token or by a link, and how often one may fail."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mimikit.clock import FakeClock
+from mimikit.errors import StorageError
+from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.protocol.memory_disk import MemoryDisk
+from mimikit.web import tokens
+from mimikit.web.limits import RateLimit
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def files_in_memory() -> Files:
+    files = Files(MemoryDisk())
+    files.make_folders()
+    return files
+
+
+def log_in(web, **body: str):
+    return web.ask("POST", "/api/login", body, login=False)
+
+
+def test_the_token_logs_in(web) -> None:
+    session = web.log_in()
+    assert web.ask("GET", "/api/status", headers={"Cookie": session}).status_code == 200
+
+
+@pytest.mark.parametrize("token", ["wrong", "A-TOKEN-LONG-ENOUGH-FOR-AN-OPERATOR", "é", "\x00"])
+def test_another_token_does_not(web, token: str) -> None:
+    response = log_in(web, token=token)
+    assert response.status_code == 401
+    assert response.get_json()["error"]["field"] == "token"
+    assert "Set-Cookie" not in response.headers
+
+
+@pytest.mark.parametrize("body", [{}, {"token": "a", "code": "b"}, {"token": None}])
+def test_a_login_has_one_proof(web, body: dict[str, str]) -> None:
+    assert web.ask("POST", "/api/login", body, login=False).status_code == 422
+
+
+def test_a_link_logs_in_once(web) -> None:
+    code = tokens.new_login_code(web.files, web.clock.now())
+    assert log_in(web, code=code).status_code == 200
+    again = log_in(web, code=code)
+    assert again.status_code == 401
+    assert "mimikit token" in again.get_json()["error"]["message"]
+
+
+def test_a_link_is_good_for_an_hour(web) -> None:
+    code = tokens.new_login_code(web.files, web.clock.now())
+    web.clock.advance(3600)
+    assert log_in(web, code=code).status_code == 401
+
+
+def test_codes_are_kept_as_hashes_and_swept() -> None:
+    files = files_in_memory()
+    code = tokens.new_login_code(files, NOW)
+    tokens.end_session(files, "abc", NOW)
+    assert not any(
+        code.encode() in data or code in path
+        for path, data in files.fs.contents().items()  # pyright: ignore[reportAttributeAccessIssue]
+    )
+    tokens.new_login_code(files, NOW + timedelta(days=31))
+    assert len(files.names(paths.SECRETS)) == 1
+    assert not tokens.is_session_ended(files, "abc")
+
+
+def test_of_many_who_spend_a_code_at_once_one_comes_in(tmp_path: Path) -> None:
+    for folder in ("secrets", "corrupt"):
+        (tmp_path / folder).mkdir()
+    maker = Files(RealDisk(tmp_path), durable=False)
+    for _ in range(20):
+        code = tokens.new_login_code(maker, NOW)
+        barrier, let_in = threading.Barrier(4), list[bool]()
+
+        def spend(code: str, barrier: threading.Barrier, let_in: list[bool]) -> None:
+            files = Files(RealDisk(tmp_path), durable=False)
+            barrier.wait()
+            let_in.append(tokens.spend_login_code(files, code, NOW))
+
+        threads = [threading.Thread(target=spend, args=(code, barrier, let_in)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(let_in) == [False, False, False, True]
+    assert maker.names(paths.SECRETS) == []
+
+
+@pytest.mark.parametrize("kept", [b"", b"short\n", b"\xff" * 64, b"a" * 30 + b"\x00" * 10])
+def test_a_damaged_token_is_made_anew(kept: bytes) -> None:
+    files = files_in_memory()
+    files.write(paths.TOKEN, kept)
+    token = tokens.load_token(files)
+    assert len(token) >= tokens.OPERATOR_TOKEN_CHARACTERS
+    assert files.read(paths.TOKEN) == token.encode() + b"\n"
+
+
+def test_the_token_is_made_once_and_private(tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    files = Files(RealDisk(tmp_path))
+    token, key = tokens.load_token(files), tokens.load_session_key(files)
+    assert tokens.load_token(files) == token
+    assert tokens.load_session_key(files) == key
+    assert token.encode() != key
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "secrets").iterdir()}
+    assert modes == {"token": 0o600, "session_key": 0o600}
+
+
+def test_the_operators_token_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIMIKIT_TOKEN", "the operator's own token, long enough")
+    files = files_in_memory()
+    assert tokens.load_token(files) == "the operator's own token, long enough"
+    assert not files.exists(paths.TOKEN)
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:80/#login=c"),
+        ("0.0.0.0", "http://127.0.0.1:80/#login=c"),  # noqa: S104 - shown, not bound
+        ("::1", "http://[::1]:80/#login=c"),
+        ("::", "http://[::1]:80/#login=c"),
+    ],
+)
+def test_the_link_can_be_opened(host: str, shown: str) -> None:
+    assert tokens.login_link(host, 80, "c") == shown
+
+
+def test_five_failures_a_minute_close_the_door(web) -> None:
+    for _ in range(5):
+        assert log_in(web, token="wrong").status_code == 401
+    closed = log_in(web, token="a-token-long-enough-for-an-operator")
+    assert closed.status_code == 429
+    assert int(closed.headers["Retry-After"]) == 61
+    assert log_in(web, code="x").status_code == 429
+    bearer = {"Authorization": "Bearer wrong"}
+    assert web.ask("GET", "/api/status", headers=bearer).status_code == 429
+    web.clock.advance(60)
+    assert log_in(web, token="a-token-long-enough-for-an-operator").status_code == 200
+
+
+def test_who_is_in_stays_in_while_the_door_is_closed(web) -> None:
+    session = web.log_in()
+    for _ in range(9):
+        log_in(web, token="wrong")
+    assert web.ask("GET", "/api/status", headers={"Cookie": session}).status_code == 200
+
+
+def test_wrong_bearers_count_as_failures(web) -> None:
+    bearer = {"Authorization": "Bearer wrong"}
+    codes = [web.ask("GET", "/api/status", headers=bearer).status_code for _ in range(7)]
+    assert codes == [401] * 5 + [429] * 2
+
+
+def test_each_address_has_its_own_failures_up_to_a_total(web) -> None:
+    codes = [
+        web.ask(
+            "POST", "/api/login", {"token": "wrong"}, login=False, address=f"10.0.0.{i}"
+        ).status_code
+        for i in range(25)
+    ]
+    assert codes == [401] * 20 + [429] * 5
+
+
+def test_a_limit_forgets_after_a_minute() -> None:
+    clock = FakeClock(NOW)
+    limit = RateLimit(clock, 2)
+    assert [limit.take("a") for _ in range(3)] == [True, True, False]
+    assert limit.take("b")
+    clock.advance(59.9)
+    assert not limit.take("a")
+    assert limit.wait_s("a") == pytest.approx(0.1)
+    clock.advance(0.2)
+    assert limit.take("a")
+
+
+def test_a_limit_keeps_few_keys() -> None:
+    clock = FakeClock(NOW)
+    limit = RateLimit(clock, 2)
+    for number in range(5000):
+        limit.note(str(number))
+    assert len(limit._events) <= 1000
+
+
+def test_a_disk_that_fails_lets_nobody_in(make_web) -> None:
+    web = make_web()
+    code = tokens.new_login_code(web.files, web.clock.now())
+    web.disk.fail = lambda _n, step: OSError(5, "I/O error") if "rename" in step.operation else None
+    assert log_in(web, code=code).status_code == 503
+    with pytest.raises(StorageError):
+        tokens.spend_login_code(web.files, code, web.clock.now())

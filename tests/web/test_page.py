@@ -1,0 +1,90 @@
+"""The page and its files: kept for ever by browsers, never stale, nothing else reachable."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mimikit.assets import asset_folder
+from mimikit.errors import NotFound
+from mimikit.web.page import _TYPES, Assets
+
+REPO = Path(__file__).parents[2]
+
+
+def script_address(web) -> str:
+    page = web.ask("GET", "/", login=False).get_data(as_text=True)
+    found = re.search(r'src="([^"]+)"', page)
+    assert found is not None
+    return found[1]
+
+
+def test_the_page_names_its_files_by_their_content(web) -> None:
+    address = script_address(web)
+    assert re.fullmatch(r"/assets/[0-9a-f]{16}/js/main\.js", address)
+    response = web.ask("GET", address, login=False)
+    assert response.get_data() == b"1;\n"
+    assert response.headers["Content-Type"] == "text/javascript; charset=utf-8"
+    assert "immutable" in response.headers["Cache-Control"]
+    assert web.ask("GET", "/", login=False).headers["Cache-Control"] == "no-cache"
+
+
+def test_a_changed_file_has_another_address(web, tmp_path: Path) -> None:
+    before = script_address(web)
+    (tmp_path / "page" / "js" / "main.js").write_text("22;\n")
+    after = script_address(web)
+    assert after != before
+    assert web.ask("GET", after, login=False).get_data() == b"22;\n"
+    assert web.ask("GET", before, login=False).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../secret.js", "js/../../secret.js", "%2e%2e/secret.js", "link.js", ".hidden.js"),
+        *("x.py", "js", "js/", "", "js//main.js", "JS/main.js", "index.html/x", "\x00"),
+    ],
+)
+def test_only_the_pages_own_files_are_served(web, tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret.js").write_text("the hidden words")
+    page = tmp_path / "page"
+    (page / "link.js").symlink_to(tmp_path / "secret.js")
+    (page / ".hidden.js").write_text("the hidden words")
+    (page / "x.py").write_text("the hidden words")
+    base = script_address(web).removesuffix("js/main.js")
+    response = web.ask("GET", base + name, login=False)
+    assert response.status_code == 404
+    assert b"the hidden words" not in response.get_data()
+
+
+def test_the_repositorys_page_is_whole() -> None:
+    assets = Assets(asset_folder("webui"))
+    page = assets.index().decode()
+    assert "{{" not in page
+    prefix = f"/assets/{assets.tree_hash()}/"
+    named = re.findall(r'(?:src|href)="([^"#]+)"', page)
+    assert named
+    for address in named:
+        assert address.startswith(prefix)
+        assets.read(assets.tree_hash(), address.removeprefix(prefix))
+
+
+def test_every_file_of_the_page_has_a_type_it_is_served_with() -> None:
+    folder = asset_folder("webui")
+    left_out = {
+        path.suffix
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix not in _TYPES and "vendor" not in path.parts
+    }
+    assert left_out <= {"", ".md", ".map"}
+
+
+def test_assets_are_found_beside_the_package() -> None:
+    assert asset_folder("webui") == REPO / "webui"
+
+
+def test_a_missing_folder_is_told_with_its_places() -> None:
+    with pytest.raises(NotFound, match="install mimikit again"):
+        asset_folder("no-such-folder")

@@ -1,0 +1,322 @@
+"""The real web process: where it listens, how it streams, how it ends."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psutil
+import pytest
+
+from mimikit.clock import SystemClock
+from mimikit.config import Settings
+from mimikit.errors import BadSettings
+from mimikit.log import ChangeFeed
+from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.web import serve as serving
+from tests.web.conftest import Server
+
+Serve = Callable[..., Server]
+LONG = "an operator's token that is long enough"
+
+
+def ask(server: Server, method: str, path: str, body: object = None, **headers: str) -> Any:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    sent = {"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body)
+    connection.request(method, path, data, sent | headers)
+    response = connection.getresponse()
+    found = response.status, response.read()
+    connection.close()
+    return found[0], json.loads(found[1]) if found[1].startswith(b"{") else found[1]
+
+
+class EventSource:
+    """What a browser does with a stream: reads frames, keeps the last id."""
+
+    opened: ClassVar[list[EventSource]] = []
+
+    def __init__(self, server: Server, query: str = "", last: str = "") -> None:
+        self.opened.append(self)
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        headers = {"Authorization": f"Bearer {server.token}"}
+        if last:
+            headers["Last-Event-ID"] = last
+        self.connection.request("GET", f"/api/events{query}", headers=headers)
+        self.response = self.connection.getresponse()
+        self.status = self.response.status
+        self.last = last
+        self.frames = self._frames()
+
+    def _frames(self) -> Iterator[dict[str, Any]]:
+        fields: dict[str, str] = {}
+        while line := self.response.readline():
+            name, colon, value = line.decode().rstrip("\n").partition(": ")
+            if colon and name:
+                fields[name] = value
+            elif not name:
+                self.last = fields.get("id", self.last)
+                if "event" in fields:
+                    yield json.loads(fields["data"])
+                fields = {}
+
+    def texts(self, count: int) -> list[str]:
+        found: list[str] = []
+        while len(found) < count:
+            data = next(self.frames)
+            found += [data["text"]] if data.get("kind") == "delta" else []
+        return found
+
+    def close(self) -> None:
+        self.response.close()
+        self.connection.close()
+
+
+@pytest.fixture(autouse=True)
+def close_streams() -> Iterator[None]:
+    yield
+    while EventSource.opened:
+        EventSource.opened.pop().close()
+
+
+def feed_of(server: Server) -> ChangeFeed:
+    return ChangeFeed(Files(RealDisk(server.state)), SystemClock())
+
+
+def snapshot_cursor(server: Server) -> str:
+    return ask(server, "GET", "/api/snapshot")[1]["cursor"]
+
+
+# ---- streams --------------------------------------------------------------------------------
+
+
+def test_a_stream_goes_on_without_loss_after_the_server_was_killed(serve: Serve) -> None:
+    server = serve()
+    since, feed = snapshot_cursor(server), feed_of(server)
+    source = EventSource(server, f"?since={since}")
+    for number in range(5):
+        feed.tell("delta", turnId=str(number), text=str(number))
+    got = source.texts(5)
+    (worker,) = psutil.Process(server.process.pid).children()
+    server.process.kill()
+    for number in range(5, 10):
+        feed.tell("delta", turnId=str(number), text=str(number))
+    again = serve(state=server.state, port=server.port)
+    worker.wait(timeout=5)
+    source = EventSource(again, f"?since={since}", last=source.last)
+    got += source.texts(5)
+    feed.tell("delta", turnId="x", text="live")
+    assert got + source.texts(1) == [*map(str, range(10)), "live"]
+    source.close()
+
+
+def test_with_all_streams_open_the_rest_still_works_and_closed_tabs_are_noticed(
+    serve: Serve,
+) -> None:
+    server = serve()
+    sources = [EventSource(server, f"?tab={number}") for number in range(16)]
+    assert [source.status for source in sources] == [200] * 16
+    assert EventSource(server).status == 503
+    assert ask(server, "GET", "/api/status")[0] == 200
+    assert EventSource(server, "?tab=3").status == 200  # the same tab: its own place
+    for source in sources:
+        source.close()
+    # Each place is given back within about a second; a place is free when one is given.
+    while (late := EventSource(server)).status == 503:
+        late.close()
+    late.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_with_a_stream_open(serve: Serve, number: signal.Signals) -> None:
+    server = serve()
+    source = EventSource(server)
+    next(source.frames)
+    children = psutil.Process(server.process.pid).children(recursive=True)
+    assert len(children) == 1
+    server.process.send_signal(number)
+    assert list(source.frames) == []
+    out, err = server.process.communicate(timeout=10)
+    assert (server.process.returncode, out, err) == (0, "", "")
+    assert not any(child.is_running() for child in children)
+
+
+def test_a_signal_to_the_whole_group_ends_it_cleanly(serve: Serve) -> None:
+    server = serve()
+    source = EventSource(server)
+    next(source.frames)
+    for process in [*psutil.Process(server.process.pid).children(), server.process]:
+        process.send_signal(signal.SIGINT)
+    assert list(source.frames) == []
+    _, err = server.process.communicate(timeout=10)
+    assert (server.process.returncode, err) == (0, "")
+
+
+def test_a_worker_that_was_killed_is_replaced(serve: Serve) -> None:
+    server = serve()
+    assert ask(server, "GET", "/api/status")[0] == 200
+    (worker,) = psutil.Process(server.process.pid).children()
+    worker.kill()
+    worker.wait(timeout=10)
+    assert ask(server, "POST", "/api/input", {"id": "msg-1", "text": "x"})[0] == 202
+
+
+def test_signals_that_would_change_its_shape_are_ignored(serve: Serve) -> None:
+    server = serve()
+    for number in (signal.SIGTTIN, signal.SIGTTOU, signal.SIGUSR2, signal.SIGWINCH):
+        server.process.send_signal(number)
+        assert ask(server, "GET", "/api/status")[0] == 200
+    assert len(psutil.Process(server.process.pid).children()) == 1
+
+
+# ---- where it listens -----------------------------------------------------------------------
+
+
+def listening(server: Server) -> set[tuple[str, int]]:
+    me = psutil.Process(server.process.pid)
+    return {
+        (connection.laddr.ip, connection.laddr.port)
+        for process in [me, *me.children(recursive=True)]
+        for connection in process.net_connections()
+        if connection.status == psutil.CONN_LISTEN
+    }
+
+
+def test_what_the_environment_says_of_gunicorn_does_not_count(serve: Serve) -> None:
+    env = {
+        "PORT": "5999",
+        "WEB_CONCURRENCY": "4",
+        "GUNICORN_CMD_ARGS": "--bind 0.0.0.0:5998 --workers 3",
+        "GUNICORN_PID": "1",
+        "GUNICORN_FD": "0",
+        "LISTEN_FDS": "1",
+        "FORWARDED_ALLOW_IPS": "*",
+    }
+    server = serve(env=env)
+    assert ask(server, "GET", "/api/status")[0] == 200
+    assert listening(server) == {("127.0.0.1", server.port)}
+    assert len(psutil.Process(server.process.pid).children()) == 1
+
+
+def test_its_files_are_private(serve: Serve) -> None:
+    server = serve()
+    ask(server, "POST", "/api/input", {"id": "msg-1", "text": "x"})
+    modes = {path.stat().st_mode & 0o777 for path in server.state.rglob("*") if path.is_file()}
+    assert modes == {0o600}
+
+
+def test_a_port_in_use_is_one_clear_line(serve: Serve, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        state = tmp_path / "state"
+        state.mkdir()
+        command = [sys.executable, "-m", "mimikit.web.serve", state, tmp_path, "", str(port)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr == (
+        f"mimikit: can not listen at 127.0.0.1:{port}: the port is in use; is mimikit running "
+        "already? --port takes another\n"
+    )
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "300.1.1.1", "a" * 300, ""])
+def test_an_address_that_is_none_is_a_bad_setting(host: str) -> None:
+    if host:
+        with pytest.raises(BadSettings, match="expected an address of this machine"):
+            serving.bind(host, 0)
+
+
+def test_an_address_of_another_machine_is_a_bad_setting() -> None:
+    with pytest.raises(BadSettings, match="has no such address"):
+        serving.bind("192.0.2.1", 0)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM])
+def test_other_reasons_are_told_too(number: int) -> None:
+    assert serving._why(OSError(number, os.strerror(number)))
+
+
+@pytest.mark.parametrize(
+    ("given", "variable", "port"), [(None, "", 8787), (None, "5000", 5000), (0, "5000", 0)]
+)
+def test_the_port_is_the_given_one_or_the_environments(
+    monkeypatch: pytest.MonkeyPatch, given: int | None, variable: str, port: int
+) -> None:
+    monkeypatch.setenv("PORT", variable)
+    assert serving.chosen_port(given, Settings()) == port
+
+
+@pytest.mark.parametrize("variable", ["x", "-1", "65536", "8080/tcp", "0x10", "８０"])
+def test_a_port_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv("PORT", variable)
+    with pytest.raises(BadSettings, match="PORT: expected a number"):
+        serving.chosen_port(None, Settings())
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "hosts", "missing"),
+    [
+        ("127.0.0.1", "", [], None),
+        ("127.0.0.9", "", [], None),
+        ("localhost", "", [], None),
+        ("0.0.0.0", "", [], "MIMIKIT_TOKEN and the host names"),  # noqa: S104
+        ("0.0.0.0", "short", ["a.lan"], "MIMIKIT_TOKEN"),  # noqa: S104
+        ("0.0.0.0", LONG, [], "web.hosts"),  # noqa: S104
+        ("0.0.0.0", LONG, ["a.lan"], None),  # noqa: S104
+        ("::", LONG, [], "web.hosts"),
+        ("::1", "", [], None),
+    ],
+)
+def test_others_are_let_in_only_with_a_token_and_names(
+    monkeypatch: pytest.MonkeyPatch, host: str, token: str, hosts: list[str], missing: str | None
+) -> None:
+    monkeypatch.setenv("MIMIKIT_TOKEN", token)
+    settings = Settings.model_validate({"web": {"hosts": hosts}})
+    bound = serving.bind(host, 0)
+    try:
+        if missing is None:
+            serving.check_exposure(bound, settings)
+        else:
+            with pytest.raises(BadSettings, match=missing):
+                serving.check_exposure(bound, settings)
+    finally:
+        bound.socket.close()
+
+
+def test_it_does_not_start_where_others_reach_it_unprepared(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    address = ["0.0.0.0", "0"]  # noqa: S104 - refused is what is tested
+    command = [sys.executable, "-m", "mimikit.web.serve", state, tmp_path, *address]
+    env = {k: v for k, v in os.environ.items() if k != "MIMIKIT_TOKEN"}
+    ended = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=30, env=env
+    )
+    assert ended.returncode == 1
+    assert "can be reached from other machines" in ended.stderr
+    assert not (state / paths.SECRETS).exists()
+
+
+def test_a_damaged_request_gets_a_short_answer_and_no_trace(serve: Serve) -> None:
+    server = serve()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as raw:
+        raw.sendall(b"GET /\xff\r\nHost: x\r\n\r\n")
+        assert raw.recv(100).startswith(b"HTTP/1.1 400")
+    server.process.terminate()
+    _, err = server.process.communicate(timeout=10)
+    assert "Traceback" not in err
+    assert err.count("\n") <= 1

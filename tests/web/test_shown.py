@@ -1,0 +1,585 @@
+"""The page is shown what the state files say, quickly, and never moves one of them."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mimikit.conversation import inbox, turns
+from mimikit.conversation.history import Conversation
+from mimikit.log import ChangeFeed
+from mimikit.protocol import paths
+from mimikit.protocol.models import (
+    Health,
+    InboxItem,
+    Message,
+    PlanResult,
+    Question,
+    Runtime,
+    Schedule,
+    Task,
+    TaskResult,
+    Trigger,
+    TriggerState,
+    Usage,
+)
+from mimikit.tasks import queue
+from mimikit.tasks.ledger import Ledger
+from mimikit.triggers import registry
+from mimikit.web.shown import tasks as shown_tasks
+from mimikit.web.shown.status import consumer_state
+from tests.web.conftest import START, live_run
+
+
+def say(web, text: str, role: Any = "agent", **facts: Any) -> Message:
+    number = web.clock.monotonic()
+    web.clock.advance(1)
+    message = Message(
+        id=f"msg-{int(number)}", role=role, text=text, created_at=web.clock.now(), **facts
+    )
+    Conversation(web.files).add([message])
+    return message
+
+
+def put(web, task_id: str, **facts: Any) -> Task:
+    task = Task(id=task_id, prompt="the prompt", created_at=web.clock.now(), trace_id=task_id)
+    task = task.but(**facts)
+    queue.submit(web.files, task)
+    return task
+
+
+def end(web, task: Task, status: Any = "done", text: str = "**well**", **facts: Any) -> None:
+    """Bring a Worker's task to its end, as the consumer does."""
+    web.clock.advance(5)
+    result = TaskResult(
+        id=task.id,
+        status=status,
+        result={"text": text},
+        attempts=1,
+        trace_id=task.trace_id,
+        started_at=web.clock.now() - timedelta(seconds=2),
+        completed_at=web.clock.now(),
+    ).but(**facts)
+    web.files.move(paths.queued("worker", task.id), paths.running("worker", task.id))
+    queue.finish_worker(web.files, result)
+    ended = {"status": status, "seat": "worker", "traceId": task.trace_id}
+    Ledger(web.files).write("ended", task.id, result.completed_at, **ended)
+    queue.leave_running(web.files, "worker", task.id)
+
+
+# ---- the snapshot ---------------------------------------------------------------------------
+
+
+def test_an_empty_folder_makes_a_whole_snapshot(web) -> None:
+    found = web.get("/api/snapshot")
+    assert set(found) == {
+        *("cursor", "version", "now", "timezone", "messages", "before", "inbox", "question"),
+        *("tasks", "triggers", "status"),
+    }
+    assert found["now"] == "2026-03-01T12:00:00.000Z"
+    assert found["status"]["consumer"] == "down"
+    assert found["messages"] == found["tasks"] == found["triggers"] == found["inbox"] == []
+
+
+def test_messages_come_with_html_but_for_the_users(web) -> None:
+    say(web, "**hi** <b>", "user")
+    say(web, "**hi** <b>", usage=Usage(input_tokens=5, output_tokens=2), engine="x")
+    say(web, "_told_", "system", task_ids=["task-1"])
+    mine, theirs, told = web.get("/api/snapshot")["messages"]
+    assert (mine["text"], mine["html"]) == ("**hi** <b>", None)
+    assert theirs["html"] == "<p><strong>hi</strong> &lt;b&gt;</p>\n"
+    assert theirs["usage"]["inputTokens"] == 5
+    assert told["taskIds"] == ["task-1"]
+    assert web.get("/api/status")["usage"] == {"inputTokens": 5, "outputTokens": 2}
+
+
+def test_usage_is_counted_once_and_anew_each_day(web) -> None:
+    for _ in range(3):
+        say(web, "x", usage=Usage(input_tokens=5, output_tokens=2))
+        web.get("/api/status")
+    assert web.get("/api/status")["usage"] == {"inputTokens": 15, "outputTokens": 6}
+    web.clock.advance(86400)
+    assert web.get("/api/status")["usage"] == {"inputTokens": 0, "outputTokens": 0}
+
+
+def test_older_messages_come_in_pages_without_gap_or_double(web) -> None:
+    for number in range(130):
+        say(web, str(number))
+        if number % 40 == 0:
+            web.clock.advance(86400)
+    found = web.get("/api/snapshot")
+    texts = [m["text"] for m in found["messages"]]
+    assert len(texts) == 50
+    before = found["before"]
+    while before is not None:
+        page = web.get("/api/messages", before=before, limit="20")
+        texts = [m["text"] for m in page["messages"]] + texts
+        before = page["before"]
+    assert texts == [str(number) for number in range(130)]
+
+
+def test_the_inbox_lies_over_the_messages(web) -> None:
+    kinds: dict[str, Any] = {"msg-a": "user_input", "res-task-1": "task_result", "msg-b": "answer"}
+    for id_, kind in kinds.items():
+        inbox.put(web.files, InboxItem(id=id_, kind=kind, text=id_, created_at=START))
+    say(web, "already there", "user")
+    shown_message = web.get("/api/snapshot")["messages"][0]["id"]
+    inbox.put(web.files, InboxItem(id=shown_message, text="x", created_at=START))
+    turns.start(web.files, "turn-1", 1, ["msg-b"], START)
+    found = web.get("/api/snapshot")["inbox"]
+    assert [(i["id"], i["kind"], i["state"]) for i in found] == [
+        ("msg-a", "user_input", "queued"),
+        ("msg-b", "answer", "answering"),
+    ]
+
+
+def test_an_item_answered_while_the_snapshot_is_made_is_not_missed(web) -> None:
+    inbox.put(web.files, InboxItem(id="msg-a", text="x", created_at=START))
+    conversation = web.site.shown.conversation
+    page = conversation.page
+
+    def answered_after(*args: Any) -> dict[str, Any]:
+        found = page(*args)
+        message = Message(id="msg-a", role="user", text="x", created_at=START)
+        Conversation(web.files).add([message])
+        inbox.take_out(web.files, "msg-a")
+        return found
+
+    conversation.page = answered_after
+    found = web.get("/api/snapshot")
+    assert [item["id"] for item in found["inbox"] + found["messages"]] == ["msg-a"]
+
+
+def test_the_open_question_is_shown(web) -> None:
+    question = Question(
+        question_id="q-1",
+        question="which?",
+        options=["a", "b"],
+        default="a",
+        created_at=START,
+        expires_at=START + timedelta(hours=1),
+    )
+    web.files.save(paths.PENDING_QUESTION, question)
+    found = web.get("/api/snapshot")
+    assert found["question"]["options"] == ["a", "b"]
+    assert found["question"]["expiresAt"] == "2026-03-01T13:00:00.000Z"
+    assert found["status"]["question"] is True
+
+
+def test_the_cursor_is_older_than_what_is_shown(web) -> None:
+    ChangeFeed(web.files, web.clock).tell("status")
+    at = web.get("/api/changes")["cursor"]
+    assert web.get("/api/snapshot")["cursor"] == at
+
+
+# ---- status ---------------------------------------------------------------------------------
+
+
+def health(**facts: Any) -> Health:
+    return Health(pid=1, version="0", started_at=START, beat_at=START).but(**facts)
+
+
+@pytest.mark.parametrize(
+    ("found", "after_s", "state"),
+    [
+        (None, 0, "down"),
+        (health(), 0, "ok"),
+        (health(), 15, "ok"),
+        (health(), 15.1, "down"),
+        (health(), -16, "down"),
+        (health(tick_age_s=10), 1, "ok"),
+        (health(tick_age_s=10.1), 1, "hung"),
+        (health(tick_age_s=99), 16, "down"),
+    ],
+)
+def test_the_consumer_is_judged_by_its_heartbeat(
+    found: Health | None, after_s: float, state: str
+) -> None:
+    assert consumer_state(found, START + timedelta(seconds=after_s)) == state
+
+
+@pytest.mark.parametrize(("facts", "code"), [({}, 200), ({"tick_age_s": 11}, 503)])
+def test_healthz_needs_no_login_and_says_little(web, facts: dict[str, Any], code: int) -> None:
+    web.beat(**facts)
+    response = web.ask("GET", "/healthz", login=False)
+    assert response.status_code == code
+    assert set(response.get_json()) == {"ok", "consumer"}
+    assert response.get_json()["ok"] == (code == 200)
+
+
+def test_live_runs_are_seats(web) -> None:
+    runs = [
+        live_run("turn-1", "teller", headline="thinking"),
+        live_run("task-1", "planner"),
+        live_run("task-2", "worker"),
+        live_run("task-3", "worker"),
+    ]
+    web.beat(live=runs, queued={"worker": 4}, engines={"teller": "builtin"}, paused=True)
+    found = web.get("/api/status")
+    assert found["teller"] == {
+        "state": "replying",
+        "since": "2026-03-01T12:00:00.000Z",
+        "headline": "thinking",
+        "turnId": "turn-1",
+    }
+    assert found["planner"]["state"] == "planning"
+    assert found["workers"] == {"busy": 2, "seats": 3}
+    assert found["queues"] == {"planner": 0, "worker": 4}
+    assert (found["engines"], found["paused"]) == ({"teller": "builtin"}, True)
+
+
+def test_of_a_dead_consumer_nothing_counts_as_live(web) -> None:
+    web.beat(live=[live_run("turn-1", "teller")], queued={"worker": 9}, paused=False)
+    put(web, "task-1")
+    web.files.save(paths.RUNTIME, Runtime(paused=True))
+    web.clock.advance(60)
+    found = web.get("/api/status")
+    assert found["consumer"] == "down"
+    assert found["beatAgeS"] == 60.0
+    assert found["teller"]["state"] == "idle"
+    assert found["queues"]["worker"] == 1
+    assert found["paused"] is True
+
+
+def test_what_was_put_aside_as_broken_is_counted(web) -> None:
+    web.files.write(paths.inbox("msg-1"), b"{")
+    web.files.quarantine(paths.inbox("msg-1"), "no JSON")
+    assert web.get("/api/status")["quarantined"] == 1
+
+
+# ---- tasks ----------------------------------------------------------------------------------
+
+
+def test_a_waiting_a_running_and_an_ended_task(web) -> None:
+    put(web, "task-a", title="Wait", priority=7)
+    running = put(web, "task-b", prompt="\n\nrun this\nnow")
+    web.files.move(paths.queued("worker", "task-b"), paths.running("worker", "task-b"))
+    web.clock.advance(3)
+    web.beat(live=[live_run("task-b", "worker", headline="reading").but(started_at=START)])
+    done = put(web, "task-c")
+    end(web, done)
+    found = {t["id"]: t for t in web.get("/api/snapshot")["tasks"]}
+    assert list(found) == ["task-b", "task-a", "task-c"]
+    waits, runs, ended = found["task-a"], found["task-b"], found["task-c"]
+    assert (waits["state"], waits["title"], waits["waitMs"]) == ("queued", "Wait", None)
+    assert (runs["state"], runs["title"], runs["headline"]) == ("running", "run this", "reading")
+    assert (runs["attempts"], runs["startedAt"]) == (1, "2026-03-01T12:00:00.000Z")
+    assert (ended["state"], ended["waitMs"], ended["runMs"]) == ("done", 3000, 2000)
+    assert running.attempts == 0
+
+
+def test_a_running_task_began_when_its_output_did(web) -> None:
+    put(web, "task-b")
+    web.files.move(paths.queued("worker", "task-b"), paths.running("worker", "task-b"))
+    line = {"at": "2026-03-01T12:00:01.000Z", "type": "started"}
+    web.files.append(paths.run_output("task-b"), line)
+    assert web.get("/api/tasks/task-b")["task"]["startedAt"] == "2026-03-01T12:00:01.000Z"
+
+
+@pytest.mark.parametrize("at", [None, 5, "soon", "2026-03-01T12:00:01"])
+def test_an_odd_line_of_output_breaks_nothing(web, at: object) -> None:
+    put(web, "task-b")
+    web.files.move(paths.queued("worker", "task-b"), paths.running("worker", "task-b"))
+    web.files.append(paths.run_output("task-b"), {"at": at, "type": 7, "text": ["x"]})
+    web.get("/api/tasks/task-b")
+    assert web.get("/api/tasks/task-b/output")["events"][0]["type"] == "7"
+
+
+def test_one_task_with_its_result_events_and_trace(web) -> None:
+    first = put(web, "task-1", trace_id="t-1")
+    Ledger(web.files).write("queued", "task-1", START, traceId="t-1")
+    Ledger(web.files).write("queued", "task-12", START, traceId="t-2")
+    end(web, first, exit_code=0)
+    put(web, "task-2", trace_id="t-1", parent_task_id="task-1")
+    put(web, "task-3", trace_id="t-other")
+    found = web.get("/api/tasks/task-1")
+    assert found["result"]["html"] == "<p><strong>well</strong></p>\n"
+    assert (found["result"]["text"], found["result"]["exitCode"]) == ("**well**", 0)
+    assert [(e["type"], e["id"]) for e in found["events"]] == [
+        ("queued", "task-1"),
+        ("ended", "task-1"),
+    ]
+    assert [t["id"] for t in found["trace"]] == ["task-1", "task-2"]
+
+
+def test_a_commands_output_is_no_markdown(web) -> None:
+    end(web, put(web, "task-1", profile="command"), text="\x1b[31m# not a title\x1b[0m")
+    result = web.get("/api/tasks/task-1")["result"]
+    assert result["html"] is None
+    assert result["text"] == "# not a title"
+
+
+def test_a_failure_says_why(web) -> None:
+    facts: dict[str, Any] = {"error": "it broke", "failure_reason": "timeout", "result": {}}
+    end(web, put(web, "task-1"), "failed", **facts)
+    found = web.get("/api/tasks/task-1")
+    assert (found["task"]["failureReason"], found["task"]["error"]) == ("timeout", "it broke")
+    assert found["result"]["text"] == "it broke"
+
+
+def test_a_plan_that_waits_for_its_answer_still_runs(web) -> None:
+    put(web, "task-1", role="planner")
+    web.files.move(paths.queued("planner", "task-1"), paths.ended("planner", "task-1"))
+    plan = PlanResult(
+        id="task-1",
+        status="needs_input",
+        question="which?",
+        turn_id="task-1",
+        trace_id="task-1",
+        started_at=START,
+        completed_at=START,
+    )
+    queue.finish_planner(web.files, plan)
+    (found,) = web.get("/api/snapshot")["tasks"]
+    assert (found["seat"], found["state"], found["completedAt"]) == ("planner", "running", None)
+    queue.leave_running(web.files, "planner", "task-1")
+    web.files.save(paths.plan_done("task-1"), plan.but(status="done", summary="# all"))
+    web.files.remove(paths.result("planner", "task-1"))
+    found = web.get("/api/tasks/task-1")
+    assert found["task"]["state"] == "done"
+    assert found["result"]["html"] == "<h1>all</h1>\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "ids"),
+    [
+        (None, ["task-q", "task-f", "task-d"]),
+        ("queued", ["task-q"]),
+        ("running", []),
+        ("done", ["task-d"]),
+        ("failed", ["task-f"]),
+        ("canceled", []),
+    ],
+)
+def test_tasks_by_state(web, state: str | None, ids: list[str]) -> None:
+    end(web, put(web, "task-d"))
+    end(web, put(web, "task-f"), "failed")
+    put(web, "task-q")
+    query = {} if state is None else {"state": state}
+    assert [t["id"] for t in web.get("/api/tasks", **query)["tasks"]] == ids
+
+
+def test_of_many_tasks_few_are_read(make_web) -> None:
+    web = make_web()
+    disk_files = web.files
+    for number in range(3000):
+        put(web, f"task-{number:05}")
+    for number in range(120):
+        end(web, put(web, f"task-e{number:03}"))
+    reads: list[str] = []
+    plain_read = web.disk.read
+
+    def counted(path: str, **where: Any) -> bytes:
+        reads.append(path)
+        return plain_read(path, **where)
+
+    web.disk.read = counted  # pyright: ignore[reportAttributeAccessIssue]
+    found = web.get("/api/snapshot")["tasks"]
+    assert len(reads) < 800
+    assert sum(t["state"] == "queued" for t in found) == shown_tasks.MAX_LIVE
+    ended = [t["id"] for t in found if t["state"] == "done"]
+    assert ended == [f"task-e{number:03}" for number in range(119, 69, -1)]
+    assert disk_files.fs is web.disk
+
+
+def test_events_are_found_in_a_long_ledger(make_web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown_tasks, "_PART", 700)
+    web = make_web()
+    put(web, "task-x")
+    ledger = Ledger(web.files)
+    for number in range(300):
+        ledger.write("queued", f"task-{number}", START, note="task-x" if number % 7 == 0 else "y")
+        if number % 30 == 0:
+            ledger.write("claimed", "task-x", START, number=number)
+    found = web.get("/api/tasks/task-x")["events"]
+    assert [e["number"] for e in found] == list(range(0, 300, 30))
+
+
+# ---- output ---------------------------------------------------------------------------------
+
+
+def test_output_is_read_on_from_where_it_was_left(web) -> None:
+    task = put(web, "task-1")
+    for number in range(3):
+        line = {"at": "x", "type": "output", "text": f"\x1b[1m{number}\n", "stream": "stdout"}
+        web.files.append(paths.run_output("task-1"), line)
+    first = web.get("/api/tasks/task-1/output")
+    assert [e["text"] for e in first["events"]] == ["0\n", "1\n", "2\n"]
+    assert {e["stream"] for e in first["events"]} == {"stdout"}
+    assert first["ended"] is False
+    again = web.get("/api/tasks/task-1/output", offset=first["offset"])
+    assert (again["events"], again["offset"]) == ([], first["offset"])
+    web.files.append(paths.run_output("task-1"), {"at": "x", "type": "ended"})
+    web.files.append(paths.run_output("task-1"), {"at": "x", "type": "process", "data": {"pid": 1}})
+    end(web, task)
+    last = web.get("/api/tasks/task-1/output", offset=first["offset"])
+    assert [e["type"] for e in last["events"]] == ["ended"]
+    assert last["ended"] is True
+
+
+def test_long_output_comes_in_parts_and_one_endless_line_is_passed(
+    web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown_tasks, "_OUTPUT_PART", 100)
+    monkeypatch.setattr(shown_tasks, "_OUTPUT_LINE", 1600)
+    put(web, "task-1")
+    sizes = [10, 10, 300, 5, 4000, 7]
+    for size in sizes:
+        line = {"at": "x", "type": "output", "text": "y" * size}
+        web.files.append(paths.run_output("task-1"), line)
+    offset, seen = "0", list[int]()
+    for _ in range(40):
+        part = web.get("/api/tasks/task-1/output", offset=offset)
+        seen += [len(event["text"]) for event in part["events"]]
+        offset = part["offset"]
+    assert seen == [10, 10, 300, 5, 7]
+
+
+def test_where_output_came_from_may_stand_in_its_data(web) -> None:
+    put(web, "task-1")
+    line = {"at": "x", "type": "output", "text": "y", "data": {"stream": "stderr"}}
+    web.files.append(paths.run_output("task-1"), line)
+    web.files.append(paths.run_output("task-1"), line | {"data": ["odd"]})
+    found = web.get("/api/tasks/task-1/output")["events"]
+    assert [(e["stream"], e["data"]) for e in found] == [
+        ("stderr", {"stream": "stderr"}),
+        (None, {}),
+    ]
+
+
+def test_a_turns_output_can_be_followed(web) -> None:
+    web.files.append(paths.run_output("turn-1"), {"at": "x", "type": "delta", "text": "he"})
+    web.beat(live=[live_run("turn-1", "teller")])
+    assert web.get("/api/tasks/turn-1/output")["ended"] is False
+    web.beat()
+    assert web.get("/api/tasks/turn-1/output")["ended"] is True
+
+
+# ---- triggers -------------------------------------------------------------------------------
+
+
+def trigger(**facts: Any) -> Trigger:
+    base = Trigger(
+        id="trig-1",
+        type="recurring",
+        title="Tick",
+        prompt="x",
+        created_at=START,
+        trace_id="trig-1",
+        schedule=Schedule(interval=10),
+    )
+    return base.but(**facts)
+
+
+def test_a_trigger_in_words_with_its_times(web) -> None:
+    registry.create(web.files, trigger())
+    state = TriggerState(last_run_at=START, next_run_at=START, fire_count=3, last_task_id="task-1")
+    registry.save_state(web.files, "trig-1", state)
+    (found,) = web.get("/api/triggers")["triggers"]
+    assert found["words"] == {"en": "every 10 seconds", "zh": "每 10 秒"}
+    assert (found["fireCount"], found["lastTaskId"]) == (3, "task-1")
+    assert found["nextRunAt"] == "2026-03-01T12:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("kind", "english"),
+    [("file_changed", "when files change"), ("task_done", "when tasks are done"), ("odd", "odd")],
+)
+def test_a_condition_in_words(web, kind: str, english: str) -> None:
+    condition = {"type": kind, "params": {}}
+    registry.create(web.files, trigger(type="conditional", schedule=None, condition=condition))
+    words = web.get("/api/triggers")["triggers"][0]["words"]
+    assert words["en"] == english
+    assert words["zh"]
+
+
+@pytest.mark.parametrize("good", [None, {"id": "trig-1"}])
+def test_a_broken_trigger_is_shown_with_its_reason(web, good: dict[str, Any] | None) -> None:
+    web.files.write(paths.trigger("trig-1"), b'{"id": "trig-1",')
+    registry.save_state(web.files, "trig-1", TriggerState(last_good=good))
+    (found,) = web.get("/api/snapshot")["triggers"]
+    assert (found["type"], found["title"], found["enabled"]) == ("broken", "trig-1", False)
+    assert found["broken"]
+
+
+def test_of_a_trigger_its_user_broke_the_last_good_one_is_shown(web) -> None:
+    registry.save_state(web.files, "trig-1", TriggerState(last_good=trigger().to_dict()))
+    web.files.write(paths.trigger("trig-1"), b"{")
+    (found,) = web.get("/api/triggers")["triggers"]
+    assert (found["title"], found["type"]) == ("Tick", "recurring")
+    assert found["broken"]
+
+
+# ---- whatever lies there --------------------------------------------------------------------
+
+EVERY_FILE = [
+    paths.inbox("msg-1"),
+    paths.PENDING_QUESTION,
+    paths.HISTORY,
+    paths.HEALTH,
+    paths.RUNTIME,
+    paths.EVENTS,
+    paths.queued("worker", "task-1"),
+    paths.queued("planner", "task-1"),
+    paths.running("worker", "task-1"),
+    paths.ended("worker", "task-1"),
+    paths.ended("planner", "task-1"),
+    paths.result("worker", "task-1"),
+    paths.result("planner", "task-1"),
+    paths.plan_done("task-1"),
+    paths.trigger("trig-1"),
+    paths.trigger_state("trig-1"),
+    paths.command("cmd-1"),
+    paths.command_done("cmd-1"),
+    paths.turn_started("turn-1", 1),
+    paths.transcript(START.date()),
+    paths.ledger(START),
+    paths.run_output("task-1"),
+    paths.TASK_STATUS,
+]
+DAMAGE = {
+    "empty": b"",
+    "cut": b'{"id": "task-1", "prompt": "x", "creat',
+    "bits": b'{"id": "task-1", \xff\xfe"prompt": 7}\n',
+    "other JSON": b'{"what": [1, 2, {"a": null}], "id": 5, "kind": ["x"], "usage": 3}\n',
+    "list": b"[1, 2]\n",
+    "newer": b'{"schemaVersion": 99, "id": "task-1", "messages": "later", "segment": 9}\n',
+    "deep": b"[" * 5000 + b"\n",
+}
+
+
+@pytest.mark.parametrize("path", EVERY_FILE)
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_file_stays_and_the_rest_is_shown(web, path: str, kind: str) -> None:
+    say(web, "still here")
+    put(web, "task-9")
+    web.files.write(path, DAMAGE[kind])
+    before = web.contents()
+    found = web.get("/api/snapshot")
+    assert "task-9" in [t["id"] for t in found["tasks"]]
+    if path != paths.transcript(START.date()):
+        assert [m["text"] for m in found["messages"]] == ["still here"]
+    for address in ("/api/tasks", "/api/status", "/api/triggers", "/api/messages", "/api/changes"):
+        web.get(address)
+    for address in ("/api/tasks/task-1", "/api/tasks/task-1/output", "/api/tasks/task-9"):
+        assert web.ask("GET", address).status_code in (200, 404)
+    web.get("/api/changes", since="seg-1:0")
+    assert web.contents() == before
+
+
+@pytest.mark.parametrize("path", EVERY_FILE)
+def test_a_folder_in_a_files_place_breaks_nothing_else(web, path: str) -> None:
+    web.disk.make_dir(path)
+    web.get("/api/status")
+    assert web.ask("GET", "/api/snapshot").status_code == 200
+    assert web.ask("GET", "/api/tasks/task-1").status_code in (200, 404)
+
+
+def test_times_and_text_are_as_on_disk(web) -> None:
+    say(web, "字😀 \u2028", "user")
+    body = web.ask("GET", "/api/messages").get_data()
+    assert "字😀 \u2028".encode() in body
+    assert json.loads(body)["messages"][0]["createdAt"].endswith("Z")

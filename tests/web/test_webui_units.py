@@ -1,0 +1,119 @@
+"""The page's files: its own unit tests, and what must hold for every file of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[2]
+WEBUI = REPO / "webui"
+VENDOR = WEBUI / "vendor"
+MODULE = re.compile(r"""\b(?:from|import)\s*["'](\.[^"']+)["']""")
+
+
+def own_files(*suffixes: str) -> list[Path]:
+    """The page's files that were written here."""
+    found = [
+        path
+        for path in sorted(WEBUI.rglob("*"))
+        if path.suffix in suffixes and VENDOR not in path.parents
+    ]
+    assert found
+    return found
+
+
+def lines_with(pattern: str, *suffixes: str) -> list[str]:
+    """Where a pattern stands in the page's own files."""
+    return [
+        f"{path.relative_to(REPO)}:{number}: {line.strip()}"
+        for path in own_files(*suffixes)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(pattern, line)
+    ]
+
+
+@pytest.mark.needs_program("node")
+def test_the_unit_tests_of_the_page_pass() -> None:
+    tests = sorted((REPO / "tests/webui").glob("*.test.mjs"))
+    result = subprocess.run(
+        ["node", "--test", *tests], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert tests
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_vendored_files_are_those_of_the_manifest_and_no_others() -> None:
+    manifest = json.loads((VENDOR / "manifest.json").read_text())
+    listed = {
+        name: digest
+        for package in manifest["packages"]
+        for name, digest in package["files"].items()
+    }
+    found = {
+        path.relative_to(VENDOR).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in VENDOR.rglob("*")
+        if path.is_file() and path.name != "manifest.json"
+    }
+    assert found == listed
+    for package in manifest["packages"]:
+        assert package["name"]
+        assert re.fullmatch(r"\d+\.\d+\.\d+", package["version"])
+        assert package["licence"]
+        assert package["licenceFile"] in listed
+
+
+def test_dictionaries_have_the_same_keys() -> None:
+    english, chinese = (
+        json.loads((WEBUI / f"i18n/{name}.json").read_text()) for name in ("en", "zh")
+    )
+    assert list(english) == list(chinese)
+    assert len(english) > 100
+
+
+def test_nothing_needs_more_than_the_content_policy_gives() -> None:
+    assert not lines_with(r"\sstyle\s*=\s*[\"'$]", ".html", ".js", ".svg")
+    assert not lines_with(r"<style\b", ".html", ".svg")
+    assert not lines_with(r"\son[a-z]+\s*=\s*[\"']", ".html", ".js", ".svg")
+    assert not lines_with(r"\beval\s*\(|new Function\b|setTimeout\(\s*[\"'`]", ".js")
+    assert not lines_with(r"unsafe-?html", ".js")
+    assert not lines_with(r"https?://(?!www\.w3\.org/)", ".js", ".css", ".html", ".svg")
+
+
+def test_one_function_alone_makes_html_from_text() -> None:
+    sinks = r"innerHTML|outerHTML|insertAdjacentHTML|setHTML|document\.write|DOMParser|srcdoc"
+    assert {line.partition(":")[0] for line in lines_with(sinks, ".js")} == {"webui/js/html.js"}
+    assert {line.partition(":")[0] for line in lines_with("createPolicy", ".js")} == {
+        "webui/js/html.js"
+    }
+
+
+def test_the_page_scrolls_its_containers_never_an_element_into_view() -> None:
+    assert not lines_with(r"scrollIntoView", ".js")
+
+
+def test_index_loads_every_module_early_and_names_no_file_that_is_missing() -> None:
+    index = (WEBUI / "index.html").read_text()
+    named = set(re.findall(r"\{\{assets\}\}/([^\"]+)", index))
+    assert all((WEBUI / name).is_file() for name in named)
+    modules = {name for name in named if name.endswith(".js")} - {"js/early.js"}
+    assert modules == reached_from(WEBUI / "js/main.js")
+
+
+def reached_from(start: Path) -> set[str]:
+    """The modules that a module needs, itself among them."""
+    found: set[Path] = set()
+    waiting = [start.resolve()]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.add(path)
+        waiting += [
+            (path.parent / match[1]).resolve() for match in MODULE.finditer(path.read_text())
+        ]
+    return {path.relative_to(WEBUI).as_posix() for path in found}

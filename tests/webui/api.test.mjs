@@ -1,0 +1,74 @@
+// Requests as they go out, and what their answers are taken for.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { ApiError, connect } from "../../webui/js/api.js";
+
+function server(answer) {
+  const asked = [];
+  const send = async (path, options) => {
+    asked.push({ path, ...options });
+    return answer();
+  };
+  return { asked, api: connect("tab-1", send) };
+}
+
+const json = (data, status = 200) =>
+  new Response(JSON.stringify(data), { status, headers: { "content-type": "application/json" } });
+
+test("a message goes out as JSON, with the tab's name and the session's cookie", async () => {
+  const { asked, api } = server(() => json({ id: "msg-1", state: "queued" }, 202));
+  assert.deepEqual(await api.input({ id: "msg-1", text: "hi" }), {
+    id: "msg-1",
+    state: "queued",
+  });
+  const [{ path, method, headers, body, credentials }] = asked;
+  assert.deepEqual([path, method, credentials], ["/api/input", "POST", "same-origin"]);
+  assert.equal(headers["content-type"], "application/json");
+  assert.equal(headers["x-mimikit-tab"], "tab-1");
+  assert.deepEqual(JSON.parse(body), { id: "msg-1", text: "hi" });
+});
+
+test("whatever stands in an id or a cursor stays in its place", async () => {
+  const { asked, api } = server(() => json({}));
+  await api.task("../login?x");
+  await api.output("t", "a&b=c");
+  await api.output("t", null);
+  assert.deepEqual(
+    asked.map((one) => one.path),
+    ["/api/tasks/..%2Flogin%3Fx", "/api/tasks/t/output?offset=a%26b%3Dc", "/api/tasks/t/output"],
+  );
+  assert.equal(api.stream("seg:12"), "/api/events?since=seg%3A12&tab=tab-1");
+});
+
+test("an error says what the server says", async () => {
+  const error = { error: { message: "expected text, got nothing", field: "text" } };
+  const { api } = server(() => json(error, 422));
+  await assert.rejects(api.input({ id: "m", text: "" }), (caught) => {
+    assert.ok(caught instanceof ApiError);
+    assert.deepEqual(
+      [caught.status, caught.field, caught.message],
+      [422, "text", error.error.message],
+    );
+    assert.equal(caught.passing, false);
+    return true;
+  });
+});
+
+test("no answer, half an answer and a busy server may pass", async () => {
+  const gone = () => Promise.reject(new TypeError("network"));
+  const half = () => new Response('{"id":', { status: 200 });
+  const busy = () => new Response("<html>", { status: 503 });
+  for (const [answer, status] of [
+    [gone, 0],
+    [half, 0],
+    [busy, 503],
+  ]) {
+    await assert.rejects(server(answer).api.snapshot(), (caught) => {
+      assert.equal(caught.status, status);
+      assert.equal(caught.passing, true);
+      return true;
+    });
+  }
+});

@@ -1,0 +1,148 @@
+// A clock that moves when told, a stream and a lock that do what a test says.
+
+/** Lets every promise that is settled be heard. */
+export const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+export class Clock {
+  constructor() {
+    this.now = 0;
+    this.timers = new Map();
+    this.last = 0;
+    this.later = (act, ms) => {
+      this.timers.set(++this.last, { act, at: this.now + ms });
+      return this.last;
+    };
+    this.drop = (timer) => this.timers.delete(timer);
+  }
+
+  /** Go on, firing what is due in its order; what it starts is heard in between. */
+  async pass(ms) {
+    await settled();
+    const end = this.now + ms;
+    for (;;) {
+      const due = [...this.timers].filter(([, timer]) => timer.at <= end);
+      if (!due.length) break;
+      due.sort(([a, x], [b, y]) => x.at - y.at || a - b);
+      const [id, timer] = due[0];
+      this.timers.delete(id);
+      this.now = timer.at;
+      timer.act();
+      await settled();
+    }
+    this.now = end;
+    await settled();
+  }
+}
+
+export class FakeSource {
+  static opened = [];
+
+  constructor(since) {
+    this.since = since;
+    this.readyState = 0;
+    this.heard = {};
+    FakeSource.opened.push(this);
+  }
+
+  static get last() {
+    return FakeSource.opened.at(-1);
+  }
+
+  static get open() {
+    return FakeSource.opened.filter((source) => source.readyState !== 2);
+  }
+
+  addEventListener(name, act) {
+    this.heard[name] = act;
+  }
+
+  close() {
+    this.readyState = 2;
+  }
+
+  opens() {
+    this.readyState = 1;
+    this.onopen({});
+  }
+
+  change(cursor, change) {
+    this.heard.change({ lastEventId: cursor, data: JSON.stringify(change) });
+  }
+
+  /** The line broke; the browser goes on trying. */
+  breaks() {
+    this.readyState = 0;
+    this.onerror({});
+  }
+
+  /** The server refused: the browser gives up for good. */
+  refused() {
+    this.readyState = 2;
+    this.onerror({});
+  }
+}
+
+/** Web Locks of one browser, shared by its tabs. */
+export class FakeLocks {
+  constructor() {
+    this.holder = null;
+    this.queue = [];
+  }
+
+  request(_name, options, act) {
+    return new Promise((resolve, reject) => {
+      const request = { act, resolve, reject };
+      if (options.steal && this.holder) {
+        this.holder.reject(new Error("AbortError"));
+        this.holder = null;
+        this.grant(request);
+      } else {
+        this.queue.push(request);
+        this.next();
+      }
+    });
+  }
+
+  next() {
+    if (!this.holder && this.queue.length) this.grant(this.queue.shift());
+  }
+
+  grant(request) {
+    this.holder = request;
+    queueMicrotask(async () => {
+      const result = await request.act({});
+      if (this.holder === request) this.holder = null;
+      request.resolve(result);
+      this.next();
+    });
+  }
+
+  /** The tab that holds it is closed. */
+  holderDies() {
+    this.holder = null;
+    this.next();
+  }
+}
+
+/** BroadcastChannel of one browser: everybody hears but the one who speaks. */
+export class Air {
+  constructor() {
+    this.channels = [];
+  }
+
+  channel() {
+    const channel = {
+      onmessage: null,
+      dead: false,
+      postMessage: (data) => {
+        for (const other of this.channels) {
+          if (other !== channel && !other.dead && !channel.dead) {
+            other.onmessage?.({ data: structuredClone(data) });
+          }
+        }
+      },
+    };
+    this.channels.push(channel);
+    return channel;
+  }
+}

@@ -1,0 +1,248 @@
+// What the views show of a state.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import {
+  engineParts,
+  live,
+  messageAbout,
+  namedTask,
+  queueLength,
+  taskGroups,
+  taskTimes,
+  timeline,
+  traceTree,
+} from "../../webui/js/select.js";
+import { initialState } from "../../webui/js/state.js";
+
+const NOW = Date.parse("2026-11-21T12:00:00.000Z");
+const at = (seconds = 0) => new Date(NOW + seconds * 1000).toISOString();
+const state = (values) => ({ ...initialState(), now: NOW, ...values });
+const said = (id, seconds = 0, role = "user") => ({ id, role, text: id, createdAt: at(seconds) });
+const task = (id, more = {}) => ({
+  id,
+  seat: "worker",
+  state: "queued",
+  title: id,
+  prompt: id,
+  priority: 5,
+  createdAt: at(),
+  startedAt: null,
+  completedAt: null,
+  traceId: id,
+  ...more,
+});
+const byId = (...tasks) => Object.fromEntries(tasks.map((one) => [one.id, one]));
+
+describe("the timeline", () => {
+  const shown = (given) =>
+    timeline(given)
+      .filter((entry) => entry.type !== "day")
+      .map((entry) => (entry.type === "draft" ? entry.text : `${entry.key}:${entry.delivery}`));
+
+  test("stands in the order in which things are answered", () => {
+    const given = state({
+      messages: [said("a"), said("b", 1, "agent")],
+      inbox: [
+        { ...said("later"), state: "queued" },
+        { ...said("now"), state: "answering" },
+      ],
+      outbox: [
+        { ...said("out"), state: "sending" },
+        { ...said("taken"), state: "accepted" },
+        { ...said("lost"), state: "failed", error: "why" },
+      ],
+      turn: { turnId: "t", draft: "Hel", committed: false, partial: false },
+    });
+    assert.deepEqual(shown(given), [
+      "a:answered",
+      "b:null",
+      "now:answering",
+      "Hel",
+      "later:queued",
+      "out:sending",
+      "taken:queued",
+      "lost:failed",
+    ]);
+  });
+
+  test("shows nothing twice while a message is on its way", () => {
+    const given = state({
+      messages: [said("a")],
+      inbox: [
+        { ...said("a"), state: "answering" },
+        { ...said("b"), state: "queued" },
+      ],
+      outbox: [{ ...said("b"), state: "sending" }],
+    });
+    assert.deepEqual(shown(given), ["a:answered", "b:queued"]);
+  });
+
+  test("hides the draft when its message has come, and marks one joined late", () => {
+    const turn = { turnId: "t", draft: "lo", committed: false, partial: true };
+    assert.deepEqual(shown(state({ turn })), ["… lo"]);
+    assert.deepEqual(shown(state({ turn: { ...turn, committed: true } })), []);
+  });
+
+  test("separates days, also between what was said and what waits", () => {
+    const given = state({
+      messages: [said("a", -86_400), said("b", -86_390)],
+      inbox: [{ ...said("c"), state: "queued" }],
+    });
+    assert.deepEqual(
+      timeline(given).map((entry) => entry.type),
+      ["day", "message", "message", "day", "message"],
+    );
+  });
+
+  test("joins what one says within five minutes", () => {
+    const given = state({
+      messages: [said("a"), said("b", 60), said("c", 400), said("d", 410, "agent")],
+    });
+    const joined = timeline(given).filter((entry) => entry.joined);
+    assert.deepEqual(
+      joined.map((entry) => entry.key),
+      ["b"],
+    );
+  });
+
+  test("is not made anew when nothing was said", () => {
+    const given = state({ messages: [said("a")] });
+    assert.equal(timeline(given), timeline({ ...given, now: NOW + 1000 }));
+  });
+});
+
+describe("what goes on", () => {
+  const idle = { state: "idle", since: null };
+  const status = { consumer: "ok", teller: idle, planner: idle, workers: { busy: 0, seats: 3 } };
+
+  test("is nothing when nobody is busy", () => {
+    assert.equal(live(state({ status })), null);
+  });
+
+  test("names the Teller's turn first, and what can be stopped", () => {
+    const turn = { turnId: "t1", since: NOW - 3000, headline: "Reading", endedAt: null };
+    const tasks = byId(
+      task("w1", { state: "running", startedAt: at(-60) }),
+      task("w2", { state: "running", startedAt: at(-5), headline: "editing" }),
+      task("p1", { state: "running", startedAt: at(-9), seat: "planner" }),
+      task("q1"),
+    );
+    const now = live(state({ status, turn, tasks }));
+    assert.equal(now.teller, NOW - 3000);
+    assert.equal(now.planner, NOW - 9000);
+    assert.deepEqual(now.workers, { count: 2, since: NOW - 60_000 });
+    assert.equal(now.headline, "Reading");
+    assert.deepEqual(
+      now.stoppable.map((one) => one.id),
+      ["t1", "w1", "w2", "p1"],
+    );
+  });
+
+  test("does not believe a status that speaks of a turn known to be over", () => {
+    const teller = { state: "replying", since: at(-2), turnId: "t1" };
+    const over = { turnId: "t1", since: NOW, headline: "", endedAt: NOW, committed: true };
+    assert.equal(live(state({ status: { ...status, teller }, turn: over })), null);
+    assert.equal(live(state({ status: { ...status, teller } })).teller, NOW - 2000);
+  });
+
+  test("is nothing while the consumer is down, whatever stands on paper", () => {
+    const tasks = byId(task("w1", { state: "running", startedAt: at(-60) }));
+    assert.equal(live(state({ status: { ...status, consumer: "down" }, tasks })), null);
+  });
+});
+
+test("tasks stand by state: newest run, the queue's own order, last end", () => {
+  const tasks = byId(
+    task("q-low", { priority: 1, createdAt: at(-90) }),
+    task("q-old", { createdAt: at(-80) }),
+    task("q-new", { createdAt: at(-70) }),
+    task("q-high", { priority: 9, createdAt: at(-1) }),
+    task("r-old", { state: "running", startedAt: at(-50) }),
+    task("r-new", { state: "running", startedAt: at(-5) }),
+    task("e-old", { state: "failed", completedAt: at(-30) }),
+    task("e-new", { state: "done", completedAt: at(-3) }),
+  );
+  const groups = taskGroups(state({ tasks }));
+  const names = Object.fromEntries(
+    Object.entries(groups).map(([name, group]) => [name, group.map((one) => one.id)]),
+  );
+  assert.deepEqual(names, {
+    running: ["r-new", "r-old"],
+    queued: ["q-high", "q-old", "q-new", "q-low"],
+    ended: ["e-new", "e-old"],
+  });
+});
+
+test("a queue is as long as the server counts where only its head is known", () => {
+  const counted = (worker) => state({ status: { queues: { planner: 1, worker } } });
+  assert.equal(queueLength(counted(99_999), 500), 100_000);
+  assert.equal(queueLength(counted(3), 2), 2);
+  assert.equal(queueLength(state({}), 2), 2);
+});
+
+test("waiting and running are told apart, and go on while they last", () => {
+  const queued = task("a", { createdAt: at(-30), waitMs: 1 });
+  assert.deepEqual(taskTimes(queued, NOW), { waitMs: 30_000, runMs: null });
+  const running = task("b", { state: "running", createdAt: at(-30), startedAt: at(-20) });
+  assert.deepEqual(taskTimes(running, NOW), { waitMs: 10_000, runMs: 20_000 });
+  const done = task("c", {
+    state: "done",
+    createdAt: at(-30),
+    startedAt: at(-20),
+    completedAt: at(-5),
+    runMs: 14_999,
+  });
+  assert.deepEqual(taskTimes(done, NOW), { waitMs: 10_000, runMs: 14_999 });
+});
+
+test("a message that names a plan shows the work it made", () => {
+  const plan = task("p", { seat: "planner", state: "done", traceId: "t" });
+  const work = task("w", { state: "running", traceId: "t" });
+  const fired = task("f", { state: "running", traceId: "t", sourceTriggerId: "trig" });
+  assert.deepEqual(namedTask(byId(plan, work, fired), "p"), { task: work, state: "running" });
+  const two = byId(plan, { ...work, state: "done" }, task("w2", { state: "failed", traceId: "t" }));
+  assert.deepEqual(namedTask(two, "p"), { task: plan, state: "failed" });
+  assert.deepEqual(namedTask(byId(plan), "p"), { task: plan, state: "done" });
+  assert.equal(namedTask({}, "p"), null);
+});
+
+test("a task is found in the chat by its own name, else by its trace's", () => {
+  const messages = [
+    { ...said("m1", 0, "agent"), taskIds: ["plan"] },
+    { ...said("m2", 0, "agent"), taskIds: ["work"] },
+    said("m3"),
+  ];
+  const given = state({ messages });
+  assert.equal(messageAbout(given, "work", []), "m2");
+  assert.equal(messageAbout(given, "other", [task("plan")]), "m1");
+  assert.equal(messageAbout(given, "other", []), null);
+});
+
+test("a trace shows what came of what, and survives a circle", () => {
+  const trace = [
+    task("c", { parentTaskId: "b", createdAt: at(2) }),
+    task("a"),
+    task("b", { parentTaskId: "a", createdAt: at(1) }),
+    task("again", { retryOf: "b", createdAt: at(3) }),
+    task("x", { parentTaskId: "y", createdAt: at(4) }),
+    task("y", { parentTaskId: "x", createdAt: at(5) }),
+  ];
+  const shape = traceTree(trace).map(({ task: one, depth }) => `${one.id}${depth}`);
+  assert.deepEqual(shape.slice(0, 4), ["a0", "b1", "c2", "again2"]);
+  assert.equal(shape.length, 6);
+});
+
+test("an engine's line is its name and what it says beside it", () => {
+  assert.deepEqual(engineParts("builtin"), { name: "builtin", reason: "" });
+  assert.deepEqual(engineParts("builtin (codex: not logged in; run `codex login` (once))"), {
+    name: "builtin",
+    reason: "codex: not logged in; run `codex login` (once)",
+  });
+  assert.deepEqual(engineParts("codex — rate limited"), {
+    name: "codex",
+    reason: "rate limited",
+  });
+  assert.deepEqual(engineParts(undefined), { name: "", reason: "" });
+});

@@ -1,0 +1,333 @@
+// The page's state: what each change from the server and from the user makes of it.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { DRAFT_GRACE_MS, initialState, OUTPUT_SHOWN, reduce } from "../../webui/js/state.js";
+
+const NOW = Date.parse("2026-11-21T12:00:00.000Z");
+const at = (seconds = 0) => new Date(NOW + seconds * 1000).toISOString();
+
+const message = (id, more = {}) => ({ id, role: "agent", text: id, createdAt: at(), ...more });
+const waiting = (id, more = {}) => ({
+  id,
+  kind: "user_input",
+  text: id,
+  createdAt: at(),
+  state: "queued",
+  ...more,
+});
+const task = (id, more = {}) => ({
+  id,
+  seat: "worker",
+  state: "queued",
+  createdAt: at(),
+  completedAt: null,
+  attempts: 0,
+  traceId: `trace-${id}`,
+  ...more,
+});
+const idle = { state: "idle", since: null, turnId: null };
+const status = (more = {}) => ({
+  consumer: "ok",
+  teller: idle,
+  planner: { state: "idle", since: null },
+  workers: { busy: 0, seats: 3 },
+  version: "1",
+  ...more,
+});
+const snapshot = (more = {}) => ({
+  cursor: "c1",
+  version: "1",
+  now: at(),
+  messages: [],
+  before: null,
+  inbox: [],
+  question: null,
+  tasks: [],
+  triggers: [],
+  status: status(),
+  ...more,
+});
+
+const loaded = (more) =>
+  reduce(initialState(), { type: "snapshot", snapshot: snapshot(more), now: NOW });
+const hear = (state, ...changes) =>
+  changes.reduce((before, change) => reduce(before, { type: "change", change }), state);
+const ids = (items) => items.map((item) => item.id);
+
+describe("a snapshot", () => {
+  test("takes the server's clock, however wrong ours is", () => {
+    const state = reduce(initialState(), {
+      type: "snapshot",
+      snapshot: snapshot(),
+      now: NOW - 90_000,
+    });
+    assert.equal(state.skewMs, 90_000);
+    assert.equal(reduce(state, { type: "tick", now: NOW - 80_000 }).now, NOW + 10_000);
+  });
+
+  test("keeps the older pages that were loaded where it meets them", () => {
+    let state = loaded({ messages: [message("m3")], before: "b3" });
+    state = reduce(state, {
+      type: "olderLoaded",
+      messages: [message("m1"), message("m2")],
+      before: "b1",
+    });
+    state = reduce(state, {
+      type: "snapshot",
+      snapshot: snapshot({ messages: [message("m3"), message("m4")], before: "b3" }),
+      now: NOW,
+    });
+    assert.deepEqual(ids(state.messages), ["m1", "m2", "m3", "m4"]);
+    assert.equal(state.before, "b1");
+  });
+
+  test("drops the loaded pages where there is a gap between", () => {
+    let state = loaded({ messages: [message("m1")], before: "b1" });
+    state = reduce(state, {
+      type: "snapshot",
+      snapshot: snapshot({ messages: [message("m90")], before: "b90" }),
+      now: NOW,
+    });
+    assert.deepEqual(ids(state.messages), ["m90"]);
+    assert.equal(state.before, "b90");
+  });
+
+  test("ends the unsent state of what it knows, and keeps what it does not", () => {
+    let state = loaded();
+    for (const id of ["known", "waits", "lost"]) {
+      const item = { id, kind: "input", text: id, createdAt: at(), state: "failed" };
+      state = reduce(state, { type: "queueOut", item });
+    }
+    const given = snapshot({ messages: [message("known")], inbox: [waiting("waits")] });
+    state = reduce(state, { type: "snapshot", snapshot: given, now: NOW });
+    assert.deepEqual(ids(state.outbox), ["lost"]);
+  });
+
+  test("of another version says that the page is outdated", () => {
+    const state = hear(loaded(), { kind: "status", status: status({ version: "2" }) });
+    assert.equal(state.outdated, true);
+    assert.equal(loaded().outdated, false);
+  });
+});
+
+describe("a message's way", () => {
+  const item = { id: "msg-1", kind: "input", text: "hi", createdAt: at(), state: "sending" };
+
+  test("goes from the outbox to the inbox to the conversation, one at a time", () => {
+    let state = reduce(loaded(), { type: "queueOut", item });
+    state = reduce(state, { type: "outState", id: "msg-1", state: "accepted" });
+    assert.deepEqual(ids(state.outbox), ["msg-1"]);
+    state = hear(state, { kind: "inbox", id: "msg-1", item: waiting("msg-1") });
+    assert.deepEqual([state.outbox, ids(state.inbox)], [[], ["msg-1"]]);
+    const started = { kind: "turn", state: "started", turnId: "t1", inputs: ["msg-1"] };
+    state = hear(state, started);
+    assert.equal(state.inbox[0].state, "answering");
+    state = hear(state, { kind: "message", message: message("msg-1", { role: "user" }) });
+    assert.deepEqual([state.inbox, ids(state.messages)], [[], ["msg-1"]]);
+  });
+
+  test("does not go back when an older hint of the inbox comes late", () => {
+    let state = hear(loaded(), {
+      kind: "message",
+      message: message("msg-1", { role: "user" }),
+    });
+    state = hear(state, { kind: "inbox", id: "msg-1", item: waiting("msg-1") });
+    assert.deepEqual(state.inbox, []);
+  });
+
+  test("heard twice stands once", () => {
+    const change = { kind: "message", message: message("m1") };
+    assert.deepEqual(ids(hear(loaded(), change, change).messages), ["m1"]);
+  });
+
+  test("counts as new only for a reader who is further up, and only from others", () => {
+    let state = hear(loaded(), { kind: "message", message: message("m1") });
+    assert.equal(state.unseen, 0);
+    state = reduce(state, { type: "following", following: false });
+    state = hear(
+      state,
+      { kind: "message", message: message("m2") },
+      { kind: "message", message: message("m2") },
+      { kind: "message", message: message("m3", { role: "user" }) },
+    );
+    assert.equal(state.unseen, 1);
+    assert.equal(reduce(state, { type: "following", following: true }).unseen, 0);
+  });
+});
+
+describe("a turn", () => {
+  const started = { kind: "turn", state: "started", turnId: "t1", headline: "", inputs: [] };
+  const ended = { kind: "turn", state: "ended", turnId: "t1" };
+  const delta = (text) => ({ kind: "delta", turnId: "t1", text });
+  const reply = { kind: "message", message: message("m1", { turnId: "t1" }) };
+
+  test("grows its draft until its message comes", () => {
+    let state = hear(loaded(), started, delta("Hel"), delta("lo"));
+    assert.equal(state.turn.draft, "Hello");
+    assert.equal(state.turn.partial, false);
+    state = hear(state, reply, delta("!"));
+    assert.equal(state.turn.draft, "");
+    assert.equal(state.turn.committed, true);
+  });
+
+  test("that was joined in the middle says so", () => {
+    assert.equal(hear(loaded(), delta("lo")).turn.partial, true);
+  });
+
+  test("that was joined in the middle gets its beginning, whatever was heard meanwhile", () => {
+    const head = (state, text) => reduce(state, { type: "draftHead", turnId: "t1", text });
+    const joined = hear(loaded(), delta("llo wo"), delta("rld"));
+    for (const text of ["He", "Hello w", "Hello world"]) {
+      const { draft, partial } = head(joined, text).turn;
+      assert.deepEqual([draft, partial], ["Hello world", false]);
+    }
+    const whole = hear(loaded(), started, delta("Hi"));
+    assert.equal(head(whole, "Oh "), whole);
+  });
+
+  test("that ended without a message is forgotten after a moment", () => {
+    let state = hear(loaded(), started, delta("Hel"), ended);
+    assert.equal(state.turn.endedAt, NOW);
+    state = reduce(state, { type: "tick", now: NOW + DRAFT_GRACE_MS });
+    assert.notEqual(state.turn, null);
+    state = reduce(state, { type: "tick", now: NOW + DRAFT_GRACE_MS + 1 });
+    assert.equal(state.turn, null);
+  });
+
+  test("is not ended by a status older than it", () => {
+    const state = hear(loaded(), started, { kind: "status", status: status() });
+    assert.equal(state.turn.endedAt, null);
+  });
+
+  test("is ended by a status that has had time to know of it", () => {
+    let state = hear(loaded(), started);
+    state = reduce(state, { type: "tick", now: NOW + 10_000 });
+    state = hear(state, { kind: "status", status: status() });
+    assert.equal(state.turn.endedAt, NOW + 10_000);
+  });
+
+  test("is known from the status of a page that came later", () => {
+    const teller = { state: "replying", since: at(-5), headline: "thinking", turnId: "t9" };
+    const state = loaded({ status: status({ teller }) });
+    assert.equal(state.turn.turnId, "t9");
+    assert.equal(state.turn.since, NOW - 5000);
+  });
+});
+
+describe("tasks and triggers", () => {
+  test("keep all that wait and run, and the last that ended", () => {
+    const ended = Array.from({ length: 250 }, (_, number) =>
+      task(`e${number}`, { state: "done", completedAt: at(number) }),
+    );
+    let state = loaded({ tasks: [task("waits"), ...ended] });
+    state = hear(state, { kind: "task", task: task("runs", { state: "running" }) });
+    assert.equal(Object.keys(state.tasks).length, 202);
+    assert.ok(state.tasks.waits && state.tasks.runs && state.tasks.e249);
+    assert.equal(state.tasks.e0, undefined);
+  });
+
+  test("of a long queue the head is kept, in the order in which tasks are taken", () => {
+    const queue = Array.from({ length: 600 }, (_, number) =>
+      task(`q${number}`, { priority: 5, createdAt: at(number) }),
+    );
+    let state = loaded({ tasks: queue });
+    state = hear(state, {
+      kind: "task",
+      task: task("urgent", { priority: 9, createdAt: at(900) }),
+    });
+    assert.equal(Object.keys(state.tasks).length, 500);
+    assert.ok(state.tasks.urgent && state.tasks.q498);
+    assert.equal(state.tasks.q499, undefined);
+  });
+
+  test("a removed trigger is gone", () => {
+    const trigger = { id: "trig-1", title: "x" };
+    let state = hear(loaded(), { kind: "trigger", id: "trig-1", trigger });
+    assert.deepEqual(Object.keys(state.triggers), ["trig-1"]);
+    state = hear(state, { kind: "trigger", id: "trig-1", trigger: null });
+    assert.deepEqual(state.triggers, {});
+  });
+
+  test("a change of the opened task, or of one it belongs with, is seen in its detail", () => {
+    let state = loaded({ tasks: [task("a", { traceId: "t" })] });
+    state = reduce(state, { type: "detailOpened", id: "a" });
+    const answer = { task: task("a", { traceId: "t" }), trace: [task("a", { traceId: "t" })] };
+    state = reduce(state, { type: "detailLoaded", id: "a", answer });
+    state = hear(
+      state,
+      { kind: "task", task: task("a", { traceId: "t", state: "running" }) },
+      { kind: "task", task: task("b", { traceId: "t" }) },
+      { kind: "task", task: task("c", { traceId: "other" }) },
+    );
+    assert.equal(state.detail.task.state, "running");
+    assert.deepEqual(ids(state.detail.trace), ["a", "b"]);
+  });
+
+  test("an answer for a task that is no longer open changes nothing", () => {
+    const state = reduce(loaded(), { type: "detailOpened", id: "a" });
+    const late = reduce(state, { type: "detailLoaded", id: "b", answer: { task: task("b") } });
+    assert.equal(late, state);
+    assert.equal(reduce(state, { type: "output", id: "b", load: "idle" }), state);
+  });
+});
+
+describe("output", () => {
+  const open = () => reduce(loaded(), { type: "detailOpened", id: "a" });
+  const event = (type, text, stream = null) => ({ at: at(), type, text, stream });
+  const put = (state, events, more = {}) =>
+    reduce(state, { type: "output", id: "a", load: "idle", events, offset: "1", ...more });
+
+  test("of one stream flows together; what is said beside it stands apart", () => {
+    const state = put(open(), [
+      event("started", "worker"),
+      event("output", "a\n", "stdout"),
+      event("output", "b\n", "stdout"),
+      { ...event("output", "oh\n"), data: { stream: "stderr" } },
+      event("tool", "search"),
+      event("tool", "search"),
+    ]);
+    const blocks = state.detail.output.blocks.map((block) => block.text);
+    assert.deepEqual(blocks, ["a\nb\n", "oh\n", "search", "search"]);
+  });
+
+  test("shows the end of what is too long", () => {
+    const long = "x".repeat(OUTPUT_SHOWN);
+    let state = put(open(), [event("output", "first", "stdout"), event("output", long, "stderr")]);
+    state = put(state, [event("output", "end", "stderr")], { ended: true });
+    const { blocks, dropped, ended } = state.detail.output;
+    assert.equal(dropped, 8);
+    assert.equal(blocks.length, 1);
+    assert.ok(blocks[0].text.endsWith("end"));
+    assert.equal(ended, true);
+  });
+});
+
+test("an action that nobody knows is an error, a change that nobody knows is none", () => {
+  assert.throws(() => reduce(initialState(), { type: "nonsense" }), /nonsense/);
+  const state = loaded();
+  assert.equal(hear(state, { kind: "weather" }), state);
+});
+
+test("no action changes the state it was given", () => {
+  const freeze = (value) => {
+    if (value && typeof value === "object" && !Object.isFrozen(value)) {
+      Object.freeze(value);
+      Object.values(value).forEach(freeze);
+    }
+    return value;
+  };
+  let state = freeze(loaded({ messages: [message("m1")], inbox: [waiting("i1")] }));
+  const changes = [
+    { kind: "message", message: message("m2", { turnId: "t1" }) },
+    { kind: "inbox", id: "i1", item: null },
+    { kind: "task", task: task("a") },
+    { kind: "turn", state: "started", turnId: "t1", inputs: ["i1"] },
+    { kind: "delta", turnId: "t1", text: "x" },
+    { kind: "question", question: { questionId: "q1", options: [] } },
+    { kind: "status", status: status() },
+  ];
+  for (const change of changes) state = freeze(hear(state, change));
+  assert.equal(state.messages.length, 2);
+});

@@ -1,0 +1,109 @@
+/** The server's HTTP interface. */
+
+const PATIENCE_MS = 15_000;
+
+/** A request that did not do what was asked. */
+export class ApiError extends Error {
+  /**
+   * @param {number} status 0: the server could not be reached
+   * @param {string} message
+   * @param {string | null} [field]
+   */
+  constructor(status, message, field = null) {
+    super(message);
+    this.name = "ApiError";
+    this.status = status;
+    this.field = field;
+  }
+
+  /** Whether the same may work in a moment: nothing answered, or it could not just now. */
+  get passing() {
+    return this.status === 0 || this.status === 503;
+  }
+}
+
+/**
+ * @param {string} tab
+ * @param {typeof fetch} [send]
+ */
+export function connect(tab, send = (...given) => fetch(...given)) {
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {object} [body]
+   * @returns {Promise<any>}
+   */
+  async function call(method, path, body) {
+    /** @type {Record<string, string>} */
+    const headers = { accept: "application/json", "x-mimikit-tab": tab };
+    if (method !== "GET") headers["content-type"] = "application/json";
+    /** @type {Response} */
+    let answer;
+    try {
+      answer = await send(path, {
+        method,
+        headers,
+        credentials: "same-origin",
+        cache: "no-store",
+        body: method === "GET" ? undefined : JSON.stringify(body ?? {}),
+        signal: AbortSignal.timeout(PATIENCE_MS),
+      });
+    } catch {
+      throw new ApiError(0, "");
+    }
+    return await unwrap(answer);
+  }
+
+  const id = encodeURIComponent;
+  /** @param {string} path @param {Record<string, string | null | undefined>} values */
+  const query = (path, values) => {
+    const given = Object.entries(values).filter(([, value]) => value != null);
+    const search = new URLSearchParams(/** @type {[string, string][]} */ (given)).toString();
+    return search ? `${path}?${search}` : path;
+  };
+
+  return {
+    /** @param {{token: string} | {code: string}} proof */
+    login: (proof) => call("POST", "/api/login", proof),
+    logout: () => call("POST", "/api/logout"),
+    snapshot: () => call("GET", "/api/snapshot"),
+    /** @param {string} before */
+    older: (before) => call("GET", query("/api/messages", { before, limit: "50" })),
+    /** @param {string} since */
+    changes: (since) => call("GET", query("/api/changes", { since })),
+    /** @param {string} since */
+    stream: (since) => query("/api/events", { since, tab }),
+    /** @param {{id: string, text: string, timezone?: string, locale?: string}} input */
+    input: (input) => call("POST", "/api/input", input),
+    /** @param {{id: string, questionId: string, text: string}} answer */
+    answer: (answer) => call("POST", "/api/answer", answer),
+    /** @param {string} task */
+    task: (task) => call("GET", `/api/tasks/${id(task)}`),
+    /** @param {string} task @param {string | null} offset */
+    output: (task, offset) => call("GET", query(`/api/tasks/${id(task)}/output`, { offset })),
+    /** @param {string} task @param {"cancel" | "retry"} what @param {string} command */
+    order: (task, what, command) => call("POST", `/api/tasks/${id(task)}/${what}`, { id: command }),
+    /** @param {string} trigger @param {"pause" | "resume" | "run"} what */
+    trigger: (trigger, what) => call("POST", `/api/triggers/${id(trigger)}/${what}`),
+    /** @param {string} trigger */
+    removeTrigger: (trigger) => call("DELETE", `/api/triggers/${id(trigger)}`),
+  };
+}
+
+/** @typedef {ReturnType<typeof connect>} Api */
+
+/**
+ * The JSON of an answer, or the error it tells.
+ *
+ * @param {Response} answer
+ */
+async function unwrap(answer) {
+  let data = null;
+  try {
+    data = await answer.json();
+  } catch {
+    if (answer.ok) throw new ApiError(0, ""); // cut off on the way
+  }
+  if (answer.ok) return data;
+  throw new ApiError(answer.status, data?.error?.message ?? "", data?.error?.field ?? null);
+}

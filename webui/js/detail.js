@@ -1,0 +1,79 @@
+/** Keeps the opened task's detail fresh: what it is, and what its run puts out. */
+
+/**
+ * @typedef {import("./types.js").State} State
+ * @typedef {import("./store.js").Store} Store
+ * @typedef {import("./api.js").Api} Api
+ */
+
+const FOLLOW_MS = 1000;
+
+export class DetailKeeper {
+  /** @param {Store} store @param {Api} api */
+  constructor(store, api) {
+    this.store = store;
+    this.api = api;
+    /** @type {ReturnType<typeof setTimeout> | null} */
+    this.timer = null;
+    this.fetching = "";
+  }
+
+  /** @param {State} state @param {State} before */
+  onChange(state, before) {
+    const id = state.session === "in" && state.route.view === "task" ? state.route.id : null;
+    if (id !== (state.detail?.id ?? null)) {
+      this.store.dispatch({ type: "detailOpened", id });
+      if (id) void this.load(id);
+      return;
+    }
+    if (!id || !state.detail) return;
+    const was = before.detail?.id === id ? before.detail.task : null;
+    const is = state.detail.task;
+    const moved = was && is && (was.state !== is.state || was.attempts !== is.attempts);
+    const back = state.connection === "online" && before.connection !== "online";
+    if (moved || (back && state.detail.load === "failed")) void this.load(id);
+  }
+
+  /** @param {string} id */
+  async load(id) {
+    try {
+      const answer = await this.api.task(id);
+      this.store.dispatch({ type: "detailLoaded", id, answer });
+      void this.readOutput(id);
+    } catch (error) {
+      const load = /** @type {any} */ (error)?.status === 404 ? "missing" : "failed";
+      this.store.dispatch({ type: "detailFailed", id, load });
+    }
+  }
+
+  /** @private @param {string} id read on until the run is over */
+  async readOutput(id) {
+    if (this.fetching === id) return;
+    this.fetching = id;
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    const more = await this.readPiece(id);
+    this.fetching = this.fetching === id ? "" : this.fetching;
+    const detail = this.store.state.detail;
+    if (detail?.id !== id || detail.output.ended) return;
+    const running = detail.task?.state === "running";
+    if (more) void this.readOutput(id);
+    else if (running) this.timer = setTimeout(() => void this.readOutput(id), FOLLOW_MS);
+  }
+
+  /** @private @param {string} id @returns {Promise<boolean>} whether there may be more at once */
+  async readPiece(id) {
+    const detail = this.store.state.detail;
+    if (detail?.id !== id || document.hidden) return false;
+    try {
+      const { events, offset, ended } = await this.api.output(id, detail.output.offset);
+      if (this.store.state.detail?.output.offset !== detail.output.offset) return false;
+      this.store.dispatch({ type: "output", id, load: "idle", events, offset, ended });
+      return events.length > 0 && !ended;
+    } catch (error) {
+      const none = /** @type {any} */ (error)?.status === 404; // it has not run: nothing to show
+      this.store.dispatch({ type: "output", id, load: none ? "idle" : "failed" });
+      return false;
+    }
+  }
+}

@@ -1,0 +1,25 @@
+/** Ids made here: sortable by time, safe as file names, the same shape as the server's. */
+
+const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
+
+/**
+ * A fresh id: the prefix and a ULID in lower-case Crockford base32.
+ *
+ * Making it here is what lets a message be sent twice and kept once.
+ *
+ * @param {string} prefix
+ * @param {number} [now] milliseconds
+ * @param {Uint8Array} [random] ten bytes
+ * @returns {string}
+ */
+export function newId(prefix, now = Date.now(), random = tenBytes()) {
+  let value = BigInt(now);
+  for (const byte of random) value = (value << 8n) | BigInt(byte);
+  let text = "";
+  for (let shift = 125n; shift >= 0n; shift -= 5n) text += ALPHABET[Number((value >> shift) & 31n)];
+  return `${prefix}-${text}`;
+}
+
+function tenBytes() {
+  return crypto.getRandomValues(new Uint8Array(10));
+}

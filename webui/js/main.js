@@ -1,0 +1,272 @@
+/** Starts the page: makes the parts, joins them, draws. */
+
+import { Actions } from "./actions.js";
+import { connect } from "./api.js";
+import { copyText } from "./copy.js";
+import { DetailKeeper } from "./detail.js";
+import { render } from "./html.js";
+import { loadLanguage, pickLanguage, t } from "./i18n.js";
+import { Link } from "./link.js";
+import { applyTheme, readOutbox, readPref, tabId, writeOutbox, writePref } from "./prefs.js";
+import { loginCode, routeOf } from "./route.js";
+import { ScrollKeeper } from "./scroll.js";
+import { live } from "./select.js";
+import { Session } from "./session.js";
+import { Store } from "./store.js";
+import { Tabs } from "./tabs.js";
+import { appView } from "./views/app.js";
+
+/** @typedef {import("./types.js").State} State */
+
+const TICK_MS = 1000;
+/** When nothing goes on, the ages on the page are drawn anew this often. */
+const QUIET_TICK_MS = 15_000;
+/** A clock that jumped so far: the machine slept. */
+const SLEPT_MS = 30_000;
+
+const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+const announcer = /** @type {HTMLElement} */ (document.getElementById("announcer"));
+const wide = matchMedia("(min-width: 1000px)");
+
+const tab = tabId();
+const api = connect(tab);
+const store = new Store(drawSoon);
+const session = new Session(store, api);
+const detail = new DetailKeeper(store, api);
+/** @type {ScrollKeeper | null} */
+let keeper = null;
+
+const actions = new Actions(store, api, session, {
+  toBottom: () => keeper?.toBottom(!matchMedia("(prefers-reduced-motion: reduce)").matches),
+  focusComposer: () => setTimeout(() => document.getElementById("composer")?.focus()),
+  showMessage,
+  reloadTask: (id) => void detail.load(id),
+});
+
+const tabs = new Tabs(
+  (hearers) =>
+    new Link(
+      {
+        open: (since) => new EventSource(api.stream(since)),
+        poll: (since) => api.changes(since),
+        later: (act, ms) => setTimeout(act, ms),
+        drop: (timer) => clearTimeout(timer),
+      },
+      hearers,
+    ),
+  {
+    locks: navigator.locks,
+    channel: "BroadcastChannel" in window ? new BroadcastChannel("mimikit") : null,
+    hidden: () => document.hidden,
+    later: (act, ms) => setTimeout(act, ms),
+    drop: (timer) => clearTimeout(timer),
+  },
+  session.hearers(),
+);
+session.follow(tabs);
+
+/** A hidden page gets no frames, and must still keep its state and its title right. */
+function drawSoon(/** @type {() => void} */ draw) {
+  if (document.hidden) setTimeout(draw, 100);
+  else requestAnimationFrame(draw);
+}
+
+store.onChange((state, before) => {
+  detail.onChange(state, before);
+  draw(state, before);
+  keepDrafts(state, before);
+  announce(state, before);
+});
+
+/** @param {State} state @param {State} before */
+function draw(state, before) {
+  keeper?.before();
+  render(appView(store.state, actions), root);
+  const scroller = document.getElementById("scroll");
+  if (!scroller) keeper = null;
+  else if (keeper?.scroller !== scroller) keeper = makeKeeper(scroller);
+  keeper?.after();
+  growComposer();
+  followOutput();
+  if (state.route !== before.route) focusPlace(state, before);
+}
+
+/** @param {HTMLElement} scroller */
+function makeKeeper(scroller) {
+  store.dispatch({ type: "following", following: true });
+  return new ScrollKeeper(scroller, () => document.getElementById("timeline"), {
+    following: (following) => store.dispatch({ type: "following", following }),
+    nearTop: () => {
+      const { before, older, load } = store.state;
+      if (before && older === "idle" && load === "ready") void actions.loadOlder();
+    },
+  });
+}
+
+/** The field is as tall as its text; browsers that can do this by style do it by style. */
+function growComposer() {
+  if (CSS.supports("field-sizing", "content")) return;
+  const field = document.getElementById("composer");
+  if (!(field instanceof HTMLTextAreaElement)) return;
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight}px`;
+}
+
+/** Output follows its end as long as the reader is there. */
+function followOutput() {
+  const box = document.getElementById("output");
+  if (!box) return;
+  if (box.dataset.away === undefined) {
+    box.dataset.away = "";
+    box.addEventListener(
+      "scroll",
+      () => {
+        const left = box.scrollHeight - box.scrollTop - box.clientHeight;
+        box.dataset.away = left > 24 ? "yes" : "";
+      },
+      { passive: true },
+    );
+  }
+  if (!box.dataset.away) box.scrollTop = box.scrollHeight;
+}
+
+/** Going somewhere moves the focus there; coming back, to where one left. */
+function focusPlace(/** @type {State} */ state, /** @type {State} */ before) {
+  const { route } = state;
+  const panel = document.getElementById("panel-body");
+  if (route.view === "chat") {
+    if (!state.wide) document.getElementById("composer")?.focus({ preventScroll: true });
+    return;
+  }
+  if (panel) panel.scrollTop = 0;
+  const left = before.route.view === "task" && route.view === "tasks" ? before.route.id : "";
+  const row = left ? root.querySelector(`[data-task="${CSS.escape(left)}"] a`) : null;
+  const place = row ?? root.querySelector("[data-focus]") ?? panel;
+  if (place instanceof HTMLElement) place.focus();
+}
+
+/** @param {string} id a message, shown in the chat */
+function showMessage(id) {
+  if (!store.state.wide) actions.go({ view: "chat" });
+  setTimeout(() => {
+    const element = document.getElementById(`m-${id}`);
+    if (!element) return;
+    keeper?.show(element);
+    element.classList.add("is-shown");
+    setTimeout(() => element.classList.remove("is-shown"), 2000);
+  }, 50);
+}
+
+/** @param {State} state @param {State} before */
+function keepDrafts(state, before) {
+  if (state.draft !== before.draft) writePref("draft", state.draft);
+  if (state.outbox !== before.outbox) {
+    writeOutbox(state.outbox.filter((item) => item.state !== "accepted"));
+  }
+}
+
+/** Tell those who listen instead of look what was said: what came new, not what was loaded. */
+function announce(/** @type {State} */ state, /** @type {State} */ before) {
+  if (state.messages === before.messages || before.load !== "ready") return;
+  const last = before.messages.at(-1)?.id;
+  const from = last ? state.messages.findIndex((message) => message.id === last) + 1 : 0;
+  for (const message of state.messages.slice(from)) {
+    if (message.role === "user") continue;
+    const line = document.createElement("p");
+    line.textContent = `${t(`role.${message.role}`)} ${message.text.slice(0, 400)}`;
+    announcer.append(line);
+  }
+  while (announcer.childElementCount > 5) announcer.firstElementChild?.remove();
+}
+
+// --- time passes
+
+let lastTick = Date.now();
+let lastDrawn = 0;
+setInterval(() => {
+  const now = Date.now();
+  const slept = now - lastTick > SLEPT_MS;
+  lastTick = now;
+  if (slept && !document.hidden) tabs.nudge();
+  if (document.hidden) return;
+  const { state } = store;
+  const ticking = live(state) || state.turn || state.question;
+  if (ticking || now - lastDrawn >= QUIET_TICK_MS) tick();
+}, TICK_MS);
+
+function tick() {
+  lastDrawn = Date.now();
+  store.dispatch({ type: "tick", now: lastDrawn });
+}
+
+// --- the browser's events
+
+document.addEventListener("visibilitychange", () => {
+  tabs.look();
+  if (!document.hidden) tick();
+});
+addEventListener("online", () => tabs.nudge());
+addEventListener("offline", () => store.set({ connection: "offline" }));
+addEventListener("hashchange", takeHash);
+addEventListener("pagehide", () => keepDrafts(store.state, { ...store.state, draft: "\0" }));
+addEventListener("pageshow", (event) => {
+  if (event.persisted) void session.load(); // back from the browser's cache, long after
+});
+wide.addEventListener("change", () => store.set({ wide: wide.matches }));
+
+document.addEventListener("click", (event) => {
+  const button = event.target instanceof Element ? event.target.closest("[data-copy]") : null;
+  if (button) void copyFrom(button);
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
+  if (document.querySelector(":popover-open")) return; // the browser closes it
+  const { route, confirming, wide: isWide } = store.state;
+  if (confirming) actions.confirmRemoval("");
+  else if (route.view === "task") actions.go({ view: "tasks" });
+  else if (route.view !== "chat" && !isWide) actions.go({ view: "chat" });
+});
+
+/** @param {Element} button */
+async function copyFrom(button) {
+  const code = button.parentElement?.querySelector("pre");
+  const done = await copyText((code?.textContent ?? "").replace(/\n$/, ""));
+  button.textContent = t(done ? "code.copied" : "code.notCopied");
+  setTimeout(() => (button.textContent = t("code.copy")), 1800);
+}
+
+/** The fragment says where we are; or, once, who we are. */
+function takeHash() {
+  const code = loginCode(location.hash);
+  if (!code) return store.set({ route: routeOf(location.hash) });
+  history.replaceState(null, "", location.pathname);
+  void session.login({ code });
+  return undefined;
+}
+
+// --- begin
+
+async function begin() {
+  const chosen = readPref("language");
+  const language = chosen === "en" || chosen === "zh" ? chosen : pickLanguage(navigator.languages);
+  const stored = readPref("theme");
+  const theme = stored === "light" || stored === "dark" ? stored : "system";
+  applyTheme(theme);
+  await loadLanguage(language);
+  const unsent = readOutbox();
+  store.set({
+    language,
+    theme,
+    wide: wide.matches,
+    panelOpen: readPref("panel") !== "closed",
+    draft: readPref("draft") ?? "",
+    outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),
+    now: Date.now(),
+  });
+  if (loginCode(location.hash)) return takeHash();
+  store.set({ route: routeOf(location.hash) });
+  return await session.load();
+}
+
+void begin();

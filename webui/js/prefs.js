@@ -1,0 +1,62 @@
+/** What the browser keeps: choices, the unsent draft, messages that never got out. */
+
+/** @param {() => Storage} place @param {string} key */
+function read(place, key) {
+  try {
+    return place().getItem(`mimikit.${key}`);
+  } catch {
+    return null; // storage is closed to the page; everything works, nothing is kept
+  }
+}
+
+/** @param {() => Storage} place @param {string} key @param {string} value empty removes it */
+function write(place, key, value) {
+  try {
+    if (value) place().setItem(`mimikit.${key}`, value);
+    else place().removeItem(`mimikit.${key}`);
+  } catch {
+    // closed or full: the same
+  }
+}
+
+const local = () => localStorage;
+const session = () => sessionStorage;
+
+/** @param {string} key */
+export const readPref = (key) => read(local, key);
+
+/** @param {string} key @param {string} value */
+export const writePref = (key, value) => write(local, key, value);
+
+/**
+ * Messages of this tab that were not handed over before it was reloaded.
+ *
+ * They lie in the tab's own storage: another tab must not offer to send them as well.
+ *
+ * @returns {import("./types.js").OutboxItem[]}
+ */
+export function readOutbox() {
+  try {
+    const items = JSON.parse(read(session, "outbox") ?? "[]");
+    return Array.isArray(items) ? items.filter((item) => item?.id && item?.text) : [];
+  } catch {
+    return [];
+  }
+}
+
+/** @param {import("./types.js").OutboxItem[]} items */
+export function writeOutbox(items) {
+  write(session, "outbox", items.length ? JSON.stringify(items) : "");
+}
+
+/** The random name of this tab: a new stream of it replaces its old one. */
+export function tabId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(8));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** @param {"system" | "light" | "dark"} theme */
+export function applyTheme(theme) {
+  if (theme === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+}

@@ -1,0 +1,30 @@
+/** The whole page. */
+
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { bannersView, noticesView } from "./banners.js";
+import { chatView } from "./chat.js";
+import { headerView } from "./header.js";
+import { loginView } from "./login.js";
+import { panelView } from "./panel.js";
+import { loading } from "./parts.js";
+
+/**
+ * @param {import("../types.js").State} state
+ * @param {import("../actions.js").Actions} act
+ */
+export function appView(state, act) {
+  if (state.session === "checking" && state.load !== "ready") {
+    return html`<main class="start">${loading(t("chat.loading"))}</main>`;
+  }
+  if (state.session === "out") return loginView(state, act);
+  const layout = state.wide ? (state.panelOpen ? "is-split" : "is-wide") : "is-narrow";
+  return html`<div class="app ${layout}">
+    <button type="button" class="skip" @click=${() => act.hands.focusComposer()}>
+      ${t("nav.skip")}
+    </button>
+    ${headerView(state, act)} ${bannersView(state)}
+    <main class="areas">${chatView(state, act)} ${panelView(state, act)}</main>
+    ${noticesView(state, act)}
+  </div>`;
+}

@@ -1,0 +1,75 @@
+/** What is wrong with the whole, said loudly on top. */
+
+import { html, icon, nothing } from "../html.js";
+import { language, t } from "../i18n.js";
+import { duration } from "../time.js";
+
+/**
+ * @param {import("../types.js").State} state
+ */
+export function bannersView(state) {
+  const status = state.status;
+  return html`<div class="banners">
+    ${
+      state.outdated
+        ? banner(
+            "info",
+            t("banner.outdated"),
+            html`<button type="button" class="small" @click=${() => location.reload()}>
+              ${t("banner.reload")}
+            </button>`,
+          )
+        : nothing
+    }
+    ${status ? consumerBanner(status) : nothing}
+    ${status?.degraded ? banner("warn", t("banner.degraded", { why: status.degraded })) : nothing}
+    ${
+      status?.paused
+        ? banner("warn", t("banner.paused"), html`<code>mimikit resume</code>`)
+        : nothing
+    }
+  </div>`;
+}
+
+/** @param {import("../types.js").Status} status */
+function consumerBanner(status) {
+  if (status.consumer === "down") {
+    return banner("danger", t("banner.down"), html`<code>mimikit consumer</code>`);
+  }
+  if (status.consumer === "hung") {
+    const age = duration((status.beatAgeS ?? 0) * 1000, language());
+    return banner("danger", t("banner.hung", { age }), html`<code>mimikit doctor</code>`);
+  }
+  return nothing;
+}
+
+/** @param {"info" | "warn" | "danger"} tone @param {string} text @param {unknown} [extra] */
+function banner(tone, text, extra = nothing) {
+  return html`<div class="banner banner-${tone}" role=${tone === "danger" ? "alert" : "status"}>
+    ${icon(tone === "info" ? "info" : "alert")}
+    <p>${text} ${extra}</p>
+  </div>`;
+}
+
+/**
+ * @param {import("../types.js").State} state
+ * @param {import("../actions.js").Actions} act
+ */
+export function noticesView(state, act) {
+  return html`<div class="notices" role="status" aria-live="polite">
+    ${state.notices.map(
+      (notice) =>
+        html`<div class="notice notice-${notice.tone}">
+          <p>${notice.text}</p>
+          <button
+            type="button"
+            class="icon-button small"
+            aria-label=${t("notice.dismiss")}
+            @click=${() => act.dismiss(notice.id)}
+          >
+            ${icon("x")}
+          </button>
+        </div>`,
+    )}
+  </div>`;
+}

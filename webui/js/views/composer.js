@@ -1,0 +1,110 @@
+/** Where one types, and the line below it that says who answers. */
+
+import { html, icon, live, nothing } from "../html.js";
+import { t, tn } from "../i18n.js";
+import { engineParts } from "../select.js";
+import { word } from "./parts.js";
+
+/**
+ * @typedef {import("../types.js").State} State
+ * @typedef {import("../actions.js").Actions} Actions
+ */
+
+/** @param {State} state @param {Actions} act */
+export function composerView(state, act) {
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    act.send();
+  };
+  return html`<form class="composer" @submit=${submit}>
+      <label class="sr-only" for="composer">${t("composer.label")}</label>
+      <textarea
+        id="composer"
+        rows="1"
+        enterkeyhint="send"
+        placeholder=${t("composer.placeholder")}
+        aria-describedby="composer-hint"
+        .value=${live(state.draft)}
+        @input=${(/** @type {any} */ event) => act.setDraft(event.target.value)}
+        @keydown=${(/** @type {KeyboardEvent} */ event) => onKey(event, act)}
+      ></textarea>
+      <button
+        type="submit"
+        class="send"
+        aria-label=${t("composer.send")}
+        title=${t("composer.send")}
+        ?disabled=${!state.draft.trim()}
+      >
+        ${icon("send")}
+      </button>
+    </form>
+    <div class="foot">
+      ${enginesView(state)}
+      <span class="keys" id="composer-hint">${t("composer.hint")}</span>
+    </div>`;
+}
+
+/**
+ * Enter sends, except with Shift and except where it picks an input method's candidate: browsers
+ * tell that by either of two signs.
+ *
+ * @param {KeyboardEvent} event
+ * @param {Actions} act
+ */
+function onKey(event, act) {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+  event.preventDefault();
+  act.send();
+}
+
+const SEATS = ["teller", "planner", "standard", "specialist", "deferred", "command"];
+
+/**
+ * What serves what: the seats that are served alike stand together, those that matter most first.
+ *
+ * @param {Record<string, string>} engines
+ * @returns {[string[], string][]}
+ */
+function grouped(engines) {
+  const place = (/** @type {string} */ seat) => SEATS.indexOf(seat) + 1 || SEATS.length + 1;
+  const seats = Object.keys(engines).sort((a, b) => place(a) - place(b) || a.localeCompare(b));
+  /** @type {Map<string, string[]>} */
+  const groups = new Map();
+  for (const seat of seats) groups.set(engines[seat], [...(groups.get(engines[seat]) ?? []), seat]);
+  return [...groups].map(([text, names]) => [names, text]);
+}
+
+/** @param {string[]} seats @param {string} text */
+function engineRow(seats, text) {
+  const { name, reason } = engineParts(text);
+  return html`<div>
+    <dt>${seats.map((seat) => word("seat", seat)).join(t("list.and"))}</dt>
+    <dd>
+      <strong>${name}</strong>
+      ${reason ? html`<span class="engine-why">${reason}</span>` : nothing}
+    </dd>
+  </div>`;
+}
+
+/** @param {State} state */
+function enginesView(state) {
+  const engines = state.status?.engines;
+  if (!engines) return html`<span></span>`;
+  const teller = engineParts(engines.teller);
+  const quarantined = state.status?.quarantined ?? 0;
+  const plain = teller.name === "builtin";
+  const why = plain ? t("engines.noModel") : teller.reason;
+  return html`<button type="button" class="engines" popovertarget="engines-box">
+      <span
+        >${t("engines.by")}
+        <strong>${teller.name || t("engines.none")}</strong>${why ? ` — ${why}` : ""}</span
+      >
+    </button>
+    <div id="engines-box" class="popover engines-box" popover aria-label=${t("engines.title")}>
+      <h2>${t("engines.title")}</h2>
+      <dl>${grouped(engines).map(([seats, text]) => engineRow(seats, text))}</dl>
+      ${plain ? html`<p>${t("engines.hint")}</p>` : nothing}
+      ${quarantined ? html`<p>${tn("engines.quarantined", quarantined)}</p>` : nothing}
+      <p class="muted">${t("engines.check")} <code>mimikit doctor</code></p>
+    </div>`;
+}

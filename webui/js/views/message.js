@@ -1,0 +1,107 @@
+/** One message of the conversation. */
+
+import { html, icon, nothing, serverHtml } from "../html.js";
+import { language, t } from "../i18n.js";
+import { namedTask } from "../select.js";
+import { duration } from "../time.js";
+import { clock, stateIcon, taskTitle } from "./parts.js";
+
+/**
+ * @typedef {import("../types.js").State} State
+ * @typedef {import("../actions.js").Actions} Actions
+ * @typedef {import("../select.js").MessageEntry} MessageEntry
+ */
+
+/** @param {MessageEntry} entry @param {State} state @param {Actions} act */
+export function messageView(entry, state, act) {
+  const { message } = entry;
+  const { role } = message;
+  const chips = taskChips(message.taskIds ?? [], state);
+  return html`<li
+    class="message is-${role} ${entry.joined ? "is-joined" : ""}"
+    id="m-${message.id}"
+    data-delivery=${entry.delivery ?? nothing}
+  >
+    ${role === "user" ? nothing : html`<span class="glyph">${icon(glyph(role))}</span>`}
+    <div class="message-body">
+      <span class="sr-only">${t(`role.${role}`)}</span>
+      ${bodyView(message)} ${role === "system" ? nothing : chips}
+      <div class="meta">
+        ${clock(message.createdAt)} ${role === "user" ? deliveryView(entry, act) : origin(message)}
+        ${role === "system" ? chips : nothing}
+      </div>
+    </div>
+  </li>`;
+}
+
+/** @param {string} role */
+function glyph(role) {
+  return role === "agent" ? "mark" : "info";
+}
+
+/** @param {import("../types.js").Message} message */
+function bodyView(message) {
+  if (message.html) return html`<div class="prose" ${serverHtml(message.html)}></div>`;
+  return html`<div class="plain">${message.text}</div>`;
+}
+
+/** @param {import("../types.js").Message} message */
+function origin(message) {
+  if (message.role !== "agent") return nothing;
+  const parts = [];
+  if (message.durationMs != null) parts.push(duration(message.durationMs, language()));
+  if (message.engine) parts.push(message.engine);
+  return parts.map((part) => html`<span>${part}</span>`);
+}
+
+/** @param {MessageEntry} entry @param {Actions} act */
+function deliveryView(entry, act) {
+  const { delivery, message } = entry;
+  if (delivery === "failed") {
+    return html`<span class="error-text" role="alert">${t("delivery.failed")} ${entry.error}</span>
+      <span class="meta-actions">
+        <button type="button" class="link" @click=${() => act.resend(message.id)}>
+          ${icon("retry")}${t("delivery.retry")}
+        </button>
+        <button type="button" class="link" @click=${() => act.takeBack(message.id)}>
+          ${icon("edit")}${t("delivery.edit")}
+        </button>
+        <button type="button" class="link" @click=${() => act.discard(message.id)}>
+          ${icon("trash")}${t("delivery.discard")}
+        </button>
+      </span>`;
+  }
+  if (delivery === "answered") {
+    return html`<span class="answered" title=${t("delivery.answered")}
+      >${icon("check")}<span class="sr-only">${t("delivery.answered")}</span></span
+    >`;
+  }
+  return html`<span class="delivery is-${delivery}">${t(`delivery.${delivery}`)}</span>`;
+}
+
+/** @param {string[]} ids @param {State} state */
+function taskChips(ids, state) {
+  if (!ids.length) return nothing;
+  return html`<ul class="chips">
+    ${ids.map((id) => {
+      const named = namedTask(state.tasks, id);
+      return html`<li>
+        <a class="chip" href="#/task/${named?.task.id ?? id}"
+          >${named ? stateIcon(named.state) : icon("tasks")}<span class="chip-text"
+            >${named ? taskTitle(named.task) : t("message.task")}</span
+          ></a
+        >
+      </li>`;
+    })}
+  </ul>`;
+}
+
+/** @param {import("../select.js").DraftEntry} entry  The reply as it grows: plain until it is done. */
+export function draftView(entry) {
+  return html`<li class="message is-agent is-draft" aria-hidden="true">
+    <span class="glyph">${icon("mark")}</span>
+    <div class="message-body">
+      <div class="plain">${entry.text}<span class="caret"></span></div>
+    </div>
+  </li>`;
+}

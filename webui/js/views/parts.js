@@ -1,0 +1,64 @@
+/** Small pieces that several views use. */
+
+import { html, icon, nothing } from "../html.js";
+import { has, language, t } from "../i18n.js";
+import { clockTime, fullTime, relativeTime } from "../time.js";
+
+/** So near, a count of seconds only twitches. */
+const NOW_MS = 5000;
+
+/** @param {string} at  The time of day; the whole date on its title. */
+export function clock(at) {
+  const lang = language();
+  return html`<time datetime=${at} title=${fullTime(at, lang)}>${clockTime(at, lang)}</time>`;
+}
+
+/** @param {string} at @param {number} now  How long ago or ahead; the date on its title. */
+export function ago(at, now) {
+  const lang = language();
+  const away = Date.parse(at) - now;
+  const soon = t(away > 0 ? "time.soon" : "time.now");
+  const words = Math.abs(away) < NOW_MS ? soon : relativeTime(at, now, lang);
+  return html`<time datetime=${at} title=${fullTime(at, lang)}>${words}</time>`;
+}
+
+/** @param {import("../types.js").TaskState} state */
+export function stateIcon(state) {
+  return html`<span class="state state-${state}" title=${t(`state.${state}`)}
+    >${icon(`s-${state}`)}<span class="sr-only">${t(`state.${state}`)}</span></span
+  >`;
+}
+
+/** @param {import("../types.js").TaskState} state */
+export function stateBadge(state) {
+  return html`<span class="badge state-${state}"
+    >${icon(`s-${state}`)}${t(`state.${state}`)}</span
+  >`;
+}
+
+/** @param {string} group @param {string | null | undefined} name  A word of a closed list; else itself. */
+export function word(group, name) {
+  if (!name) return "";
+  return has(`${group}.${name}`) ? t(`${group}.${name}`) : name;
+}
+
+/** @param {string} title @param {string} [text] @param {unknown} [action] */
+export function emptyState(title, text = "", action = nothing) {
+  return html`<div class="empty">
+    <p class="empty-title">${title}</p>
+    ${text ? html`<p>${text}</p>` : nothing} ${action}
+  </div>`;
+}
+
+/** @param {string} label */
+export function loading(label) {
+  return html`<div class="loading" role="status">
+    <span class="spinner"></span><span>${label}</span>
+  </div>`;
+}
+
+/** @param {import("../types.js").Task} task */
+export function taskTitle(task) {
+  const first = task.prompt.split("\n", 1)[0];
+  return task.title || (first.length > 90 ? `${first.slice(0, 90)}…` : first);
+}

@@ -1,0 +1,224 @@
+/** One task in full. */
+
+import { html, icon, nothing, serverHtml } from "../html.js";
+import { language, t, tn } from "../i18n.js";
+import { messageAbout, taskTimes, traceTree } from "../select.js";
+import { count, duration, elapsed } from "../time.js";
+import { ago, emptyState, loading, stateBadge, stateIcon, taskTitle, word } from "./parts.js";
+
+/**
+ * @typedef {import("../types.js").State} State
+ * @typedef {import("../types.js").Task} Task
+ * @typedef {import("../types.js").TaskDetail} TaskDetail
+ * @typedef {import("../actions.js").Actions} Actions
+ */
+
+/** @param {State} state @param {Actions} act */
+export function taskView(state, act) {
+  const detail = state.detail;
+  const back = html`<a class="back" href="#/tasks">${icon("back")}${t("task.back")}</a>`;
+  if (detail?.load === "missing") {
+    return html`${back}${emptyState(t("task.missing"), t("task.missingText"))}`;
+  }
+  if (!detail?.task && detail?.load === "failed") {
+    const again = html`<button type="button" class="small" @click=${() => act.reloadDetail()}>
+      ${icon("retry")}${t("load.again")}
+    </button>`;
+    return html`${back}${emptyState(t("load.failed"), t("load.unreachable"), again)}`;
+  }
+  if (!detail?.task) return html`${back}${loading(t("task.loading"))}`;
+  return html`${back}
+    <article class="task" data-task=${detail.id}>
+      ${headView(detail.task, detail, state, act)} ${factsView(detail.task, state)}
+      ${failureView(detail)} ${resultView(detail)} ${promptView(detail.task)} ${outputView(detail)}
+      ${traceView(detail)} ${eventsView(detail, state)}
+    </article>`;
+}
+
+/** @param {Task} task @param {TaskDetail} detail @param {State} state @param {Actions} act */
+function headView(task, detail, state, act) {
+  const active = task.state === "running" || task.state === "queued";
+  const asked = state.pending[task.id];
+  const message = messageAbout(state, task.id, detail.trace);
+  return html`<header class="task-head">
+    <h2 tabindex="-1" data-focus>${taskTitle(task)}</h2>
+    <p class="task-state">
+      ${stateBadge(task.state)}
+      ${asked ? html`<span class="muted">${t(`asked.${asked}`)}</span>` : nothing}
+    </p>
+    <div class="task-actions">
+      ${
+        active
+          ? html`<button
+              type="button"
+              class="small danger"
+              ?disabled=${Boolean(asked)}
+              @click=${() => act.order(task.id, "cancel")}
+            >
+              ${icon("x")}${t("task.cancel")}
+            </button>`
+          : html`<button
+              type="button"
+              class="small"
+              ?disabled=${Boolean(asked)}
+              @click=${() => act.order(task.id, "retry")}
+            >
+              ${icon("retry")}${t("task.retry")}
+            </button>`
+      }
+      ${
+        message
+          ? html`<button type="button" class="small" @click=${() => act.hands.showMessage(message)}>
+              ${icon("chat")}${t("task.inChat")}
+            </button>`
+          : nothing
+      }
+    </div>
+  </header>`;
+}
+
+/** @param {Task} task @param {State} state */
+function factsView(task, state) {
+  const lang = language();
+  const times = taskTimes(task, state.now);
+  const running = task.state === "running";
+  /** @type {[string, unknown][]} */
+  const facts = [
+    ["task.created", ago(task.createdAt, state.now)],
+    ["task.waited", duration(times.waitMs ?? 0, lang)],
+  ];
+  if (times.runMs !== null) {
+    const ran = running ? elapsed(times.runMs) : duration(times.runMs, lang);
+    facts.push([running ? "task.running" : "task.ran", html`<span class="ticking">${ran}</span>`]);
+  }
+  facts.push(
+    ["task.attempts", t("task.attemptsOf", { n: task.attempts, max: task.maxAttempts })],
+    ["task.seat", task.seat === "planner" ? t("seat.planner") : word("profile", task.profile)],
+    ["task.priority", task.priority],
+    ["task.origin", word("origin", task.origin)],
+  );
+  const trigger = task.sourceTriggerId;
+  if (trigger) {
+    const title = state.triggers[trigger]?.title || trigger;
+    facts.push(["task.trigger", html`<a href="#/triggers">${title}</a>`]);
+  }
+  if (task.retryOf) {
+    facts.push(["task.retryOf", html`<a href="#/task/${task.retryOf}">${task.retryOf}</a>`]);
+  }
+  return html`<dl class="facts">
+    ${facts.map(
+      ([key, value]) =>
+        html`<div>
+          <dt>${t(key)}</dt>
+          <dd>${value}</dd>
+        </div>`,
+    )}
+  </dl>`;
+}
+
+/** @param {TaskDetail} detail  Why it failed. */
+function failureView({ task, result }) {
+  if (task?.state !== "failed") return nothing;
+  const exit = result?.exitCode;
+  const why = [word("reason", task.failureReason) || t("state.failed")];
+  if (exit != null) why.push(t("task.exit", { code: exit }));
+  const text = exit == null ? task.error : task.error?.replace(/^exit code -?\d+\s*/, "");
+  return html`<div class="failure" role="status">
+    <p class="failure-why">${why.join(" · ")}</p>
+    ${text ? html`<pre class="failure-text" tabindex="0">${text}</pre>` : nothing}
+  </div>`;
+}
+
+/** @param {TaskDetail} detail */
+function resultView({ task, result, output }) {
+  if (!result?.html && !result?.text) return nothing;
+  const told = result.text === task?.error; // the failure says it
+  const shown = !result.html && output.blocks.length > 0; // a command's result is its output
+  if (told || shown) return nothing;
+  return html`<section>
+    <h3>${t("task.result")}</h3>
+    ${
+      result.html
+        ? html`<div class="prose" ${serverHtml(result.html)}></div>`
+        : html`<pre class="prompt" tabindex="0">${result.text}</pre>`
+    }
+  </section>`;
+}
+
+/** @param {Task} task */
+function promptView(task) {
+  return html`<section>
+    <h3>${t("task.prompt")}</h3>
+    <pre class="prompt" tabindex="0">${task.prompt}</pre>
+  </section>`;
+}
+
+/** @param {TaskDetail} detail */
+function outputView({ output, task }) {
+  const { blocks, dropped, load } = output;
+  if (!blocks.length && task?.state !== "running" && load !== "failed") return nothing;
+  const cut = t("task.dropped", { n: count(dropped, language()) });
+  return html`<section>
+    <h3>${t("task.output")}</h3>
+    ${dropped ? html`<p class="muted">${cut}</p>` : nothing}
+    ${load === "failed" ? html`<p class="error-text">${t("task.outputFailed")}</p>` : nothing}
+    <div class="output" id="output" tabindex="0" role="region" aria-label=${t("task.output")}>
+      ${blocks.length ? blocks.map(blockView) : html`<span class="muted">${t("task.noOutput")}</span>`}
+    </div>
+  </section>`;
+}
+
+/** @param {import("../types.js").OutputBlock} block */
+function blockView(block) {
+  const plain = block.type === "output" || block.type === "delta";
+  const tag = plain ? nothing : html`<span class="out-tag">${word("output", block.type)}</span>`;
+  return html`<span class="out out-${block.type} ${block.stream ?? ""}">${tag}${block.text}</span>`;
+}
+
+/** A trigger's trace grows for ever: the last of it. */
+const TRACE_SHOWN = 30;
+
+/** @param {TaskDetail} detail */
+function traceView({ id, trace }) {
+  if (trace.length < 2) return nothing;
+  const shown = traceTree(trace).slice(-TRACE_SHOWN);
+  const more = trace.length - shown.length;
+  return html`<section>
+    <h3>${t("task.trace")}</h3>
+    ${more ? html`<p class="muted">${tn("tasks.more", more)}</p>` : nothing}
+    <ol class="trace">
+      ${shown.map(({ task, depth }) => stepView(task, depth, task.id === id))}
+    </ol>
+  </section>`;
+}
+
+/** @param {Task} task @param {number} depth @param {boolean} own */
+function stepView(task, depth, own) {
+  const seat = task.seat === "planner" ? t("seat.planner") : task.profile;
+  return html`<li class="depth-${Math.min(depth, 4)}">
+    <a href="#/task/${task.id}" aria-current=${own ? "true" : "false"}
+      >${stateIcon(task.state)}<span class="row-title">${taskTitle(task)}</span
+      ><span class="trace-seat">${seat}</span></a
+    >
+  </li>`;
+}
+
+/** @param {TaskDetail} detail @param {State} state */
+function eventsView(detail, state) {
+  const { events } = detail;
+  if (!events.length) return nothing;
+  return html`<details class="events">
+    <summary>${tn("task.events", events.length)}</summary>
+    <ol>
+      ${events.map(
+        (event) =>
+          html`<li>
+            <span
+              >${word("event", event.type)}${event.status ? ` · ${word("state", event.status)}` : ""}</span
+            >
+            ${ago(event.at, state.now)}
+          </li>`,
+      )}
+    </ol>
+  </details>`;
+}
