@@ -1,0 +1,48 @@
+"""The program `mimikit`: every command, imported when it is used."""
+
+from __future__ import annotations
+
+import click
+
+import mimikit
+from mimikit.cli.frame import place_options
+from mimikit.cli.lazy import LazyGroup
+
+SECTIONS = {
+    "Run": {
+        "up": ("up", "Start the page and the consumer together; one Ctrl-C ends both."),
+        "web": ("web", "Start the page alone."),
+        "consumer": ("consumer", "Start the consumer alone: it answers, plans and works."),
+        "init": ("setup", "Make a state folder here."),
+    },
+    "Talk and work": {
+        "chat": ("chat", "Send a message and see the reply; without a text, a conversation."),
+        "enqueue": ("enqueue", "Put a task into the queue, or have it repeat with --every."),
+        "tasks": ("tasks", "List tasks, show one, follow its output, cancel or retry it."),
+        "triggers": ("triggers", "List what repeats; pause, resume, run or remove it."),
+        "pause": ("queues", "Let the queues rest: what runs goes on, nothing new starts."),
+        "resume": ("queues", "Let the queues go on."),
+    },
+    "Look": {
+        "status": ("status", "Everything that matters on one screen."),
+        "doctor": ("doctor", "Check everything and say how to mend it."),
+        "logs": ("logs", "What happened, newest last."),
+        "token": ("setup", "The token for scripts, or a login link for the page."),
+    },
+}
+
+
+@click.group(
+    "mimikit",
+    cls=LazyGroup,
+    sections=SECTIONS,
+    params=list(place_options()),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(mimikit.__version__, "-V", "--version", message="mimikit %(version)s")
+def main() -> None:
+    """An assistant that lives on your machine, and a durable job runner under it."""
+
+
+if __name__ == "__main__":
+    main()

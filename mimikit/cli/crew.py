@@ -1,0 +1,203 @@
+"""Some processes under one parent, started, watched, restarted and ended together."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Literal, NamedTuple
+
+import mimikit
+from mimikit.clock import Clock
+
+QUICK_DEATH_S = 60.0
+"""A process that lived for less died quickly."""
+MAX_QUICK_DEATHS = 5
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class News(NamedTuple):
+    """Something happened: a signal came (`stop`), or a process ended by itself (`died`)."""
+
+    kind: Literal["stop", "died"]
+    who: str = ""
+    code: int = 0
+
+
+@dataclass
+class _Child:
+    """One process and how often it died early. Units: seconds."""
+
+    name: str
+    arguments: list[str]
+    process: subprocess.Popen[bytes] | None = None
+    started_s: float = 0
+    quick_deaths: int = 0
+    start_at_s: float | None = None
+
+
+@dataclass
+class Crew:
+    """Processes by name. The caller's thread must be the main one: signals are heard there."""
+
+    commands: Mapping[str, list[str]]
+    clock: Clock
+    say: Callable[[str], None]
+    hurry: Mapping[str, signal.Signals] = field(default_factory=dict[str, signal.Signals])
+    """Who ends at once on which signal; the others do on SIGTERM."""
+    first_delay_s: float = 1.0
+    _children: list[_Child] = field(init=False)
+    _news: queue.SimpleQueue[News] = field(init=False, default_factory=queue.SimpleQueue)
+
+    def __post_init__(self) -> None:
+        """Nothing runs yet."""
+        self._children = [_Child(name, argv) for name, argv in self.commands.items()]
+
+    def start(self) -> None:
+        """Hear signals from now on, and start every process."""
+        for number in _SIGNALS:
+            signal.signal(number, self._heard)
+        for child in self._children:
+            self._launch(child)
+
+    def _heard(self, _number: int, _frame: FrameType | None) -> None:
+        self._news.put(News("stop"))
+
+    def _launch(self, child: _Child) -> None:
+        # A session of its own: a Ctrl-C in the terminal reaches the parent alone, which ends all in
+        # order. Its input is a pipe that closes when the parent is gone.
+        child.start_at_s = None
+        child.started_s = self.clock.monotonic()
+        child.process = process = subprocess.Popen(
+            child.arguments, stdin=subprocess.PIPE, env=environment(), start_new_session=True
+        )
+        waiter = threading.Thread(target=self._wait_for, args=(child.name, process), daemon=True)
+        waiter.start()
+
+    def _wait_for(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        code = process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
+        self._news.put(News("died", name, code))
+
+    def pid_of(self, name: str) -> int | None:
+        """The process that has this part now."""
+        child = self._child(name)
+        return child.process.pid if child.process else None
+
+    def next_news(self, timeout_s: float | None) -> News | None:
+        """The next thing that happens; None when nothing does in time."""
+        try:
+            return self._news.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+
+    def tend(self) -> int:
+        """Restart what dies until told to stop; gives the exit code."""
+        while True:
+            self._start_due()
+            news = self.next_news(self._until_next_start())
+            if news is None:
+                continue
+            if news.kind == "stop":
+                return 0
+            if not self._bury(self._child(news.who), news.code):
+                return 1
+
+    def _bury(self, child: _Child, code: int) -> bool:
+        """Plan the next start of a process that died; False when it has died too often."""
+        child.process = None
+        lived_s = self.clock.monotonic() - child.started_s
+        child.quick_deaths = child.quick_deaths + 1 if lived_s < QUICK_DEATH_S else 1
+        delay_s = delay_after(child.quick_deaths, self.first_delay_s)
+        how = ended_how(code)
+        if delay_s is None:
+            self.say(
+                f"The {child.name} {how}, {child.quick_deaths} times in a row soon after its "
+                "start; giving up. `mimikit doctor` and `mimikit logs` say more."
+            )
+            return False
+        self.say(f"The {child.name} {how}; it is started again in {delay_s:g} s.")
+        child.start_at_s = self.clock.monotonic() + delay_s
+        return True
+
+    def _start_due(self) -> None:
+        now_s = self.clock.monotonic()
+        for child in self._children:
+            if child.start_at_s is not None and child.start_at_s <= now_s:
+                self._launch(child)
+
+    def _until_next_start(self) -> float | None:
+        starts = [child.start_at_s for child in self._children if child.start_at_s is not None]
+        return max(min(starts) - self.clock.monotonic(), 0) if starts else None
+
+    def end(self, grace_s: float) -> None:
+        """End every process: SIGTERM, time to leave, then by force. A second signal hurries."""
+        self._signal_all(dict.fromkeys(self.commands, signal.SIGTERM))
+        deadline_s = self.clock.monotonic() + grace_s
+        may_hurry = True
+        while self._living():
+            left_s = deadline_s - self.clock.monotonic()
+            news = self.next_news(left_s) if left_s > 0 else None
+            if news is not None and news.kind == "died":
+                continue
+            if news is not None and may_hurry:
+                may_hurry = False
+                self.say("Ending at once.")
+                self._signal_all(self.hurry)
+            else:
+                self.say("Ending by force.")
+                self._signal_all(dict.fromkeys(self.commands, signal.SIGKILL))
+                deadline_s = self.clock.monotonic() + grace_s
+
+    def _living(self) -> dict[str, subprocess.Popen[bytes]]:
+        return {
+            child.name: child.process
+            for child in self._children
+            if child.process is not None and child.process.returncode is None
+        }
+
+    def _signal_all(self, numbers: Mapping[str, signal.Signals]) -> None:
+        for name, process in self._living().items():
+            if name in numbers:
+                process.send_signal(numbers[name])
+
+    def _child(self, name: str) -> _Child:
+        return next(child for child in self._children if child.name == name)
+
+
+def delay_after(quick_deaths: int, first_s: float = 1.0) -> float | None:
+    """Seconds until the next start: 1, 2, 4, 8; None when it has died too often. Pure."""
+    return None if quick_deaths >= MAX_QUICK_DEATHS else first_s * 2.0 ** (quick_deaths - 1)
+
+
+def ended_how(code: int) -> str:
+    """An exit code in words."""
+    if code >= 0:
+        return f"ended by itself (exit code {code})"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
+
+
+def own_command(*arguments: str) -> list[str]:
+    """The command line of another mimikit process; never looks for code in the current folder."""
+    return [sys.executable, "-P", "-m", "mimikit", *arguments]
+
+
+def environment() -> dict[str, str]:
+    """Ours; and where this mimikit lies, if it is not installed."""
+    home = str(Path(mimikit.__file__).parents[1])
+    if home in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
+        return dict(os.environ)
+    known = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": home + (os.pathsep + known if known else "")}

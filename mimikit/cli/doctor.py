@@ -1,0 +1,186 @@
+"""`mimikit doctor`: look at everything, say how to mend it, mend what is safe."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from mimikit import config
+from mimikit.app import State
+from mimikit.cli import engine_checks, machine_checks, settings_text, state_checks, terminal
+from mimikit.cli.finding import Finding
+from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
+from mimikit.cli.waiting import look_at_consumer
+from mimikit.clock import SystemClock
+from mimikit.errors import MimikitError
+from mimikit.log import EventLog
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+
+_MARKS = {
+    "ok": ("✓", "green"),
+    "note": ("·", None),
+    "warning": ("!", "yellow"),
+    "broken": ("✗", "red"),
+}
+_HEAD = 11
+_SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
+
+
+@click.command(cls=LeafCommand)
+@click.option("--fix", is_flag=True, help="Mend what is safe to mend: rights, folders, leftovers.")
+@json_option
+@pass_frame
+def doctor(frame: Frame, fix: bool, as_json: bool) -> None:
+    """Check everything and say how to mend it; exit code 1 when something is broken."""
+    folder, workspace = frame.places()
+    findings = list(examine(frame, folder, workspace))
+    if fix and any(finding.fix for finding in findings):
+        for finding in findings:
+            if finding.fix is not None:
+                finding.fix()
+                terminal.note(f"Mended: {finding.text}")
+        findings = list(examine(frame, folder, workspace))
+    settings = _settings(folder)
+    if as_json:
+        shown = [{"key": k, "value": v, "origin": o} for k, v, o in settings]
+        all_ = [finding.to_dict() for finding in findings]
+        terminal.print_json({"settings": shown, "findings": all_})
+    else:
+        _print_settings(settings)
+        _print_findings(findings)
+    if any(finding.level == "broken" for finding in findings):
+        raise click.exceptions.Exit(1)
+
+
+def examine(frame: Frame, folder: Path, workspace: Path) -> Iterator[Finding]:
+    """Every finding, the ground first."""
+    yield from machine_checks.python()
+    yield from machine_checks.assets()
+    if not workspace.is_dir():
+        yield Finding("broken", "workspace", f"expected a folder, got {workspace}")
+        return
+    if not folder.exists():
+        yield Finding(
+            "broken", "state", f"expected a state folder at {folder}, got none",
+            "`mimikit init` makes one", lambda: frame.open_as_keeper(create=True),
+        )  # fmt: skip
+        return
+    ground = list(state_checks.folder_itself(folder))
+    yield from ground
+    if any(finding.level == "broken" and finding.fix is None for finding in ground):
+        return
+    yield from _examine_state(frame, folder, workspace)
+
+
+def _examine_state(frame: Frame, folder: Path, workspace: Path) -> Iterator[Finding]:
+    files, clock = Files(frame.keep(RealDisk(folder))), SystemClock()
+    now = clock.now()
+    yield from state_checks.inside(folder, files)
+    yield from state_checks.repository(folder, workspace, files)
+    yield from state_checks.leftovers(folder, files, now)
+    yield from machine_checks.disk(folder)
+    try:
+        settings = config.load(folder)
+        path = folder / "config.toml"
+        yield Finding("ok", "settings", str(path) if path.exists() else f"no {path}: defaults")
+    except MimikitError as error:
+        settings = None
+        yield Finding("broken", "settings", str(error))
+    yield from machine_checks.clock(now, state_checks.newest_write(folder), settings)
+    if not (folder / "corrupt").is_dir():
+        return  # what comes now reads the folders
+    yield from state_checks.unreadable(files)
+    if settings is not None:
+        log = EventLog(files, clock)
+        yield from _examine_work(State(folder, workspace, files, settings, clock, log))
+
+
+def _examine_work(state: State) -> Iterator[Finding]:
+    consumer = look_at_consumer(state)
+    if not consumer.is_there:
+        yield Finding("note", "consumer", "none is running", "`mimikit up` starts one")
+    elif consumer.state == "stuck":
+        yield Finding(
+            "broken", "consumer", f"{consumer.who} holds the lock and does not move", "restart it"
+        )
+    else:
+        yield Finding("ok", "consumer", f"{consumer.state}: {consumer.who} holds the lock")
+    health = consumer.health if consumer.is_there else None
+    if health is not None and health.degraded:
+        yield Finding("warning", "consumer", f"in trouble: {health.degraded}")
+    if health is not None and health.paused:
+        yield Finding("note", "queues", "paused", "`mimikit resume` lets them go on")
+    if state.settings.durability == "fast":
+        yield Finding("note", "durability", "fast: a power cut may lose the last seconds")
+    yield from machine_checks.port(state.settings)
+    yield from engine_checks.prompts(state)
+    yield from engine_checks.engines(state)
+    yield from engine_checks.worker_sandbox(state)
+
+
+def _settings(folder: Path) -> list[tuple[str, Any, str]]:
+    """Every setting in force; none when they can not be read."""
+    try:
+        found = list(settings_text.in_force(config.load(folder), folder))
+    except MimikitError:
+        return []
+    return [(key, _without_secrets(value), origin) for key, value, origin in found]
+
+
+def _without_secrets(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    table = cast("dict[str, Any]", value)
+    return {key: "•••" if _SECRET.search(key) else inner for key, inner in table.items()}
+
+
+def _print_settings(settings: Sequence[tuple[str, Any, str]]) -> None:
+    """By table; what is not a default stands out and names its origin."""
+    if not settings:
+        return
+    terminal.out(terminal.bold("Settings") + terminal.dim("  plain ones are defaults"))
+    tables: dict[str, list[str]] = {}
+    for key, value, origin in settings:
+        table, _, name = key.rpartition(".")
+        shown = "none" if value is None else json.dumps(value, ensure_ascii=False)
+        text = f"{name} = {shown}"
+        if origin != "default":
+            text = terminal.bold(f"{text} ({origin})")
+        tables.setdefault(table, []).append(text)
+    for table, texts in tables.items():
+        terminal.wrapped(table or "general", texts)
+    terminal.out()
+
+
+def _print_findings(findings: Sequence[Finding]) -> None:
+    terminal.out(terminal.bold("Findings"))
+    for finding in findings:
+        mark, colour = _MARKS[finding.level]
+        lead = f"  {click.style(mark, fg=colour)} {terminal.dim(finding.area.ljust(_HEAD))}"
+        terminal.out("\n".join(terminal.hanging(lead, terminal.one_line(finding.text))))
+        if finding.mend:
+            mend = finding.mend + (" (`mimikit doctor --fix` does it)" if finding.fix else "")
+            lead = f"    {' ' * _HEAD}{terminal.dim('→')} "
+            terminal.out("\n".join(terminal.hanging(lead, mend)))
+    bad = sum(finding.level == "broken" for finding in findings)
+    warnings = sum(finding.level == "warning" for finding in findings)
+    terminal.out()
+    terminal.out(_verdict(bad, warnings))
+
+
+def _verdict(bad: int, warnings: int) -> str:
+    parts = [
+        f"{count} {word if count == 1 else words}"
+        for count, word, words in (
+            (bad, "thing is broken", "things are broken"),
+            (warnings, "warning", "warnings"),
+        )
+        if count
+    ]
+    return (", ".join(parts) if parts else "All is well") + "."

@@ -1,0 +1,136 @@
+"""What every command starts from: which folders are meant, and the state opened when needed."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mimikit.app import State
+    from mimikit.cli.guest import GuestState
+    from mimikit.protocol.disk import RealDisk
+
+GITIGNORE = "# Conversations, results and secrets: none of it belongs into a repository.\n*\n"
+
+
+@dataclasses.dataclass
+class Frame:
+    """The folders that were named; `open` finds the rest."""
+
+    workspace: Path | None = None
+    state: Path | None = None
+    _disks: list[RealDisk] = dataclasses.field(default_factory=list["RealDisk"])
+
+    def places(self) -> tuple[Path, Path]:
+        """State folder and workspace, as named, from the environment, or here."""
+        from mimikit.app import find_state
+
+        return find_state(self.state, self.workspace)
+
+    def open(self, *, create: bool = False) -> GuestState:
+        """The state as a guest has it: creates and reads, never moves what it can not read.
+
+        Raises:
+            BadInput: there is none, and it is not to be made.
+        """
+        from mimikit.cli.guest import as_guest
+
+        return as_guest(self.open_as_keeper(create=create))
+
+    def keep(self, disk: RealDisk) -> RealDisk:
+        """Close this disk at the end of the command."""
+        self._disks.append(disk)
+        return disk
+
+    def close(self) -> None:
+        """Let go of what was opened."""
+        for disk in self._disks:
+            disk.close()
+
+    def open_as_keeper(self, *, create: bool = False) -> State:
+        """The state as its keeper has it."""
+        from mimikit.app import open_state
+        from mimikit.protocol.disk import RealDisk
+
+        folder, workspace = self.places()
+        is_new = create and not folder.exists()
+        state = open_state(folder, workspace, create=create)
+        if isinstance(state.files.fs, RealDisk):
+            self.keep(state.files.fs)
+        if is_new:
+            state.files.create(".gitignore", GITIGNORE.encode())
+        return state
+
+
+pass_frame: Callable[[Callable[..., Any]], Callable[..., Any]] = click.make_pass_decorator(Frame)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+def place_options(*, hidden: bool = False) -> list[click.Option]:
+    """`--workspace` and `--state`, which any command takes before or behind its name."""
+
+    def remember(context: click.Context, option: click.Parameter, value: Path | None) -> None:
+        if value is not None:
+            setattr(context.ensure_object(Frame), str(option.name), value)
+
+    def option(name: str, text: str) -> click.Option:
+        kind = click.Path(path_type=Path, file_okay=False)
+        return click.Option(
+            [name], type=kind, metavar="DIR", help=text, hidden=hidden, is_eager=True,
+            callback=remember, expose_value=False,
+        )  # fmt: skip
+
+    return [
+        option("--workspace", "The folder worked in (default: MIMIKIT_WORKSPACE, else here)."),
+        option("--state", "The state folder (default: MIMIKIT_STATE, else WORKSPACE/.mimikit)."),
+    ]
+
+
+class LeafCommand(click.Command):
+    """A command that also takes `--workspace` and `--state` behind its name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Add the two, unseen in the help, where they stand once."""
+        super().__init__(*args, **kwargs)
+        self.params = [*self.params, *place_options(hidden=True)]
+
+
+class PlainGroup(click.Group):
+    """A group whose commands take the places, too, and that knows which name may be meant."""
+
+    command_class = LeafCommand
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one may have been meant."""
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            near = difflib.get_close_matches(args[0], known, 1, 0.6)
+            path = ctx.command_path
+            hint = f"did you mean `{path} {near[0]}`?" if near else f"`{path} --help` lists them"
+            raise click.ClickException(f"expected a command, got {args[0]!r}; {hint}")
+        return super().resolve_command(ctx, args)
+
+
+def unexpected(frame: Frame, error: Exception) -> str:
+    """One line about an error nobody foresaw; the log, if there is one, gets the rest."""
+    what = f"unexpected {type(error).__name__}: {error}"
+    spots = traceback.extract_tb(error.__traceback__)
+    where = f"{Path(spots[-1].filename).name}:{spots[-1].lineno}" if spots else "nowhere"
+    try:
+        folder, _ = frame.places()
+        if not folder.is_dir():
+            return f"{what} (at {where}); please report it"
+        story = "".join(traceback.format_exception(error))[-1900:]
+        frame.open().log.write("error", "cli_fault", error=what, traceback=story)
+    except Exception:  # noqa: BLE001 - the log is a help, not a duty
+        return f"{what} (at {where}); please report it"
+    return f"{what} (at {where}); details in {folder.name}/log.jsonl"

@@ -1,0 +1,189 @@
+"""The doctor's look at the machine: Python, packages, disk, clock, port."""
+
+from __future__ import annotations
+
+import http.client
+import importlib.metadata
+import importlib.util
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from mimikit import __version__
+from mimikit.assets import asset_folder
+from mimikit.cli import durations
+from mimikit.cli.finding import Finding
+from mimikit.config import Settings, system_zone
+from mimikit.errors import BadSettings, MimikitError
+
+LEAST_PYTHON = (3, 11)
+PACKAGES = {
+    "click": "click",
+    "flask": "flask",
+    "gunicorn": "gunicorn",
+    "huey": "huey",
+    "jieba": "jieba",
+    "linkify-it-py": "linkify_it",
+    "markdown-it-py": "markdown_it",
+    "nh3": "nh3",
+    "pydantic": "pydantic",
+    "pydantic-settings": "pydantic_settings",
+    "pygments": "pygments",
+    "rank-bm25": "rank_bm25",
+    "tiktoken": "tiktoken",
+}
+"""What running needs: distribution → module."""
+
+_WEAK_DISKS = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "fuse.sshfs", "vboxsf", "fuse.rclone")
+_MB = 2**20
+_BROKEN_MB, _LOW_MB = 50, 500
+_LOW_INODES = 2000
+_EARLIEST_YEAR = 2025
+_ASK_S = 2.0
+
+
+def python() -> Iterator[Finding]:
+    """The interpreter and what is installed beside it."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < LEAST_PYTHON:
+        least = ".".join(map(str, LEAST_PYTHON))
+        yield Finding("broken", "python", f"expected Python {least} or newer, got {version}")
+    else:
+        yield Finding("ok", "python", f"{version} at {sys.executable}, mimikit {__version__}")
+    missing = [
+        name for name, module in PACKAGES.items() if importlib.util.find_spec(module) is None
+    ]
+    if missing:
+        yield Finding(
+            "broken",
+            "packages",
+            f"expected {', '.join(missing)}, got none",
+            "install mimikit again: `pip install --upgrade mimikit`",
+        )
+    else:
+        yield Finding("ok", "packages", ", ".join(f"{name} {_version(name)}" for name in PACKAGES))
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return "(unknown)"
+
+
+def assets() -> Iterator[Finding]:
+    """The page's files."""
+    try:
+        page = asset_folder("webui") / "index.html"
+        level = "ok" if page.is_file() else "broken"
+        text = str(page.parent) if page.is_file() else f"expected a page at {page}, got none"
+    except MimikitError as error:
+        level, text = "broken", str(error)
+    yield Finding(level, "page", text, "" if level == "ok" else "install mimikit again")
+
+
+def disk(folder: Path) -> Iterator[Finding]:
+    """Where the state lies: kind of file system, room."""
+    mounts = _read("/proc/self/mountinfo")
+    kind = disk_kind(Path(os.path.realpath(folder)), mounts) if mounts else ""
+    if kind.startswith(_WEAK_DISKS):
+        yield Finding(
+            "warning",
+            "disk",
+            f"the state lies on {kind}: locks and renames are weaker there",
+            "move the state folder to a disk of this machine (`--state` or MIMIKIT_STATE)",
+        )
+    elif kind == "tmpfs":
+        yield Finding(
+            "warning", "disk", "the state lies in memory (tmpfs): a restart of the machine loses it"
+        )
+    free_mb = shutil.disk_usage(folder).free // _MB
+    inodes = os.statvfs(folder)
+    few = inodes.f_files > 0 and inodes.f_favail < _LOW_INODES
+    if free_mb < _LOW_MB or few:
+        level = "broken" if free_mb < _BROKEN_MB else "warning"
+        got = f"{free_mb} MB" + (f" and {inodes.f_favail} files" if few else "")
+        yield Finding(
+            level, "disk", f"only {got} left", "free some space; nothing is lost meanwhile"
+        )
+    else:
+        yield Finding("ok", "disk", f"{kind or 'unknown kind'}, {free_mb / 1024:.1f} GB free")
+
+
+def disk_kind(path: Path, mountinfo: str) -> str:
+    """The kind of the file system that holds a path, from the text of mountinfo. Pure."""
+    best, kind = -1, ""
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        fields = before.split()
+        if len(fields) < 5 or not after:
+            continue
+        point = Path(fields[4].replace("\\040", " "))
+        if path.is_relative_to(point) and len(point.parts) >= best:
+            best, kind = len(point.parts), after.split()[0]
+    return kind
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def clock(now: datetime, newest: datetime | None, settings: Settings | None) -> Iterator[Finding]:
+    """The time, against what was written last."""
+    if now.year < _EARLIEST_YEAR:
+        yield Finding("broken", "clock", f"it says {now:%Y-%m-%d %H:%M} UTC", "set the clock")
+    elif newest is not None and newest - now > timedelta(seconds=5):
+        span = durations.words((newest - now).total_seconds())
+        yield Finding(
+            "warning",
+            "clock",
+            f"something was written {span} in the future: the clock went back",
+            "check the clock and its synchronisation",
+        )
+    else:
+        zone = settings.timezone if settings and settings.timezone else system_zone()
+        yield Finding("ok", "clock", f"{now:%Y-%m-%d %H:%M:%S} UTC, time zone {zone}")
+
+
+def port(settings: Settings) -> Iterator[Finding]:
+    """The page's address: free, ours, or somebody else's; and whether it may be used."""
+    from mimikit.web import serve
+
+    host, number = settings.web.host, settings.web.port
+    if number and _is_ours(host, number):
+        yield Finding("ok", "port", f"the page answers at {host}:{number}")
+        return
+    try:
+        bound = serve.bind(host, number)
+    except BadSettings as error:
+        text = str(error)
+        yield Finding("warning", "port", text, "end what has it, or set another web.port")
+        return
+    try:
+        serve.check_exposure(bound, settings)
+        yield Finding("ok", "port", f"{host}:{number} is free")
+    except BadSettings as error:
+        yield Finding("broken", "port", str(error))
+    finally:
+        bound.socket.close()
+
+
+def _is_ours(host: str, number: int) -> bool:
+    """Whether what answers there is a page of mimikit."""
+    asked = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - asked, not bound
+    connection = http.client.HTTPConnection(asked, number, timeout=_ASK_S)
+    try:
+        connection.request("GET", "/healthz")
+        data = json.loads(connection.getresponse().read(10_000))
+    except (OSError, ValueError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return isinstance(data, dict) and "consumer" in data

@@ -1,0 +1,177 @@
+"""One task with all that belongs to it, as data for programs and as text for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, tzinfo
+from typing import Any
+
+from mimikit.cli import durations, naming, terminal
+from mimikit.cli.guest import GuestState
+from mimikit.cli.waiting import live_runs
+from mimikit.errors import NotFound
+from mimikit.protocol.models import TaskResult
+from mimikit.tasks.views import TaskView
+from mimikit.web.shown import tasks as shown
+
+_MOST_EVENTS = 30
+_HEAD = 11
+_WORTH_TELLING_MS = 100
+_ORIGINS = {
+    "teller": "the Teller",
+    "planner": "the Planner",
+    "cli": "the terminal",
+    "http": "HTTP",
+    "trigger": "",
+    "supervisor": "the supervisor",
+    "file": "a file",
+    "builtin": "the built-in engine",
+    "self_awake": "mimikit itself",
+}
+
+
+def collect(state: GuestState, task_id: str) -> dict[str, Any]:
+    """Task, result, events, and the tasks it belongs with: the shape of the HTTP answer."""
+    files, live = state.files, live_runs(state)
+    view = shown.find_view(files, task_id)
+    if view is None:
+        raise NotFound(f"expected a task, got {task_id!r}, which is gone meanwhile")
+    return {
+        "task": shown.shown(files, view, live),
+        "result": result_of(view),
+        "events": shown.events_of(files, view),
+        "trace": shown.trace_of(files, view, live),
+    }
+
+
+def result_of(view: TaskView) -> dict[str, Any] | None:
+    """How it ended; None while it has not."""
+    outcome = view.result or view.plan
+    if outcome is None:
+        return None
+    is_run = isinstance(outcome, TaskResult)
+    return {
+        "status": outcome.status,
+        "text": outcome.text if is_run else outcome.summary or "",
+        "error": outcome.error,
+        "failureReason": outcome.failure_reason,
+        "exitCode": outcome.exit_code if is_run else None,
+        "data": {k: v for k, v in outcome.result.items() if k != "text"} if is_run else {},
+        "engine": outcome.engine,
+        "usage": outcome.usage.to_dict(),
+    }
+
+
+def lines(whole: dict[str, Any], now: datetime, zone: tzinfo) -> Iterator[str]:
+    """The same for a person."""
+    task, result = whole["task"], whole["result"]
+    yield f"{terminal.bold(task['id'])}  {terminal.state(task['state'])}"
+    for head, text in _facts(task, result, now, zone):
+        yield f"  {terminal.dim(head.ljust(_HEAD))}{terminal.one_line(text)}"
+    yield from _section("Prompt", task["prompt"])
+    if result is not None:
+        error = result["error"] or ""
+        text = result["text"] if result["text"] != error else ""
+        yield from _section("Result", text)
+        reason = result["failureReason"]
+        yield from _section(f"Error ({reason})" if reason else "Error", error)
+    yield from _events(whole["events"], now, zone)
+    yield from _chain(whole["trace"], task["id"])
+
+
+def _facts(
+    task: dict[str, Any], result: dict[str, Any] | None, now: datetime, zone: tzinfo
+) -> Iterator[tuple[str, str]]:
+    created = datetime.fromisoformat(task["createdAt"])
+    if task["title"] != task["prompt"].strip():
+        yield "title", task["title"]
+    what = "planner" if task["seat"] == "planner" else f"worker, profile {task['profile']}"
+    yield "for", f"{what}, priority {task['priority']}"
+    yield "from", ", ".join(_origins(task))
+    yield "queued", f"{durations.at(created, now, zone)}, {durations.ago(created, now)}"
+    if task["notBefore"] and task["state"] == "queued":
+        yield "not before", durations.at(datetime.fromisoformat(task["notBefore"]), now, zone)
+    if task["waitMs"] is not None and task["waitMs"] >= _WORTH_TELLING_MS:
+        yield "waited", durations.words(task["waitMs"] / 1000)
+    if task["state"] == "running" and task["startedAt"]:
+        since = (now - datetime.fromisoformat(task["startedAt"])).total_seconds()
+        yield "running", f"for {durations.words(since)}{_attempts(task)}"
+    if task["runMs"] is not None:
+        yield "ran", f"{durations.words(task['runMs'] / 1000)}{_attempts(task)}"
+    if task["headline"]:
+        yield "now", task["headline"]
+    if result is not None:
+        yield from _outcome_facts(result)
+
+
+def _origins(task: dict[str, Any]) -> Iterator[str]:
+    if origin := _ORIGINS.get(task["origin"], task["origin"]):
+        yield origin
+    for key, word in (
+        ("sourceTriggerId", "trigger"),
+        ("parentTaskId", "follows"),
+        ("retryOf", "retry of"),
+    ):
+        if task[key]:
+            yield f"{word} {task[key]}"
+
+
+def _attempts(task: dict[str, Any]) -> str:
+    if task["maxAttempts"] == 1 and task["attempts"] <= 1:
+        return ""
+    return f", attempt {task['attempts']} of {task['maxAttempts']}"
+
+
+def _outcome_facts(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if result["engine"]:
+        usage = result["usage"]
+        used = usage["inputTokens"] + usage["outputTokens"]
+        tokens = f", {usage['inputTokens']} tokens in, {usage['outputTokens']} out" if used else ""
+        yield "engine", result["engine"] + tokens
+    if result["exitCode"] is not None:
+        yield "exit code", str(result["exitCode"])
+    for key, value in result["data"].items():
+        yield key, str(value)
+
+
+def _section(heading: str, text: str) -> Iterator[str]:
+    if text.strip():
+        yield ""
+        yield terminal.bold(heading)
+        yield terminal.indented(text)
+
+
+def _events(events: list[dict[str, Any]], now: datetime, zone: tzinfo) -> Iterator[str]:
+    if not events:
+        return
+    yield ""
+    yield terminal.bold("Events")
+    for event in events[-_MOST_EVENTS:]:
+        when = durations.at(datetime.fromisoformat(event["at"]), now, zone)
+        facts = [
+            str(event[key])
+            for key in ("status", "failureReason", "state", "reason")
+            if event.get(key)
+        ]
+        if event.get("attempt"):
+            facts.append(f"attempt {event['attempt']}")
+        what = " ".join([str(event["event"]), *([f"({', '.join(facts)})"] if facts else [])])
+        yield f"  {when}  {terminal.one_line(what)}"
+
+
+def _chain(trace: list[dict[str, Any]], own_id: str) -> Iterator[str]:
+    if len(trace) < 2:
+        return
+    yield ""
+    yield terminal.bold("Chain")
+    rows = [
+        (
+            "  →" if task["id"] == own_id else "   ",
+            naming.short(task["id"]),
+            terminal.state(task["state"]),
+            "planner" if task["seat"] == "planner" else task["profile"],
+            terminal.clip(terminal.one_line(task["title"]), 60),
+        )
+        for task in trace
+    ]
+    yield from terminal.aligned(rows)

@@ -1,0 +1,135 @@
+"""`mimikit tasks`: list, show, follow, cancel, retry."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from mimikit.cli import durations, naming, task_text, terminal
+from mimikit.cli.following import RunFollower
+from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
+from mimikit.cli.guest import GuestState
+from mimikit.cli.values import OneOf, Whole
+from mimikit.cli.waiting import live_runs, order
+from mimikit.web.shown import tasks as shown
+
+STATES = ("queued", "running", "done", "failed", "canceled")
+
+
+@click.group(cls=PlainGroup)
+def tasks() -> None:
+    """What is queued, running and done."""
+
+
+@tasks.command("list")
+@click.option("--only", type=OneOf(STATES), help=f"Those of one state: {', '.join(STATES)}.")
+@click.option("-n", "--limit", type=Whole(1, 1000), default=20, help="How many ended ones.")
+@json_option
+@pass_frame
+def list_(frame: Frame, only: str | None, limit: int, as_json: bool) -> None:
+    """List running and queued tasks, then those that ended last."""
+    state = frame.open()
+    found = shown.listed(state.files, live_runs(state), only, limit)
+    if as_json:
+        terminal.print_json({"tasks": found})
+        return
+    if not found:
+        terminal.out(f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one.")
+        return
+    now = state.clock.now()
+    short = terminal.room() is not None
+    rows = [
+        (
+            naming.short(task["id"]) if short else task["id"],
+            terminal.state(task["state"]),
+            task["seat"] if task["seat"] == "planner" else task["profile"],
+            _when(task, now),
+            terminal.one_line(task["headline"] and f"{task['title']}: {task['headline']}")
+            or terminal.one_line(task["title"]),
+        )
+        for task in found
+    ]
+    terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows)
+
+
+def _when(task: dict[str, Any], now: datetime) -> str:
+    """The time that matters in its state."""
+    if task["state"] == "queued":
+        not_before = task["notBefore"]
+        if not_before and _time(not_before) > now:
+            return f"starts {durations.ago(_time(not_before), now)}"
+        return f"waits {durations.short((now - _time(task['createdAt'])).total_seconds())}"
+    if task["state"] == "running":
+        since = task["startedAt"]
+        return f"for {durations.short((now - _time(since)).total_seconds())}" if since else "now"
+    ended = task["completedAt"] or task["createdAt"]
+    return durations.ago(_time(ended), now)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+@tasks.command()
+@click.argument("task_id", metavar="ID")
+@json_option
+@pass_frame
+def show(frame: Frame, task_id: str, as_json: bool) -> None:
+    """Show a task: what was asked, what came of it, how it got there."""
+    state = frame.open()
+    whole = task_text.collect(state, naming.find_task(state.files, task_id))
+    if as_json:
+        terminal.print_json(whole)
+        return
+    for line in task_text.lines(whole, state.clock.now(), state.settings.zone):
+        terminal.out(line)
+
+
+@tasks.command()
+@click.argument("task_id", metavar="ID")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the task has ended.")
+@json_option
+@pass_frame
+def output(frame: Frame, task_id: str, follow: bool, as_json: bool) -> None:
+    """Print what a task's run did and wrote; with -f as it comes."""
+    state = frame.open()
+    id_ = naming.find_task(state.files, task_id)
+    with RunFollower(state, id_, as_json=as_json) as follower:
+        follower.print_until_end() if follow else follower.print_present()
+    if not follow and not as_json and not follower.printed_anything:
+        terminal.note("No output yet." if not _has_ended(state, id_) else "It wrote nothing.")
+
+
+def _has_ended(state: GuestState, task_id: str) -> bool:
+    view = shown.find_view(state.files, task_id)
+    return view is not None and view.completed_at is not None
+
+
+@tasks.command()
+@click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
+@json_option
+@pass_frame
+def cancel(frame: Frame, task_ids: tuple[str, ...], as_json: bool) -> None:
+    """Cancel tasks: a queued one never starts, a running one is ended."""
+    _order_all(frame.open(), "cancel", task_ids, as_json=as_json)
+
+
+@tasks.command()
+@click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
+@json_option
+@pass_frame
+def retry(frame: Frame, task_ids: tuple[str, ...], as_json: bool) -> None:
+    """Do ended tasks again, as new ones."""
+    _order_all(frame.open(), "retry", task_ids, as_json=as_json)
+
+
+def _order_all(state: GuestState, action: str, given: tuple[str, ...], *, as_json: bool) -> None:
+    ids = [naming.find_task(state.files, text) for text in given]
+    for id_ in ids:
+        outcome = order(state, action, id_)
+        if as_json:
+            terminal.print_json(outcome.to_dict())
+        else:
+            terminal.out(terminal.sentence(outcome.message))

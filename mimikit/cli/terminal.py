@@ -1,0 +1,171 @@
+"""How things look in a terminal: tables, states, times and colours.
+
+Colour is left out by click where the output is no terminal, and everywhere when NO_COLOR is set.
+Text that came from a model, a program or a file is printed without its control characters.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+import click
+
+from mimikit.plain import plain
+
+_COLOURS = {
+    "running": "cyan",
+    "done": "green",
+    "ok": "green",
+    "active": "green",
+    "failed": "red",
+    "broken": "red",
+    "down": "red",
+    "canceled": "yellow",
+    "paused": "yellow",
+    "warning": "yellow",
+    "queued": None,
+}
+_GAP = 2
+
+
+def out(text: str = "") -> None:
+    """A line of the answer."""
+    click.echo(text)
+
+
+def note(text: str) -> None:
+    """A line beside the answer: it goes to stderr, so that a pipe gets the answer alone."""
+    click.echo(dim(text), err=True)
+
+
+def print_json(value: object) -> None:
+    """A value for programs."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def bold(text: str) -> str:
+    """A heading, or what matters."""
+    return click.style(text, bold=True)
+
+
+def dim(text: str) -> str:
+    """What matters less."""
+    return click.style(text, dim=True)
+
+
+def state(word: str) -> str:
+    """A state in its colour; the word is there without colours, too."""
+    colour = _COLOURS.get(word)
+    return click.style(word, fg=colour) if colour else word
+
+
+def safe(text: str) -> str:
+    """Text of any origin without what a terminal would obey, its lines kept."""
+    return plain(text)
+
+
+def one_line(text: str) -> str:
+    """Text of any origin on one line, safe for a terminal."""
+    return " ".join(safe(text).split())
+
+
+def block(text: str) -> str:
+    """Text of any origin, its lines kept, safe for a terminal."""
+    return safe(text.expandtabs(4)).rstrip()
+
+
+def indented(text: str, by: str = "  ") -> str:
+    """Lines moved to the right."""
+    return "\n".join(by + line if line else line for line in block(text).split("\n"))
+
+
+def width(text: str) -> int:
+    """Columns that a text takes; Chinese characters take two, accents none."""
+    return sum(map(_char_width, click.unstyle(text)))
+
+
+def _char_width(char: str) -> int:
+    if char.isascii():
+        return 1
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def clip(text: str, columns: int) -> str:
+    """A text cut to so many columns, with `…` where it was cut; what is cut loses its colours."""
+    if width(text) <= columns:
+        return text
+    kept, taken = "", 0
+    for char in click.unstyle(text):
+        taken += _char_width(char)
+        if taken >= columns:
+            break
+        kept += char
+    return kept + "…"
+
+
+def room() -> int | None:
+    """Columns of the terminal; None when the output is none, and nothing need be cut."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: int = -1) -> None:
+    """Aligned columns; the flexible one (the last, unless told) is cut to the terminal."""
+    lines = [[dim(heading) for heading in headings], *[list(row) for row in rows]]
+    flexible %= len(headings)
+    columns = room()
+    if columns is not None:
+        others = sum(
+            max(width(line[i]) for line in lines) + _GAP
+            for i in range(len(headings))
+            if i != flexible
+        )
+        for line in lines[1:]:
+            line[flexible] = clip(line[flexible], max(columns - others, 12))
+    for text in aligned(lines):
+        out(text)
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of cells with their columns under each other."""
+    widths = [max(width(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return [
+        "".join(
+            cell + " " * (size - width(cell) + _GAP)
+            for cell, size in zip(line, widths, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def sentence(text: str) -> str:
+    """A message of ours as a sentence; an id at its beginning stays as it is."""
+    if "-" in text.partition(" ")[0]:
+        return f"{text.rstrip('.')}."
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def hanging(lead: str, text: str) -> list[str]:
+    """A text behind its lead, wrapped to the terminal under its own beginning."""
+    lead_width = width(lead)
+    columns = (room() or 10_000) - lead_width
+    lines = textwrap.wrap(text, max(columns, 20), break_on_hyphens=False) or [""]
+    return [lead + lines[0], *(" " * lead_width + line for line in lines[1:])]
+
+
+def wrapped(head: str, texts: Sequence[str], *, head_width: int = 20) -> None:
+    """Texts after a heading, as many on a line as fit."""
+    columns = room() or 100
+    line, lead = "", head.ljust(head_width)
+    for text in texts:
+        if line and head_width + 2 + width(line) + 2 + width(text) > columns:
+            out(f"  {dim(lead)}{line}")
+            line, lead = "", " " * head_width
+        line += ("  " if line else "") + text
+    out(f"  {dim(lead)}{line}")

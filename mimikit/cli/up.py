@@ -1,0 +1,180 @@
+"""`mimikit up`: page and consumer as two processes under this one."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+
+import click
+
+from mimikit import __version__
+from mimikit.app import State
+from mimikit.cli import terminal
+from mimikit.cli.crew import Crew, ended_how, own_command
+from mimikit.cli.engine_words import engine_lines
+from mimikit.cli.frame import Frame, LeafCommand, pass_frame
+from mimikit.cli.parent import HURRY, PARENT_OPTION
+from mimikit.cli.values import PORT
+from mimikit.cli.waiting import Consumer, Watcher, look_at_consumer
+from mimikit.config import Settings
+from mimikit.errors import AlreadyRunning
+from mimikit.protocol import paths
+
+_WEB_START_S = 20.0
+_CONSUMER_START_S = 4.0
+_KNOCK_S = 0.05
+
+
+@click.command(cls=LeafCommand)
+@click.option("--host", help="Address to listen on (default: web.host of the settings).")
+@click.option(
+    "--port",
+    type=PORT,
+    help="Port to listen on (default: $PORT, else web.port of the settings; 0 takes a free one).",
+)
+@pass_frame
+def up(frame: Frame, host: str | None, port: int | None) -> None:
+    """Start the page and the consumer together; one Ctrl-C ends both.
+
+    Prints the page's address and a link that logs a browser in once. What ends by itself is started
+    again; both end when this process does, however it ends.
+    """
+    state = frame.open_as_keeper(create=True)
+    host = host or state.settings.web.host
+    refuse_a_second(look_at_consumer(state), state)
+    port = usable_port(host, port, state.settings)
+    places = ["--workspace", str(state.workspace), "--state", str(state.path)]
+    crew = Crew(
+        {
+            "consumer": own_command(*places, "consumer", PARENT_OPTION),
+            "page": own_command(*places, "web", PARENT_OPTION, "--host", host, "--port", str(port)),
+        },
+        state.clock,
+        _say,
+        hurry={"consumer": HURRY},
+    )
+    sys.exit(_run(crew, state, host, port))
+
+
+def _run(crew: Crew, state: State, host: str, port: int) -> int:
+    crew.start()
+    try:
+        code = _until_ready(crew, state, host, port)
+        if code is None:
+            _print_banner(state, host, port)
+            code = crew.tend()
+        if code == 0:
+            _say_goodbye(state)
+    finally:
+        limits = state.settings.limits
+        crew.end(limits.shutdown_timeout_s + limits.kill_after_s + 5)
+    _say("Ended.")
+    return code
+
+
+def refuse_a_second(consumer: Consumer, state: State) -> None:
+    """Say who runs here already.
+
+    Raises:
+        AlreadyRunning: somebody does.
+    """
+    if consumer.is_there:
+        raise AlreadyRunning(
+            f"expected no consumer at {state.path}, got {consumer.who}; end it first, or start the "
+            "page alone with `mimikit web`"
+        )
+
+
+def usable_port(host: str, port: int | None, settings: Settings) -> int:
+    """The port to listen on, tried here so that what is wrong is said before anything starts.
+
+    Raises:
+        BadSettings: it is taken, or the address may not or can not be used.
+    """
+    from mimikit.web import serve
+
+    bound = serve.bind(host, serve.chosen_port(port, settings))
+    try:
+        serve.check_exposure(bound, settings)
+    finally:
+        bound.socket.close()
+    return bound.port
+
+
+def _until_ready(crew: Crew, state: State, host: str, port: int) -> int | None:
+    """Wait for the page, and a moment for the consumer; gives an exit code when that failed."""
+    deadline_s = state.clock.monotonic() + _WEB_START_S
+    while not _answers(host, port):
+        news = crew.next_news(_KNOCK_S)
+        if news is not None:
+            return _start_failed(news.who, news.code) if news.kind == "died" else 0
+        if state.clock.monotonic() > deadline_s:
+            _say(f"expected the page to answer within {_WEB_START_S:g} s, got nothing; giving up")
+            return 1
+    with Watcher(state, [paths.ROOT]) as watcher:
+        deadline_s = state.clock.monotonic() + _CONSUMER_START_S
+        while look_at_consumer(state).state != "running":
+            news = crew.next_news(0)
+            if news is not None:
+                return _start_failed(news.who, news.code) if news.kind == "died" else 0
+            if state.clock.monotonic() > deadline_s:
+                break
+            watcher.pause(_KNOCK_S)
+    return None
+
+
+def _start_failed(who: str, code: int) -> int:
+    _say(f"The {who} could not start: it {ended_how(code)}.")
+    return 1
+
+
+def _answers(host: str, port: int) -> bool:
+    target = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
+    with contextlib.suppress(OSError), socket.create_connection((target, port), timeout=1):
+        return True
+    return False
+
+
+def _print_banner(state: State, host: str, port: int) -> None:
+    from mimikit.web.tokens import login_link, new_login_code
+
+    link = login_link(host, port, new_login_code(state.files, state.clock.now()))
+    page = link.partition("#")[0]
+    another = "mimikit token --link"
+    if port != state.settings.web.port:
+        another += f" --port {port}"
+    consumer = look_at_consumer(state)
+    lines = [
+        f"{terminal.bold('mimikit ' + __version__)} is running in {state.workspace}",
+        "",
+        f"  {terminal.dim('Page')}     {terminal.bold(page)}",
+        f"  {terminal.dim('Log in')}   {link}",
+        terminal.dim(f"           works once, within the hour; `{another}` makes another"),
+    ]
+    if consumer.health is not None and consumer.state == "running":
+        for number, text in enumerate(engine_lines(consumer.health.engines)):
+            lead = "           " if number else f"  {terminal.dim('Engines')}  "
+            lines += terminal.hanging(lead, text)
+    else:
+        lines.append("  The consumer is still starting; `mimikit status` shows when it is there.")
+    lines += ["", terminal.dim("Ctrl-C ends both.")]
+    for line in lines:
+        _say(line)
+
+
+def _say_goodbye(state: State) -> None:
+    runs = sum(len(state.files.names(f"{seat}/running")) for seat in paths.SEATS)
+    if runs:
+        number = f"{runs} runs have" if runs > 1 else "1 run has"
+        limit = state.settings.limits.shutdown_timeout_s
+        _say(f"Ending: {number} {limit:g} s to finish; Ctrl-C again ends at once.")
+    else:
+        _say("Ending.")
+
+
+def _say(line: str) -> None:
+    # The terminal may have been closed: that is no reason to leave processes behind.
+    with contextlib.suppress(OSError, ValueError):
+        click.echo(line)
+        sys.stdout.flush()

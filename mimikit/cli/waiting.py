@@ -1,0 +1,188 @@
+"""How a command waits for what the consumer does, and knows whether there is one."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Literal, Self, TypeVar
+
+from mimikit.app import State
+from mimikit.errors import MimikitError
+from mimikit.protocol import paths, process_id
+from mimikit.protocol.doorbell import Doorbell, FolderWatch
+from mimikit.protocol.ids import new_id
+from mimikit.protocol.models import Health, Holder, LiveRun, Order, OrderOutcome
+from mimikit.tasks import orders
+
+T = TypeVar("T")
+
+OUTCOME_S = 2.0
+"""How long an order's outcome is waited for."""
+_LOOK_S = 0.5
+_BEAT_STALE_S = 15.0
+_ENGINE_WAITS = " — waiting: "
+"""As the consumer's heartbeat says it of a role's or profile's engine."""
+HINT = "no consumer is running; `mimikit up` starts one"
+NO_CONSUMER = "expected a running consumer, got none; `mimikit up` starts one"
+
+
+class Failed(MimikitError):
+    """What was asked for did not come about; the text says why, the exit code is 1."""
+
+
+class Watcher:
+    """Waits for changes of some folders of a state."""
+
+    def __init__(self, state: State, folders: Iterable[str]) -> None:
+        """Watch from now on: look after this, and nothing is missed."""
+        self._clock = state.clock
+        self._bell = Doorbell()
+        self._watch = FolderWatch(state.path)
+        for folder in folders:
+            self._watch.watch(folder, lambda _names: self._bell.ring())
+
+    def __enter__(self) -> Self:
+        """Be closed at the end."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the watch; its thread ends by itself."""
+        self._watch.close(wait=False)
+
+    def pause(self, timeout_s: float = _LOOK_S) -> None:
+        """Until something changed, or the time is up."""
+        self._bell.wait(timeout_s)
+
+    def until(self, look: Callable[[], T | None], timeout_s: float) -> T | None:
+        """What `look` finds, as soon as it finds something; None when it does not in time."""
+        deadline = self._clock.monotonic() + timeout_s
+        while (found := look()) is None:
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                return None
+            self.pause(min(left, _LOOK_S))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """What is known of the consumer. Units: seconds."""
+
+    state: Literal["running", "starting", "stuck", "down"]
+    holder: Holder | None
+    health: Health | None
+    beat_age_s: float | None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether its process lives."""
+        return self.state != "down"
+
+    @property
+    def who(self) -> str:
+        """It, in words, for a message."""
+        if self.holder is None:
+            return "another process"
+        return f"process {self.holder.pid} on {one_host(self.holder.host)}"
+
+
+def one_host(name: str) -> str:
+    """A host's name, or `this machine`."""
+    return "this machine" if name == socket.gethostname() else name
+
+
+def look_at_consumer(state: State) -> Consumer:
+    """Find out without touching its lock: a lock taken to look could keep a starting one out."""
+    holder = state.files.peek(paths.CONSUMER_HOLDER, Holder)
+    health = state.files.peek(paths.HEALTH, Health)
+    age = (state.clock.now() - health.beat_at).total_seconds() if health else None
+    if holder is not None and holder.host == socket.gethostname():
+        lives = process_id.is_alive(holder.pid, holder.process_started, holder.boot_id)
+    else:
+        lives = age is not None and abs(age) < _BEAT_STALE_S
+    if not lives:
+        return Consumer("down", holder, health, age)
+    if health is None or (holder is not None and health.pid != holder.pid):
+        return Consumer("starting", holder, health, age)
+    stuck = age is None or age > _BEAT_STALE_S
+    return Consumer("stuck" if stuck else "running", holder, health, age)
+
+
+def order(state: State, action: str, target: str = "") -> OrderOutcome:
+    """Give an order and wait a moment for what comes of it.
+
+    Raises:
+        Failed: it could not be carried out, or nobody is there to do it (it is kept then).
+    """
+    now = state.clock.now()
+    given = Order.model_validate(
+        {
+            "id": new_id("cmd", now),
+            "action": action,
+            "target": target,
+            "created_at": now,
+            "origin": "cli",
+        }
+    )
+    with Watcher(state, [paths.COMMANDS_DONE]) as watcher:
+        orders.give(state.files, given)
+        if not look_at_consumer(state).is_there:
+            raise Failed(f"{NO_CONSUMER}, which carries out this order: it is kept until then")
+        found = watcher.until(lambda: orders.outcome(state.files, given.id), OUTCOME_S)
+    if found is None:
+        return OrderOutcome(
+            order=given, ok=True, message="accepted, not carried out yet", applied_at=now
+        )
+    if not found.ok:
+        raise Failed(found.message)
+    return found
+
+
+def live_runs(state: State) -> dict[str, LiveRun]:
+    """Live runs by id; none when no consumer is there."""
+    consumer = look_at_consumer(state)
+    if consumer.health is None or not consumer.is_there:
+        return {}
+    return {run.id: run for run in consumer.health.live}
+
+
+class Patience:
+    """Watches, while a command waits, over what could make it wait in vain."""
+
+    def __init__(self, state: State, what_is_kept: str, say: Callable[[str], None]) -> None:
+        """`say` is told once of each thing that holds it up."""
+        self._state, self._kept, self._say = state, what_is_kept, say
+        self._said: set[str] = set()
+
+    def check(self, *seats: str, queued: bool) -> None:
+        """Look once more; `seats` are the roles and profiles waited for.
+
+        queued: whether the wait is for the queues, which may be paused.
+
+        Raises:
+            Failed: nobody is there to do it.
+        """
+        consumer = look_at_consumer(self._state)
+        if not consumer.is_there:
+            raise Failed(f"{NO_CONSUMER}; {self._kept}")
+        health = consumer.health
+        if health is None:
+            return
+        if queued and health.paused:
+            self._tell("The queues are paused; `mimikit resume` lets them go on.")
+        for seat in seats:
+            reason = health.engines.get(seat, "").partition(_ENGINE_WAITS)[2]
+            if reason:
+                self._tell(f"It waits for its engine: {reason}.")
+
+    def _tell(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._say(text)

@@ -1,0 +1,270 @@
+"""Talking in a terminal: a message and its reply, questions, and a conversation."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mimikit.cli.reply import question_lines
+from mimikit.cli.talking import locale_tag, option_of
+from mimikit.protocol.models import InboxItem, Question
+from tests.cli.conftest import PATIENCE_S, Cli, Place, argv, clean_environment, scripted
+
+NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
+QUESTION = Question(
+    question_id="q-1",
+    question="Which colour?",
+    options=["red", "blue"],
+    default="red",
+    created_at=NOW,
+    expires_at=NOW + timedelta(minutes=5),
+)
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Iterator[Place]:
+    """A workspace with a consumer in which a script stands in for every mind."""
+    found = Place(tmp_path, clean_environment(**scripted(tmp_path)))
+    found.start_consumer()
+    yield found
+    found.end_all()
+
+
+def test_with_nobody_to_answer_the_message_is_kept_and_the_command_fails(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("init")
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    result = cli("chat", "你好")
+    assert result.exit_code == 1
+    assert "expected a running consumer, got none" in result.stderr
+    assert "your message is kept" in result.stderr
+    (path,) = (tmp_path / ".mimikit" / "inbox").iterdir()
+    item = InboxItem.model_validate_json(path.read_text())
+    assert (item.id, item.text, item.locale) == (path.stem, "你好", "zh-CN")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("  ", "got only blanks"), ("x" * 200_001, "at most 200000 characters")]
+)
+def test_what_can_not_be_sent_is_refused(cli: Cli, tmp_path: Path, text: str, said: str) -> None:
+    cli("init")
+    result = cli("chat", "-", text=text)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not list((tmp_path / ".mimikit" / "inbox").iterdir())
+
+
+def test_the_reply_is_printed_once_and_the_work_told_beside_it(played: Place) -> None:
+    result = played.run("chat", "paint my fence")
+    assert result.returncode == 0
+    assert result.stdout.startswith("I plan that.\n")
+    assert result.stdout.count("plan") == 1
+    assert "A task is started" in result.stderr or "Which colour?" in result.stdout
+
+
+def test_waiting_goes_on_to_the_question_and_its_number_is_the_answer(played: Place) -> None:
+    asked = played.run("chat", "paint my fence", "--wait")
+    assert asked.returncode == 0, asked.stderr
+    assert "I plan that." in asked.stdout
+    assert "Which colour?" in asked.stdout
+    assert "  1  red\n  2  blue\n" in asked.stdout
+    assert "it lapses" in asked.stdout
+    answered = played.run("chat", "2")
+    assert answered.returncode == 0
+    results = played.state / "worker" / "results"
+    played.until(lambda: list(results.glob("*.json")), "expected work", "worker/results")
+    (transcript,) = (played.state / "history").glob("*.jsonl")
+    played.until(
+        lambda: "The fence is painted." in transcript.read_text(), "expected news", "history"
+    )
+    said = [json.loads(line) for line in transcript.read_text().splitlines()]
+    assert [m["text"] for m in said if m["role"] == "user"] == ["paint my fence", "blue"]
+    ended = [json.loads(path.read_text()) for path in played.state.glob("planner/ended/*.json")]
+    assert any("The user answered: blue" in task["prompt"] for task in ended)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_waiting_tells_what_came_of_work_that_is_over_at_once(busy: Place, code: int) -> None:
+    result = busy.run("chat", f"run: echo over-at-once; exit {code}", "--wait")
+    assert result.stdout.splitlines().count("over-at-once") == 1
+    assert result.returncode == (1 if code else 0)
+    assert ("work failed: `mimikit tasks show" in result.stderr) == bool(code)
+
+
+def test_json_has_the_whole_reply_and_nothing_else(played: Place) -> None:
+    result = played.run("chat", "paint my fence", "--json")
+    assert result.returncode == 0
+    data = json.loads(result.stdout)
+    assert [message["text"] for message in data["messages"]] == ["I plan that."]
+    assert data["messages"][0]["inReplyTo"] == [data["id"]]
+
+
+def test_a_reply_that_fails_twice_is_shown_and_fails_the_command(tmp_path: Path) -> None:
+    environment = clean_environment(**scripted(tmp_path, {"teller": [{"fail": "error"}]}))
+    place = Place(tmp_path, environment)
+    try:
+        place.start_consumer()
+        result = place.run("chat", "hello")
+    finally:
+        place.end_all()
+    assert result.returncode == 1
+    assert "the script fails: error" in result.stdout
+    assert "the message was not answered" in result.stderr
+
+
+def test_a_consumer_that_dies_meanwhile_ends_the_wait(tmp_path: Path) -> None:
+    script: dict[str, object] = {"teller": [{"say": "Well, "}, {"hang": True}]}
+    place = Place(tmp_path, clean_environment(**scripted(tmp_path, script)))
+    try:
+        consumer = place.start_consumer()
+        chat = place.start("chat", "hello")
+        events = place.state / "events.jsonl"
+        place.until(lambda: "Well, " in events.read_text(), "expected the first words")
+        consumer.kill()
+        said, _ = chat.communicate(timeout=PATIENCE_S)
+    finally:
+        place.end_all()
+    assert chat.returncode == 1
+    assert said.startswith("Well, \n")
+    assert "your message is kept" in said
+    assert len(list((place.state / "inbox").iterdir())) == 1
+
+
+def test_a_conversation_may_come_through_a_pipe(played: Place) -> None:
+    result = played.run("chat", text="paint my fence\n/help\n\n/quit\nnever sent\n")
+    assert result.returncode == 0
+    assert "I plan that.\n" in result.stdout
+    assert "Ctrl-D or /quit: leave." in result.stdout
+    assert "never sent" not in (played.state / "history.json").read_text()
+
+
+def test_a_conversation_through_a_pipe_fails_with_nobody_to_answer(
+    cli: Cli, tmp_path: Path
+) -> None:
+    cli("init")
+    result = cli("chat", text="first\nsecond\n")
+    assert result.exit_code == 1
+    assert "your message is kept until then" in result.stderr
+    assert len(list((tmp_path / ".mimikit" / "inbox").iterdir())) == 1
+
+
+class Terminal:
+    """A program in a terminal of its own."""
+
+    def __init__(self, place: Place, *arguments: str) -> None:
+        self._master, slave = pty.openpty()
+        environment = place.environment | {"TERM": "xterm", "NO_COLOR": "1"}
+        self.process = subprocess.Popen(
+            argv(*arguments),
+            cwd=place.workspace,
+            env=environment,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._seen = b""
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def wait_for(self, text: str) -> None:
+        """Until it has printed a text since the last call."""
+        deadline = time.monotonic() + PATIENCE_S
+        wanted = text.encode()
+        while wanted not in self._seen:
+            ready, _, _ = select.select([self._master], [], [], max(deadline - time.monotonic(), 0))
+            assert ready, f"expected {text!r}, got {self._seen.decode(errors='replace')!r}"
+            with contextlib.suppress(OSError):
+                self._seen += os.read(self._master, 4096)
+        self._seen = self._seen.partition(wanted)[2]
+
+    def close(self) -> None:
+        """End the program if it has not ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(PATIENCE_S)
+        os.close(self._master)
+
+
+def test_a_conversation_shows_questions_and_what_is_told_later(played: Place) -> None:
+    terminal = Terminal(played, "chat")
+    try:
+        terminal.wait_for("› ")
+        terminal.type("paint my fence\n")
+        terminal.wait_for("I plan that.")
+        terminal.wait_for("  2  blue")
+        terminal.wait_for("› ")
+        terminal.type("2\n")
+        terminal.wait_for("The fence is painted.")
+        terminal.type("half a li")
+        terminal.wait_for("half a li")
+        played.run("chat", "from elsewhere")
+        terminal.wait_for("(you, elsewhere) from elsewhere")
+        terminal.wait_for("你好，世界")
+        terminal.wait_for("› half a li")
+        terminal.type("\x15")  # Ctrl-U: empty the line
+        terminal.type("\x04")  # Ctrl-D: leave
+        assert terminal.process.wait(PATIENCE_S) == 0
+    finally:
+        terminal.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ("1", "red"),
+        (" 2 ", "blue"),
+        ("3", None),
+        ("0", None),
+        ("two", None),
+        ("２", None),
+        ("1.", None),
+    ],
+)
+def test_a_number_stands_for_its_option(text: str, option: str | None) -> None:
+    assert option_of(QUESTION, text) == option
+    assert option_of(None, text) is None
+
+
+def test_a_card_tells_what_happens_without_an_answer() -> None:
+    lines = list(question_lines(QUESTION, "", NOW))
+    assert 'in 5 minutes "red" is taken' in lines[-1]
+    assert "Which colour?" in lines[0]
+
+
+def test_a_card_does_not_repeat_what_was_just_said() -> None:
+    lines = list(question_lines(QUESTION, "Hm. Which colour?", NOW))
+    assert not any("Which colour?" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("value", "tag"),
+    [
+        ("zh_CN.UTF-8", "zh-CN"),
+        ("de_DE@euro", "de-DE"),
+        ("C.UTF-8", None),
+        ("POSIX", None),
+        ("", None),
+    ],
+)
+def test_the_language_is_that_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, value: str, tag: str | None
+) -> None:
+    for name in ("LC_ALL", "LC_MESSAGES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LANG", value)
+    assert locale_tag() == tag

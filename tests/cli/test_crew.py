@@ -1,0 +1,152 @@
+"""A crew starts its processes, restarts what dies, gives up in the end, and leaves none behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from mimikit.cli.crew import MAX_QUICK_DEATHS, Crew, News, delay_after, ended_how
+from mimikit.clock import SystemClock
+from tests.cli.conftest import REPO, all_end, clean_environment, descendants, read_line
+
+pytestmark = pytest.mark.usefixtures("kept_signals")
+
+PATIENT = "import signal; signal.pause()"
+STUBBORN = (
+    "import signal, sys\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "open(sys.argv[1], 'w').write('deaf')\n"
+    "while True: signal.pause()"
+)
+COUNTING = "import sys; open(sys.argv[1], 'a').write('x'); sys.exit(3)"
+
+
+def program(code: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-c", code, *arguments]
+
+
+def make(commands: dict[str, list[str]], said: list[str], **more: object) -> Crew:
+    return Crew(commands, SystemClock(), said.append, **more)  # pyright: ignore[reportArgumentType]
+
+
+def stubborn(folder: Path) -> tuple[list[str], Path]:
+    """A program that ignores SIGTERM, and the fifo by which it says that it does."""
+    fifo = folder / "deaf"
+    os.mkfifo(fifo)
+    return program(STUBBORN, str(fifo)), fifo
+
+
+def living(crew: Crew, *names: str) -> list[psutil.Process]:
+    return [psutil.Process(pid) for name in names if (pid := crew.pid_of(name))]
+
+
+def test_a_signal_ends_every_process() -> None:
+    crew = make({"a": program(PATIENT), "b": program(PATIENT)}, said := [])
+    crew.start()
+    processes = living(crew, "a", "b")
+    os.kill(os.getpid(), signal.SIGHUP)
+    assert crew.tend() == 0
+    crew.end(grace_s=20)
+    assert all_end(processes, within_s=5)
+    assert said == []
+
+
+def test_what_dies_is_started_again() -> None:
+    crew = make({"a": program(PATIENT)}, said := [], first_delay_s=0.01)
+    crew.start()
+    first = crew.pid_of("a")
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    news = crew.next_news(20)
+    assert news == News("died", "a", -signal.SIGKILL)
+    crew._news.put(News("died", "a", -signal.SIGKILL))
+    crew._news.put(News("stop"))
+    crew.tend()
+    crew._until_next_start()
+    assert said == ["The a was ended by SIGKILL; it is started again in 0.01 s."]
+    while crew.pid_of("a") is None:
+        crew._start_due()
+    assert crew.pid_of("a") != first
+    crew.end(grace_s=20)
+
+
+def test_after_five_quick_deaths_it_gives_up_and_says_where_to_look(tmp_path: Path) -> None:
+    ledger = tmp_path / "lives"
+    crew = make({"a": program(COUNTING, str(ledger))}, said := [], first_delay_s=0.001)
+    crew.start()
+    assert crew.tend() == 1
+    crew.end(grace_s=5)
+    assert ledger.read_text() == "x" * MAX_QUICK_DEATHS
+    assert "exit code 3" in said[-1]
+    assert "giving up. `mimikit doctor`" in said[-1]
+
+
+def test_the_pause_doubles_until_it_has_died_too_often() -> None:
+    assert [delay_after(deaths) for deaths in range(1, 6)] == [1, 2, 4, 8, None]
+
+
+def test_whoever_ignores_the_polite_way_is_ended_by_force(tmp_path: Path) -> None:
+    command, fifo = stubborn(tmp_path)
+    crew = make({"a": command}, said := [])
+    crew.start()
+    assert fifo.read_text() == "deaf"
+    processes = living(crew, "a")
+    crew.end(grace_s=0.2)
+    assert all_end(processes, within_s=5)
+    assert said[-1:] == ["Ending by force."]
+
+
+def test_a_second_signal_hurries_and_a_third_forces(tmp_path: Path) -> None:
+    command, fifo = stubborn(tmp_path)
+    crew = make({"a": command}, said := [], hurry={"a": signal.SIGTERM})
+    crew.start()
+    assert fifo.read_text() == "deaf"
+    processes = living(crew, "a")
+    crew._news.put(News("stop"))
+    crew._news.put(News("stop"))
+    crew.end(grace_s=60)
+    assert all_end(processes, within_s=5)
+    assert said == ["Ending at once.", "Ending by force."]
+
+
+def test_the_parents_death_closes_the_childrens_input(tmp_path: Path) -> None:
+    reader = "import sys; sys.stdin.read()"
+    code = (
+        "import sys, signal\n"
+        "from mimikit.cli.crew import Crew\n"
+        "from mimikit.clock import SystemClock\n"
+        f"crew = Crew({{'a': [sys.executable, '-c', {reader!r}]}}, SystemClock(), print)\n"
+        "crew.start(); print('started', flush=True); crew.tend()\n"
+    )
+    parent = subprocess.Popen(
+        program(code), cwd=REPO, env=clean_environment(), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        read_line(parent, "started")
+        children = descendants(parent.pid)
+        assert len(children) == 1
+        parent.kill()
+        parent.wait(10)
+        assert all_end(children, within_s=10)
+    finally:
+        parent.kill()
+        parent.communicate()
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (0, "ended by itself (exit code 0)"),
+        (2, "ended by itself (exit code 2)"),
+        (-9, "was ended by SIGKILL"),
+        (-99, "was ended by signal 99"),
+    ],
+)
+def test_an_end_is_told_in_words(code: int, told: str) -> None:
+    assert ended_how(code) == told

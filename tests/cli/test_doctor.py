@@ -1,0 +1,345 @@
+"""Init, status, token and doctor: what they show, what they find, what they mend."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tomllib
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimikit import config
+from mimikit.cli import machine_checks, settings_text
+from mimikit.cli.engine_words import engine_lines
+from mimikit.clock import SystemClock
+from mimikit.config import Settings, known_keys
+from mimikit.protocol import paths
+from mimikit.protocol.models import Health, Question, Runtime
+from tests.cli.conftest import REPO, Cli
+
+NOW = SystemClock().now()
+
+
+@pytest.fixture
+def state(cli: Cli, tmp_path: Path) -> Path:
+    assert cli("init").exit_code == 0
+    return tmp_path / ".mimikit"
+
+
+def findings(cli: Cli, area: str, *options: str) -> list[dict[str, Any]]:
+    found = json.loads(cli("doctor", "--json", *options).stdout)["findings"]
+    return [finding for finding in found if finding["area"] == area]
+
+
+# ---- init and settings ------------------------------------------------------------------------
+
+
+def test_init_makes_a_private_folder_that_git_leaves_alone(cli: Cli, tmp_path: Path) -> None:
+    result = cli("init")
+    folder = tmp_path / ".mimikit"
+    assert result.exit_code == 0
+    assert str(folder) in result.stdout
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert (folder / ".gitignore").read_text().splitlines()[-1] == "*"
+    assert stat.S_IMODE((folder / "config.toml").stat().st_mode) == 0o600
+
+
+def test_init_leaves_what_is_there(cli: Cli, state: Path) -> None:
+    (state / "config.toml").write_text("max_concurrency = 5\n")
+    result = cli("init")
+    assert result.exit_code == 0
+    assert "Already there" in result.stdout
+    assert (state / "config.toml").read_text() == "max_concurrency = 5\n"
+
+
+def test_the_first_config_changes_nothing_and_shows_every_key() -> None:
+    text = settings_text.config_template()
+    assert tomllib.loads(text) == {}
+    shown: list[str] = []
+    table = ""
+    for line in text.splitlines():
+        if line.startswith("# ["):
+            table = line.removeprefix("# [").removesuffix("]") + "."
+        elif " = " in line and line.startswith("# "):
+            shown.append(table + line.removeprefix("# ").partition(" = ")[0])
+    assert shown == known_keys()
+
+
+def test_each_default_of_the_first_config_may_be_uncommented(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MIMIKIT_DURABILITY", raising=False)
+    lines = settings_text.config_template().splitlines()
+    chosen = [line for line in lines if " = " in line or line.startswith("# [")]
+    used = [line.removeprefix("# ") for line in chosen if not line.endswith("…")]
+    (tmp_path / "config.toml").write_text("\n".join(used))
+    assert config.load(tmp_path) == Settings()
+
+
+def test_each_value_is_shown_with_its_origin(
+    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (state / "config.toml").write_text("max_concurrency = 5\n[web]\nport = 9000\n")
+    monkeypatch.setenv("MIMIKIT_LIMITS__RESULT_BYTES", "5000")
+    settings = json.loads(cli("doctor", "--json").stdout)["settings"]
+    found = {setting["key"]: (setting["value"], setting["origin"]) for setting in settings}
+    assert list(found) == known_keys()
+    assert found["max_concurrency"] == (5, "config.toml")
+    assert found["web.port"] == (9000, "config.toml")
+    assert found["limits.result_bytes"] == (5000, "MIMIKIT_LIMITS__RESULT_BYTES")
+    assert found["web.host"] == ("127.0.0.1", "default")
+    text = cli("doctor").stdout
+    assert "port = 9000 (config.toml)" in text
+    assert "result_bytes = 5000 (MIMIKIT_LIMITS__RESULT_BYTES)" in text
+
+
+def test_secrets_among_the_settings_are_not_shown(cli: Cli, state: Path) -> None:
+    (state / "config.toml").write_text('[codex.config]\n"provider.api_key" = "s3cret-value"\n')
+    assert "s3cret-value" not in cli("doctor").output
+    assert "s3cret-value" not in cli("doctor", "--json").output
+
+
+# ---- token ------------------------------------------------------------------------------------
+
+
+def test_the_token_is_kept_until_it_is_renewed(cli: Cli, state: Path) -> None:
+    token = cli("token").stdout.strip()
+    assert len(token) >= 24
+    assert (state / paths.TOKEN).read_text().strip() == token
+    assert cli("token").stdout.strip() == token
+    renewed = cli("token", "--renew").stdout.strip()
+    assert renewed != token
+    assert cli("token").stdout.strip() == renewed
+
+
+def test_a_link_is_made_for_the_page_that_runs_there(cli: Cli, state: Path) -> None:
+    link = cli("token", "--link").stdout.strip()
+    assert link.startswith("http://127.0.0.1:8787/#login=")
+    assert cli("token", "--link", "--port", "9").stdout.startswith("http://127.0.0.1:9/#login=")
+    assert link.partition("=")[2] not in "".join(
+        path.read_text() for path in (state / paths.SECRETS).iterdir()
+    )
+
+
+def test_a_token_of_the_environment_is_not_renewed_here(
+    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIMIKIT_TOKEN", "t" * 30)
+    assert cli("token").stdout.strip() == "t" * 30
+    assert cli("token", "--renew").exit_code == 2
+
+
+# ---- status -----------------------------------------------------------------------------------
+
+
+def write_health(state: Path, *, age_s: float = 0, **facts: Any) -> None:
+    """A heartbeat as of a consumer on another machine: what it says is believed by its age."""
+    now = SystemClock().now()
+    health = Health(
+        pid=1,
+        version="0",
+        started_at=now - timedelta(hours=2),
+        beat_at=now - timedelta(seconds=age_s),
+        **facts,
+    )
+    (state / paths.HEALTH).write_bytes(health.to_json())
+
+
+def test_status_is_one_screen_with_all_that_matters(cli: Cli, state: Path) -> None:
+    write_health(
+        state,
+        queued={"planner": 1, "worker": 14},
+        worker_seats=3,
+        paused=True,
+        engines={"teller": "builtin (codex: not there)", "planner": "builtin (codex: not there)"},
+        degraded="wake: disk is full",
+    )
+    question = Question(
+        question_id="q-1",
+        question="Which \x1b[31mcolour?",
+        options=["red", "blue"],
+        created_at=NOW,
+        expires_at=NOW + timedelta(hours=1),
+    )
+    (state / paths.PENDING_QUESTION).write_bytes(question.to_json())
+    (state / paths.CORRUPT / "x.reason.txt").write_text("x\nbad\n")
+    text = cli("status").stdout
+    for piece in (
+        "running, process 1, for 2 hours; trouble: wake: disk is full",
+        "0 of 3 busy",
+        "planner 1, worker 14  paused: `mimikit resume` lets them go on",
+        "Teller, Planner: builtin (codex: not there)",
+        "Which colour?",
+        "[1] red  [2] blue",
+        "1 file that could not be read; `mimikit doctor` says why",
+    ):
+        assert piece in text
+    assert "\x1b" not in text
+    assert len(text.splitlines()) <= 24
+
+
+def test_a_consumer_that_is_gone_is_said_to_be_down(cli: Cli, state: Path) -> None:
+    write_health(state, age_s=60)
+    assert "down: `mimikit up` starts it" in cli("status").stdout
+    assert json.loads(cli("status", "--json").stdout)["consumer"]["state"] == "down"
+
+
+def test_pause_is_seen_without_a_consumer_too(cli: Cli, state: Path) -> None:
+    (state / paths.RUNTIME).write_bytes(Runtime(paused=True).to_json())
+    assert "paused: `mimikit resume`" in cli("status").stdout
+
+
+def test_engines_that_share_a_reason_stand_on_one_line() -> None:
+    lines = engine_lines({"teller": "a", "planner": "a", "standard": "b", "command": "a"})
+    assert lines == ["Teller, Planner, command: a", "standard: b"]
+
+
+# ---- doctor -----------------------------------------------------------------------------------
+
+
+def test_a_fresh_folder_is_in_order(cli: Cli, state: Path) -> None:
+    result = cli("doctor")
+    assert result.exit_code == 0
+    assert "✗" not in result.stdout
+    assert findings(cli, "consumer")[0]["mend"] == "`mimikit up` starts one"
+
+
+def test_no_folder_is_found_and_made(cli: Cli, tmp_path: Path) -> None:
+    result = cli("doctor")
+    assert result.exit_code == 1
+    assert "`mimikit init` makes one (`mimikit doctor --fix` does it)" in result.stdout
+    assert cli("doctor", "--fix").exit_code == 0
+    assert (tmp_path / ".mimikit" / "inbox").is_dir()
+
+
+def test_open_rights_and_missing_folders_are_mended(cli: Cli, state: Path) -> None:
+    state.chmod(0o755)
+    (state / "corrupt").rmdir()
+    (state / "secrets" / "token").write_text("x" * 40)
+    (state / "secrets" / "token").chmod(0o644)
+    result = cli("doctor")
+    assert result.exit_code == 1
+    for piece in ("others may look into", "corrupt", "1 files are open to others", "chmod 700"):
+        assert piece in result.stdout
+    mended = cli("doctor", "--fix")
+    assert mended.exit_code == 0, mended.output
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+    assert stat.S_IMODE((state / "secrets" / "token").stat().st_mode) == 0o600
+    assert (state / "corrupt").is_dir()
+
+
+def test_leftovers_of_dead_writers_are_swept_only_on_request(cli: Cli, state: Path) -> None:
+    left = state / "inbox" / ".tmp-99999999-1-deadbeef-abc"
+    left.write_text("{")
+    os.utime(left, (1, 1))
+    assert findings(cli, "leftovers")[0]["fixable"]
+    assert left.exists()
+    cli("doctor", "--fix")
+    assert not left.exists()
+
+
+def test_bad_settings_are_a_finding_not_the_end_of_the_examination(cli: Cli, state: Path) -> None:
+    (state / "config.toml").write_text("durabilty = 'fast'\n")
+    result = cli("doctor")
+    assert result.exit_code == 1
+    assert "did you mean durability?" in result.stdout
+    assert "clock" in result.stdout
+
+
+def test_what_was_put_aside_is_shown_with_its_reason(cli: Cli, state: Path) -> None:
+    (state / "corrupt" / "ab-inbox_x.json").write_text("{")
+    (state / "corrupt" / "ab-inbox_x.json.reason.txt").write_text("inbox/x.json\nnot JSON\n")
+    (found,) = findings(cli, "corrupt")
+    assert found["text"] == "inbox/x.json: not JSON"
+    assert "corrupt/ab-inbox_x.json" in found["mend"]
+
+
+def test_a_broken_trigger_is_shown_with_its_reason(cli: Cli, state: Path) -> None:
+    (state / "triggers" / "mine.json").write_text('{"id": "mine"}')
+    (found,) = findings(cli, "trigger")
+    assert found["text"].startswith("triggers/mine.json: ")
+    assert (state / "triggers" / "mine.json").exists()
+
+
+def test_an_empty_prompt_template_is_broken(cli: Cli, state: Path) -> None:
+    (state / "prompts" / "teller.md").write_text("")
+    (found,) = findings(cli, "prompts")
+    assert (found["level"], "empty file" in found["text"]) == ("broken", True)
+
+
+def test_an_engine_that_was_named_and_can_not_serve_is_broken(
+    cli: Cli, state: Path, tmp_path: Path
+) -> None:
+    (state / "config.toml").write_text(
+        f'[roles.teller]\nengine = "codex"\n[codex]\npath = "{tmp_path}/no-codex"\n'
+    )
+    levels = {finding["level"] for finding in findings(cli, "engines")}
+    assert "broken" in levels
+    assert cli("doctor").exit_code == 1
+
+
+def test_git_is_kept_from_taking_the_state(cli: Cli, state: Path, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (state / ".gitignore").unlink()
+    assert findings(cli, "git")[0]["level"] == "warning"
+    cli("doctor", "--fix")
+    assert (state / ".gitignore").exists()
+    assert not findings(cli, "git")
+
+
+def test_a_state_that_is_a_link_is_refused(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir(mode=0o700)
+    (tmp_path / ".mimikit").symlink_to(tmp_path / "real")
+    result = cli("doctor")
+    assert result.exit_code == 1
+    assert "expected a folder that is no link" in result.stdout
+
+
+MOUNTS = """\
+22 1 0:20 / / rw - ext4 /dev/sda rw
+30 22 0:30 / /home rw - nfs4 server:/home rw
+31 30 0:31 / /home/my\\040disk rw - 9p share rw
+32 22 0:32 / /scratch rw - tmpfs tmpfs rw
+broken line
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/etc/x", "ext4"),
+        ("/home/me/.mimikit", "nfs4"),
+        ("/home/my disk/x", "9p"),
+        ("/homes", "ext4"),
+        ("/scratch/x", "tmpfs"),
+    ],
+)
+def test_the_kind_of_disk_is_that_of_the_nearest_mount(path: str, kind: str) -> None:
+    assert machine_checks.disk_kind(Path(path), MOUNTS) == kind
+
+
+@pytest.mark.parametrize(
+    ("now", "newest", "level"),
+    [
+        (datetime(1970, 1, 2, tzinfo=UTC), None, "broken"),
+        (NOW, NOW + timedelta(hours=1), "warning"),
+        (NOW, NOW - timedelta(hours=1), "ok"),
+        (NOW, None, "ok"),
+    ],
+)
+def test_a_clock_that_went_back_is_noticed(
+    now: datetime, newest: datetime | None, level: str
+) -> None:
+    assert [finding.level for finding in machine_checks.clock(now, newest, None)] == [level]
+
+
+def test_the_packages_looked_for_are_those_the_project_names() -> None:
+    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    named = [
+        requirement.partition(">")[0].partition("<")[0] for requirement in project["dependencies"]
+    ]
+    assert sorted(machine_checks.PACKAGES) == sorted(named)

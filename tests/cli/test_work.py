@@ -1,0 +1,263 @@
+"""Tasks, triggers and queues from the terminal, with a consumer at work and with none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimikit.protocol.models import Task, Trigger
+from tests.cli.conftest import Cli, Place, read_line
+
+
+def task_file(folder: Path, task_id: str) -> Task:
+    path = folder / ".mimikit" / "worker" / "queue" / f"{task_id}.json"
+    return Task.model_validate_json(path.read_text())
+
+
+def data(cli: Cli, *arguments: str) -> Any:
+    result = cli(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+# ---- with nobody at work ---------------------------------------------------------------------
+
+
+def test_a_queued_task_is_on_disk_as_it_was_asked_for(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    asked = ["--priority", "8", "--timeout", "2m", "--max-attempts", "3", "--title", "T"]
+    result = cli("enqueue", "do it", "--profile", "specialist", *asked)
+    assert result.exit_code == 0
+    task = task_file(tmp_path, result.stdout.strip())
+    assert task.prompt == "do it"
+    assert (task.profile, task.priority, task.timeout) == ("specialist", 8, 120)
+    assert (task.max_attempts, task.title) == (3, "T")
+    assert (task.origin, task.notify, task.trace_id) == ("cli", "message", task.id)
+    assert "no consumer is running; `mimikit up` starts one" in result.stderr
+
+
+def test_a_command_is_a_task_of_its_own_profile(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    task_id = cli("enqueue", "--command", "date").stdout.strip()
+    assert task_file(tmp_path, task_id).profile == "command"
+
+
+def test_a_prompt_may_come_from_the_input(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    task_id = cli("enqueue", "-", text="many\nlines\n").stdout.strip()
+    assert task_file(tmp_path, task_id).prompt == "many\nlines\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["x", "--profile", "bogus"], "expected one of deferred, standard, specialist, command"),
+        (["  "], "expected some text, got only blanks"),
+        (["x", "--timeout", "9d"], "timeout: Input should be less than or equal to 604800"),
+        (["x", "--command", "--profile", "standard"], "expected --command or --profile standard"),
+        (["x", "--every", "0.1s"], "Input should be greater than or equal to 1"),
+        (["x", "--title", "t" * 201], "title: String should have at most 200 characters"),
+    ],
+)
+def test_what_can_not_be_queued_is_refused_and_not_on_disk(
+    cli: Cli, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    cli("init")
+    result = cli("enqueue", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not list((tmp_path / ".mimikit" / "worker" / "queue").iterdir())
+    assert not list((tmp_path / ".mimikit" / "triggers").glob("*.json"))
+
+
+def test_an_interval_makes_a_trigger(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    result = cli("enqueue", "--command", "date", "--every", "10m", "--title", "the time")
+    assert result.exit_code == 0
+    assert "every 10 minutes, first in 10 minutes" in result.stderr
+    path = tmp_path / ".mimikit" / "triggers" / f"{result.stdout.strip()}.json"
+    trigger = Trigger.model_validate_json(path.read_text())
+    assert trigger.schedule is not None
+    assert (trigger.type, trigger.schedule.interval) == ("recurring", 600)
+    assert (trigger.origin, trigger.notify, trigger.profile) == ("cli", "change", "command")
+    (shown,) = data(cli, "triggers", "list")["triggers"]
+    assert (shown["title"], shown["words"]["en"]) == ("the time", "every 10 minutes")
+
+
+def test_waiting_for_nobody_fails_and_keeps_the_task(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    result = cli("enqueue", "x", "--wait")
+    assert result.exit_code == 1
+    assert "expected a running consumer, got none" in result.stderr
+    assert len(list((tmp_path / ".mimikit" / "worker" / "queue").iterdir())) == 1
+
+
+@pytest.mark.parametrize("order", [["pause"], ["tasks", "cancel", "my-task"]])
+def test_an_order_to_nobody_fails_and_is_kept(cli: Cli, tmp_path: Path, order: list[str]) -> None:
+    cli("init")
+    (tmp_path / ".mimikit" / "worker" / "queue" / "my-task.json").write_text('{"prompt": "x"}')
+    result = cli(*order)
+    assert result.exit_code == 1
+    assert "it is kept until then" in result.stderr
+    assert len(list((tmp_path / ".mimikit" / "commands").glob("*.json"))) == 1
+
+
+def test_a_reader_moves_nothing_it_can_not_read(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    state = tmp_path / ".mimikit"
+    broken = [
+        state / "worker" / "queue" / "bad.json",
+        state / "inbox" / "bad.json",
+        state / "triggers" / "bad.json",
+        state / "commands" / "bad.json",
+        state / "pending_question.json",
+        state / "health.json",
+        state / "runtime.json",
+    ]
+    for path in broken:
+        path.write_text("{")
+    for command in (["status"], ["tasks", "list"], ["triggers", "list"], ["doctor"], ["logs"]):
+        result = cli(*command)
+        assert result.exit_code == 0, result.output
+        assert not isinstance(result.exception, OSError)
+    assert all(path.exists() for path in broken)
+    assert not list((state / "corrupt").iterdir())
+
+
+# ---- with a consumer -------------------------------------------------------------------------
+
+
+def test_waiting_prints_the_result_and_nothing_else(on_busy: Cli) -> None:
+    result = on_busy("enqueue", "--command", "echo out; echo err >&2", "--wait")
+    assert result.exit_code == 0
+    assert "out" in result.stdout.split()
+    assert result.stderr == ""
+
+
+def test_a_failed_task_fails_the_wait_and_says_why(on_busy: Cli) -> None:
+    result = on_busy("enqueue", "--command", "echo partly; exit 3", "--wait")
+    assert result.exit_code == 1
+    assert "partly" in result.stdout
+    assert "failed: exit code 3" in result.stderr
+
+
+def test_the_life_of_a_task_can_be_followed(on_busy: Cli, busy: Place) -> None:
+    gate = busy.workspace / "gate"
+    command = f"echo first; until [ -e {gate} ]; do sleep 0.05; done; echo second"
+    task_id = on_busy("enqueue", "--command", command, "--title", "gated").stdout.strip()
+    busy.until(lambda: "first" in on_busy("tasks", "output", task_id).stdout, "no output", "runs")
+    (listed,) = data(on_busy, "tasks", "list", "--only", "running")["tasks"]
+    assert (listed["id"], listed["title"]) == (task_id, "gated")
+    busy.until(lambda: "1 of 3 busy" in on_busy("status").stdout, "expected a busy worker")
+    follower = busy.start("tasks", "output", "-f", task_id)
+    gate.touch()
+    said, _ = follower.communicate(timeout=30)
+    assert follower.returncode == 0
+    assert said.split() == ["first", "second", "Ended:", "done"]
+    text = on_busy("tasks", "show", task_id[-8:]).stdout
+    for piece in (task_id, "done", "worker, profile command", "exit code  0", "second", "gated"):
+        assert piece in text
+    whole = data(on_busy, "tasks", "show", task_id)
+    assert (whole["task"]["state"], whole["result"]["exitCode"]) == ("done", 0)
+
+
+def test_a_running_task_is_canceled_and_done_again(on_busy: Cli, busy: Place) -> None:
+    task_id = on_busy("enqueue", "--command", "sleep 600").stdout.strip()
+    running = busy.state / "worker" / "running" / f"{task_id}.json"
+    busy.until(running.exists, "expected it to run", "worker/running")
+    assert on_busy("tasks", "cancel", task_id).exit_code == 0
+    busy.until(lambda: not running.exists(), "expected it to end", "worker/running")
+    assert data(on_busy, "tasks", "show", task_id)["task"]["state"] == "canceled"
+    again = data(on_busy, "tasks", "retry", task_id)
+    assert again["ok"]
+    new_id = again["resultId"]
+    assert data(on_busy, "tasks", "show", new_id)["task"]["retryOf"] == task_id
+    assert on_busy("tasks", "cancel", new_id).exit_code == 0
+
+
+def test_what_can_not_be_done_again_is_said(on_busy: Cli, busy: Place) -> None:
+    task_id = on_busy("enqueue", "--command", "sleep 600").stdout.strip()
+    running = busy.state / "worker" / "running" / f"{task_id}.json"
+    busy.until(running.exists, "expected it to run", "worker/running")
+    result = on_busy("tasks", "retry", task_id)
+    assert result.exit_code == 1
+    assert "expected the id of a task that has ended" in result.stderr
+    on_busy("tasks", "cancel", task_id)
+
+
+@pytest.fixture
+def paused(on_busy: Cli) -> Iterator[None]:
+    assert on_busy("pause").stdout == "The queues are paused.\n"
+    yield
+    assert on_busy("resume").stdout == "The queues go on.\n"
+
+
+@pytest.mark.usefixtures("paused")
+def test_paused_queues_are_seen_everywhere_and_nothing_starts(on_busy: Cli, busy: Place) -> None:
+    task_id = on_busy("enqueue", "--command", "true").stdout.strip()
+    busy.until(
+        lambda: "paused: `mimikit resume` lets them go on" in on_busy("status").stdout,
+        "expected the heartbeat to say paused",
+    )
+    waiter = busy.start("enqueue", "--command", "true", "--wait")
+    read_line(waiter, "The queues are paused; `mimikit resume` lets them go on.")
+    assert data(on_busy, "tasks", "show", task_id)["task"]["state"] == "queued"
+    waiter.kill()
+
+
+def test_a_trigger_is_run_paused_resumed_and_removed(on_busy: Cli, busy: Place) -> None:
+    command = ["enqueue", "--command", "echo tick", "--every", "1h", "--title", "ticker"]
+    trigger_id = on_busy(*command).stdout.strip()
+    started = data(on_busy, "triggers", "run", trigger_id)["resultId"]
+    result = busy.state / "worker" / "results" / f"{started}.json"
+    busy.until(result.exists, "expected a run", "worker/results")
+    short = trigger_id[-8:]
+    assert "ticker: paused." in on_busy("triggers", "pause", short).stdout.lower()
+    assert "paused" in on_busy("triggers", "list").stdout
+    assert on_busy("triggers", "resume", short).exit_code == 0
+    text = on_busy("triggers", "show", short).stdout
+    for piece in (trigger_id, "active", "every hour", "echo tick"):
+        assert piece in text
+    assert on_busy("triggers", "remove", short).exit_code == 0
+    gone = on_busy("triggers", "show", short)
+    assert gone.exit_code == 2
+    assert "`mimikit triggers list` shows them" in gone.stderr
+
+
+@pytest.mark.parametrize("given", ["nosuchtask", "abc", "../../etc/passwd", "x" * 300])
+def test_an_unknown_task_is_named_with_what_would_do(on_busy: Cli, given: str) -> None:
+    result = on_busy("tasks", "show", given)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "expected" in result.stderr
+
+
+def test_an_end_that_fits_several_tasks_is_refused_with_some(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    for name in ("one-same", "two-same"):
+        path = tmp_path / ".mimikit" / "worker" / "queue" / f"{name}.json"
+        path.write_text('{"prompt": "x"}')
+    result = cli("tasks", "show", "same")
+    assert result.exit_code == 2
+    assert "which fits one-same, two-same" in result.stderr
+
+
+def test_logs_are_shown_by_type_and_followed(on_busy: Cli, busy: Place) -> None:
+    on_busy("enqueue", "--command", "true", "--wait")
+    lines = [json.loads(line) for line in on_busy("logs", "--json").stdout.splitlines()]
+    assert {"task", "audit"} & {line["type"] for line in lines}
+    printed = on_busy("logs", "--type", "task", "--json").stdout
+    only = [json.loads(line) for line in printed.splitlines()]
+    assert {line["type"] for line in only} == {"task"}
+    assert len(on_busy("logs", "-n", "2").stdout.splitlines()) == 2
+    follower = busy.start("logs", "-f", "-n", "1")
+    read_line(follower, "")
+    on_busy("pause")
+    assert "action=pause" in read_line(follower, "order")
+    on_busy("resume")
+    assert "action=resume" in read_line(follower, "order")
+    follower.kill()
