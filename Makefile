@@ -12,7 +12,7 @@ CAN_TEST := $(VENV)/.can-test
 
 CHECKS := format lint types layers test
 
-.PHONY: up venv check checks $(CHECKS) bench nightly lock clean
+.PHONY: up venv check checks $(CHECKS) bench nightly soak lock clean
 .DELETE_ON_ERROR:
 
 up: $(CAN_RUN)
@@ -47,6 +47,11 @@ bench: $(CAN_TEST)
 # The long tests at SIZE times their usual work: `make nightly SIZE=100`.
 nightly: $(CAN_TEST)
 	$(BIN)/python -m pytest -m "slow or nightly" --size=$(SIZE) --timeout=0 $(ARGS)
+
+# Simulated days with kills, suspends and clock jumps: `make soak DAYS=730`.
+DAYS ?= 30
+soak: $(CAN_TEST)
+	$(BIN)/python -m pytest tests/soak --size=$$((($(DAYS) + 2) / 3)) --timeout=0 $(ARGS)
 
 # Pins every package for everyone: `make lock`, or `make lock ARGS=--upgrade`.
 LOCK := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --generate-hashes \

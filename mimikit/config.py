@@ -130,6 +130,13 @@ class Limits(Section):
     tasks_per_trace: int = 50
 
 
+class Triggers(Section):
+    """What makes tasks by itself."""
+
+    llm_eval_interval_s: Annotated[float, Field(ge=10, le=86400)] = 300
+    """How often a model is asked about a condition; ever less often while it says no."""
+
+
 class Budgets(Section):
     """What is put into a turn's prompt. Units: tokens, unless the name says otherwise."""
 
@@ -172,6 +179,7 @@ class Settings(BaseSettings):
     web: Web = Web()
     codex: Codex = Codex()
     limits: Limits = Limits()
+    triggers: Triggers = Triggers()
     budgets: Budgets = Budgets()
     retention: Retention = Retention()
 

@@ -28,9 +28,13 @@ _logger = logging.getLogger(__name__)
 Listener: TypeAlias = Callable[["list[str] | None"], None]
 """Told the names that changed in its folder; None means: look at the whole folder again."""
 
+_IN_MODIFY = 0x2
+_IN_ATTRIB = 0x4
 _IN_CLOSE_WRITE = 0x8
+_IN_MOVED_FROM = 0x40
 _IN_MOVED_TO = 0x80
 _IN_CREATE = 0x100
+_IN_DELETE = 0x200
 _IN_DELETE_SELF = 0x400
 _IN_MOVE_SELF = 0x800
 _IN_Q_OVERFLOW = 0x4000
@@ -43,6 +47,7 @@ _WANTED = (
     _IN_CLOSE_WRITE | _IN_MOVED_TO | _IN_CREATE | _IN_DELETE_SELF | _IN_MOVE_SELF
     | _IN_ONLYDIR | _IN_DONT_FOLLOW
 )  # fmt: skip
+_MORE_WANTED = _WANTED | _IN_MODIFY | _IN_ATTRIB | _IN_MOVED_FROM | _IN_DELETE
 _EVENT = struct.Struct("iIII")
 _READ_BYTES = 65536
 
@@ -128,10 +133,18 @@ class FolderWatch:
     """
 
     def __init__(
-        self, root: Path, *, inotify: bool = True, rescan_s: float = 1.5, poll_s: float = 0.05
+        self,
+        root: Path,
+        *,
+        everything: bool = False,
+        inotify: bool = True,
+        rescan_s: float = 1.5,
+        poll_s: float = 0.05,
     ) -> None:
         """Watch folders below `root`; the thread starts with the first of them.
 
+        everything: tell also of writes that go on, of what is removed, of folders and hidden names,
+            and, as a whole (None), of a watched folder that is gone.
         inotify: use it where the system has it; else times are compared (untested on macOS).
         rescan_s: how often a folder's time is compared although events tell: the safety net.
         poll_s: how often where times are all there is.
@@ -140,7 +153,10 @@ class FolderWatch:
         self._folders: dict[str, _Folder] = {}
         self._by_id: dict[int, _Folder] = {}
         self._guard = threading.RLock()
-        self._events: _Events = (_open_inotify(rescan_s) if inotify else None) or _NoEvents(poll_s)
+        self._everything = everything
+        wanted = _MORE_WANTED if everything else _WANTED
+        opened = _open_inotify(rescan_s, wanted) if inotify else None
+        self._events: _Events = opened or _NoEvents(poll_s)
         self._closed = False
         self._thread: threading.Thread | None = None
 
@@ -149,11 +165,12 @@ class FolderWatch:
         """Whether the system tells of changes, or times must be compared."""
         return isinstance(self._events, _Inotify)
 
-    def watch(self, folder: str, listener: Listener) -> None:
+    def watch(self, folder: str, listener: Listener) -> bool:
         """Tell `listener` of changes in `folder` (relative to the root) from now on.
 
         What already lies there is not told: watch first, then look, and nothing is missed. A folder
-        that is missing is told as a whole (None) when it appears.
+        that is missing is told as a whole (None) when it appears. Gives whether the system will
+        tell; where it does not, only the folder's own time is compared.
         """
         with self._guard:
             entry = self._folders.setdefault(folder, _Folder(self._root / folder))
@@ -162,7 +179,22 @@ class FolderWatch:
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="folder-watch", daemon=True)
                 self._thread.start()
+            watched = entry.watch_id is not None
         self._events.wake()
+        return watched
+
+    def attach(self, folder: str) -> bool:
+        """See that the system tells of a watched folder that may be a new one of its name."""
+        with self._guard:
+            entry = self._folders[folder]
+            old = entry.watch_id
+            new = self._events.add(entry.path)  # the same number if it is the same folder
+            if new != old:
+                self._let_go(entry)
+                entry.watch_id = new
+            if new is not None:
+                self._by_id[new] = entry
+            return new is not None
 
     def unwatch(self, folder: str, listener: Listener) -> None:
         """Tell `listener` no more."""
@@ -173,9 +205,7 @@ class FolderWatch:
             entry.listeners = [known for known in entry.listeners if known != listener]
             if not entry.listeners:
                 del self._folders[folder]
-                if entry.watch_id is not None:
-                    self._by_id.pop(entry.watch_id, None)
-                    self._events.drop(entry.watch_id)
+                self._let_go(entry)
 
     def close(self, *, wait: bool = True) -> None:
         """End the thread; with `wait`, after it nothing is told any more."""
@@ -200,6 +230,13 @@ class FolderWatch:
             self._by_id[entry.watch_id] = entry
         return entry.settled
 
+    def _let_go(self, entry: _Folder) -> None:
+        """End the events of a folder, unless they are those of another name it has now."""
+        if entry.watch_id is not None and self._by_id.get(entry.watch_id) is entry:
+            del self._by_id[entry.watch_id]
+            self._events.drop(entry.watch_id)
+        entry.watch_id = None
+
     def _run(self) -> None:
         compare_at = time.monotonic() + self._events.pause_s
         while not self._closed:
@@ -214,19 +251,24 @@ class FolderWatch:
         """What the events of one wait say, names gathered by folder in their order."""
         names: dict[int, dict[str, None]] = {}
         whole: set[int] = set()
+        gone: list[_Folder] = []
         for watch_id, mask, name in self._events.wait(max(timeout_s, 0)):
             if mask & _IN_Q_OVERFLOW:
                 whole.update(list(self._by_id))
             elif mask & _GONE:
-                self._forget(watch_id)
+                gone += self._forget(watch_id)
             elif self._worth_telling(watch_id, mask, name):
                 names.setdefault(watch_id, {})[name] = None
+        if self._everything:
+            yield from ((entry, None) for entry in gone)
         for watch_id in whole | names.keys():
             entry = self._by_id.get(watch_id)
             if entry is not None:
                 yield entry, None if watch_id in whole else list(names[watch_id])
 
     def _worth_telling(self, watch_id: int, mask: int, name: str) -> bool:
+        if self._everything:
+            return bool(name)
         if not name or name.startswith(".") or mask & _IN_ISDIR:
             return False
         if not mask & _IN_CREATE:
@@ -239,13 +281,14 @@ class FolderWatch:
             return found is not None and not (stat.S_ISREG(found.st_mode) and found.st_size == 0)
         return False
 
-    def _forget(self, watch_id: int) -> None:
+    def _forget(self, watch_id: int) -> list[_Folder]:
         """The folder was removed or moved away: look for a new one of its name."""
         with self._guard:
-            entry = self._by_id.pop(watch_id, None)
-            if entry is not None:
-                self._events.drop(watch_id)
-                entry.watch_id = None
+            entry = self._by_id.get(watch_id)
+            if entry is None:
+                return []
+            self._let_go(entry)
+            return [entry]
 
     def _compare_times(self) -> None:
         """The safety net, and all there is without events: has the folder's time changed?"""
@@ -279,8 +322,10 @@ class _Inotify:
 
     share = _SAFETY_SHARE
 
-    def __init__(self, libc: ctypes.CDLL, descriptor: int, pause_s: float) -> None:
+    def __init__(self, libc: ctypes.CDLL, descriptor: int, pause_s: float, wanted: int) -> None:
         self.pause_s = pause_s
+        self._wanted = wanted
+        self._told_full = False
         self._libc = libc
         self._descriptor = descriptor
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -291,11 +336,13 @@ class _Inotify:
         self._poller.register(self._wake_read, select.POLLIN)
 
     def add(self, path: Path) -> int | None:
-        watch_id: int = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), _WANTED)
+        name = os.fsencode(path)
+        watch_id: int = self._libc.inotify_add_watch(self._descriptor, name, self._wanted)
         if watch_id >= 0:
             return watch_id
         code = ctypes.get_errno()
-        if code not in (errno.ENOENT, errno.ENOTDIR):
+        if code not in (errno.ENOENT, errno.ENOTDIR) and not self._told_full:
+            self._told_full = code == errno.ENOSPC  # once is enough: it is the same for all
             _logger.warning(
                 "%s: no events (%s); its time is compared instead", path, os.strerror(code)
             )
@@ -354,7 +401,7 @@ class _NoEvents:
         pass
 
 
-def _open_inotify(pause_s: float) -> _Inotify | None:
+def _open_inotify(pause_s: float, wanted: int) -> _Inotify | None:
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         descriptor: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -363,7 +410,7 @@ def _open_inotify(pause_s: float) -> _Inotify | None:
     if descriptor < 0:
         _logger.warning("no inotify (%s); times are compared", os.strerror(ctypes.get_errno()))
         return None
-    return _Inotify(libc, descriptor, pause_s)
+    return _Inotify(libc, descriptor, pause_s, wanted)
 
 
 def _decode(data: bytes) -> Iterator[tuple[int, int, str]]:

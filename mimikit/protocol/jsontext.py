@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import TypeAlias, cast
 
 from mimikit.errors import BadRecord
 
 MAX_DEPTH = 64
+_TOKEN = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*+)"?|[{}\[\],:]|[^\s{}\[\],:"]++')
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -66,6 +68,46 @@ def dump_line(value: object) -> bytes:
     """One compact line of JSON, newline at its end."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode() + b"\n"
+
+
+def line_of(data: bytes, field: str) -> int | None:
+    """The line on which a field stands, by its dotted path (`schedule.cron`, `list.0.name`).
+
+    Of a field that is missing: the line of the nearest one around it that is there; None when there
+    is none.
+    """
+    wanted = field.split(".")
+    text = data.decode("utf-8-sig", errors="replace")
+    found, line = 0, None
+    for path, start in _places(text):
+        if found < len(path) <= len(wanted) and path == wanted[: len(path)]:
+            found, line = len(path), text.count("\n", 0, start) + 1
+    return line
+
+
+def _places(text: str) -> Iterator[tuple[list[str], int]]:
+    """Every field of a JSON text, by its path, with the place where its key or item begins."""
+    path: list[str] = []
+    lists: list[bool] = []
+    key, key_start = "", 0
+    for token in _TOKEN.finditer(text):
+        sign = token[0]
+        if sign in "}]":
+            del path[-1:], lists[-1:]
+        elif sign == ",":
+            if lists and lists[-1]:
+                path[-1] = str(int(path[-1]) + 1)
+        elif sign == ":":
+            if lists and not lists[-1]:
+                path[-1] = key
+                yield path, key_start
+        else:
+            if lists and lists[-1]:
+                yield path, token.start()
+            key, key_start = token["text"] or "", token.start()
+            if sign in "{[":
+                path.append("0")
+                lists.append(sign == "[")
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

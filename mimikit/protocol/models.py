@@ -126,6 +126,12 @@ class Task(Record):
     """Times a consumer died under it; three end it for good."""
     trigger_origin: Origin | None = None
     """Of a run made by a trigger: where the trigger came from."""
+    allow_triggers: bool = False
+    """Of a Planner run made by a trigger: may it create triggers?"""
+    upstream: list[Id] = Field(default_factory=list[str])
+    """The tasks whose results it builds on."""
+    timezone: str | None = None
+    """Of a Planner task: the zone its user's times are meant in."""
     notify: Notify = "message"
     origin: Origin = "file"
 
@@ -198,7 +204,38 @@ class Trigger(Record):
     notify: Notify = "change"
     schedule: Schedule | None = None
     condition: Condition | None = None
-    cooldown: Annotated[float, Field(ge=0)] = 0
+    cooldown: Annotated[float, Field(ge=0, le=366 * 86400)] | None = None
+    """Seconds after a firing in which it does not fire again; None means the condition's own."""
+
+
+class NodeVerdict(Record):
+    """What one node of a condition was found to be when it last changed."""
+
+    holds: bool | None
+    """None: not known, or not looked at since the others decided."""
+    why: str
+    """A word of `triggers.explain`, which `facts` complete."""
+    facts: dict[str, Any] = Field(default_factory=dict)
+    at: Instant
+
+
+class FiringIntent(Record):
+    """A firing that has been decided on and is carried out, however often that begins anew."""
+
+    slot: str
+    task: Task
+    fired_at: Instant
+    planned_at: Instant | None = None
+    missed: int = 0
+    seen: dict[str, Any] = Field(default_factory=dict)
+    """What the condition's nodes will have used up."""
+
+
+class Answer(Record):
+    """What a model said of one `llm_eval` node."""
+
+    result: bool
+    at: Instant
 
 
 class TriggerState(Record):
@@ -213,12 +250,30 @@ class TriggerState(Record):
     fire_count: int = 0
     last_task_id: Id | None = None
     last_verdict: str | None = None
+    verdicts: dict[str, NodeVerdict] = Field(default_factory=dict[str, NodeVerdict])
+    """By node path, of a conditional trigger."""
+    answers: dict[str, Answer] = Field(default_factory=dict[str, Answer])
+    """By node path: what a model answered last."""
+    false_streak: int = 0
+    """How often in a row a model said no while nothing changed: it is asked ever less often."""
+    firing: FiringIntent | None = None
+    """Set between the decision to fire and its end; a crash in between is made good by it."""
+    paused: bool = False
+    """It was seen paused: the slots since then are skipped, not missed."""
     last_outcome: str | None = None
     """A hash of the last run's status and text, for `notify: change`."""
     failure_streak: int = 0
     blocked_by: Id | None = None
     last_good: dict[str, Any] | None = None
     """The definition as it was last valid: it stays active when its user breaks the file."""
+
+
+class PlannedOrder(Record):
+    """A change of a trigger that a plan asks for."""
+
+    action: Literal["trigger_pause", "trigger_resume", "trigger_run", "trigger_edit"]
+    target: Id
+    args: dict[str, Any] = Field(default_factory=dict)
 
 
 class PlanResult(Record):
@@ -230,6 +285,7 @@ class PlanResult(Record):
     tasks: list[Task] = Field(default_factory=list[Task])
     triggers: list[Trigger] = Field(default_factory=list[Trigger])
     cancels: list[Id] = Field(default_factory=list[str])
+    orders: list[PlannedOrder] = Field(default_factory=list[PlannedOrder])
     question: str | None = None
     options: list[str] | None = None
     default: str | None = None
@@ -256,6 +312,7 @@ class StatusEntry(Record):
     failure_reason: FailureReason | None = None
     trace_id: Id
     seat: Seat = "worker"
+    retry_of: Id | None = None
 
 
 class StatusCheckpoint(Record):
@@ -265,6 +322,8 @@ class StatusCheckpoint(Record):
     ledger_file: str = ""
     ledger_offset: int = 0
     entries: dict[str, StatusEntry] = Field(default_factory=dict[str, StatusEntry])
+    at_it: dict[str, str] = Field(default_factory=dict[str, str])
+    """Trigger, or task that is repeated → its run that had not ended."""
 
 
 class Message(Record):
@@ -440,6 +499,8 @@ class Runtime(Record):
     starts: list[Instant] = Field(default_factory=list[datetime])
     """Recent starts that did not end cleanly: three within five minutes make recovery wait."""
     sessions: dict[str, str] = Field(default_factory=dict)
+    asking: Id | None = None
+    """The run that asks a model about conditions, from before it is queued."""
 
 
 class ProcessRecord(Record):

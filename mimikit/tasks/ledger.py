@@ -6,12 +6,13 @@ that finishing a task costs one appended line, however many there were before.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from mimikit.errors import StorageError
-from mimikit.protocol import paths
+from mimikit.errors import BadRecord, StorageError, UnsafeFile
+from mimikit.protocol import jsontext, paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import (
     EndStatus,
@@ -24,7 +25,11 @@ from mimikit.protocol.models import (
 )
 
 CHECKPOINT_EVENTS = 1000
+MOST_RESULTS = 100
+"""So many results of one trigger are told apart."""
 _TAIL_BYTES = 64 * 1024
+_LOOK_BACK_BYTES = 4 * 2**20
+"""So far back the slots of one trigger are looked for."""
 
 
 class End(NamedTuple):
@@ -47,6 +52,16 @@ class Ledger:
         self._ends: dict[str, End] = {}
         self._queued: dict[str, str] = {}
         """Trace of each task that was queued and has not ended, as far as the lines read tell."""
+        self._subjects: dict[str, tuple[str, ...]] = {}
+        """What else a task stands for, if its end does not tell: the task it repeats."""
+        self._ended_for: dict[str, deque[str]] = {}
+        """By trigger, or task that was repeated: the newest tasks that ended for it."""
+        self._at_it: dict[str, str] = {}
+        """By trigger or repeated task: the task begun for it last, until that ends."""
+        self._orders: dict[str, str] = {}
+        """By trigger: the run that was ordered last, as far as the lines read tell."""
+        self._slots: dict[str, str] = {}
+        """By trigger: its newest slot, as far as the lines read tell."""
         self._file = ""
         self._offset = 0
         self._since_checkpoint = 0
@@ -55,7 +70,9 @@ class Ledger:
     def load(self) -> None:
         """Read the checkpoint and the lines after it."""
         checkpoint = self._files.load(paths.TASK_STATUS, StatusCheckpoint) or StatusCheckpoint()
-        self._ends = {key: _end(entry) for key, entry in checkpoint.entries.items()}
+        for task_id, entry in checkpoint.entries.items():
+            self._has_ended(task_id, _end(entry), entry.retry_of)
+        self._at_it = dict(checkpoint.at_it)
         for name, offset, line in lines(
             self._files, checkpoint.ledger_file, checkpoint.ledger_offset
         ):
@@ -67,6 +84,35 @@ class Ledger:
         """How a task ended; None while it has not, or is unknown."""
         self._catch_up()
         return self._ends.get(task_id)
+
+    def results_of(self, subject: str) -> list[str]:
+        """The tasks that ended, oldest first: the one named, its repetitions, a trigger's runs.
+
+        Of very many the newest MOST_RESULTS.
+        """
+        self._catch_up()
+        own = [subject] if subject in self._ends else []
+        return [*own, *self._ended_for.get(subject, ())]
+
+    def at_it(self, subject: str) -> str | None:
+        """The run of a trigger, or repetition of a task, that has begun and not ended."""
+        return self._at_it.get(subject)
+
+    def subjects_of(self, task_id: str) -> tuple[str, ...]:
+        """All ids by which a condition may mean this task: its own, its trigger's, original's."""
+        end = self._ends.get(task_id)
+        trigger = (end.source_trigger_id,) if end and end.source_trigger_id else ()
+        return (task_id, *trigger, *self._subjects.get(task_id, ()))
+
+    def newest_slot(self, trigger_id: str) -> str | None:
+        """The slot of a trigger that was written down last; None when no line read tells."""
+        self._catch_up()
+        return self._slots.get(trigger_id)
+
+    def newest_order(self, trigger_id: str) -> str | None:
+        """The run of a trigger that was ordered last; None when no line read tells."""
+        self._catch_up()
+        return self._orders.get(trigger_id)
 
     def trace_size(self, trace_id: str) -> int:
         """How many tasks of a trace were queued or have ended, runs of triggers apart."""
@@ -123,12 +169,18 @@ class Ledger:
                 failure_reason=end.failure_reason,
                 trace_id=end.trace_id,
                 seat=end.seat,
+                retry_of=next(iter(self._subjects.get(task_id, ())), None),
             )
             for task_id, end in self._ends.items()
         }
         self._files.save(
             paths.TASK_STATUS,
-            StatusCheckpoint(ledger_file=self._file, ledger_offset=self._offset, entries=entries),
+            StatusCheckpoint(
+                ledger_file=self._file,
+                ledger_offset=self._offset,
+                entries=entries,
+                at_it=self._at_it,
+            ),
         )
         self._since_checkpoint = 0
 
@@ -140,22 +192,58 @@ class Ledger:
             self._in_doubt = False
 
     def _learn(self, line: dict[str, Any]) -> None:
-        if line.get("event") == "queued":
-            self._queued[str(line.get("id"))] = str(line.get("traceId"))
-        if line.get("event") != "ended":
-            return
+        match line.get("event"):
+            case "queued":
+                self._queued[str(line.get("id"))] = str(line.get("traceId"))
+                if isinstance(original := line.get("retryOf"), str):
+                    self._has_begun(self._original(original), line.get("id"))
+            case "ordered":
+                self._orders[str(line.get("id"))] = str(line.get("taskId"))
+                self._has_begun(str(line.get("id")), line.get("taskId"))
+            case "slot":
+                self._slots[str(line.get("id"))] = str(line.get("slot"))
+                self._has_begun(str(line.get("id")), line.get("taskId"))
+            case "ended":
+                self._learn_end(line)
+            case _:
+                return
+
+    def _learn_end(self, line: dict[str, Any]) -> None:
         self._queued.pop(str(line.get("id")), None)
         try:
-            self._ends[line["id"]] = End(
-                line["status"],
-                to_utc(datetime.fromisoformat(line["at"])),
-                line.get("failureReason"),
-                line.get("sourceTriggerId"),
-                line.get("traceId") or line["id"],
-                line.get("seat") or "worker",
+            entry = StatusEntry(  # what can not stand in a checkpoint is no end
+                id=line["id"],
+                status=line["status"],
+                completed_at=to_utc(datetime.fromisoformat(line["at"])),
+                result_id=line["id"],
+                source_trigger_id=line.get("sourceTriggerId"),
+                failure_reason=line.get("failureReason"),
+                trace_id=line.get("traceId") or line["id"],
+                seat=line.get("seat") or "worker",
+                retry_of=line.get("retryOf"),
             )
         except (KeyError, ValueError, TypeError):
             return
+        self._has_ended(entry.id, _end(entry), entry.retry_of)
+
+    def _has_begun(self, subject: str, task_id: object) -> None:
+        if isinstance(task_id, str) and task_id not in self._ends:
+            self._at_it[subject] = task_id
+
+    def _has_ended(self, task_id: str, end: End, retry_of: str | None) -> None:
+        self._ends[task_id] = end
+        if retry_of is not None:
+            self._subjects[task_id] = (self._original(retry_of),)
+        for subject in self.subjects_of(task_id)[1:]:
+            ended = self._ended_for.setdefault(subject, deque(maxlen=MOST_RESULTS))
+            if task_id not in ended:
+                ended.append(task_id)
+            if self._at_it.get(subject) == task_id:
+                del self._at_it[subject]
+
+    def _original(self, task_id: str) -> str:
+        """The task that was repeated first, to which all repetitions of it belong."""
+        return next(iter(self._subjects.get(task_id, ())), task_id)
 
 
 def lines(
@@ -194,6 +282,48 @@ def last_ended(files: Files, limit: int) -> list[str]:
 def events_of(files: Files, task_id: str) -> list[dict[str, Any]]:
     """Every ledger line about one task, oldest first."""
     return [line for _, _, line in lines(files) if line.get("id") == task_id]
+
+
+def slots_of(files: Files, trigger_id: str, limit: int) -> list[dict[str, Any]]:
+    """The ledger's lines about one trigger, oldest first, as far back as its last `limit` slots.
+
+    Lines of others are passed over unparsed, and nothing further back than some MB is read.
+    """
+    found: list[dict[str, Any]] = []
+    slots, left = 0, _LOOK_BACK_BYTES
+    needle = jsontext.dump_line({"id": trigger_id})[1:-2]
+    for name in reversed(files.names(paths.LEDGER, suffix=".jsonl")):
+        data = _tail(files, f"{paths.LEDGER}/{name}", left)
+        left -= len(data)
+        end = len(data)
+        while slots < limit and (at := data.rfind(needle, 0, end)) >= 0:
+            end, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+            line = _line(data[end:stop]) if stop >= 0 else {}
+            if line.get("id") == trigger_id:
+                found.append(line)
+                slots += line.get("event") in ("slot", "ordered")
+        if slots >= limit or left <= 0:
+            break
+    return found[::-1]
+
+
+def _tail(files: Files, path: str, limit: int) -> bytes:
+    """The last bytes of a file; none where no plain file stands."""
+    stat = files.stat(path)
+    try:
+        return files.fs.read(path, offset=max(0, stat.size - limit)) if stat else b""
+    except (FileNotFoundError, UnsafeFile):
+        return b""
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror or error}") from error
+
+
+def _line(data: bytes) -> dict[str, Any]:
+    """The object on one line; an empty one where the line is torn."""
+    try:
+        return jsontext.parse_object(data)
+    except BadRecord:
+        return {}
 
 
 def _end(entry: StatusEntry) -> End:

@@ -204,3 +204,112 @@ def test_after_close_nothing_is_told(watch: FolderWatch, tmp_path: Path) -> None
     (tmp_path / "in/a").write_text("x")
     watch.close()
     assert heard.told == told
+
+
+# ---- everything: for files that are not ours
+
+
+@pytest.fixture
+def everything(tmp_path: Path) -> Iterator[FolderWatch]:
+    """Tells of all there is, by events alone."""
+    (tmp_path / "in").mkdir()
+    made = FolderWatch(tmp_path, everything=True, rescan_s=1000)
+    yield made
+    made.close()
+
+
+def test_everything_is_told_writes_removals_folders_and_hidden_names(
+    everything: FolderWatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    held = (folder / "held").open("a")
+    for name in ("gone", "moved", "mode"):
+        (folder / name).touch()
+    ways = {
+        ".hidden": (folder / ".hidden").touch,
+        "sub": (folder / "sub").mkdir,
+        "held": lambda: (held.write("x"), held.flush()),
+        "gone": (folder / "gone").unlink,
+        "moved": lambda: (folder / "moved").rename(tmp_path / "away"),
+        "mode": lambda: (folder / "mode").chmod(0o600),
+    }
+    for name, make in ways.items():
+        heard = Heard()
+        everything.watch("in", heard)
+        make()
+        heard.wait_for(name)
+        assert None not in heard.told
+        everything.unwatch("in", heard)
+    held.close()
+
+
+def test_a_watched_folder_that_goes_is_told_as_a_whole(
+    everything: FolderWatch, tmp_path: Path
+) -> None:
+    for go in (
+        (tmp_path / "in").rmdir,
+        lambda: (tmp_path / "in").rename(tmp_path / "elsewhere"),
+    ):
+        heard = Heard()
+        everything.watch("in", heard)
+        everything.attach("in")
+        go()
+        heard.wait_for(None)
+        assert heard.told[-1] is None
+        everything.unwatch("in", heard)
+        (tmp_path / "in").mkdir()
+
+
+def test_by_default_a_folder_that_goes_is_not_told(by_events: FolderWatch, tmp_path: Path) -> None:
+    gone, other = Heard(), Heard()
+    (tmp_path / "other").mkdir()
+    by_events.watch("in", gone)
+    by_events.watch("other", other)
+    (tmp_path / "in").rmdir()
+    for name in ("a", "b"):
+        (tmp_path / "other" / name).symlink_to("nowhere")
+        other.wait_for(name)
+    assert gone.told == []
+
+
+def test_whether_the_system_tells_is_told(everything: FolderWatch, tmp_path: Path) -> None:
+    assert everything.watch("in", Heard())
+    assert not everything.watch("missing", Heard())
+    (tmp_path / "missing").mkdir()
+    assert everything.attach("missing")
+    blind = FolderWatch(tmp_path, everything=True, inotify=False)
+    assert not blind.watch("in", Heard())
+    assert not blind.attach("in")
+    blind.close()
+
+
+def test_a_folder_that_took_the_place_of_a_moved_one_is_told_of(
+    everything: FolderWatch, tmp_path: Path
+) -> None:
+    """Its parent was moved, of which it is told nothing itself."""
+    (tmp_path / "in/deep").mkdir()
+    old, new = Heard(), Heard()
+    everything.watch("in/deep", old)
+    (tmp_path / "in").rename(tmp_path / "away")
+    (tmp_path / "in/deep").mkdir(parents=True)
+    assert everything.attach("in/deep")
+    everything.watch("away/deep", new)
+    (tmp_path / "away/deep/a").symlink_to("nowhere")
+    (tmp_path / "in/deep/b").symlink_to("nowhere")
+    old.wait_for("b")
+    new.wait_for("a")
+    assert (old.names(), new.names()) == ({"b"}, {"a"})
+
+
+def test_a_folder_with_two_names_in_turn_keeps_its_events_under_the_newer(
+    everything: FolderWatch, tmp_path: Path
+) -> None:
+    (tmp_path / "in/deep").mkdir()
+    old, new = Heard(), Heard()
+    everything.watch("in/deep", old)
+    (tmp_path / "in").rename(tmp_path / "away")
+    everything.watch("away/deep", new)  # the system knows it as the same folder
+    everything.unwatch("in/deep", old)
+    (tmp_path / "away/deep/a").touch()
+    new.wait_for("a")
+    assert "a" not in old.names()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.errors import BadRecord
-from mimikit.protocol.jsontext import MAX_DEPTH, dump_line, parse_json, parse_object
+from mimikit.protocol.jsontext import MAX_DEPTH, dump_line, line_of, parse_json, parse_object
 
 LEAVES = (
     st.none()
@@ -117,3 +117,99 @@ def test_no_flipped_byte_raises_anything_but_a_reason(value: object, at: int, by
         parse_json(bytes(data))
     except BadRecord as error:
         assert str(error)
+
+
+# ---- the line of a field
+
+
+TEXT = b"""{
+  "prompt": "p", "tags": ["a", "b:{", "c"],
+  "schedule": {
+    "cron": "0 9 * * *",
+    "note": "a \\"quoted\\": { brace",
+    "timezone":
+      "UTC"
+  },
+  "list": [
+    {"name": "x"},
+    {"name": "y", "deep": [[1], [2,
+       3]]}
+  ],
+  "cron": 1, "last": {}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("field", "line"),
+    [
+        ("prompt", 2),
+        ("tags", 2),
+        ("tags.2", 2),
+        ("schedule", 3),
+        ("schedule.cron", 4),
+        ("schedule.note", 5),
+        ("schedule.timezone", 6),
+        ("schedule.missing", 3),
+        ("schedule.cron.deeper", 4),
+        ("list", 9),
+        ("list.0", 10),
+        ("list.0.name", 10),
+        ("list.1.name", 11),
+        ("list.1.deep.1.1", 12),
+        ("list.7", 9),
+        ("cron", 14),
+        ("last.x", 14),
+        ("missing", None),
+        ("missing.cron", None),
+        ("", None),
+    ],
+)
+def test_a_field_is_found_on_its_line(field: str, line: int | None) -> None:
+    for text in (TEXT, b"\xef\xbb\xbf" + TEXT, TEXT.replace(b"\n", b"\r\n")):
+        assert line_of(text, field) == line
+
+
+def fields_of(value: object, path: tuple[str, ...] = ()) -> dict[str, object]:
+    inner: list[tuple[str, object]] = []
+    if isinstance(value, dict):
+        inner = list(value.items())
+    elif isinstance(value, list):
+        inner = [(str(number), child) for number, child in enumerate(value)]
+    found = {".".join(path): value} if path else {}
+    for name, child in inner:
+        found |= fields_of(child, (*path, name))
+    return found
+
+
+NAMES = st.text(alphabet="abc", min_size=1, max_size=2)
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(NAMES, TREES, max_size=4))
+def test_every_field_of_any_object_is_found_on_its_line(value: dict[str, object]) -> None:
+    """Written one item a line, a key stands on the line before its content, an item on its own."""
+    data = json.dumps(value, indent=1, ensure_ascii=True).encode()
+    lines = data.decode().split("\n")
+    for field, child in fields_of(value).items():
+        line = line_of(data, field)
+        assert line is not None
+        name = field.rpartition(".")[2]
+        text = lines[line - 1].strip().removesuffix(",")
+        begin = json.dumps(child, indent=1, ensure_ascii=True).split("\n")[0]
+        assert text == (begin if name.isdigit() else f'"{name}": {begin}')
+
+
+@given(st.binary(max_size=100) | st.text(alphabet='{}[]",:ab\\ \n', max_size=60).map(str.encode))
+def test_no_bytes_keep_a_line_from_being_told_or_not(data: bytes) -> None:
+    line = line_of(data, "a.b")
+    assert line is None or 1 <= line <= data.count(b"\n") + 1
+
+
+def test_the_line_of_a_field_in_a_long_text_is_told_at_once() -> None:
+    for data in (b'{"a":' * 50_000, b'"' * 200_000, b'"\\' * 100_000, b"[" * 200_000):
+        line_of(data, "a.a.a")

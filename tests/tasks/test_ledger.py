@@ -7,6 +7,8 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
@@ -106,6 +108,15 @@ def test_a_torn_line_counts_as_none_and_hides_no_other(files: Files, disk: Memor
         {"event": "ended", "id": ["t"], "status": "done", "at": "2026-12-01T09:00:00Z"},
         {"event": "ended", "id": "t", "status": "done", "at": 5},
         {"at": "2026-12-01T09:00:00Z"},
+        {"event": "ended", "id": "t", "status": "weird", "at": "2026-12-01T09:00:00Z"},
+        {"event": "ended", "id": "../t", "status": "done", "at": "2026-12-01T09:00:00Z"},
+        {"event": "ended", "id": "t", "status": "done", "at": "2026-12-01T09:00:00Z", "seat": 5},
+        {"event": "ended", "id": "t", "status": "done", "at": "0001-01-01T00:00:00+09:00"},
+        {"event": "ended", "id": "t", "status": "done", "at": "2026-12-01T09:00:00", "retryOf": 5},
+        {"event": "queued", "id": ["t"], "retryOf": "t0"},
+        {"event": "queued", "id": "t", "retryOf": {"a": 1}},
+        {"event": "slot", "id": {"a": 1}, "slot": [1], "taskId": {"b": 2}},
+        {"event": ["ended"]},
     ],
     ids=json.dumps,
 )
@@ -113,6 +124,7 @@ def test_a_foreign_line_stops_nothing(files: Files, line: dict[str, object]) -> 
     files.append("tasks/2026-12.jsonl", line)
     book = reopened(files)
     end(book, "t1")
+    book.checkpoint()
     assert reopened(files).end_of("t1") is not None
 
 
@@ -201,3 +213,156 @@ def test_the_last_ends_are_found_from_the_end_across_months(
     for limit in (1, 3, 10, 40, 90, 500):
         assert ledger.last_ended(files, limit) == newest[:limit]
     assert ledger.last_ended(files, 0) == []
+
+
+# ---- what triggers ask
+
+
+def run_of(book: Ledger, trigger_id: str, task_id: str, number: int, status: str = "done") -> None:
+    now = NOW + timedelta(seconds=number)
+    book.write("slot", trigger_id, now, slot=f"slot{number}", state="ran", taskId=task_id)
+    book.write("ended", task_id, now, status=status, sourceTriggerId=trigger_id, traceId="r")
+
+
+def knows_the_same(files: Files, book: Ledger, subjects: list[str]) -> None:
+    """Also after a restart, with and without a checkpoint, and one made just now."""
+
+    def known(one: Ledger) -> list[object]:
+        return [
+            (one.results_of(id_), one.at_it(id_), one.subjects_of(id_), one.end_of(id_))
+            for id_ in subjects
+        ]
+
+    expected = known(book)
+    assert known(reopened(files)) == expected
+    book.checkpoint()
+    assert known(reopened(files)) == expected
+    files.remove(paths.TASK_STATUS)
+    assert known(reopened(files)) == expected
+
+
+def test_the_results_of_a_trigger_are_those_of_its_runs_oldest_first(files: Files) -> None:
+    book = reopened(files)
+    for number, status in enumerate(["done", "failed", "done", "canceled"]):
+        run_of(book, "g", f"run{number}", number, status)
+    end(book, "other")
+    assert book.results_of("g") == ["run0", "run1", "run2", "run3"]
+    assert book.results_of("run1") == ["run1"]
+    assert book.results_of("nobody") == []
+    assert book.subjects_of("run1") == ("run1", "g")
+    assert book.subjects_of("nobody") == ("nobody",)
+    knows_the_same(files, book, ["g", "run0", "run1", "other", "nobody"])
+
+
+def test_a_repetition_counts_for_the_task_it_repeats_however_often(files: Files) -> None:
+    book = reopened(files)
+    end(book, "t", status="failed")
+    for original, again, status in [("t", "t2", "failed"), ("t2", "t3", "done")]:
+        book.write("queued", again, NOW, seat="worker", retryOf=original)
+        assert book.at_it("t") == again
+        book.write("ended", again, NOW, status=status, retryOf=original, traceId="r")
+        assert book.at_it("t") is None
+    assert book.results_of("t") == ["t", "t2", "t3"]
+    assert book.results_of("t2") == ["t2"]
+    assert book.subjects_of("t3") == ("t3", "t")
+    knows_the_same(files, book, ["t", "t2", "t3"])
+
+
+def test_a_repetition_of_a_run_counts_for_the_trigger_only_if_it_says_so(files: Files) -> None:
+    book = reopened(files)
+    run_of(book, "g", "run", 0, "failed")
+    book.write("ended", "again", NOW, status="done", retryOf="run", traceId="r")
+    assert book.results_of("g") == ["run"]
+    assert book.results_of("run") == ["run", "again"]
+    knows_the_same(files, book, ["g", "run", "again"])
+
+
+def test_what_has_begun_for_a_trigger_is_known_until_it_ends(files: Files) -> None:
+    book = reopened(files)
+    book.write("slot", "g", NOW, slot="s1", state="ran", taskId="run1")
+    assert book.at_it("g") == "run1"
+    book.write("slot", "g", NOW, slot="s2", state="skipped", reason="overlap")
+    assert book.at_it("g") == "run1"
+    assert book.newest_slot("g") == "s2"
+    knows_the_same(files, book, ["g", "run1"])
+    assert reopened(files).newest_slot("g") == "s2"
+    book.write("ended", "run1", NOW, status="done", sourceTriggerId="g", traceId="r")
+    assert book.at_it("g") is None
+    knows_the_same(files, book, ["g", "run1"])
+
+
+def test_of_very_many_results_the_newest_are_told(files: Files) -> None:
+    book = reopened(files)
+    for number in range(ledger.MOST_RESULTS + 5):
+        run_of(book, "g", f"run{number}", number)
+    told = book.results_of("g")
+    assert len(told) == ledger.MOST_RESULTS
+    assert (told[0], told[-1]) == ("run5", f"run{ledger.MOST_RESULTS + 4}")
+    knows_the_same(files, book, ["g"])
+
+
+def test_an_end_that_is_read_twice_counts_once(files: Files) -> None:
+    book = reopened(files)
+    run_of(book, "g", "run0", 0)
+    book.checkpoint()  # its position is the start of the last line: that is read again
+    again = reopened(files)
+    assert again.results_of("g") == ["run0"]
+    run_of(again, "g", "run1", 1)
+    assert reopened(files).results_of("g") == ["run0", "run1"]
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["slot", "queued", "ended", "checkpoint", "restart"]),
+        st.integers(0, 5),
+        st.sampled_from(["done", "failed", "canceled"]),
+        st.none() | st.integers(0, 5),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(EVENTS)
+def test_whatever_happens_a_restart_forgets_nothing(
+    events: list[tuple[str, int, str, int]],
+) -> None:
+    files = Files(MemoryDisk())
+    files.make_folders()
+    book, ended = reopened(files), set[int]()
+    for kind, number, status, of in events:
+        task, trigger = f"t{number}", f"g{number % 2}"
+        if kind == "checkpoint":
+            book.checkpoint()
+        elif kind == "restart":
+            book = reopened(files)
+        elif number in ended:
+            continue
+        elif kind == "slot":
+            book.write("slot", trigger, NOW, slot=task, state="ran", taskId=task)
+        elif kind == "queued":
+            book.write("queued", task, NOW, retryOf=f"t{of}" if of in ended else None)
+        else:
+            ended.add(number)
+            retry = f"t{of}" if of in ended and of != number else None
+            book.write(
+                "ended", task, NOW, status=status, traceId="r", retryOf=retry,
+                sourceTriggerId=trigger if retry is None else None,
+            )  # fmt: skip
+    knows_the_same(files, book, [*(f"t{number}" for number in range(6)), "g0", "g1"])
+
+
+def test_the_slots_of_a_trigger_are_found_from_the_end_across_months(files: Files) -> None:
+    book = reopened(files)
+    book.write("trigger_created", "g", NOW)
+    for number in range(8):
+        now = NOW + timedelta(days=20 * number)
+        book.write("slot", "g", now, slot=f"s{number}", state="ran", taskId=f"t{number}")
+        book.write("slot", "g2", now, slot="other", state="ran", taskId=f"u{number}")
+        book.write("ended", f"t{number}", now, status="done", sourceTriggerId="g", traceId="g")
+    files.append("tasks/2026-12.jsonl", {"event": "slot", "id": "x", "note": {"id": "g"}})
+    assert [line["slot"] for line in ledger.slots_of(files, "g", 3)] == ["s5", "s6", "s7"]
+    every = ledger.slots_of(files, "g", 100)
+    assert [line["event"] for line in every] == ["trigger_created"] + ["slot"] * 8
+    assert ledger.slots_of(files, "nobody", 3) == []
+    assert ledger.slots_of(files, "g", 0) == []

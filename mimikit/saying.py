@@ -1,0 +1,154 @@
+"""Times in words, in English and Chinese: intervals, instants, cron lines. Pure.
+
+What is said here is read back by the sentences of the engine without a model: one wording for chat,
+page and terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+Language = Literal["en", "zh"]
+
+UNITS = (
+    (604800, "week", "周"),
+    (86400, "day", "天"),
+    (3600, "hour", "小时"),
+    (60, "minute", "分钟"),
+    (1, "second", "秒"),
+)
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_DAYS_ZH = "一二三四五六日"
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+_DAY_SETS = {
+    frozenset(range(7)): ("every day", "每天"),
+    frozenset(range(5)): ("every weekday", "每个工作日"),
+    frozenset({5, 6}): ("every weekend", "每个周末"),
+}
+_NUMBERS = r"\d{1,2}(?:-\d{1,2})?(?:,\d{1,2}(?:-\d{1,2})?)*"
+_COMMON_CRON = re.compile(
+    rf"(?P<minute>\d{{1,2}})\s+(?P<hours>\*|{_NUMBERS})\s+(?P<days>\*|{_NUMBERS})\s+"
+    rf"(?P<month>\*|\d{{1,2}})\s+(?P<weekdays>\*|{_NUMBERS})"
+)
+_SO_MANY_MINUTES = re.compile(r"\*(?:/(?P<step>\d{1,2}))? \* \* \* \*")
+
+
+def interval_words(seconds: float, language: Language = "en") -> str:
+    """An interval: `every 10 seconds`, `每 10 秒`."""
+    size, en, zh = next(unit for unit in UNITS if seconds % unit[0] == 0 or unit[0] == 1)
+    count = f"{seconds / size:.3f}".rstrip("0").rstrip(".")
+    if language == "zh":
+        return f"每{zh}" if count == "1" else f"每 {count} {zh}"
+    return f"every {en}" if count == "1" else f"every {count} {en}s"
+
+
+def moment_words(at: datetime, zone: ZoneInfo, language: Language = "en") -> str:
+    """An instant in local time: `on Tuesday, 2026-12-01 at 09:00 (Asia/Shanghai)`."""
+    local = local_time(at, zone)
+    clock = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
+    day, weekday = local.date().isoformat(), _weekday(local.weekday(), language)
+    if language == "zh":
+        return f"{day}（{weekday}）{clock}（{zone.key}）"
+    return f"on {weekday}, {day} at {clock} ({zone.key})"
+
+
+def local_time(at: datetime, zone: ZoneInfo) -> datetime:
+    """A time in a zone; at the very ends of the calendar, where the zone has none, as it is."""
+    try:
+        return at.astimezone(zone)
+    except (OverflowError, ValueError):
+        return at
+
+
+def cron_words(expression: str, language: Language = "en") -> str:
+    """A cron line: in words where it is a common one, else as it stands."""
+    line = " ".join(expression.split())
+    zh = language == "zh"
+    if step := _SO_MANY_MINUTES.fullmatch(line):
+        minutes = int(step["step"] or 1)
+        if minutes and 60 % minutes == 0:
+            return interval_words(minutes * 60, language)
+    match = _COMMON_CRON.fullmatch(line)
+    said = _common(language=language, **match.groupdict()) if match else None
+    return said or (f"按 cron {line}" if zh else f"by cron {line}")
+
+
+def _common(
+    *, minute: str, hours: str, days: str, month: str, weekdays: str, language: Language
+) -> str | None:
+    zh = language == "zh"
+    if hours == "*":
+        if (days, month, weekdays) != ("*", "*", "*"):
+            return None
+        return f"每小时 {minute} 分" if zh else f"every hour at :{minute:0>2}"
+    if days != "*" and weekdays != "*":
+        return None
+    clocks = _and([f"{hour:02}:{minute:0>2}" for hour in _numbers(hours)], language)
+    if days != "*":
+        said = _month_days(_numbers(days), month, language)
+    elif month == "*":
+        said = _week_days({(day - 1) % 7 for day in _numbers(weekdays)}, language)
+    else:
+        said = None
+    if said is None:
+        return None
+    return f"{said} {clocks}" if zh else f"{said} at {clocks}"
+
+
+def _month_days(days: list[int], month: str, language: Language) -> str | None:
+    zh = language == "zh"
+    if month != "*":
+        if len(days) != 1 or not 1 <= int(month) <= len(_MONTHS):
+            return None
+        return (
+            f"每年 {month} 月 {days[0]} 日"
+            if zh
+            else f"every year on {_MONTHS[int(month) - 1]} {days[0]}"
+        )
+    if zh:
+        return f"每月 {_and([f'{day} 号' for day in days], language)}"
+    return f"every month on the {_and([_nth(day) for day in days], language)}"
+
+
+def _week_days(days: set[int], language: Language) -> str:
+    """Every one of these days of the week; Monday is 0."""
+    en, zh = _DAY_SETS.get(frozenset(days), ("", ""))
+    if en:
+        return zh if language == "zh" else en
+    listed = _and([_weekday(day, language) for day in sorted(days)], language)
+    return f"每{listed}" if language == "zh" else f"every {listed}"
+
+
+def _weekday(day: int, language: Language) -> str:
+    return f"周{_DAYS_ZH[day]}" if language == "zh" else _DAYS[day]
+
+
+def _numbers(field: str) -> list[int]:
+    """The numbers of a cron field."""
+    found: list[int] = []
+    for piece in field.replace("*", "0-6").split(","):
+        first, _, last = piece.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def _nth(number: int) -> str:
+    ending = "th" if 10 < number < 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _and(parts: list[str], language: Language) -> str:
+    """Parts in one list: `a, b and c`."""
+    *before, last = parts
+    if not before:
+        return last
+    if language == "en":
+        return f"{', '.join(before)} and {last}"
+    left, right = (" " if sign.isascii() else "" for sign in (before[-1][-1], last[0]))
+    return f"{'、'.join(before)}{left}和{right}{last}"
