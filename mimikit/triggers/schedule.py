@@ -1,26 +1,64 @@
-"""When a trigger is due. Pure: takes `now`, knows neither the clock nor the disk.
+"""When a trigger is due by the clock. Pure: takes `now`, knows neither the clock nor the disk.
 
 A slot is one planned time of one trigger; a run's id is derived from it, so a slot that comes up
 again (a crash between run and state, a clock that went back) gives the id that is already taken.
-Intervals are served; `unsupported` says of everything else that it is not.
 """
 
 from __future__ import annotations
 
+import itertools
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
-from mimikit.protocol.models import Schedule, Trigger, time_text, to_utc
+from mimikit.errors import BadInput
+from mimikit.protocol.models import Schedule, time_text, to_utc
+from mimikit.triggers import cron
 
+UTC_ZONE = ZoneInfo("UTC")
+MOST_COUNTED = 1000
+"""Missed slots of a cron line are counted so far; a machine may have slept for years."""
 _JUMP = 2
-"""A slot more than this many intervals ahead was planned by a clock that has gone back since."""
+"""A slot more than this many slots ahead was planned by a clock that has gone back since."""
 
-_UNITS = (
-    (7 * 86400, "week", "周"),
-    (86400, "day", "天"),
-    (3600, "hour", "小时"),
-    (60, "minute", "分钟"),
-    (1, "second", "秒"),
-)
+
+def check(schedule: Schedule) -> None:
+    """Raise BadInput unless exactly one of interval, cron, runAt is given and can be used."""
+    given = [
+        name
+        for name, value in (
+            ("interval", schedule.interval),
+            ("cron", schedule.cron),
+            ("runAt", schedule.run_at),
+        )
+        if value is not None
+    ]
+    if len(given) != 1:
+        got = " and ".join(given) or "none"
+        raise BadInput(
+            f"schedule: expected one of interval, cron, runAt; got {got}", field="schedule"
+        )
+    if schedule.timezone is not None:
+        zone_of(schedule, UTC_ZONE)
+    if schedule.cron is not None:
+        cron.check(schedule.cron)
+
+
+def zone_of(schedule: Schedule, workspace: ZoneInfo) -> ZoneInfo:
+    """The zone a cron line is meant in: its own, else the workspace's.
+
+    Raises:
+        BadInput: there is no such zone.
+    """
+    if schedule.timezone is None:
+        return workspace
+    try:
+        return ZoneInfo(schedule.timezone)
+    except (KeyError, ValueError, OSError):
+        raise BadInput(
+            "timezone: expected an IANA time zone such as Asia/Shanghai, "
+            f"got {schedule.timezone[:60]!r}",
+            field="schedule.timezone",
+        ) from None
 
 
 def next_run_at(
@@ -30,8 +68,9 @@ def next_run_at(
     planned: datetime | None,
     last_run_at: datetime | None,
     created_at: datetime,
+    zone: ZoneInfo = UTC_ZONE,
 ) -> datetime | None:
-    """The slot to wait for; None when the schedule has none.
+    """The slot to wait for; None when the schedule has none any more.
 
     Args:
         schedule: of the trigger.
@@ -40,10 +79,17 @@ def next_run_at(
             and shall be looked at again; None when no slot is recorded.
         last_run_at: when the trigger last fired.
         created_at: when it was made.
+        zone: the workspace's, for a cron line without one.
 
     Source: spec 4: planned time + interval while on time, so nothing drifts; now + interval after a
-    missed slot, so nothing is made up. A slot that lies absurdly far ahead is pulled in.
+    missed slot, so nothing is made up; cron: the next slot after now. A slot that lies absurdly far
+    ahead is pulled in.
     """
+    if schedule.run_at is not None:
+        return schedule.run_at if planned is None or planned > now else None
+    if schedule.cron is not None:
+        ahead = planned if planned is not None and planned > now else None
+        return _next_by_cron(schedule.cron, now, ahead, zone_of(schedule, zone))
     if schedule.interval is None:
         return None
     interval = timedelta(seconds=schedule.interval)
@@ -62,18 +108,64 @@ def slot_to_wait_for(
     recorded: datetime | None,
     last_run_at: datetime | None,
     created_at: datetime,
+    zone: ZoneInfo = UTC_ZONE,
 ) -> datetime | None:
     """The slot a trigger waits for when it is loaded: the recorded one if it is due or near."""
-    if schedule.interval is not None and recorded is not None and recorded <= now:
+    if schedule.run_at is not None:
+        return schedule.run_at
+    if recorded is not None and recorded <= now:
         return recorded
+    if schedule.cron is not None and recorded is None:
+        # It may have come since the trigger was made or ran, while nobody looked.
+        start = created_at if last_run_at is None else max(created_at, min(last_run_at, now))
+        return next(cron.times(schedule.cron, start, zone_of(schedule, zone)), None)
     return next_run_at(
-        schedule, now=now, planned=recorded, last_run_at=last_run_at, created_at=created_at
+        schedule,
+        now=now,
+        planned=recorded,
+        last_run_at=last_run_at,
+        created_at=created_at,
+        zone=zone,
     )
 
 
-def is_due(slot: datetime | None, *, now: datetime) -> bool:
-    """Whether a slot has come."""
-    return slot is not None and slot <= now
+def missed_after(
+    schedule: Schedule, slot: datetime, *, now: datetime, zone: ZoneInfo = UTC_ZONE
+) -> int:
+    """How many slots came after `slot` up to now; they are told, not made up."""
+    if schedule.interval is not None:
+        return max(0, int((now - slot).total_seconds() // schedule.interval))
+    if schedule.cron is None:
+        return 0
+    coming = cron.times(schedule.cron, slot, zone_of(schedule, zone))
+    passed = itertools.takewhile(lambda time: time <= now, coming)
+    return sum(1 for _ in itertools.islice(passed, MOST_COUNTED))
+
+
+def upcoming(
+    schedule: Schedule, *, now: datetime, zone: ZoneInfo = UTC_ZONE, count: int = 3
+) -> list[datetime]:
+    """The next times of a schedule that would be made now."""
+    if schedule.run_at is not None:
+        return [max(schedule.run_at, now)]
+    if schedule.cron is not None:
+        coming = cron.times(schedule.cron, now, zone_of(schedule, zone))
+        return list(itertools.islice(coming, count))
+    times: list[datetime] = []
+    for number in range(1, count + 1) if schedule.interval else ():
+        time = _plus(now, timedelta(seconds=number * (schedule.interval or 0)))
+        times += [time] if time else []
+    return times
+
+
+def is_far_ahead(
+    schedule: Schedule, slot: datetime, *, now: datetime, zone: ZoneInfo = UTC_ZONE
+) -> bool:
+    """Whether no honest clock that shows `now` can have planned this slot."""
+    looked_at = next_run_at(
+        schedule, now=now, planned=slot, last_run_at=None, created_at=now, zone=zone
+    )
+    return slot > now and looked_at != slot
 
 
 def slot_name(slot: datetime) -> str:
@@ -81,50 +173,20 @@ def slot_name(slot: datetime) -> str:
     return time_text(slot)
 
 
-def unsupported(trigger: Trigger) -> str | None:
-    """Why this trigger can not be served, in plain words; None when it can."""
-    instead = 'expected type "recurring" with a schedule.interval in seconds'
-    if trigger.type != "recurring":
-        return f"{instead}; {trigger.type} triggers are not supported yet"
-    if trigger.condition is not None:
-        return f"{instead}; a recurring trigger has no condition"
-    schedule = trigger.schedule
-    if schedule is not None and schedule.cron is not None:
-        return f"{instead}; schedules by cron are not supported yet"
-    if schedule is not None and schedule.run_at is not None:
-        return f"{instead}; a recurring trigger has no runAt"
-    if schedule is None or schedule.interval is None:
-        return f"{instead}, got none"
-    return None
-
-
-def describe(schedule: Schedule, locale: str = "en") -> str:
-    """A schedule in words: `every 10 seconds`, `每 10 秒`."""
-    zh = locale.lower().startswith("zh")
-    if schedule.interval is not None:
-        return _every(schedule.interval, zh=zh)
-    zone = f" ({schedule.timezone})" if schedule.timezone else ""
-    if schedule.cron is not None:
-        return f"按 cron {schedule.cron}{zone}" if zh else f"by cron {schedule.cron}{zone}"
-    if schedule.run_at is not None:
-        at = f"{to_utc(schedule.run_at):%Y-%m-%d %H:%M} UTC"
-        return f"{at} 执行一次" if zh else f"once at {at}"
-    return "没有时间" if zh else "at no time"
-
-
-def _every(seconds: float, *, zh: bool) -> str:
-    size, en, chinese = next(unit for unit in _UNITS if seconds % unit[0] == 0 or unit[0] == 1)
-    count = f"{seconds / size:.3f}".rstrip("0").rstrip(".")
-    if zh:
-        return f"每{chinese}" if count == "1" else f"每 {count} {chinese}"
-    return f"every {en}" if count == "1" else f"every {count} {en}s"
+def _next_by_cron(
+    expression: str, now: datetime, ahead: datetime | None, zone: ZoneInfo
+) -> datetime | None:
+    near = list(itertools.islice(cron.times(expression, now, zone), _JUMP))
+    if ahead is not None and (not near or ahead <= near[-1]):
+        return ahead
+    return near[0] if near else None
 
 
 def _plus(start: datetime, interval: timedelta) -> datetime | None:
     """The time one interval later, to the millisecond; None beyond the end of the calendar."""
     try:
         return to_utc(start + interval)
-    except OverflowError:
+    except (OverflowError, ValueError):
         return None
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimikit.engines.intervals import interval_words
-from mimikit.protocol.models import Condition, Schedule, Trigger
+from mimikit.errors import BadInput
+from mimikit.protocol.models import Schedule
 from mimikit.triggers.schedule import (
-    describe,
-    is_due,
+    MOST_COUNTED,
+    check,
+    is_far_ahead,
+    missed_after,
     next_run_at,
     slot_name,
     slot_to_wait_for,
-    unsupported,
+    upcoming,
+    zone_of,
 )
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -37,18 +41,6 @@ def following(interval: float, *, now: float, planned: float | None, last: float
     )
     assert slot is not None
     return (slot - T0).total_seconds()
-
-
-def trigger(**fields: object) -> Trigger:
-    base: dict[str, object] = {
-        "id": "trig-1",
-        "type": "recurring",
-        "prompt": "date",
-        "created_at": T0,
-        "trace_id": "trace-1",
-        "schedule": Schedule(interval=10),
-    }
-    return Trigger.model_validate(base | fields)
 
 
 def test_a_new_trigger_fires_one_interval_after_it_was_made() -> None:
@@ -108,13 +100,6 @@ def test_a_recorded_slot_that_is_due_is_kept_until_it_has_fired() -> None:
     assert wait_for(None, 500) == 10
 
 
-def test_due_is_from_the_slot_on() -> None:
-    assert not is_due(at(10), now=at(9.999))
-    assert is_due(at(10), now=at(10))
-    assert is_due(at(10), now=at(11))
-    assert not is_due(None, now=T0)
-
-
 def test_a_slot_has_one_name_in_every_zone() -> None:
     shanghai = T0.astimezone(tz=None).astimezone(UTC) + timedelta(0)
     assert slot_name(T0) == "2026-11-21T09:30:00.000Z"
@@ -126,15 +111,6 @@ def test_slots_are_whole_milliseconds() -> None:
         Schedule(interval=1.23456), now=T0, planned=T0, last_run_at=None, created_at=T0
     )
     assert slot == at(1.234)
-
-
-def test_without_an_interval_there_is_no_slot() -> None:
-    assert (
-        next_run_at(
-            Schedule(cron="0 9 * * *"), now=T0, planned=None, last_run_at=None, created_at=T0
-        )
-        is None
-    )
 
 
 def test_beyond_the_end_of_the_calendar_there_is_no_slot() -> None:
@@ -172,7 +148,7 @@ class Life:
     def tick(self, seconds: float) -> bool:
         """One look at the clock; gives whether it fired."""
         now = at(seconds)
-        if not is_due(self.slot, now=now):
+        if now < self.slot:
             self.slot = self._next(now, self.slot)
             return False
         self.ran.setdefault(self.slot, now)
@@ -269,63 +245,220 @@ def test_a_clock_set_back_by_less_than_an_interval_repeats_no_slot(
     assert list(life.ran) == [at(interval), at(round(2 * interval, 3))]
 
 
-# ---- what is served, and words
+# ---- cron lines and single times
+
+BERLIN = ZoneInfo("Europe/Berlin")
+NINE = Schedule(cron="0 9 * * *", timezone="Europe/Berlin")  # 08:00 UTC in winter
 
 
-def test_an_interval_is_served() -> None:
-    assert unsupported(trigger()) is None
+def cron_slot(
+    now: datetime, planned: datetime | None = None, last: datetime | None = None
+) -> datetime | None:
+    return next_run_at(NINE, now=now, planned=planned, last_run_at=last, created_at=T0)
+
+
+def test_the_next_cron_slot_comes_after_now_whatever_was_missed() -> None:
+    tomorrow = datetime(2026, 11, 22, 8, tzinfo=UTC)
+    assert cron_slot(T0) == tomorrow
+    assert cron_slot(T0, planned=T0 - timedelta(days=9), last=T0 - timedelta(days=10)) == tomorrow
+    assert cron_slot(tomorrow, planned=tomorrow) == tomorrow + timedelta(days=1)
+
+
+def test_a_cron_slot_to_come_stays_unless_no_honest_clock_planned_it() -> None:
+    tomorrow = datetime(2026, 11, 22, 8, tzinfo=UTC)
+    assert cron_slot(T0, planned=tomorrow) == tomorrow
+    assert cron_slot(T0, planned=tomorrow + timedelta(days=1)) == tomorrow + timedelta(days=1)
+    assert cron_slot(T0, planned=tomorrow + timedelta(days=2)) == tomorrow
+
+
+def test_a_cron_line_without_a_zone_is_meant_in_the_workspace_s() -> None:
+    line = Schedule(cron="0 9 * * *")
+    slot = next_run_at(
+        line, now=T0, planned=None, last_run_at=None, created_at=T0, zone=ZoneInfo("Asia/Shanghai")
+    )
+    assert slot == datetime(2026, 11, 22, 1, tzinfo=UTC)
+    assert zone_of(line, BERLIN) == BERLIN
+    assert zone_of(NINE, ZoneInfo("UTC")).key == "Europe/Berlin"
+
+
+def wait_for(
+    schedule: Schedule,
+    now: datetime,
+    recorded: datetime | None,
+    last: datetime | None = None,
+    created: datetime = T0,
+) -> datetime | None:
+    return slot_to_wait_for(
+        schedule, now=now, recorded=recorded, last_run_at=last, created_at=created
+    )
+
+
+def test_a_cron_slot_that_came_before_anybody_looked_is_due() -> None:
+    first = datetime(2026, 11, 22, 8, tzinfo=UTC)
+    assert wait_for(NINE, T0 + timedelta(days=5), None) == first
+    assert wait_for(NINE, T0, None) == first
+
+
+def test_without_a_record_a_cron_line_goes_on_from_its_last_run() -> None:
+    now = T0 + timedelta(days=30)
+    ran = datetime(2026, 12, 21, 8, 0, 1, tzinfo=UTC)
+    assert wait_for(NINE, now, None, ran) == datetime(2026, 12, 22, 8, tzinfo=UTC)
+    # A last run of a clock that has gone back, or from before it was made, is no start.
+    assert wait_for(NINE, now, None, T0 - timedelta(days=3)) == datetime(
+        2026, 11, 22, 8, tzinfo=UTC
+    )
+
+
+def test_a_due_cron_slot_is_kept_until_it_has_fired() -> None:
+    slot = datetime(2026, 11, 22, 8, tzinfo=UTC)
+    assert wait_for(NINE, slot + timedelta(days=3), slot) == slot
+    assert wait_for(NINE, slot - timedelta(hours=1), slot) == slot
+    assert wait_for(NINE, slot - timedelta(days=20), slot) == slot - timedelta(days=19)
+
+
+def test_a_single_time_is_its_own_slot_and_has_no_next() -> None:
+    once = Schedule(run_at=at(60))
+    for recorded in (None, at(60)):
+        assert wait_for(once, T0, recorded) == at(60)
+        assert wait_for(once, at(9999), recorded) == at(60)
+    assert next_run_at(once, now=at(61), planned=at(60), last_run_at=at(61), created_at=T0) is None
+    assert next_run_at(once, now=at(61), planned=None, last_run_at=None, created_at=T0) == at(60)
+
+
+def test_missed_slots_are_counted_and_a_single_time_misses_none() -> None:
+    assert missed_after(Schedule(interval=10), T0, now=at(9.999)) == 0
+    assert missed_after(Schedule(interval=10), T0, now=at(35)) == 3
+    assert missed_after(Schedule(interval=10), at(50), now=T0) == 0
+    slot = datetime(2026, 11, 22, 8, tzinfo=UTC)
+    assert missed_after(NINE, slot, now=slot + timedelta(days=2)) == 2
+    assert missed_after(NINE, slot, now=slot + timedelta(hours=47)) == 1
+    minutely = Schedule(cron="* * * * *")
+    assert missed_after(minutely, slot, now=slot + timedelta(days=900)) == MOST_COUNTED
+    assert missed_after(Schedule(run_at=slot), slot, now=slot + timedelta(days=2)) == 0
+
+
+def test_the_coming_times_are_told_before_a_trigger_is_made() -> None:
+    assert upcoming(Schedule(interval=10), now=T0) == [at(10), at(20), at(30)]
+    assert [f"{time:%d %H}" for time in upcoming(NINE, now=T0)] == ["22 08", "23 08", "24 08"]
+    assert upcoming(Schedule(run_at=at(5)), now=T0) == [at(5)]
+    assert upcoming(Schedule(run_at=at(-5)), now=T0) == [T0]
+    end = datetime.max.replace(tzinfo=UTC)
+    assert upcoming(Schedule(interval=86400), now=end) == []
+    assert upcoming(Schedule(cron="* * * * *"), now=end, zone=ZoneInfo("Asia/Shanghai")) == []
+    assert upcoming(Schedule(), now=T0) == []
+
+
+def test_only_a_slot_that_no_clock_can_have_planned_is_far_ahead() -> None:
+    hourly = Schedule(interval=3600)
+    assert not is_far_ahead(hourly, at(3600), now=T0)
+    assert not is_far_ahead(hourly, at(-3600), now=T0)
+    assert is_far_ahead(hourly, at(7201), now=T0)
+    nine = datetime(2026, 11, 22, 8, tzinfo=UTC)
+    assert not is_far_ahead(NINE, nine, now=T0)
+    assert is_far_ahead(NINE, nine + timedelta(days=5), now=T0)
+    assert not is_far_ahead(Schedule(run_at=at(1e9)), at(1e9), now=T0)
+
+
+class CronLife:
+    """One cron trigger as the supervisor treats it, with a clock that may do anything."""
+
+    def __init__(self, line: str, zone: str, start: datetime) -> None:
+        self.schedule = Schedule(cron=line, timezone=zone)
+        self.ran: list[datetime] = []
+        self.slot = self._next(start, None)
+
+    def _next(self, now: datetime, planned: datetime | None) -> datetime:
+        slot = next_run_at(
+            self.schedule, now=now, planned=planned, last_run_at=None, created_at=now
+        )
+        assert slot is not None
+        return slot
+
+    def tick(self, now: datetime) -> bool:
+        """One look at the clock; gives whether a slot came, told once."""
+        due = now >= self.slot
+        if due and self.slot not in self.ran:
+            self.ran.append(self.slot)
+        self.slot = self._next(now, self.slot)
+        return due
+
+
+LINES = st.sampled_from(["*/15 * * * *", "30 2 * * *", "0 9 * * 1-5", "0 0 1 * *"])
+PLACES = st.sampled_from(["UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"])
+
+
+@settings(deadline=None)
+@given(LINES, PLACES, st.lists(st.integers(-90 * 86400, 90 * 86400), min_size=1, max_size=25))
+def test_whatever_the_clock_does_a_cron_slot_fires_once_and_the_next_lies_ahead(
+    line: str, zone: str, jumps: list[int]
+) -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    life = CronLife(line, zone, now)
+    for jump in jumps:
+        now += timedelta(seconds=jump)
+        slot = life.slot
+        assert life.tick(now) == (slot <= now)
+        assert life.slot > now
+        assert not life.tick(now)
+        assert not is_far_ahead(life.schedule, life.slot, now=now)
+    assert len(life.ran) == len(set(life.ran))
+
+
+@settings(deadline=None, max_examples=50)
+@given(LINES, PLACES, st.lists(st.integers(1, 2000), min_size=1, max_size=200))
+def test_while_somebody_looks_no_cron_slot_is_left_out(
+    line: str, zone: str, steps: list[int]
+) -> None:
+    start = now = datetime(2026, 3, 7, tzinfo=UTC)
+    life = CronLife(line, zone, start)
+    passed = 0
+    for step in steps:
+        before, now = now, now + timedelta(seconds=step)
+        came = missed_after(life.schedule, before, now=now)
+        assert life.tick(now) == bool(came)
+        passed += bool(came)
+    assert len(life.ran) == passed
+    assert life.ran == sorted(life.ran)
+
+
+# ---- what can be used
 
 
 @pytest.mark.parametrize(
-    ("fields", "word"),
+    "schedule",
     [
-        ({"type": "scheduled", "schedule": Schedule(run_at=T0)}, "scheduled triggers"),
-        (
-            {
-                "type": "conditional",
-                "schedule": None,
-                "condition": Condition(type="file_exists", params={"path": "x"}),
-            },
-            "conditional triggers",
-        ),
-        ({"schedule": Schedule(cron="0 9 * * *")}, "cron"),
-        ({"schedule": Schedule(interval=10, cron="0 9 * * *")}, "cron"),
-        ({"schedule": Schedule(interval=10, run_at=T0)}, "runAt"),
-        ({"schedule": Schedule()}, "got none"),
-        ({"schedule": None}, "got none"),
-        ({"condition": Condition(type="file_exists")}, "no condition"),
+        Schedule(interval=1),
+        Schedule(cron="0 9 * * *"),
+        Schedule(cron="0 9 * * *", timezone="Asia/Shanghai"),
+        Schedule(run_at=T0),
+        Schedule(run_at=T0, timezone="Asia/Shanghai"),
     ],
 )
-def test_what_is_not_served_is_said_in_plain_words(fields: dict[str, object], word: str) -> None:
-    reason = unsupported(trigger(**fields))
-    assert reason is not None
-    assert word in reason
-    assert reason.startswith("expected")
+def test_one_of_the_three_is_a_schedule(schedule: Schedule) -> None:
+    check(schedule)
 
 
 @pytest.mark.parametrize(
-    ("schedule", "en", "zh"),
+    ("schedule", "field", "words"),
     [
-        (Schedule(interval=10), "every 10 seconds", "每 10 秒"),
-        (Schedule(interval=60), "every minute", "每分钟"),
-        (Schedule(interval=21600), "every 6 hours", "每 6 小时"),
-        (Schedule(interval=86400), "every day", "每天"),
-        (Schedule(interval=90.5), "every 90.5 seconds", "每 90.5 秒"),
-        (
-            Schedule(cron="0 9 * * *", timezone="Asia/Shanghai"),
-            "by cron 0 9 * * * (Asia/Shanghai)",
-            "按 cron 0 9 * * * (Asia/Shanghai)",
-        ),
-        (Schedule(run_at=T0), "once at 2026-11-21 09:30 UTC", "2026-11-21 09:30 UTC 执行一次"),
-        (Schedule(), "at no time", "没有时间"),
+        (Schedule(), "schedule", "expected one of interval, cron, runAt; got none"),
+        (Schedule(interval=5, cron="0 9 * * *"), "schedule", "got interval and cron"),
+        (Schedule(interval=5, run_at=T0), "schedule", "got interval and runAt"),
+        (Schedule(cron="0 9 * *"), "schedule.cron", "minute hour day month weekday"),
+        (Schedule(cron="0 9 * * *", timezone="Mars"), "schedule.timezone", "'Mars'"),
+        (Schedule(interval=5, timezone="../etc/passwd"), "schedule.timezone", "IANA"),
+        (Schedule(interval=5, timezone=""), "schedule.timezone", "IANA"),
+        (Schedule(interval=5, timezone="/etc/localtime"), "schedule.timezone", "IANA"),
+        (Schedule(interval=5, timezone="A" * 5000), "schedule.timezone", "IANA"),
+        (Schedule(interval=5, timezone="a\0b"), "schedule.timezone", "IANA"),
+        (Schedule(interval=5, timezone="Asia"), "schedule.timezone", "IANA"),
     ],
 )
-def test_a_schedule_is_described_in_words(schedule: Schedule, en: str, zh: str) -> None:
-    assert describe(schedule) == en
-    assert describe(schedule, "zh-CN") == zh
-
-
-@given(INTERVALS)
-def test_a_schedule_is_described_as_its_sentence_is_written(interval: float) -> None:
-    assert describe(Schedule(interval=interval), "en") == interval_words(interval, "en")
-    assert describe(Schedule(interval=interval), "zh") == interval_words(interval, "zh")
+def test_what_can_not_be_used_is_said_with_its_field(
+    schedule: Schedule, field: str, words: str
+) -> None:
+    with pytest.raises(BadInput) as caught:
+        check(schedule)
+    assert caught.value.field == field
+    assert words in str(caught.value)
+    assert len(str(caught.value)) < 200

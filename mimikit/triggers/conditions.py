@@ -1,0 +1,462 @@
+"""Whether a condition holds, and what firing would use up. Pure: asks `facts`, changes nothing.
+
+Two kinds of leaves. *Edges* (task_done, task_failed, file_changed) are events: each is true until a
+firing has used it. *Levels* (file_exists, llm_eval, not) are states: they are fresh when they have
+turned true, and used by a firing until they turn false. What is used is kept in `seen`, by node
+path, so that every node has a memory of its own. Source: spec 4, edges and levels.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from mimikit.errors import BadInput
+from mimikit.protocol.ids import ID_PATTERN
+from mimikit.protocol.models import Condition
+from mimikit.triggers import patterns
+from mimikit.triggers.patterns import Pattern, Seen
+
+ROOT = "$"
+MAX_NODES = 50
+MAX_DEPTH = 10
+LLM_COOLDOWN_S = 86_400.0
+NONE_YET = ""
+"""In `seen`: this node was looked at before any result had come."""
+EDGES = frozenset({"task_done", "task_failed", "file_changed"})
+
+Standing: TypeAlias = Literal["awaited", "live", "done", "failed", "canceled", "unknown", "blocked"]
+"""Of a task or trigger that a condition names. awaited: a trigger that may run again; blocked: one
+that never will; unknown: nobody knows the id."""
+
+
+class Facts(Protocol):
+    """What conditions are judged by."""
+
+    def results(self, subject: str, status: Literal["done", "failed"]) -> Sequence[str]:
+        """The tasks that ended so, oldest first: the one named, its retries, or a trigger's runs.
+
+        Of very many the newest.
+        """
+        ...
+
+    def standing(self, subject: str) -> Standing:
+        """How it is with a task or trigger now."""
+        ...
+
+    def files(self, pattern: Pattern) -> Seen | None:
+        """The files that are meant; None when they are too many."""
+        ...
+
+    def exists(self, pattern: Pattern) -> bool | None:
+        """Whether anything that is meant exists; None when that is too much to look through."""
+        ...
+
+    def answer(self, path: str) -> bool | None:
+        """What a model said of this node a short time ago; None when it was not asked."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node, judged. `why` and `facts` are put into words by `explain`."""
+
+    path: str
+    kind: str
+    holds: bool | None
+    why: str
+    facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    fresh: bool = False
+    uses: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What a firing writes into `seen`, this node's children included."""
+    upstream: tuple[str, ...] = ()
+    """Tasks whose results a firing is about."""
+    keeps: bool = False
+    """Whether its uses may be added up until later: files and levels may, single results not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A condition, judged."""
+
+    root: Node
+    nodes: dict[str, Node]
+    baseline: dict[str, Any]
+    """First looks at files: to be remembered now, whatever is decided."""
+    forgets: frozenset[str]
+    """Levels that have turned false: their use is over."""
+    asks: tuple[str, ...]
+    """Paths of the llm_eval nodes on which the outcome depends."""
+    blocked_by: str | None
+    """A task or trigger because of which it can never hold."""
+    more: bool = False
+    """Whether more has happened than one firing uses up."""
+
+    def fires(self, cooldown: float) -> bool:
+        """Whether it is to fire once no cooldown is in the way."""
+        return self.root.holds is True and (self.root.fresh or cooldown > 0)
+
+
+class Leaf(NamedTuple):
+    """A node as it stands in a definition."""
+
+    path: str
+    depth: int
+    condition: Condition
+
+
+# ---- definitions
+
+
+class _Params(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, alias_generator=to_camel, populate_by_name=False
+    )
+
+
+class _FileChanged(_Params):
+    path: str
+    fire_on_init: bool = False
+
+
+class _FileExists(_Params):
+    path: str
+
+
+class _Task(_Params):
+    task_id: Annotated[str, Field(pattern=ID_PATTERN)]
+
+
+class _Eval(_Params):
+    prompt: Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+class _Many(_Params):
+    conditions: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_NODES)]
+
+
+class _One(_Params):
+    condition: dict[str, Any]
+
+
+_PARAMS: dict[str, type[_Params]] = {
+    "file_changed": _FileChanged,
+    "file_exists": _FileExists,
+    "task_done": _Task,
+    "task_failed": _Task,
+    "llm_eval": _Eval,
+    "and": _Many,
+    "or": _Many,
+    "not": _One,
+}
+
+
+def children(condition: Condition) -> list[Condition]:
+    """The conditions an and, or, not is made of."""
+    return [Condition.model_validate(child) for child in _raw_children(condition)]
+
+
+def _raw_children(condition: Condition) -> list[Any]:
+    if condition.type == "not":
+        return [condition.params["condition"]]
+    return condition.params["conditions"] if condition.type in ("and", "or") else []
+
+
+def walk(condition: Condition, path: str = ROOT, depth: int = 0) -> Iterator[Leaf]:
+    """Every node, parents first."""
+    yield Leaf(path, depth, condition)
+    for number, child in enumerate(children(condition)):
+        yield from walk(child, f"{path}.{number}", depth + 1)
+
+
+def check(condition: Condition) -> None:
+    """Raise BadInput unless every node can be judged; its field tells which can not."""
+    _check(condition, "condition", 0, itertools.count(1))
+
+
+def _check(condition: Condition, place: str, depth: int, nodes: Iterator[int]) -> None:
+    if next(nodes) > MAX_NODES:
+        raise BadInput(f"condition: expected at most {MAX_NODES} nodes", field="condition")
+    params = _PARAMS.get(condition.type)
+    if params is None:
+        raise BadInput(
+            f"{place}.type: expected one of {', '.join(_PARAMS)}; got {condition.type[:40]!r}",
+            field=f"{place}.type",
+        )
+    if depth >= MAX_DEPTH:
+        raise BadInput(f"{place}: expected at most {MAX_DEPTH} levels", field=place)
+    _validated(params, condition.params, f"{place}.params")
+    if "path" in condition.params:
+        _check_path(condition.params["path"], f"{place}.params.path")
+    for number, raw in enumerate(_raw_children(condition)):
+        below = "condition" if condition.type == "not" else f"conditions.{number}"
+        child = _validated(Condition, raw, f"{place}.params.{below}")
+        _check(child, f"{place}.params.{below}", depth + 1, nodes)
+    edge = next((leaf for leaf in walk(condition) if leaf.condition.type in EDGES), None)
+    if condition.type == "not" and edge is not None:
+        raise BadInput(
+            f"{place}: expected a state inside `not` (file_exists, llm_eval), got "
+            f"{edge.condition.type}, which is an event; an event that did not happen has no time",
+            field=place,
+        )
+
+
+def _check_path(path: str, place: str) -> None:
+    try:
+        patterns.parse(path)
+    except BadInput as error:
+        raise BadInput(f"{place}: {error}", field=place) from None
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+_COMPLAINTS = {
+    "missing": "expected a value, got none",
+    "extra_forbidden": "expected no such parameter",
+    "string_pattern_mismatch": "expected the id of a task or trigger",
+}
+
+
+def _validated(model: type[_Model], given: Any, place: str) -> _Model:
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join([place, *(str(part) for part in first["loc"])])
+        complaint = _COMPLAINTS.get(first["type"], first["msg"])
+        raise BadInput(f"{where}: {complaint}", field=where) from None
+
+
+def subjects(condition: Condition) -> frozenset[str]:
+    """The tasks and triggers a condition names."""
+    return frozenset(
+        leaf.condition.params["taskId"]
+        for leaf in walk(condition)
+        if leaf.condition.type in ("task_done", "task_failed")
+    )
+
+
+def watched(condition: Condition) -> tuple[Pattern, ...]:
+    """The files a condition looks at."""
+    return tuple(
+        patterns.parse(leaf.condition.params["path"])
+        for leaf in walk(condition)
+        if "path" in leaf.condition.params
+    )
+
+
+def questions(condition: Condition) -> dict[str, str]:
+    """What a model is asked: node path → prompt."""
+    return {
+        leaf.path: leaf.condition.params["prompt"]
+        for leaf in walk(condition)
+        if leaf.condition.type == "llm_eval"
+    }
+
+
+def cooldown_of(condition: Condition, given: float | None) -> float:
+    """The cooldown in force. Units: seconds. Source: spec 4, llm_eval: a day unless told."""
+    if given is not None:
+        return given
+    return LLM_COOLDOWN_S if questions(condition) else 0.0
+
+
+def still_meant(old: Condition | None, new: Condition, seen: dict[str, Any]) -> dict[str, Any]:
+    """What of `seen` still stands after an edit: the memory of nodes that are as they were."""
+    if old is None:
+        return {}
+    before = {leaf.path: leaf.condition for leaf in walk(old) if leaf.path in seen}
+    kept: dict[str, Any] = {}
+    for path, _, condition in walk(new):
+        same = [known for known, was in before.items() if was == condition]
+        if same:  # where it stood before, if that is one of several
+            kept[path] = seen[path if path in same else same[0]]
+    return kept
+
+
+# ---- judgement
+
+
+def evaluate(
+    condition: Condition, facts: Facts, seen: dict[str, Any], *, cooldown: float = 0
+) -> Verdict:
+    """Judge a checked condition.
+
+    Without a cooldown every result has a firing of its own, as it has when each is judged at the
+    moment it is written. With one, or beside a sibling of an `and`, what has gathered meanwhile is
+    used up together.
+
+    Args:
+        condition: as defined.
+        facts: the world.
+        seen: what earlier firings used and first looks found, by node path.
+        cooldown: in force. Units: seconds.
+    """
+    judge = _Judge(facts, seen)
+    judge.node(condition, ROOT, each=cooldown == 0)
+    judge.ask(condition, ROOT)
+    nodes, root = judge.nodes, judge.nodes[ROOT]
+    return Verdict(
+        root=root,
+        nodes=nodes,
+        baseline=judge.baseline,
+        forgets=frozenset(
+            path
+            for path, node in nodes.items()
+            if node.kind not in EDGES and node.holds is False and path in seen
+        ),
+        asks=tuple(
+            path for path, node in nodes.items() if node.kind == "llm_eval" and node.why == "to_ask"
+        ),
+        blocked_by=None if root.holds else _blocked_by(condition, ROOT, nodes),
+        more=judge.more,
+    )
+
+
+class _Judge:
+    def __init__(self, facts: Facts, seen: dict[str, Any]) -> None:
+        self._facts, self._seen = facts, seen
+        self.nodes: dict[str, Node] = {}
+        self.baseline: dict[str, Any] = {}
+        self.more = False
+
+    def node(self, condition: Condition, path: str, *, each: bool = False) -> Node:
+        """Judge a node and all below it; `each`: what has happened here is used up one by one."""
+        match condition.type:
+            case "and" | "or":
+                found = self._many(condition, path, each=each)
+            case "not":
+                found = self._not(condition, path)
+            case "task_done" | "task_failed":
+                found = self._task(condition, path, each=each)
+            case "file_changed":
+                found = self._changed(condition, path)
+            case "file_exists":
+                pattern = patterns.parse(condition.params["path"])
+                holds = self._facts.exists(pattern)
+                why = {True: "exists", False: "missing", None: "too_many"}[holds]
+                found = self._level(condition, path, holds, why)
+            case _:
+                found = self._asked(condition, path)
+        self.nodes[path] = found
+        return found
+
+    def ask(self, condition: Condition, path: str) -> None:
+        """Mark the questions on which an open node depends, now that all else is known."""
+        node = self.nodes[path]
+        if node.holds is not None:
+            return
+        for number, child in enumerate(children(condition)):
+            self.ask(child, f"{path}.{number}")
+        if condition.type == "llm_eval":
+            self.nodes[path] = replace(node, why="to_ask")
+        elif condition.type == "not":
+            child_node = self.nodes[f"{path}.0"]
+            self.nodes[path] = replace(node, why=child_node.why, facts=child_node.facts)
+
+    def _many(self, condition: Condition, path: str, *, each: bool) -> Node:
+        decisive = condition.type == "or"
+        judged = [
+            self.node(child, f"{path}.{number}", each=each and decisive)
+            for number, child in enumerate(children(condition))
+        ]
+        values = [node.holds for node in judged]
+        holds = decisive if decisive in values else (None if None in values else not decisive)
+        true = sorted((node for node in judged if node.holds), key=lambda node: not node.fresh)
+        if each and decisive and len(true) > 1 and true[0].fresh:
+            self.more |= true[1].fresh
+            true = true[:1]
+        return Node(
+            path,
+            condition.type,
+            holds,
+            "joined",
+            {"true": values.count(True), "of": len(judged)},
+            fresh=holds is True and any(node.fresh for node in true),
+            uses={key: value for node in true for key, value in node.uses.items()},
+            upstream=tuple(dict.fromkeys(id_ for node in true for id_ in node.upstream)),
+            keeps=all(node.keeps for node in true if node.fresh),
+        )
+
+    def _not(self, condition: Condition, path: str) -> Node:
+        child = self.node(children(condition)[0], f"{path}.0")
+        holds = None if child.holds is None else not child.holds
+        if holds is None:
+            return Node(path, condition.type, None, child.why, child.facts)
+        return self._level(condition, path, holds, "turned")
+
+    def _level(
+        self, condition: Condition, path: str, holds: bool | None, why: str, **facts: Any
+    ) -> Node:
+        fresh = holds is True and path not in self._seen
+        uses = {path: True} if holds else {}
+        return Node(path, condition.type, holds, why, facts, fresh, uses, keeps=True)
+
+    def _task(self, condition: Condition, path: str, *, each: bool) -> Node:
+        kind, subject = condition.type, condition.params["taskId"]
+        results = self._facts.results(subject, "done" if kind == "task_done" else "failed")
+        used: str | None = self._seen.get(path)
+        facts: dict[str, Any] = {"subject": subject}
+        if not results:
+            if used is None:
+                self.baseline[path] = NONE_YET
+            return Node(path, kind, False, self._facts.standing(subject), facts)
+        unseen = results[results.index(used) + 1 :] if used in results else results
+        if not unseen:
+            return Node(path, kind, False, "used", {**facts, "taskId": used})
+        one_by_one = each and used is not None  # results from before the trigger count as one
+        ended = unseen[0] if one_by_one else unseen[-1]
+        self.more |= one_by_one and len(unseen) > 1
+        facts["taskId"] = ended
+        return Node(path, kind, True, "ended", facts, True, {path: ended}, upstream=(ended,))
+
+    def _changed(self, condition: Condition, path: str) -> Node:
+        files = self._facts.files(patterns.parse(condition.params["path"]))
+        if files is None:
+            return Node(path, condition.type, None, "too_many")
+        known: Seen | None = self._seen.get(path)
+        if known is None:
+            if not (condition.params.get("fireOnInit") and files):
+                self.baseline[path] = files
+                return Node(path, condition.type, False, "first_look", {"files": len(files)})
+            known = {}
+        names = sorted(
+            name for name in known.keys() | files.keys() if known.get(name) != files.get(name)
+        )
+        if not names:
+            return Node(path, condition.type, False, "unchanged", {"files": len(files)})
+        facts = {"changed": len(names), "names": names[:5]}
+        return Node(path, condition.type, True, "changed", facts, True, {path: files}, keeps=True)
+
+    def _asked(self, condition: Condition, path: str) -> Node:
+        answer = self._facts.answer(path)
+        if answer is not None:
+            return self._level(condition, path, answer, "said_yes" if answer else "said_no")
+        return Node(path, condition.type, None, "not_needed")
+
+
+_NEVER: dict[str, frozenset[Standing]] = {
+    "task_done": frozenset({"failed", "canceled", "unknown", "blocked"}),
+    "task_failed": frozenset({"done", "canceled", "unknown", "blocked"}),
+}
+
+
+def _blocked_by(condition: Condition, path: str, nodes: dict[str, Node]) -> str | None:
+    node = nodes[path]
+    if node.holds:
+        return None
+    if condition.type in _NEVER:
+        return node.facts["subject"] if node.why in _NEVER[condition.type] else None
+    below = [
+        _blocked_by(child, f"{path}.{number}", nodes)
+        for number, child in enumerate(children(condition))
+    ]
+    if condition.type == "and":
+        return next(filter(None, below), None)
+    if condition.type == "or":
+        return below[0] if below and all(below) else None
+    return None

@@ -1,0 +1,163 @@
+"""Which files a condition means: `notes.txt`, `src/**/*.py`. Pure: it reads no disk.
+
+`*` and `?` stop at a slash, `**` goes through folders. As in a shell, names that begin with a dot
+are meant only by a part that begins with one.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mimikit.errors import BadInput
+
+MAX_PATTERN = 500
+_MOST_STARS = 4
+_STATE_FOLDER = ".mimikit"
+
+Seen: TypeAlias = dict[str, list[int]]
+"""Path → [time of its last change in nanoseconds, size in bytes]."""
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A checked pattern. Paths are relative to the workspace, or absolute."""
+
+    text: str
+    base: str
+    """The folder all matches lie in; for a plain path the path itself."""
+    parts: tuple[str, ...]
+    """What follows the base; empty for a plain path."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it names one path."""
+        return not self.parts
+
+    def matches(self, below: str) -> bool:
+        """Whether a path below the base is meant."""
+        return len(self.parts) in self._reached(below)
+
+    def enters(self, folder: str) -> bool:
+        """Whether matches may lie in a folder below the base."""
+        if self.is_plain:
+            return not any(name.startswith(".") for name in folder.split("/"))
+        return any(place < len(self.parts) for place in self._reached(folder))
+
+    def _reached(self, below: str) -> set[int]:
+        """How many parts may be used up once these names are: all ways at once, in one pass."""
+        reached = self._past_stars({0})
+        for name in below.split("/"):
+            following: set[int] = set()
+            for place in reached - {len(self.parts)}:
+                if self.parts[place] != "**":
+                    if _regex(self.parts[place]).fullmatch(name):
+                        following.add(place + 1)
+                elif not name.startswith("."):
+                    following |= {place, place + (place == len(self.parts) - 1)}
+            reached = self._past_stars(following)
+        return reached
+
+    def _past_stars(self, places: set[int]) -> set[int]:
+        """With the places after each `**` that may stand for no folder at all; never the last."""
+        found = set(places)
+        for place in sorted(places):
+            past = place
+            while past < len(self.parts) - 1 and self.parts[past] == "**":
+                past += 1
+                found.add(past)
+        return found
+
+
+def parse(text: str) -> Pattern:
+    """A path or glob as it stands in a condition.
+
+    Raises:
+        BadInput: it is empty, too long, climbs out of where it begins, or means the state folder.
+    """
+    if not text.strip() or len(text) > MAX_PATTERN or "\0" in text or "\n" in text:
+        raise BadInput(
+            f"expected a path or a glob of at most {MAX_PATTERN} characters, such as "
+            f"`src/**/*.py`; got {text[:60]!r}",
+            field="path",
+        )
+    absolute = text.startswith("/")
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    parts = [
+        part
+        for part, before in zip(parts, ["", *parts], strict=False)
+        if part != "**" or before != "**"
+    ]
+    if ".." in parts:
+        raise BadInput(f"expected a path without `..`, got {text[:60]!r}", field="path")
+    if not absolute and parts[:1] == [_STATE_FOLDER]:
+        raise BadInput(
+            f"expected a path outside of `{_STATE_FOLDER}`, got {text[:60]!r}: the state folder is "
+            "never watched; wait for a task with `task_done`",
+            field="path",
+        )
+    if any("**" in part and part != "**" for part in parts):
+        raise BadInput(
+            f"expected `**` to stand alone between slashes, got {text[:60]!r}", field="path"
+        )
+    if any(part != "**" and part.count("*") > _MOST_STARS for part in parts):
+        raise BadInput(
+            f"expected at most {_MOST_STARS} `*` in a name, got {text[:60]!r}", field="path"
+        )
+    fixed = next((i for i, part in enumerate(parts) if _GLOB.search(part)), len(parts))
+    base = ("/" if absolute else "") + "/".join(parts[:fixed])
+    try:
+        for part in parts[fixed:]:
+            _regex(part)
+    except re.error:
+        raise BadInput(f"expected a glob, got {text[:60]!r}", field="path") from None
+    return Pattern(text, base or ("/" if absolute else "."), tuple(parts[fixed:]))
+
+
+@functools.lru_cache(maxsize=1000)
+def _regex(part: str) -> re.Pattern[str]:
+    """One name of a glob as a regular expression.
+
+    What stands between two stars is found at its first place and never looked for again, so that no
+    name takes long; that is enough, as only the last such piece is bound to a place.
+    """
+    hidden = "" if part.startswith(".") else r"(?!\.)"
+    head, *rest = _pieces(part)
+    middle = "".join(f"(?>.*?{piece})" for piece in rest[:-1])
+    last = f".*{rest[-1]}" if rest else ""
+    return re.compile(hidden + head + middle + last, re.DOTALL)
+
+
+def _pieces(part: str) -> list[str]:
+    """The regular expressions of what stands around the stars of a name."""
+    pieces, position = [""], 0
+    while position < len(part):
+        sign = part[position]
+        negated = part[position + 1 : position + 2] in ("!", "^")
+        end = part.find("]", position + 2 + negated) if sign == "[" else -1
+        if sign == "*":
+            pieces.append("")
+        elif sign == "?":
+            pieces[-1] += "."
+        elif end > 0:  # a `[` that is never closed is itself
+            pieces[-1] += _class(part[position + 1 + negated : end], negated=negated)
+            position = end
+        else:
+            pieces[-1] += re.escape(sign)
+        position += 1
+    return pieces
+
+
+def _class(inside: str, *, negated: bool) -> str:
+    """What stands in brackets; a `-` at either end is itself."""
+    signs = [re.escape(sign) for sign in inside]
+    out, position = "[^" if negated else "[", 0
+    while position < len(signs):
+        is_range = inside[position + 1 : position + 2] == "-" and position + 2 < len(signs)
+        out += f"{signs[position]}-{signs[position + 2]}" if is_range else signs[position]
+        position += 3 if is_range else 1
+    return out + "]"

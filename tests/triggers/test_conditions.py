@@ -1,0 +1,338 @@
+"""What a condition may look like, what blocks it, what an edit leaves of its memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mimikit.errors import BadInput
+from mimikit.protocol.models import Condition
+from mimikit.triggers import conditions
+from mimikit.triggers.conditions import MAX_DEPTH, MAX_NODES, Standing, evaluate
+from tests.triggers.naive_condition import World
+
+
+def one(kind: str, **params: Any) -> Condition:
+    return Condition(type=kind, params=params)
+
+
+def many(kind: str, *parts: Condition) -> Condition:
+    return Condition(type=kind, params={"conditions": [part.to_dict() for part in parts]})
+
+
+def denied(part: Condition) -> Condition:
+    return Condition(type="not", params={"condition": part.to_dict()})
+
+
+def done(subject: str) -> Condition:
+    return one("task_done", taskId=subject)
+
+
+def failed(subject: str) -> Condition:
+    return one("task_failed", taskId=subject)
+
+
+A, B = one("file_exists", path="a"), one("file_exists", path="b")
+ASK = one("llm_eval", prompt="does it rain?")
+
+
+# ---- what may be defined
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        one("file_changed", path="src/**/*.py"),
+        one("file_changed", path="src", fireOnInit=True),
+        A,
+        done("task-1"),
+        failed("trig.1_x"),
+        ASK,
+        many("and", A, many("or", B, done("t"))),
+        denied(many("or", A, denied(ASK))),
+        many("or", A),
+    ],
+    ids=str,
+)
+def test_what_is_described_is_taken(condition: Condition) -> None:
+    conditions.check(condition)
+
+
+@pytest.mark.parametrize(
+    ("condition", "field", "words"),
+    [
+        (one("file_gone", path="a"), "condition.type", "expected one of file_changed, file_exists"),
+        (one("x" * 500), "condition.type", "got 'xxx"),
+        (one("file_exists"), "condition.params.path", "expected a value, got none"),
+        (one("file_exists", path=5), "condition.params.path", "string"),
+        (one("file_exists", path=""), "condition.params.path", "a path or a glob"),
+        (one("file_exists", path="../x"), "condition.params.path", "without `..`"),
+        (one("file_exists", path="a", deep=True), "condition.params.deep", "deep"),
+        (one("file_exists", path="a", fireOnInit=True), "condition.params.fireOnInit", ""),
+        (one("file_changed", path="a", fireOnInit="yes"), "condition.params.fireOnInit", "boolean"),
+        (one("file_changed", path="a", fire_on_init=True), "condition.params.fire_on_init", ""),
+        (one("task_done"), "condition.params.taskId", "expected a value, got none"),
+        (one("task_done", taskId="../x"), "condition.params.taskId", ""),
+        (one("task_done", taskId="x\n"), "condition.params.taskId", ""),
+        (one("task_failed", taskId=["x"]), "condition.params.taskId", ""),
+        (one("llm_eval", prompt=""), "condition.params.prompt", ""),
+        (one("llm_eval", prompt="x" * 2001), "condition.params.prompt", ""),
+        (one("and", conditions=[]), "condition.params.conditions", ""),
+        (one("and", conditions="x"), "condition.params.conditions", ""),
+        (one("or", conditions=[5]), "condition.params.conditions.0", ""),
+        (one("or", conditions=[{"params": {}}]), "condition.params.conditions.0.type", ""),
+        (one("or", conditions=[{"type": 5}]), "condition.params.conditions.0.type", ""),
+        (one("and", condition={"type": "file_exists"}), "condition.params.conditions", ""),
+        (one("not", condition=None), "condition.params.condition", ""),
+        (one("not", condition={"type": "x"}), "condition.params.condition.type", "one of"),
+        (
+            many("and", A, many("or", B, one("file_exists", path="/../b"))),
+            "condition.params.conditions.1.params.conditions.1.params.path",
+            "without `..`",
+        ),
+        (
+            denied(one("file_exists", path="[c-a]")),
+            "condition.params.condition.params.path",
+            "a glob",
+        ),
+        (denied(done("t")), "condition", "task_done, which is an event"),
+        (
+            many("and", A, denied(many("or", A, one("file_changed", path="a")))),
+            "condition.params.conditions.1",
+            "file_changed, which is an event",
+        ),
+        (denied(denied(failed("t"))), "condition.params.condition", "task_failed"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_what_can_not_be_judged_is_refused_with_its_field(
+    condition: Condition, field: str, words: str
+) -> None:
+    with pytest.raises(BadInput) as caught:
+        conditions.check(condition)
+    assert caught.value.field == field
+    assert str(caught.value).startswith(field)
+    assert words in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_only_so_many_levels_may_be_nested() -> None:
+    deep = A
+    for _ in range(MAX_DEPTH - 1):
+        deep = denied(deep)
+    conditions.check(deep)
+    with pytest.raises(BadInput, match=f"at most {MAX_DEPTH} levels"):
+        conditions.check(denied(deep))
+
+
+def test_only_so_many_nodes_may_be_joined() -> None:
+    conditions.check(many("or", *[A] * (MAX_NODES - 1)))
+    for wide in (many("or", *[A] * MAX_NODES), many("and", *[many("or", *[A] * 10)] * 5)):
+        with pytest.raises(BadInput, match=f"at most {MAX_NODES} nodes") as caught:
+            conditions.check(wide)
+        assert caught.value.field == "condition"
+
+
+@pytest.mark.timeout(10)
+def test_a_tree_of_millions_is_refused_before_it_is_walked() -> None:
+    part = A.to_dict()
+    for _ in range(MAX_DEPTH - 1):  # the same part again and again: small, and 49 ** 9 nodes
+        part = {"type": "and", "params": {"conditions": [part] * 49}}
+    with pytest.raises(BadInput, match="nodes"):
+        conditions.check(Condition.model_validate(part))
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.just("file_exists"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "params", "conditions", "condition", "path", "taskId", "x"]),
+            inner,
+            max_size=4,
+        )
+        | st.builds(
+            lambda kind, params: {"type": kind, "params": params},
+            st.sampled_from(["and", "or", "not", "file_exists", "task_done", "llm_eval", ""]),
+            st.dictionaries(
+                st.sampled_from(["conditions", "condition", "path", "taskId", "prompt"]), inner
+            ),
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.sampled_from(
+        ["and", "or", "not", "file_exists", "file_changed", "task_done", "llm_eval", "é"]
+    ),
+    st.dictionaries(
+        st.sampled_from(["conditions", "condition", "path", "taskId", "prompt", "fireOnInit"]),
+        JUNK,
+        max_size=3,
+    ),
+)
+def test_no_params_raise_anything_but_a_reason_and_what_passes_can_be_judged(
+    kind: str, params: dict[str, Any]
+) -> None:
+    condition = Condition(type=kind, params=params)
+    try:
+        conditions.check(condition)
+    except BadInput as error:
+        assert (error.field or "").startswith("condition")
+        return
+    verdict = evaluate(condition, World(), {})
+    assert set(verdict.nodes) == {leaf.path for leaf in conditions.walk(condition)}
+
+
+def test_what_a_condition_names_and_watches_is_found_at_any_depth() -> None:
+    tree = many("and", done("a"), many("or", failed("b"), one("file_changed", path="x"), ASK), A)
+    assert conditions.subjects(tree) == {"a", "b"}
+    assert [pattern.text for pattern in conditions.watched(tree)] == ["x", "a"]
+    assert conditions.questions(tree) == {"$.1.2": "does it rain?"}
+    assert [leaf.path for leaf in conditions.walk(denied(tree))][:3] == ["$", "$.0", "$.0.0"]
+
+
+def test_a_condition_that_asks_a_model_cools_for_a_day_unless_told() -> None:
+    assert conditions.cooldown_of(A, None) == 0
+    assert conditions.cooldown_of(many("or", A, denied(ASK)), None) == 86_400
+    assert conditions.cooldown_of(ASK, 0) == 0
+    assert conditions.cooldown_of(A, 5) == 5
+
+
+# ---- edits
+
+
+def test_an_edit_keeps_the_memory_of_nodes_that_are_as_they_were() -> None:
+    old = many("and", done("t"), one("file_changed", path="a"), A)
+    seen = {"$.0": "r1", "$.1": {"a": [1, 1]}, "$.2": True}
+    assert conditions.still_meant(old, old, seen) == seen
+    new = many("and", done("t"), one("file_changed", path="b"), A)
+    assert conditions.still_meant(old, new, seen) == {"$.0": "r1", "$.2": True}
+    assert conditions.still_meant(old, many("or", done("t")), seen) == {"$.0": "r1"}
+    assert conditions.still_meant(old, done("t"), seen) == {"$": "r1"}
+    assert conditions.still_meant(done("t"), many("and", A, done("t")), {"$": "r1"}) == {
+        "$.1": "r1"
+    }
+    assert conditions.still_meant(old, done("u"), seen) == {}
+    assert conditions.still_meant(None, old, seen) == {}
+
+
+# ---- what can never hold
+
+
+@pytest.mark.parametrize(
+    ("condition", "standings", "blocked_by"),
+    [
+        (done("t"), {"t": "live"}, None),
+        (done("t"), {"t": "awaited"}, None),
+        (done("t"), {"t": "failed"}, "t"),
+        (done("t"), {"t": "canceled"}, "t"),
+        (done("t"), {"t": "unknown"}, "t"),
+        (done("t"), {"t": "blocked"}, "t"),
+        (failed("t"), {"t": "done"}, "t"),
+        (failed("t"), {"t": "canceled"}, "t"),
+        (failed("t"), {"t": "live"}, None),
+        (many("and", done("t"), A), {"t": "failed"}, "t"),
+        (many("or", done("t"), A), {"t": "failed"}, None),
+        (many("or", done("t"), done("u")), {"t": "failed", "u": "live"}, None),
+        (many("or", done("t"), failed("u")), {"t": "failed", "u": "done"}, "t"),
+        (many("and", A, many("or", done("t"), done("u"))), {"t": "failed", "u": "failed"}, "t"),
+        (many("and", ASK, done("t")), {"t": "unknown"}, "t"),
+        (denied(A), {}, None),
+    ],
+    ids=str,
+)
+def test_a_condition_is_blocked_by_what_will_never_come(
+    condition: Condition, standings: dict[str, Standing], blocked_by: str | None
+) -> None:
+    world = World(standings=standings)
+    verdict = evaluate(condition, world, {})
+    assert verdict.blocked_by == blocked_by
+    if blocked_by:
+        assert not verdict.asks  # a question whose answer changes nothing costs money
+
+
+def test_what_has_held_and_was_used_is_not_blocked() -> None:
+    world = World(standings={"t": "done"})
+    world.ended["t", "done"] = ["t"]
+    assert evaluate(done("t"), world, {}).blocked_by is None
+    used = evaluate(done("t"), world, {"$": "t"})
+    assert (used.blocked_by, used.root.holds, used.root.why) == (None, False, "used")
+
+
+# ---- how they fire: one example of each rule
+
+
+def fired(condition: Condition, world: World, seen: dict[str, Any], cooldown: float = 0) -> bool:
+    """One look; what it used is in `seen` after it."""
+    verdict = evaluate(condition, world, seen, cooldown=cooldown)
+    for path in verdict.forgets:
+        del seen[path]
+    seen |= verdict.baseline
+    if verdict.fires(cooldown):
+        seen |= verdict.root.uses
+        return True
+    return False
+
+
+def test_a_state_fires_when_it_turns_true_and_again_only_with_a_cooldown() -> None:
+    world, seen = World(disk={"a": [1, 1]}), dict[str, Any]()
+    assert fired(A, world, seen)
+    assert not fired(A, world, seen)
+    assert fired(A, world, seen, cooldown=5)
+    world.disk.clear()
+    assert not fired(A, world, seen, cooldown=5)
+    world.disk["a"] = [2, 2]
+    assert fired(A, world, seen)
+
+
+def test_the_first_look_at_files_fires_only_if_it_is_told_to() -> None:
+    world = World(disk={"a": [1, 1]})
+    assert not fired(one("file_changed", path="a"), world, {})
+    seen: dict[str, Any] = {}
+    init = one("file_changed", path="a", fireOnInit=True)
+    assert fired(init, world, seen)
+    assert not fired(init, world, seen)
+    empty: dict[str, Any] = {}
+    assert not fired(init, World(), empty)
+    assert fired(init, world, empty)
+
+
+def test_two_nodes_about_one_file_have_a_memory_each() -> None:
+    changed = one("file_changed", path="a")
+    tree = many("or", changed, many("and", changed, B))
+    world, seen = World(disk={"a": [1, 1]}), dict[str, Any]()
+    assert not fired(tree, world, seen)
+    world.disk["a"] = [2, 2]
+    assert fired(tree, world, seen)
+    assert not fired(tree, world, seen)
+    world.disk["b"] = [1, 1]
+    assert fired(tree, world, seen)  # the change that the second node had kept
+    assert not fired(tree, world, seen)
+
+
+def test_a_trigger_made_after_the_task_ended_fires_at_once_and_once() -> None:
+    world, seen = World(), dict[str, Any]()
+    world.ended["g", "done"] = ["r1", "r2", "r3"]
+    assert fired(done("g"), world, seen)
+    assert seen == {"$": "r3"}
+    assert not fired(done("g"), world, seen)
+
+
+def test_a_firing_names_the_results_it_is_about() -> None:
+    world = World(disk={"a": [1, 1]})
+    world.ended["x", "done"], world.ended["y", "failed"] = ["x"], ["y2"]
+    tree = many("and", done("x"), A, failed("y"))
+    assert evaluate(tree, world, {}).root.upstream == ("x", "y2")
+
+
+def test_more_files_than_can_be_counted_leave_it_open() -> None:
+    tree = one("file_changed", path="*")
+    verdict = evaluate(tree, World(flooded=True), {"$": {}})
+    assert (verdict.root.holds, verdict.root.why, verdict.baseline) == (None, "too_many", {})

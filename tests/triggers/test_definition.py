@@ -1,0 +1,303 @@
+"""Hand-made definitions: what is filled in, what is refused and on which line, circles."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mimikit.errors import BadInput, BadRecord
+from mimikit.protocol.models import Condition, Schedule, Trigger
+from mimikit.triggers import definition
+from mimikit.triggers.definition import edited, find_cycle, parse
+
+SEEN_AT = datetime(2026, 11, 22, 3, tzinfo=UTC)
+
+
+def parsed(text: str | dict[str, Any], trigger_id: str = "morning") -> Trigger:
+    data = text if isinstance(text, str) else json.dumps(text)
+    return parse(trigger_id, data.encode(), SEEN_AT)
+
+
+# ---- what is left out is filled in
+
+
+@pytest.mark.parametrize(
+    ("given_", "kind"),
+    [
+        ({"schedule": {"interval": 60}}, "recurring"),
+        ({"schedule": {"cron": "0 9 * * *"}}, "recurring"),
+        ({"schedule": {"runAt": "2026-12-01T09:00:00Z"}}, "scheduled"),
+        ({"condition": {"type": "file_exists", "params": {"path": "x"}}}, "conditional"),
+    ],
+)
+def test_prompt_and_plan_are_enough(given_: dict[str, Any], kind: str) -> None:
+    trigger = parsed({"prompt": "date", **given_})
+    assert (trigger.id, trigger.type) == ("morning", kind)
+    assert (trigger.created_at, trigger.origin) == (SEEN_AT, "file")
+    assert trigger.trace_id == parsed({"prompt": "other", **given_}).trace_id
+    assert trigger.trace_id != parsed({"prompt": "date", **given_}, "evening").trace_id
+    assert trigger.enabled
+    assert parse("morning", trigger.to_json(), SEEN_AT) == trigger
+
+
+def test_what_is_given_stays() -> None:
+    trigger = parsed(
+        {
+            "id": "morning", "prompt": "p", "schedule": {"interval": 5}, "type": "recurring",
+            "createdAt": "2020-01-01T00:00:00Z", "traceId": "t", "origin": "cli", "priority": 9,
+            "title": "早", "myNote": {"kept": [1]}, "enabled": False, "cooldown": None,
+        }
+    )  # fmt: skip
+    assert (trigger.trace_id, trigger.origin, trigger.priority) == ("t", "cli", 9)
+    assert trigger.created_at.year == 2020
+    assert trigger.to_dict()["myNote"] == {"kept": [1]}
+    assert not trigger.enabled
+
+
+def test_null_is_as_good_as_left_out() -> None:
+    trigger = parsed(
+        {
+            "id": None, "type": None, "createdAt": None, "traceId": None, "origin": None,
+            "prompt": "p", "schedule": None,
+            "condition": {"type": "task_done", "params": {"taskId": "t"}},
+        }
+    )  # fmt: skip
+    assert (trigger.id, trigger.type) == ("morning", "conditional")
+
+
+# ---- what can not fire is refused, with its line
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "words"),
+    [
+        (['{"prompt": "p",', '"schedule": {', '"interval": 0.5}}'], 3, "schedule.interval"),
+        (['{"prompt": "p",', '"schedule": {', '"cron": "61 * * * *"}}'], 3, "minute hour day"),
+        (['{"prompt": "p",', '"schedule": {"cron":', '"* *"}}'], 2, "cron"),
+        (
+            ['{"prompt": "p", "schedule": {', '"cron": "0 9 * * *",', '"timezone": "Mars"}}'],
+            3,
+            "IANA",
+        ),
+        (['{"prompt": "p",', '"schedule": {"interval": 5,', '"cron": "0 9 * * *"}}'], 2, "one of"),
+        (['{', '"prompt": "p",', '"schedule": {"runAt": "soon"}}'], 3, "runAt"),
+        (['{', '', '"prompt": "  ",', '"schedule": {"interval": 5}}'], 3, "only blanks"),
+        (['{', '"schedule": {"interval": 5},', '"prompt": 5}'], 3, "prompt"),
+        (['{"id": "evening",', '"prompt": "p", "schedule": {"interval": 5}}'], 1, "'morning'"),
+        (['{"prompt": "p", "schedule": {"interval": 5},', '"type": "scheduled"}'], 2, "recurring"),
+        (['{"prompt": "p", "schedule": {"interval": 5},', '"type": "daily"}'], 2, "type"),
+        (['{"prompt": "p", "schedule": {"interval": 5},', '"priority": 11}'], 2, "priority"),
+        (['{"prompt": "p", "schedule": {"interval": 5},', '"enabled": "yes"}'], 2, "enabled"),
+        (
+            [
+                '{"prompt": "p", "condition": {"type": "and", "params": {"conditions": [',
+                '{"type": "file_exists", "params": {"path": "a"}},',
+                '{"type": "file_exists", "params": {',
+                '"path": "../b"}}]}}}',
+            ],
+            4,
+            "without `..`",
+        ),
+        (
+            [
+                '{"prompt": "p", "condition": {"type": "not",',
+                '"params": {"condition":',
+                '{"type": "task_done", "params": {"taskId": "t"}}}}}',
+            ],
+            1,
+            "an event",
+        ),
+        (
+            ['{"prompt": "p",', '"condition": {', '"type": "file_gone", "params": {}}}'],
+            3,
+            "file_changed",
+        ),
+        (
+            ['{"prompt": "p",', '"schedule": {"interval": 5},', '"condition": {"type": "x"}}'],
+            2,
+            "got both",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)  # fmt: skip
+def test_a_complaint_names_its_line(lines: list[str], line: int, words: str) -> None:
+    for end in ("\n", "\r\n"):
+        with pytest.raises(BadRecord) as caught:
+            parsed(end.join(lines))
+        assert str(caught.value).startswith(f"line {line}: "), str(caught.value)
+        assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "line 1"),
+        ("[]", "expected a JSON object"),
+        ('{"prompt": "p",\n "schedule": }', "line 2"),
+        ('{"schedule": {"interval": 5}}', "prompt: expected a value, got none"),
+        ('{"prompt": "p"}', "expected a schedule or a condition, got none"),
+        ('{"prompt": "p", "prompt": "q"}', "twice"),
+        ('{"prompt": "\\ud800", "schedule": {"interval": 5}}', "surrogate"),
+        ('{"prompt": "p", "schedule": 5}', "schedule"),
+        ('{"prompt": "p", "schedule": [1]}', "schedule"),
+        ('{"prompt": "p", "schedule": {}}', "got none"),
+        ('{"prompt": "p", "schedule": {"interval": 1e999}}', "finite"),
+        ('{"prompt": "p", "schedule": {"interval": true}}', "interval"),
+        ('{"id": 5, "prompt": "p", "schedule": {"interval": 5}}', "in the file's name"),
+    ],
+)
+def test_what_is_no_trigger_is_refused_in_words(text: str, words: str) -> None:
+    with pytest.raises(BadRecord) as caught:
+        parsed(text)
+    assert words in str(caught.value)
+
+
+def test_a_file_with_a_name_that_is_no_id_or_too_many_bytes_is_refused() -> None:
+    with pytest.raises(BadInput):
+        parsed({"prompt": "p", "schedule": {"interval": 5}}, trigger_id="-x")
+    with pytest.raises(BadRecord, match="at most"):
+        parse("x", b" " * (definition.MAX_RECORD_BYTES + 1), SEEN_AT)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=6,
+)
+FIELDS = [
+    "id", "type", "title", "prompt", "profile", "priority", "createdAt", "origin", "timeout",
+    "maxAttempts", "traceId", "enabled", "overlap", "once", "role", "notify", "schedule",
+    "condition", "cooldown",
+]  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=3),
+    st.dictionaries(st.sampled_from(["interval", "cron", "timezone", "runAt"]), VALUES, max_size=2),
+)
+def test_no_content_raises_anything_but_a_reason(
+    fields: dict[str, Any], plan: dict[str, Any]
+) -> None:
+    text = json.dumps({"prompt": "p", "schedule": {"interval": 60} | plan} | fields)
+    try:
+        trigger = parsed(text)
+    except BadRecord as error:
+        assert str(error)
+    else:
+        definition.check(trigger)
+
+
+# ---- edits
+
+
+def made() -> Trigger:
+    return parsed({"prompt": "p", "schedule": {"interval": 60}, "origin": "cli"})
+
+
+def test_an_edit_replaces_what_it_names_and_nothing_else() -> None:
+    new = edited(made(), {"title": "t", "priority": 1})
+    assert new == made().but(title="t", priority=1)
+
+
+def test_a_schedule_replaces_a_condition_and_the_other_way_round() -> None:
+    condition = {"type": "file_exists", "params": {"path": "a"}}
+    conditional = edited(made(), {"condition": condition, "once": True})
+    assert (conditional.type, conditional.schedule) == ("conditional", None)
+    assert conditional.condition == Condition(type="file_exists", params={"path": "a"})
+    scheduled = edited(conditional, {"schedule": {"runAt": "2026-12-01T09:00:00Z"}})
+    assert (scheduled.type, scheduled.condition) == ("scheduled", None)
+    again = edited(scheduled, {"schedule": {"cron": "0 9 * * *", "timezone": "Asia/Shanghai"}})
+    assert again.type == "recurring"
+    assert again.schedule == Schedule(cron="0 9 * * *", timezone="Asia/Shanghai")
+
+
+def test_an_edit_never_changes_what_a_trigger_is() -> None:
+    new = edited(
+        made(),
+        {
+            "id": "x", "createdAt": "2000-01-01T00:00:00Z", "origin": "http", "traceId": "y",
+            "parentTaskId": "z", "type": "conditional",
+        },
+    )  # fmt: skip
+    assert new == made()
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"prompt": " "}, "prompt"),
+        ({"prompt": None}, "prompt"),
+        ({"priority": 99}, "priority"),
+        ({"schedule": {"interval": 0}}, "schedule.interval"),
+        ({"schedule": {"cron": "x"}}, "schedule.cron"),
+        ({"schedule": None}, "schedule"),
+        ({"condition": {"type": "x"}}, "condition.type"),
+        ({"schedule": {"interval": 5}, "condition": {"type": "file_exists"}}, None),
+        ({"cooldown": -1}, "cooldown"),
+        ({"cooldown": float("nan")}, None),
+        ({"title": "\ud800"}, None),
+        ({"schedule": "daily"}, "schedule"),
+    ],
+    ids=str,
+)
+def test_an_edit_that_can_not_fire_is_refused(changes: dict[str, Any], field: str | None) -> None:
+    if "schedule" in changes and "condition" in changes:
+        assert edited(made(), changes).condition is None  # the schedule is what it fires by
+        return
+    with pytest.raises(BadInput) as caught:
+        edited(made(), changes)
+    assert field is None or caught.value.field == field
+
+
+# ---- circles
+
+
+def naive_cycle(start: str, graph: dict[str, list[str]]) -> bool:
+    """Whether any way leads back to where it began: every way is walked."""
+
+    def walk(here: str, walked: frozenset[str]) -> bool:
+        return any(
+            to == start or (to not in walked and walk(to, walked | {to}))
+            for to in graph.get(here, [])
+        )
+
+    return walk(start, frozenset())
+
+
+NAMES = [f"g{number}" for number in range(6)]
+GRAPHS = st.dictionaries(
+    st.sampled_from(NAMES), st.lists(st.sampled_from(NAMES), max_size=3, unique=True)
+)
+
+
+@settings(max_examples=500)
+@given(GRAPHS, st.sampled_from(NAMES))
+def test_a_circle_is_found_exactly_where_there_is_one(
+    graph: dict[str, list[str]], start: str
+) -> None:
+    way = find_cycle(start, graph.get(start, []), lambda name: graph.get(name, []))
+    assert (way is not None) == naive_cycle(start, graph)
+    if way is not None:
+        assert way[0] == way[-1] == start
+        assert len(set(way)) == len(way) - 1
+        assert all(to in graph[here] for here, to in itertools.pairwise(way))
+
+
+def test_a_long_chain_is_walked_once() -> None:
+    asked: list[str] = []
+
+    def names_of(name: str) -> list[str]:
+        asked.append(name)
+        number = int(name) + 1
+        return [str(number)] * 3 if number < 5000 else []
+
+    assert find_cycle("x", ["0"], names_of) is None
+    assert len(asked) == 5000
+    assert find_cycle("x", ["x"], names_of) == ["x", "x"]

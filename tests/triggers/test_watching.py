@@ -1,0 +1,476 @@
+"""The kernel's word on real folders: what is told, to whom, and that nothing else is."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mimikit.protocol.doorbell import FolderWatch
+from mimikit.triggers import watching
+from mimikit.triggers.patterns import parse
+from mimikit.triggers.watching import FileWatch
+from mimikit.triggers.workspace import FolderWorkspace
+
+DEADLINE_S = 20
+
+
+class Told:
+    """Remembers which triggers were told of."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.count: dict[str, int] = {}
+
+    def __call__(self, trigger_ids: set[str]) -> None:
+        with self.changed:
+            for id_ in trigger_ids:
+                self.count[id_] = self.count.get(id_, 0) + 1
+            self.changed.notify_all()
+
+    def wait(self, trigger_id: str, more_than: int, what: str) -> None:
+        with self.changed:
+            heard = self.changed.wait_for(
+                lambda: self.count.get(trigger_id, 0) > more_than, DEADLINE_S
+            )
+        assert heard, f"{what}: {trigger_id} was not told"
+
+
+class Desk:
+    """A workspace that is watched, with a mark by which all that was told before is known."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.told = root, Told()
+        (root / ".mimikit").mkdir(parents=True, exist_ok=True)
+        self.workspace = FolderWorkspace(root, root / ".mimikit")
+        self.watch = FileWatch(self.workspace, self.told)
+        self.marks = 0
+        self.set("mark", "mark*")
+
+    def set(self, trigger_id: str, *patterns: str) -> None:
+        self.watch.set(trigger_id, tuple(parse(text) for text in patterns))
+
+    def after(self, act: Callable[[], object], trigger_id: str = "t") -> None:
+        """Wait until the trigger was told of what is done now, and of nothing older."""
+        self.settle()
+        before = self.told.count.get(trigger_id, 0)
+        act()
+        self.told.wait(trigger_id, before, getattr(act, "__name__", str(act)))
+
+    def settle(self, folder: str = ".") -> None:
+        """Until all that has happened so far has been told.
+
+        What one read of events brought is told folder by folder in any order; so two marks, each
+        with a single event: when the second is told, what was read with the first has been.
+        """
+        for _ in range(2):
+            self.marks += 1
+            name = f"mark{self.marks}"
+            before = self.told.count.get("mark", 0)
+            (self.root / folder / name).symlink_to("nowhere")
+            self.told.wait("mark", before, name)
+
+    def silent(self, act: Callable[[], object], trigger_id: str = "t") -> None:
+        """Nobody is told of what was done."""
+        self.settle()
+        before = self.told.count.get(trigger_id, 0)
+        act()
+        self.settle()
+        assert self.told.count.get(trigger_id, 0) == before
+
+    def write(self, name: str, text: str = "x") -> Callable[[], object]:
+        def write() -> None:
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+        write.__name__ = f"write {name}"
+        return write
+
+    def make(self, name: str) -> None:
+        (self.root / name).mkdir(parents=True)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """Watched by events alone: the safety net comes too late to help."""
+    monkeypatch.setattr(watching, "RESCAN_S", 1000.0)
+    made = Desk(tmp_path)
+    yield made
+    made.watch.close()
+
+
+def test_every_change_of_a_file_that_is_meant_is_told(desk: Desk) -> None:
+    desk.make("src")
+    desk.set("t", "src/*.py")
+    a = desk.root / "src/a.py"
+    desk.after(desk.write("src/a.py"))
+    desk.after(desk.write("src/a.py", "more"))
+    desk.after(lambda: os.utime(a, (1, 1)))
+    desk.after(lambda: a.rename(desk.root / "src/b.py"))
+    desk.after(lambda: (desk.root / "src/b.py").rename(a))
+    desk.after(a.unlink)
+    desk.after(lambda: (desk.root / "mark").touch() or os.link(desk.root / "mark", a))
+    desk.after(lambda: a.rename(desk.root / "elsewhere"))
+    desk.after(lambda: (desk.root / "elsewhere").rename(a))
+
+
+def test_a_file_that_is_appended_to_while_it_is_held_open_is_told(desk: Desk) -> None:
+    desk.write("log.txt")()
+    desk.set("t", "log.txt")
+    with (desk.root / "log.txt").open("a") as log:
+        for _ in range(3):
+            desk.after(lambda: (log.write("line\n"), log.flush()))
+
+
+def test_a_file_that_an_editor_replaces_is_told(desk: Desk) -> None:
+    desk.write("notes.txt")()
+    desk.set("t", "notes.txt")
+
+    def replace() -> None:
+        (desk.root / ".notes.txt.swp").write_text("new")
+        (desk.root / ".notes.txt.swp").rename(desk.root / "notes.txt")
+
+    desk.after(replace)
+    desk.after(replace)
+
+
+def test_what_is_not_meant_is_silent(desk: Desk) -> None:
+    for folder in ("src", "src/.cache", "docs", ".git"):
+        desk.make(folder)
+    desk.set("t", "src/**/*.py")
+    for name in (
+        "src/a.txt", "src/.a.py", "src/.cache/a.py", "docs/a.py", ".git/a.py", "a.py",
+        ".mimikit/x.py",
+    ):  # fmt: skip
+        desk.silent(desk.write(name))
+        desk.silent((desk.root / name).unlink)
+    desk.after(desk.write("src/a.py"))
+
+
+@pytest.mark.parametrize("pattern", ["**", ".", ".*/*.json", "**/*.json", "{root}/.mimikit/*.json"])
+def test_the_state_folder_is_silent_whatever_is_meant(desk: Desk, pattern: str) -> None:
+    desk.make("elsewhere")
+    desk.settle()
+    desk.set("t", pattern.format(root=desk.root))
+    desk.set("mark", "elsewhere/mark*")
+    desk.settle("elsewhere")
+    before = desk.told.count.get("t", 0)
+    for name in ("state.json", "tasks/x.json"):
+        desk.write(f".mimikit/{name}")()
+    (desk.root / ".mimikit/state.json").unlink()
+    desk.settle("elsewhere")
+    told_of_both_marks = 2 * (pattern in ("**", "."))
+    assert desk.told.count.get("t", 0) == before + told_of_both_marks
+    assert not any(".mimikit" in folder for folder in desk.watch._folders)
+
+
+def test_hidden_folders_below_a_plain_folder_cost_nothing(desk: Desk) -> None:
+    desk.make("src/.git/objects")
+    desk.set("t", "src")
+    desk.silent(desk.write("src/.git/index"))
+    desk.silent(desk.write("src/.git/objects/x"))
+    desk.silent(desk.write("src/.env"))
+    desk.after(desk.write("src/x"))
+
+
+def test_new_folders_are_entered_however_deep_and_fast_they_come(desk: Desk) -> None:
+    desk.set("t", "src/**/*.py")
+    desk.after(desk.write("src/a/b/c/d/x.py"))
+    desk.after(desk.write("src/a/b/c/d/x.py", "again"))
+    desk.after(desk.write("src/a/b/y.py"))
+    desk.after(desk.write("src/e/f/z.py"))
+    desk.after((desk.root / "src/e/f/z.py").unlink)
+
+
+def test_a_base_that_does_not_exist_yet_is_waited_for(desk: Desk) -> None:
+    desk.set("t", "one/two/three/*.txt")
+    assert not desk.watch.is_blind("t")
+    desk.after(lambda: desk.make("one"))
+    desk.after(lambda: desk.make("one/two/three"))
+    desk.after(desk.write("one/two/three/x.txt"))
+    desk.silent(desk.write("one/two/x.txt"))
+    desk.silent(desk.write("one/x.txt"))
+    assert not desk.watch.is_blind("t")
+
+
+def test_a_plain_file_that_does_not_exist_yet_is_told_when_it_comes(desk: Desk) -> None:
+    desk.set("t", "out/report.txt")
+    desk.after(desk.write("out/report.txt"))
+    desk.after((desk.root / "out/report.txt").unlink)
+    desk.after(lambda: desk.make("out/report.txt"))  # a folder of that name now
+    desk.after(desk.write("out/report.txt/x"))
+
+
+def test_a_folder_removed_and_made_again_is_watched_again(desk: Desk) -> None:
+    desk.make("src/lib")
+    desk.set("t", "src/**/*.py")
+    for number in range(3):
+        desk.after(lambda: shutil.rmtree(desk.root / "src"))
+        desk.after(lambda: desk.make("src/lib"))
+        desk.after(desk.write("src/lib/x.py", str(number)))
+        desk.after(desk.write("src/lib/x.py", f"{number} again"))
+        desk.settle()
+
+
+def test_a_folder_swapped_for_another_at_once_is_watched(desk: Desk) -> None:
+    desk.make("src/lib")
+    desk.make("new/lib")
+    desk.set("t", "src/**/*.py")
+
+    def swap() -> None:
+        (desk.root / "src").rename(desk.root / "old")
+        (desk.root / "new").rename(desk.root / "src")
+
+    desk.after(swap)
+    desk.settle()
+    desk.after(desk.write("src/lib/x.py"))
+    desk.silent(desk.write("old/lib/x.py"))
+
+
+def test_a_folder_moved_away_and_made_anew_is_watched_at_its_old_place(desk: Desk) -> None:
+    desk.make("src/a/deep")
+    desk.set("t", "src/**/*.py")
+    for number in range(3):
+        away = desk.root / f"away{number}"
+        (desk.root / "src/a").rename(away)  # both at once: what is told may be of either
+        desk.make("src/a/deep")
+        desk.after(desk.write("src/a/deep/x.py"))
+        desk.silent(desk.write(f"away{number}/deep/y.py"))
+
+
+def test_a_folder_moved_within_what_is_watched_goes_on_under_its_new_name(desk: Desk) -> None:
+    desk.make("src/a/deep")
+    desk.set("t", "src/**/*.py")
+    for old, new in [("a", "b"), ("b", "c"), ("c", "a")]:
+        desk.after(
+            lambda old=old, new=new: (desk.root / "src" / old).rename(desk.root / "src" / new)
+        )
+        desk.settle()
+        desk.after(desk.write(f"src/{new}/deep/x.py"))
+        desk.after(desk.write(f"src/{new}/y.py"))
+        desk.after(lambda new=new: (desk.root / f"src/{new}/deep/x.py").unlink())
+
+
+def test_an_ancestor_of_the_base_that_is_moved_away_and_back_is_told(desk: Desk) -> None:
+    desk.make("a/b/c")
+    desk.set("t", "a/b/c/*.txt")
+    desk.after(lambda: (desk.root / "a").rename(desk.root / "x"))
+    desk.settle()
+    desk.silent(desk.write("x/b/c/1.txt"))
+    desk.after(lambda: (desk.root / "x").rename(desk.root / "a"))
+    desk.settle()
+    desk.after(desk.write("a/b/c/2.txt"))
+    desk.after(desk.write("a/b/c/2.txt", "again"))
+
+
+def test_many_files_at_once_are_told(desk: Desk) -> None:
+    desk.make("in")
+    desk.set("t", "in/*")
+    for number in range(3000):
+        (desk.root / "in" / f"f{number}").touch()
+    desk.settle()
+    assert desk.told.count["t"] > 0
+    desk.after(lambda: (desk.root / "in/f2999").write_text("x"))
+
+
+def test_after_more_events_than_the_kernel_keeps_nothing_stays_unseen(
+    desk: Desk, tmp_path: Path
+) -> None:
+    """A folder that came while events were lost is watched when the flood is over."""
+    room = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    desk.make("in")
+    blocked, go_on = threading.Event(), threading.Event()
+    told = desk.told
+
+    def slow(trigger_ids: set[str]) -> None:
+        blocked.set()
+        assert go_on.wait(DEADLINE_S)
+        told(trigger_ids)
+
+    desk.watch._changed = slow
+    desk.set("t", "in/**/*.txt")
+    (desk.root / "in/first.txt").touch()
+    assert blocked.wait(DEADLINE_S)
+    links = [desk.root / "in/a.txt", desk.root / "in/b.txt"]
+    links[0].touch()
+    for number in range(room // 2 + 50):
+        links[number % 2].rename(links[1 - number % 2])
+    desk.make("in/late/deep")
+    go_on.set()
+    desk.told.wait("t", 1, "the flood")
+    desk.settle()
+    desk.after(desk.write("in/late/deep/x.txt"))
+
+
+def test_each_trigger_is_told_of_its_own_files_only(desk: Desk) -> None:
+    desk.set("py", "src/*.py")
+    desk.set("txt", "src/*.txt", "docs/*.txt")
+    desk.after(lambda: desk.make("src"), "py")
+    desk.after(desk.write("src/a.py"), "py")
+    desk.silent(desk.write("src/b.py"), "txt")
+    desk.after(desk.write("docs/a.txt"), "txt")
+    desk.silent(desk.write("docs/b.txt"), "py")
+
+
+def test_a_trigger_that_looks_elsewhere_now_is_told_of_that_only(desk: Desk) -> None:
+    desk.make("a")
+    desk.make("b")
+    desk.set("t", "a/*")
+    desk.set("other", "a/*")
+    desk.after(desk.write("a/1"))
+    desk.set("t", "b/*")
+    desk.silent(desk.write("a/2"))
+    desk.after(desk.write("b/1"))
+    desk.set("t")
+    desk.silent(desk.write("b/2"))
+    desk.after(desk.write("a/3"), "other")
+    assert "t" not in desk.watch._of
+
+
+def test_folders_that_come_and_go_leave_nothing_behind(desk: Desk) -> None:
+    desk.set("t", "build/**/*.o")
+    desk.after(lambda: desk.make("build"))
+    desk.settle()
+    known = set(desk.watch._folders)
+    for number in range(20):
+        desk.after(lambda number=number: desk.make(f"build/tmp{number}/deep"))
+        desk.settle()
+        desk.after(lambda number=number: shutil.rmtree(desk.root / f"build/tmp{number}"))
+    desk.settle()
+    assert set(desk.watch._folders) == known
+    assert set(desk.watch._listeners) == known
+    desk.set("t")
+    desk.set("mark")
+    assert not desk.watch._folders
+    assert desk.watch._watch is not None
+    assert not desk.watch._watch._folders
+    assert not desk.watch._watch._by_id
+
+
+def test_links_to_folders_are_not_followed(desk: Desk) -> None:
+    desk.make("src")
+    desk.make("other")
+    (desk.root / "src/link").symlink_to("../other", target_is_directory=True)
+    (desk.root / "src/loop").symlink_to(".", target_is_directory=True)
+    desk.set("t", "src/**/*.py")
+    desk.silent(desk.write("other/x.py"))
+    watched = {os.path.relpath(folder, desk.root) for folder in desk.watch._folders}
+    assert watched == {".", "src"}
+
+
+def test_a_base_that_is_a_link_is_looked_at_since_nobody_tells_of_it(desk: Desk) -> None:
+    desk.make("other")
+    (desk.root / "src").symlink_to("other", target_is_directory=True)
+    desk.set("t", "src/*.py")
+    assert desk.watch.is_blind("t")
+    assert not desk.watch.is_blind("mark")
+    desk.set("t", "other/*.py")
+    assert not desk.watch.is_blind("t")
+
+
+@pytest.mark.parametrize("pattern", ["current", "curr*"])
+def test_a_link_that_is_pointed_elsewhere_is_told_and_its_target_is_not(
+    desk: Desk, pattern: str
+) -> None:
+    for folder in ("one", "two"):
+        desk.write(f"{folder}/lib/x")()
+    link = desk.root / "current"
+
+    def point(target: str) -> None:
+        (desk.root / "new").symlink_to(target)
+        (desk.root / "new").rename(link)
+
+    desk.set("t", pattern)
+    for target in ("one/lib/x", "one", "two", "nowhere"):
+        desk.after(functools.partial(point, target))
+    desk.after(functools.partial(point, "one"))
+    desk.set("t")
+    desk.set("t", pattern)  # it was there before
+    assert not desk.watch.is_blind("t")
+    desk.silent(desk.write("one/lib/y"))
+    desk.silent(desk.write("one/y"))
+    desk.after(functools.partial(point, "two"))
+    desk.after(link.unlink)
+
+
+def test_files_outside_of_the_workspace_are_watched_by_their_whole_path(
+    desk: Desk, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    desk.set("t", f"{outside}/in/*.txt")
+    desk.after((outside / "in").mkdir)
+    desk.after(lambda: (outside / "in/x.txt").write_text("x"))
+    desk.after(lambda: shutil.rmtree(outside / "in"))
+    desk.after((outside / "in").mkdir)
+    desk.after(lambda: (outside / "in/x.txt").write_text("x"))
+
+
+def test_names_no_disk_can_hold_do_no_harm(desk: Desk) -> None:
+    desk.set("t", "x" * 300 + "/*.txt")
+    desk.set("u", "y" * 300)
+    assert not desk.watch.is_blind("t")
+    desk.settle()
+
+
+def test_where_the_kernel_tells_nothing_the_triggers_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        watching, "FolderWatch", functools.partial(FolderWatch, inotify=False, poll_s=0.01)
+    )
+    desk = Desk(tmp_path)
+    desk.make("src")
+    desk.set("t", "src/**/*.py")
+    assert desk.watch.is_blind("t")
+    desk.after(desk.write("src/x.py"))  # its folder's time tells of a new name
+    desk.after(lambda: desk.make("src/lib"))
+    desk.after(desk.write("src/lib/y.py"))
+    desk.set("t")
+    assert not desk.watch.is_blind("t")
+    desk.watch.close()
+
+
+def test_where_there_are_no_watches_left_the_triggers_are_known(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert desk.watch._watch is not None
+    monkeypatch.setattr(desk.watch._watch._events, "add", lambda _path: None)
+    desk.make("src")
+    desk.set("t", "src/*.py")
+    assert desk.watch.is_blind("t")
+    monkeypatch.undo()
+    desk.set("t", "src/*.txt")
+    assert not desk.watch.is_blind("t")
+
+
+def test_a_trigger_with_too_many_folders_is_known_whoever_else_looks_there(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "MOST_FOLDERS", 4)
+    for name in "abcdef":
+        desk.make(f"src/{name}")
+    desk.set("t", "src/**/*.py")
+    assert desk.watch.is_blind("t")
+    for name in "abcdef":
+        desk.set(name, f"src/{name}/*.py")
+    assert desk.watch.is_blind("t")
+    assert not any(desk.watch.is_blind(name) for name in "abcdef")
+    desk.set("t", "src/a/*.py")
+    assert not desk.watch.is_blind("t")
+
+
+def test_after_close_nothing_is_told(desk: Desk) -> None:
+    desk.set("t", "*.txt")
+    desk.after(desk.write("a.txt"))
+    desk.settle()
+    desk.watch.close()
+    count = dict(desk.told.count)
+    desk.write("b.txt")()
+    desk.watch.close()
+    assert desk.told.count == count

@@ -1,0 +1,160 @@
+"""Schedules and conditions in words, in both languages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mimikit.errors import BadInput
+from mimikit.protocol.models import Condition, Schedule, Trigger
+from mimikit.saying import UNITS
+from mimikit.triggers import cron, words
+
+T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+
+
+def leaf(kind: str, **params: object) -> Condition:
+    return Condition(type=kind, params=params)
+
+
+def joined(kind: str, *parts: Condition) -> Condition:
+    return leaf(kind, conditions=[part.to_dict() for part in parts])
+
+
+A, B = leaf("file_exists", path="a"), leaf("file_changed", path="src/**/*.py")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "en", "zh"),
+    [
+        (Schedule(interval=10), "every 10 seconds", "每 10 秒"),
+        (Schedule(interval=1), "every second", "每秒"),
+        (Schedule(interval=60), "every minute", "每分钟"),
+        (Schedule(interval=21600), "every 6 hours", "每 6 小时"),
+        (Schedule(interval=86400), "every day", "每天"),
+        (Schedule(interval=7 * 86400), "every week", "每周"),
+        (Schedule(interval=90), "every 90 seconds", "每 90 秒"),
+        (Schedule(interval=90.5), "every 90.5 seconds", "每 90.5 秒"),
+        (Schedule(cron="0 9 * * *"), "every day at 09:00", "每天 09:00"),
+        (
+            Schedule(cron="0 9 * * *", timezone="Asia/Shanghai"),
+            "every day at 09:00 (Asia/Shanghai)",
+            "每天 09:00（Asia/Shanghai）",
+        ),
+        (Schedule(cron="30 18 * * 1-5"), "every weekday at 18:30", "每个工作日 18:30"),
+        (
+            Schedule(cron="30 18 * * 1,4"),
+            "every Monday and Thursday at 18:30",
+            "每周一和周四 18:30",
+        ),
+        (
+            Schedule(cron="5 7 * * 6-7,2"),
+            "every Tuesday, Saturday and Sunday at 07:05",
+            "每周二、周六和周日 07:05",
+        ),
+        (Schedule(cron="5 7 * * 0,7"), "every Sunday at 07:05", "每周日 07:05"),
+        (Schedule(cron="5 7 * * 0-6"), "every day at 07:05", "每天 07:05"),
+        (Schedule(cron="0 9 1 * *"), "every month on the 1st at 09:00", "每月 1 号 09:00"),
+        (Schedule(cron="15 * * * *"), "every hour at :15", "每小时 15 分"),
+        (Schedule(cron="* * * * *"), "every minute", "每分钟"),
+        (Schedule(cron="*/10 * * * *"), "every 10 minutes", "每 10 分钟"),
+        (Schedule(cron="*/7 * * * *"), "by cron */7 * * * *", "按 cron */7 * * * *"),
+        (Schedule(cron="0 */2 * * *"), "by cron 0 */2 * * *", "按 cron 0 */2 * * *"),
+        (Schedule(cron="0 9 13 * 5"), "by cron 0 9 13 * 5", "按 cron 0 9 13 * 5"),
+        (Schedule(cron="0 9 * * 1#1"), "by cron 0 9 * * 1#1", "按 cron 0 9 * * 1#1"),
+        (Schedule(run_at=T0), "once on Saturday, 2026-11-21 at 09:30 (UTC)", None),
+        (
+            Schedule(run_at=T0, timezone="Asia/Shanghai"),
+            "once on Saturday, 2026-11-21 at 17:30 (Asia/Shanghai)",
+            "2026-11-21（周六）17:30（Asia/Shanghai），一次",
+        ),
+        (Schedule(), "never", "从不"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_a_schedule_in_words(schedule: Schedule, en: str, zh: str | None) -> None:
+    said = words.of_schedule(schedule)
+    assert said["en"] == en
+    assert zh is None or said["zh"] == zh
+
+
+@pytest.mark.parametrize(
+    ("condition", "en", "zh"),
+    [
+        (A, "a exists", " a 存在"),
+        (B, "src/**/*.py changes", " src/**/*.py 变化"),
+        (leaf("task_done", taskId="t"), "“Build” is done", "「Build」完成"),
+        (leaf("task_failed", taskId="t"), "“Build” has failed", "「Build」失败"),
+        (leaf("llm_eval", prompt="is\n it late?"), "a model finds true: is it late?", None),
+        (leaf("llm_eval", prompt="x" * 99), "a model finds true: " + "x" * 79 + "…", None),
+        (joined("and", A, B), "a exists and src/**/*.py changes", " a 存在且 src/**/*.py 变化"),
+        (
+            joined("or", A, joined("and", B, A)),
+            "(a exists) or (src/**/*.py changes and a exists)",
+            "( a 存在)或( src/**/*.py 变化且 a 存在)",
+        ),
+        (leaf("not", condition=A.to_dict()), "not: a exists", "并非 a 存在"),
+    ],
+    ids=str,
+)
+def test_a_condition_in_words(condition: Condition, en: str, zh: str | None) -> None:
+    said = words.of_condition(condition, lambda _id: "Build")
+    assert said["en"] == en
+    assert zh is None or said["zh"] == zh
+
+
+def test_a_trigger_in_words() -> None:
+    base = {"id": "g", "prompt": "p", "created_at": T0, "trace_id": "t"}
+    timed = Trigger.model_validate(
+        {**base, "type": "recurring", "schedule": Schedule(interval=60)}, strict=False
+    )
+    assert words.of_trigger(timed) == {"en": "every minute", "zh": "每分钟"}
+    waiting = Trigger.model_validate({**base, "type": "conditional", "condition": A, "once": True})
+    assert words.of_trigger(waiting) == {"en": "when a exists, once", "zh": "当 a 存在时，只一次"}
+
+
+def test_what_asks_a_model_says_what_it_may_cost() -> None:
+    base = {"id": "g", "prompt": "p", "created_at": T0, "trace_id": "t", "type": "conditional"}
+    asks = joined("and", A, leaf("llm_eval", prompt="?"))
+    (note,) = words.notes(Trigger.model_validate({**base, "condition": asks}), asked_every_s=300)
+    assert "up to 288 times a day, about 24 times" in note["en"]
+    assert "最多询问模型 288 次" in note["zh"]
+    assert words.notes(Trigger.model_validate({**base, "condition": A}), asked_every_s=300) == []
+
+
+FIELDS = st.sampled_from(
+    ["*", "0", "5", "9", "*/5", "*/15", "*/60", "1-5", "1,4", "0-7", "23", "31"]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.tuples(FIELDS, FIELDS, FIELDS, FIELDS, FIELDS).map(" ".join))
+def test_any_cron_line_that_can_be_used_can_be_said(line: str) -> None:
+    try:
+        cron.check(line)
+    except BadInput:
+        return
+    said = words.of_schedule(Schedule(cron=line))
+    assert said["en"]
+    assert said["zh"]
+    assert ("cron" in said["en"]) == ("cron" in said["zh"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(1000, 366 * 86400 * 1000))
+def test_any_interval_is_said_to_the_millisecond(milliseconds: int) -> None:
+    _, *count, unit = words.of_schedule(Schedule(interval=milliseconds / 1000))["en"].split()
+    sizes = {en: size for size, en, _ in UNITS}
+    told = float(count[0] if count else 1) * sizes[unit.removesuffix("s")]
+    assert told == pytest.approx(milliseconds / 1000, abs=1e-3)
+
+
+@settings(deadline=None)
+@given(
+    st.datetimes(timezones=st.just(UTC)), st.sampled_from(["Asia/Shanghai", "America/Lima", None])
+)
+def test_any_single_time_can_be_said(run_at: datetime, zone: str | None) -> None:
+    assert words.of_schedule(Schedule(run_at=run_at, timezone=zone))["en"].startswith("once on ")

@@ -1,0 +1,251 @@
+"""Looking at real folders: links, loops, what is closed, what can not be read, what is too much."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from mimikit.triggers import workspace
+from mimikit.triggers.patterns import parse
+from mimikit.triggers.workspace import FolderWorkspace
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """Where also another user may look: the run may be the superuser's, who reads everything."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder, "ws")
+
+
+@pytest.fixture
+def here(root: Path) -> FolderWorkspace:
+    write(root, "a.txt", ".mimikit/state.json", "src/x.py", "src/lib/y.py", ".hidden/z.py")
+    return FolderWorkspace(root, root / ".mimikit")
+
+
+def write(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+
+
+def names(here: FolderWorkspace, pattern: str) -> set[str]:
+    seen = here.look(parse(pattern))
+    assert seen is not None
+    return set(seen)
+
+
+def test_times_and_sizes_are_those_of_the_disk(here: FolderWorkspace, root: Path) -> None:
+    stat = (root / "a.txt").stat()
+    assert here.look(parse("a.txt")) == {"a.txt": [stat.st_mtime_ns, stat.st_size]}
+    assert here.look(parse("*.txt")) == here.look(parse("a.txt"))
+    assert here.look(parse(str(root / "a.txt"))) == {
+        str(root / "a.txt"): [stat.st_mtime_ns, stat.st_size]
+    }
+
+
+def test_a_plain_folder_means_all_files_below_it_but_hidden_ones(
+    here: FolderWorkspace, root: Path
+) -> None:
+    write(root, "src/.cache/x", "src/.env", "src/lib/deep/z")
+    assert names(here, "src") == {"x.py", "lib/y.py", "lib/deep/z"}
+    assert names(here, ".") == {"a.txt", "src/x.py", "src/lib/y.py", "src/lib/deep/z"}
+    assert names(here, ".hidden") == {"z.py"}
+
+
+def test_what_is_not_there_is_nothing(here: FolderWorkspace) -> None:
+    for pattern in ("no", "no/**", "a.txt/*", "a.txt/x", "x" * 300, f"{'y' * 300}/*", "no*"):
+        assert here.look(parse(pattern)) == {}
+        assert not here.exists(parse(pattern))
+
+
+def test_things_of_any_kind_exist_by_their_name_and_files_by_a_glob(
+    here: FolderWorkspace, root: Path
+) -> None:
+    os.mkfifo(root / "pipe")
+    (root / "dangling").symlink_to("nowhere")
+    for pattern in ("a.txt", "src", "pipe", "src/**/*.py", ".hidden/*", "dangling*"):
+        assert here.exists(parse(pattern))
+    for pattern in ("dangling", "pip?", "*.md", "src/*.txt"):
+        assert not here.exists(parse(pattern))
+
+
+def test_links_are_looked_at_themselves_and_never_followed_but_as_a_globs_base(
+    here: FolderWorkspace, root: Path
+) -> None:
+    (root / "src/loop").symlink_to(root, target_is_directory=True)
+    (root / "src/lib/up").symlink_to("..", target_is_directory=True)
+    (root / "src/self").symlink_to("self")
+    (root / "src/file").symlink_to("x.py")
+    (root / "src/dangling").symlink_to("nowhere")
+    links = {"loop", "lib/up", "self", "file", "dangling"}
+    assert names(here, "src/**") == {"x.py", "lib/y.py", *links}
+    assert names(here, "src") == {"x.py", "lib/y.py", *links}
+    assert names(here, "src/loop/**/*.py") == {"src/x.py", "src/lib/y.py"}  # named: it is meant
+    for link in sorted(links):
+        stat = (root / "src" / link).lstat()
+        assert here.look(parse(f"src/{link}")) == {f"src/{link}": [stat.st_mtime_ns, stat.st_size]}
+        assert (here.look(parse("src/**")) or {})[link] == [stat.st_mtime_ns, stat.st_size]
+
+
+@pytest.mark.parametrize("pattern", ["current", "curr*"])
+def test_a_link_that_points_elsewhere_has_changed_and_its_target_is_not_looked_at(
+    here: FolderWorkspace, root: Path, pattern: str
+) -> None:
+    link = root / "current"
+    link.symlink_to("a.txt")
+    os.utime(link, ns=(1, 1), follow_symlinks=False)
+    before = here.look(parse(pattern))
+    (root / "a.txt").write_text("much more than before")
+    assert here.look(parse(pattern)) == before
+    (root / "a.txt").unlink()
+    assert here.look(parse(pattern)) == before
+    link.unlink()
+    link.symlink_to("src/x.py")
+    assert here.look(parse(pattern)) not in (before, {})
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        ".*/state.json", ".m*/**", "**/.mimikit/*", "door/**", "door", "door/state.json",
+        "up/.mimikit/*", "up/.*/st*",
+        "{root}/.mimikit", "{root}/.mimikit/*", "{root}/.mimikit/state.json",
+        "{root}/door/state.json",
+    ],
+)  # fmt: skip
+def test_the_state_folder_is_closed_by_whatever_way(
+    here: FolderWorkspace, root: Path, pattern: str
+) -> None:
+    (root / "door").symlink_to(".mimikit", target_is_directory=True)
+    (root / "up").symlink_to(".", target_is_directory=True)
+    meant = parse(pattern.format(root=root))
+    assert here.look(meant) == {}
+    assert not here.exists(meant)
+
+
+def test_a_state_folder_that_is_not_hidden_is_closed_too(root: Path) -> None:
+    write(root, "state/x", "state2/y")
+    here = FolderWorkspace(root, root / "state")
+    assert names(here, "**") == {"state2/y"}
+    assert names(here, ".") == {"state2/y"}
+
+
+def test_a_workspace_may_be_named_by_a_link(root: Path) -> None:
+    write(root, ".mimikit/s", "a")
+    linked = root.parent / "linked"
+    linked.symlink_to(root, target_is_directory=True)
+    here = FolderWorkspace(linked, linked / ".mimikit")
+    assert names(here, "**") == {"a"}
+    assert here.look(parse(f"{root}/.mimikit/*")) == {}
+
+
+def test_what_can_not_be_read_is_not_there(here: FolderWorkspace, root: Path) -> None:
+    write(root, "shut/inner/x", "dark/y", "open/z")
+    (root / "shut").chmod(0o000)
+    (root / "dark").chmod(0o400)  # its names may be read, but nothing about them
+    me = os.geteuid()
+    if me == 0:
+        os.seteuid(NOBODY)
+    try:
+        assert names(here, "*/**") == {"src/x.py", "src/lib/y.py", "open/z"}
+        for pattern in ("shut/inner/x", "shut/inner", "shut/*", "dark/y", "dark/*"):
+            assert here.look(parse(pattern)) == {}
+            assert not here.exists(parse(pattern))
+        assert here.folders_in(root / "shut") == []
+    finally:
+        if me == 0:
+            os.seteuid(me)
+        (root / "shut").chmod(0o700)
+        (root / "dark").chmod(0o700)
+
+
+def test_a_file_that_goes_while_it_is_looked_at_is_not_there(
+    here: FolderWorkspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = workspace._listed
+
+    def late(folder: str) -> list[os.DirEntry[str]]:
+        entries = listed(folder)
+        (root / "a.txt").unlink(missing_ok=True)
+        return entries
+
+    monkeypatch.setattr(workspace, "_listed", late)
+    assert names(here, "*") == set()
+
+
+def test_names_that_are_no_text_can_be_written_down(here: FolderWorkspace, root: Path) -> None:
+    for name in (b"bad\xff.txt", b"bad\xfe.txt", "好.txt".encode(), b"new\nline.txt"):
+        with open(os.fsencode(root) + b"/" + name, "wb"):
+            pass
+    found = names(here, "*.txt")
+    assert found == {"a.txt", "bad\\xff.txt", "bad\\xfe.txt", "好.txt", "new\nline.txt"}
+    json.dumps(sorted(found), ensure_ascii=False).encode()
+
+
+def test_more_files_than_can_be_watched_are_told_apart_from_none(root: Path) -> None:
+    write(root, "big/0")
+    for number in range(1, workspace.MOST_FILES):
+        os.link(root / "big/0", root / "big" / str(number))
+    here = FolderWorkspace(root, root / ".mimikit")
+    assert len(here.look(parse("big/*")) or ()) == workspace.MOST_FILES
+    write(root, "big/one more")
+    for pattern in ("big/*", "**", "big", "."):
+        assert here.look(parse(pattern)) is None
+        assert here.exists(parse(pattern))
+    assert names(here, "big/1?") == {f"1{digit}" for digit in range(10)}
+
+
+def test_names_that_would_fill_the_record_are_too_many(
+    here: FolderWorkspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root, "in/ab", "in/\u6587")  # the second has three bytes
+    monkeypatch.setattr(workspace, "MOST_BYTES", 40 + 2 + 40 + 3)
+    assert names(here, "in/*") == {"ab", "\u6587"}
+    monkeypatch.setattr(workspace, "MOST_BYTES", 40 + 2 + 40 + 2)
+    assert here.look(parse("in/*")) is None
+    assert here.look(parse("in")) is None
+    assert names(here, "in/a*") == {"ab"}
+    assert here.exists(parse("in/*"))
+
+
+def test_a_record_of_long_names_stays_small(root: Path) -> None:
+    deep = "/".join(["d" * 200] * 2)
+    write(root, f"{deep}/0")
+    for number in range(1, 2500):
+        os.link(root / deep / "0", root / deep / str(number))
+    here = FolderWorkspace(root, root / ".mimikit")
+    assert here.look(parse("**")) is None
+    found = here.look(parse(f"{deep}/*"))
+    assert found
+    assert len(json.dumps(found)) < workspace.MOST_BYTES
+
+
+def test_what_is_inside_is_told_by_where_links_lead(here: FolderWorkspace, root: Path) -> None:
+    (root.parent / "ws-other").mkdir()
+    (root / "src/out").symlink_to(root.parent, target_is_directory=True)
+    (root / "src/up").symlink_to("..", target_is_directory=True)
+    (root / "passwd").symlink_to("/etc/passwd")
+    (root / "dangling").symlink_to("/no/where")
+    for pattern in (".", "*", "no/such", "src/**/*.py", "src/up/src/*", "src/out/ws/*", str(root)):
+        assert here.is_inside(parse(pattern)), pattern
+    outside = (
+        *("/", "/etc/*", "src/out", "src/out/*", "src/out/no", "src/up/src/out/x", "passwd"),
+        *("dangling", f"{root}-other/*", f"{root}/src/out/*"),
+    )
+    for pattern in outside:
+        assert not here.is_inside(parse(pattern)), pattern
+    (root.parent / "linked").symlink_to(root, target_is_directory=True)
+    linked = FolderWorkspace(root.parent / "linked", root / ".mimikit")
+    assert linked.is_inside(parse("src/*"))
+    assert linked.is_inside(parse(f"{root}/src/*"))
+    assert not linked.is_inside(parse("src/out/*"))
