@@ -117,6 +117,7 @@ class ConsumerApp:
         from mimikit.roles.views import StateViews
         from mimikit.runner.consumer import build_consumer
         from mimikit.runs import LiveRuns
+        from mimikit.supervisor.asking import Asking
         from mimikit.supervisor.books import Books
         from mimikit.supervisor.firing import Firing
         from mimikit.supervisor.health import Heartbeat
@@ -124,6 +125,8 @@ class ConsumerApp:
         from mimikit.supervisor.loop import Supervisor
         from mimikit.supervisor.waking import Waking
         from mimikit.tools.mcp import ToolServer
+        from mimikit.triggers.watching import FileWatch
+        from mimikit.triggers.workspace import FolderWorkspace
 
         self.state = state
         settings, files = state.settings, state.files
@@ -159,8 +162,12 @@ class ConsumerApp:
             waiting_for=lambda: waking.waiting_for,
         )
         housekeeping = Housekeeping(books)
+        workspace = FolderWorkspace(state.workspace, state.path)
+        self.file_watch = FileWatch(workspace, self._files_changed)
+        firing = Firing(books, workspace, self.file_watch)
+        asking = Asking(books, firing, self.office)
         self.supervisor = Supervisor(
-            books, Firing(books), waking, housekeeping, self.heartbeat, self.bell
+            books, firing, asking, waking, housekeeping, self.heartbeat, self.bell
         )
         self.heartbeat.tick_age_s = self.supervisor.tick_age_s
 
@@ -220,13 +227,17 @@ class ConsumerApp:
         for folder in (paths.INBOX, paths.COMMANDS):
             self.watch.watch(folder, lambda _names: ring())
         self.watch.watch(paths.TRIGGERS, self._triggers_changed)
+        self.supervisor.triggers_unsure()  # one may have come since they were read
 
     def _triggers_changed(self, names: list[str] | None) -> None:
         if names is None:
-            names = self.state.files.names(paths.TRIGGERS)
-        for name in names:
+            self.supervisor.triggers_unsure()
+        for name in names or ():
             if name.endswith(".json") and not name.startswith("."):
                 self.supervisor.trigger_changed(name.removesuffix(".json"))
+
+    def _files_changed(self, trigger_ids: set[str]) -> None:
+        self.supervisor.files_changed(trigger_ids)
 
     def _apply_pause(self) -> None:
         for storage in self.consumer.storages.values():
@@ -250,6 +261,7 @@ class ConsumerApp:
         books.ledger.checkpoint()
         books.save_runtime(starts=[])
         self.watch.close()
+        self.file_watch.close()
         self.door.stop()
         self.state.files.remove(paths.HEALTH)
 

@@ -56,11 +56,11 @@ def apply_plan(books: Books, plan: PlanResult) -> None:
     if plan.status != "needs_input":
         _submit_all(books, plan.tasks)
         for trigger in plan.triggers:
-            if registry.create(books.files, trigger):
-                books.ledger.write("trigger_created", trigger.id, plan.completed_at)
+            registry.create(books.files, trigger)
             books.triggers_changed(trigger.id)
             books.feed.tell("trigger", id=trigger.id)
         _order_cancels(books, plan.id, plan.cancels, plan.completed_at)
+        _order_changes(books, plan)
         _end_in_ledger(books, plan, "planner", task)
         if task is not None and _plan_is_told(plan):
             _put_result(books, task, "teller", plan.completed_at)
@@ -88,6 +88,8 @@ def end_worker(books: Books, result: TaskResult) -> None:
         _put_result(books, task, told, result.completed_at)
     if task is not None and task.source_trigger_id and not known:
         _remember_outcome(books, task.source_trigger_id, result)
+    if task is not None and task.source_trigger_ids:
+        books.answers_came(task, result)
     queue.leave_running(books.files, "worker", result.id)
     books.feed.tell("task", id=result.id, seat="worker")
 
@@ -202,6 +204,20 @@ def _order_cancels(books: Books, by: str, targets: list[str], now: datetime) -> 
         orders.give(books.files, order)
 
 
+def _order_changes(books: Books, plan: PlanResult) -> None:
+    """Hand on what a plan wants of triggers that exist."""
+    for number, planned in enumerate(plan.orders):
+        order = Order(
+            id=derived_id("cmd", plan.id, "change", str(number)),
+            action=planned.action,
+            target=planned.target,
+            args=planned.args,
+            created_at=plan.completed_at,
+            origin="planner",
+        )
+        orders.give(books.files, order)
+
+
 def _keep(books: Books, record: TurnRecord) -> None:
     """Write what is to be remembered; where a link stands, the turn goes on without."""
     try:
@@ -255,14 +271,17 @@ def _task_of(books: Books, plan: PlanResult) -> Task | None:
 def _plan_is_told(plan: PlanResult) -> bool:
     """A plan that only starts work speaks through its results; findings and failures are told."""
     if plan.status == "done":
-        return not (plan.tasks or plan.triggers or plan.cancels)
+        return not (plan.tasks or plan.triggers or plan.cancels or plan.orders)
     return plan.status == "failed"
 
 
 def _end_in_ledger(
     books: Books, outcome: TaskResult | PlanResult, seat: str, task: Task | None
 ) -> None:
+    told = task is None or not task.internal
     if books.ledger.end_of(outcome.id) is not None:
+        if told:
+            books.task_ended(outcome.id)  # the line may be all that came of it before
         return
     facts: dict[str, object] = {
         "seat": seat,
@@ -272,10 +291,13 @@ def _end_in_ledger(
         "traceId": outcome.trace_id,
         "parentTaskId": task.parent_task_id if task else None,
         "sourceTriggerId": task.source_trigger_id if task else None,
+        "retryOf": task.retry_of if task else None,
         "title": task.title if task else None,
     }
     books.ledger.write("ended", outcome.id, outcome.completed_at, **facts)
     books.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)
+    if told:
+        books.task_ended(outcome.id)
 
 
 def _put_result(books: Books, task: Task, told: telling.Told, now: datetime) -> None:

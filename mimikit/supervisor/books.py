@@ -12,7 +12,7 @@ from mimikit.errors import NewerState
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import History, Runtime, StatusCheckpoint
+from mimikit.protocol.models import History, Runtime, StatusCheckpoint, Task, TaskResult
 from mimikit.runs import LiveRuns
 from mimikit.tasks.ledger import Ledger
 
@@ -33,6 +33,10 @@ class Books:
     wake_queues: Callable[[], None] = field(default=lambda: None)
     """Tell the storages of pause, resume or a queue that changed by hand of the supervisor."""
     triggers_changed: Callable[[str], None] = field(default=lambda _id: None)
+    task_ended: Callable[[str], None] = field(default=lambda _id: None)
+    """Tell those who wait for this task: its end stands in the ledger."""
+    answers_came: Callable[[Task, TaskResult], None] = field(default=lambda _task, _result: None)
+    """Take in what a model said of conditions."""
     canceling: set[str] = field(default_factory=set[str])
     """Tasks whose cancel this process began and the disk cut short: to be taken up again."""
 

@@ -10,10 +10,12 @@ import threading
 from collections.abc import Callable
 from datetime import datetime
 
+from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.doorbell import Doorbell
 from mimikit.protocol.models import PlanResult, Seat, TaskResult
 from mimikit.supervisor import applying, dropped, orders, recovery
+from mimikit.supervisor.asking import Asking
 from mimikit.supervisor.books import Books
 from mimikit.supervisor.firing import Firing
 from mimikit.supervisor.health import Heartbeat
@@ -32,6 +34,7 @@ class Supervisor:
         self,
         books: Books,
         firing: Firing,
+        asking: Asking,
         waking: Waking,
         housekeeping: Housekeeping,
         heartbeat: Heartbeat | None = None,
@@ -47,6 +50,7 @@ class Supervisor:
         self._ended: queues.SimpleQueue[tuple[Seat, str]] = queues.SimpleQueue()
         self._to_end: dict[tuple[Seat, str], None] = {}
         self._changed_triggers: queues.SimpleQueue[str] = queues.SimpleQueue()
+        self._changed_files: queues.SimpleQueue[set[str]] = queues.SimpleQueue()
         self._to_look_at: set[str] = set()
         self._resting: dict[str, float] = {}
         self._last_tick = books.clock.monotonic()
@@ -57,6 +61,7 @@ class Supervisor:
             ("take in", lambda now: dropped.take_in(self.books, now)),
             ("look at triggers", self._look_at_triggers),
             ("fire", self.firing.fire_due),
+            ("ask about conditions", asking.step),
             ("wake", self.waking.step),
             ("keep house", self.housekeeping.step),
         ]
@@ -97,6 +102,16 @@ class Supervisor:
         self._changed_triggers.put(trigger_id)
         self.doorbell.ring()
 
+    def triggers_unsure(self) -> None:
+        """Some definition may have changed or gone; any thread may say so."""
+        self._changed_triggers.put("")
+        self.doorbell.ring()
+
+    def files_changed(self, trigger_ids: set[str]) -> None:
+        """Files that these triggers look at have changed; any thread may say so."""
+        self._changed_files.put(trigger_ids)
+        self.doorbell.ring()
+
     def last_tick(self) -> float:
         """The steady time at which the last pass began."""
         return self._last_tick
@@ -107,7 +122,7 @@ class Supervisor:
 
     def _wait_s(self) -> float:
         due = self.firing.next_due()
-        if due is None:
+        if due is None or self._rests("fire"):
             return LONGEST_WAIT_S
         until_due = (due - self.books.clock.now()).total_seconds()
         return min(max(until_due, 0.001), LONGEST_WAIT_S)
@@ -161,13 +176,19 @@ class Supervisor:
 
     def _look_at_triggers(self, now: datetime) -> bool:
         while not self._changed_triggers.empty():
-            self._to_look_at.add(self._changed_triggers.get())
-        failed: Exception | None = None
+            trigger_id = self._changed_triggers.get()
+            self._to_look_at |= {trigger_id} if trigger_id else self.firing.strangers()
+        while not self._changed_files.empty():
+            self.firing.files_changed(self._changed_files.get())
+        failed: StorageError | None = None
         for trigger_id in sorted(self._to_look_at):
             try:
                 self.firing.refresh(trigger_id, now)
-            except Exception as error:  # noqa: BLE001 - raised again below
+            except StorageError as error:
                 failed = error  # the others go first
+            except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
+                self._to_look_at.discard(trigger_id)
+                self.firing.fault(trigger_id, error, now)
             else:
                 self._to_look_at.discard(trigger_id)
                 self.books.feed.tell("trigger", id=trigger_id)

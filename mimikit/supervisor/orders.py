@@ -16,9 +16,10 @@ from mimikit.protocol.ids import derived_id, is_id
 from mimikit.protocol.models import Order, OrderOutcome, Task
 from mimikit.supervisor import applying
 from mimikit.supervisor.books import Books
-from mimikit.supervisor.firing import make_run
+from mimikit.supervisor.judging import MODELS
 from mimikit.tasks import orders, queue
-from mimikit.triggers import registry
+from mimikit.triggers import definition, registry
+from mimikit.triggers.run import make_run
 
 Said = tuple[bool, str, str | None]
 """Whether it could be done, in words, and the id of what it made."""
@@ -95,7 +96,7 @@ def _cancel_again(books: Books, target: str, now: datetime) -> Said:
 
 
 def _cancel_trigger(books: Books, order: Order, now: datetime) -> Said:
-    if books.files.exists(paths.trigger(order.target)):
+    if registry.exists(books.files, order.target):
         return _trigger_remove(books, order, now)
     return False, f"no task or trigger {order.target}", None
 
@@ -129,7 +130,10 @@ def _retry(books: Books, order: Order, now: datetime) -> Said:
         released=False,
         retry_of=found.task.id,
     )
-    queue.submit(books.files, task)
+    if queue.submit(books.files, task):
+        books.ledger.write(
+            "queued", task.id, now, seat=task.role, traceId=task.trace_id, retryOf=task.retry_of
+        )
     books.feed.tell("task", id=task.id, seat=task.role)
     return True, f"queued again as {task.id}", task.id
 
@@ -145,16 +149,17 @@ def _trigger_enable(books: Books, order: Order, now: datetime) -> Said:
     enabled = order.action == "trigger_resume"
     trigger, broken = registry.active(books.files, order.target)
     if trigger is None or broken:
-        return False, broken or f"no trigger {order.target}", None
+        return False, _broken(broken) or f"no trigger {order.target}", None
     registry.save(books.files, trigger.but(enabled=enabled))
     _changed(books, order.target)
     return True, f"{trigger.title}: {'resumed' if enabled else 'paused'}", None
 
 
 def _trigger_remove(books: Books, order: Order, now: datetime) -> Said:
-    if not registry.remove(books.files, order.target):
+    if not registry.exists(books.files, order.target):
         return False, f"no trigger {order.target}", None
-    books.ledger.write("trigger_removed", order.target, now)
+    books.ledger.write("trigger_removed", order.target, now)  # a line too many harms nobody
+    registry.remove(books.files, order.target)
     _changed(books, order.target)
     return True, f"removed {order.target}", None
 
@@ -165,12 +170,31 @@ def _trigger_run(books: Books, order: Order, now: datetime) -> Said:
         return False, broken or f"no trigger {order.target}", None
     task = make_run(trigger, f"order {order.id}", now)
     queue.submit(books.files, task)
+    if books.ledger.newest_order(trigger.id) != task.id:
+        title = trigger.title or None
+        books.ledger.write("ordered", trigger.id, now, taskId=task.id, title=title)
+    state = registry.state(books.files, trigger.id)
+    registry.save_state(books.files, trigger.id, state.but(last_task_id=task.id))
     books.feed.tell("task", id=task.id, seat=task.role)
     return True, f"started as {task.id}", task.id
 
 
 def _trigger_edit(books: Books, order: Order, now: datetime) -> Said:
-    return False, "editing triggers is not supported yet; remove it and make a new one", None
+    trigger, broken = registry.active(books.files, order.target)
+    if trigger is None or broken:
+        return False, _broken(broken) or f"no trigger {order.target}", None
+    new = definition.edited(trigger, order.args)
+    if new.profile == "command" and trigger.profile != "command" and trigger.origin in MODELS:
+        return False, "a model made this trigger: for a command make one of your own", None
+    registry.check_new(books.files, new)
+    registry.save(books.files, new)
+    _changed(books, order.target)
+    return True, f"changed {order.target}", None
+
+
+def _broken(reason: str | None) -> str | None:
+    """Why a definition can not be changed by an order."""
+    return f"its file is broken, mend it or remove the trigger: {reason}" if reason else None
 
 
 def _changed(books: Books, trigger_id: str) -> None:

@@ -30,11 +30,13 @@ from mimikit.tasks import orders, queue
 from mimikit.triggers import registry
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Endless, Image, Site, WatchedDisk
-from tests.crash.oracle import Expected, Frozen, Oracle, judge
+from tests.crash.oracle import Expected, Frozen, Oracle, fired_as_expected, judge
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 
 Action: TypeAlias = "Callable[[Client], object]"
+TOLD_ERRORS = frozenset({"turn_failed", "trigger_fault"})
+"""What a flow may bring about on purpose."""
 START_NS = int(START.timestamp()) * 10**9
 
 
@@ -44,6 +46,8 @@ class Client:
     def __init__(self, product: Product, oracle: Oracle) -> None:
         self.product, self.oracle = product, oracle
         self.files = product.files
+        self.action = 0
+        """Which action of its flow the client is at."""
         self._passed: list[tuple[datetime, float]] = []
 
     @property
@@ -65,10 +69,11 @@ class Client:
         queue.submit(self.files, task)
         self.oracle.ack("task", id_)
 
-    def order(self, id_: str, action: Any, target: str = "") -> None:
+    def order(self, id_: str, action: Any, target: str = "", **args: Any) -> None:
         """Give an order."""
         at = self.oracle.note(f"time of {id_}", self.now)
-        orders.give(self.files, Order(id=id_, action=action, target=target, created_at=at))
+        order = Order(id=id_, action=action, target=target, args=args, created_at=at)
+        orders.give(self.files, order)
         over = self.product.books.ledger.end_of(target) is not None
         self.oracle.note(f"runs at {id_}", len(self.oracle.runs))
         self.oracle.note(f"over at {id_}", over)
@@ -81,30 +86,43 @@ class Client:
         if question is not None:
             self.say(id_, text, kind="answer", question_id=question)
 
-    def trigger(self, id_: str, interval: float, prompt: str) -> None:
+    def trigger(self, id_: str, interval: float, prompt: str, **more: Any) -> None:
+        """Store a trigger that fires at an interval."""
+        self.make(id_, prompt, type="recurring", schedule={"interval": interval}, **more)
+
+    def when(self, id_: str, prompt: str, condition: dict[str, Any], **more: Any) -> None:
+        """Store a conditional trigger."""
+        self.make(id_, prompt, type="conditional", condition=condition, **more)
+
+    def make(self, id_: str, prompt: str, **fields: Any) -> None:
         """Store a trigger and say so, as the web process does."""
         at = self.oracle.note(f"time of {id_}", self.now)
-        registry.create(
-            self.files,
-            Trigger.model_validate(
-                {
-                    "id": id_,
-                    "type": "recurring",
-                    "prompt": prompt,
-                    "created_at": at,
-                    "trace_id": f"trace-{id_}",
-                    "schedule": {"interval": interval},
-                    "notify": "message",
-                }
-            ),
-        )
+        known = {"id": id_, "prompt": prompt, "createdAt": at, "traceId": f"trace-{id_}"}
+        trigger = Trigger.model_validate({**known, "notify": "message", **fields}, strict=False)
+        if ("trigger", id_) in self.oracle.acked:
+            return  # it may have fired and gone: who was told that it is stored does not repeat it
+        registry.create(self.files, trigger)
         self.product.supervisor.trigger_changed(id_)
         self.oracle.ack("trigger", id_)
+
+    def touch(self, name: str, *, gone: bool = False) -> None:
+        """Change a file of the workspace, once; it lies outside of what a crash can take."""
+        number = sum(1 for key, _ in self.oracle.notes if key.startswith("file "))
+        mark = f"touch {name} in action {self.action}"
+        if self.oracle.note(mark, self) is not self:
+            return
+        self.oracle.renote(mark, True)
+        entry = None if gone else (number + 1, 1)
+        self.oracle.note(f"file {number} {name}", entry)
+        if entry is None:
+            self.product.workspace.remove(name)
+        else:
+            self.product.workspace.write(name, *entry)
 
     def put(self, path: str, data: bytes) -> None:
         """Put a file there by hand; whoever does so does not repeat it."""
         if self.oracle.note(f"put {path}", self) is self:
-            self.oracle.notes[-1] = (f"put {path}", True)
+            self.oracle.renote(f"put {path}", True)
             self.files.write(path, data)
 
     def drop(self, data: bytes) -> None:
@@ -291,6 +309,7 @@ class Explorer:
         files.make_folders()
         mind = Mind(oracle.runs)
         product = Product(files, clock, mind)
+        product.workspace.files.update(oracle.files())
         client = Client(product, oracle)
         if self.flow.hook is not None:
             hook = self.flow.hook
@@ -304,7 +323,7 @@ class Explorer:
         for number in range(max(node.action, 0), len(self.flow.actions)):
             if found:
                 return found
-            watching.action = number
+            watching.action = client.action = number
             self.flow.actions[number](client)
             product.idle()
             boundary = (disk.kill_image().key(), oracle.freeze(), clock.now(), number)
@@ -312,13 +331,15 @@ class Explorer:
                 break
             boundaries.append(boundary)
             found = self._judge(disk, oracle, product)
+            if number == len(self.flow.actions) - 1:
+                found += fired_as_expected(disk.kill_image().folders, self.flow.expected)
         if not found:
             self._passed.update(boundaries)
         return found
 
     def _judge(self, disk: WatchedDisk, oracle: Oracle, product: Product) -> list[str]:
         found = judge(disk.kill_image().folders, oracle, self.flow.expected)
-        errors = [e for e in product.log.errors if e["event"] != "turn_failed"]
+        errors = [e for e in product.log.errors if e["event"] not in TOLD_ERRORS]
         return found + [f"the product logged: {error}" for error in errors]
 
     def add(self, node: Node, collect: list[Node]) -> None:

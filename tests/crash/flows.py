@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 from mimikit.engines.base import EngineRequest
+from mimikit.protocol.models import time_text
 from tests.crash.driver import Client, Flow
 from tests.crash.oracle import Expected
+from tests.support.product import START
 
 
 def _cancel_meanwhile(client: Client, request: EngineRequest) -> None:
@@ -176,7 +181,151 @@ FLOWS = (
             lambda c: c.order("o4", "cancel", "g1"),
         ),
     ),
+    Flow(
+        "cron",
+        (
+            lambda c: c.make(
+                "g1", "tick", type="recurring", schedule={"cron": "*/5 9 * * *", "timezone": "UTC"}
+            ),
+            lambda c: c.at(300),
+            lambda c: c.at(1000),
+            lambda c: c.order("o1", "trigger_edit", "g1", schedule={"cron": "0 10 * * *"}),
+            lambda c: c.at(3600),
+        ),
+        expected=Expected(fires=(("g1", 3),)),
+    ),
+    Flow(
+        "scheduled",
+        (
+            lambda c: c.make("g1", "tick", type="scheduled", schedule={"runAt": _in(c, 60)}),
+            lambda c: c.at(59),
+            lambda c: c.at(61),
+            lambda c: c.at(600),
+        ),
+        expected=Expected(fires=(("g1", 1),)),
+    ),
+    Flow(
+        "paused over a slot",
+        (
+            lambda c: c.trigger("g1", 60, "tick"),
+            lambda c: c.order("o1", "trigger_pause", "g1"),
+            lambda c: c.at(150),
+            lambda c: c.order("o2", "trigger_resume", "g1"),
+            lambda c: c.at(220),
+        ),
+        expected=Expected(fires=(("g1", 1),)),
+    ),
+    Flow(
+        "planned change",
+        (
+            lambda c: c.trigger("g1", 60, "tick"),
+            lambda c: c.say("m1", "change: g1 pause"),
+            lambda c: c.at(100),
+        ),
+    ),
+    # conditions
+    Flow(
+        "chain",
+        (lambda c: c.say("m1", "chain: one > two > three"),),
+    ),
+    Flow(
+        "after a task that is done",
+        (
+            lambda c: c.submit("t1", "one", max_attempts=4),
+            lambda c: c.when("g1", "two", _done("t1"), once=True, maxAttempts=4),
+            lambda c: c.when("g2", "three", _done("g1")),
+        ),
+        expected=Expected(fires=(("g1", 1), ("g2", 1))),
+    ),
+    Flow(
+        "each run of a trigger",
+        (
+            lambda c: (
+                c.trigger("g1", 60, "tick", maxAttempts=4),
+                c.when("g2", "tock", _done("g1")),
+            ),
+            lambda c: c.at(60),
+            lambda c: c.at(120),
+        ),
+        expected=Expected(fires=(("g1", 2), ("g2", 2))),
+    ),
+    Flow(
+        "a step that fails, and is repeated",
+        (
+            lambda c: c.submit("t1", "flaky"),
+            lambda c: (
+                c.when("g1", "cheer", _done("t1"), once=True),
+                c.when("g2", "weep", {"type": "task_failed", "params": {"taskId": "t1"}}),
+            ),
+            lambda c: c.order("o1", "retry", "t1"),
+        ),
+        expected=Expected(fires=(("g1", 0), ("g2", 2))),
+    ),
+    Flow(
+        "files",
+        (
+            lambda c: c.touch("src/a.py"),
+            lambda c: c.when("g1", "test", _changed("src/**/*.py")),
+            lambda c: c.touch("src/b.py"),
+            lambda c: c.touch("src/a.py", gone=True),
+        ),
+        expected=Expected(fires=(("g1", 2),)),
+    ),
+    Flow(
+        "damaged knowledge",
+        (
+            lambda c: c.when("g1", "test", _changed("a")),
+            lambda c: c.put(
+                "triggers/state/g1.json", b'{"seen": {"$": [1]}, "fireCount": 0, "firing": null}'
+            ),
+            lambda c: c.touch("a"),
+            lambda c: c.touch("a"),
+        ),
+        expected=Expected(quarantined=1),
+    ),
+    Flow(
+        "both, and a cooldown",
+        (
+            lambda c: c.when("g1", "go", _both(_changed("a"), _exists("b")), cooldown=100),
+            lambda c: c.touch("a"),
+            lambda c: c.touch("b"),
+            lambda c: c.touch("a"),
+            lambda c: c.at(150),
+        ),
+        expected=Expected(fires=(("g1", 2),)),
+    ),
+    Flow(
+        "a model is asked",
+        (
+            lambda c: (
+                c.when("g1", "go", {"type": "llm_eval", "params": {"prompt": "yes"}}),
+                c.when("g2", "go", {"type": "llm_eval", "params": {"prompt": "never"}}),
+            ),
+            lambda c: c.at(1300),
+        ),
+        expected=Expected(fires=(("g1", 1), ("g2", 0))),
+    ),
 )
+
+
+def _in(client: Client, seconds: float) -> str:
+    return time_text(START + timedelta(seconds=seconds))
+
+
+def _done(task_id: str) -> dict[str, Any]:
+    return {"type": "task_done", "params": {"taskId": task_id}}
+
+
+def _changed(path: str) -> dict[str, Any]:
+    return {"type": "file_changed", "params": {"path": path}}
+
+
+def _exists(path: str) -> dict[str, Any]:
+    return {"type": "file_exists", "params": {"path": path}}
+
+
+def _both(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "and", "params": {"conditions": list(parts)}}
 
 
 def _planner_task(client: Client) -> str:

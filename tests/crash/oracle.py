@@ -51,6 +51,20 @@ class Oracle:
         self.notes.append((name, value))
         return value
 
+    def renote(self, name: str, value: Any) -> None:
+        """Replace what was remembered."""
+        self.notes = [(known, value if known == name else kept) for known, kept in self.notes]
+
+    def files(self) -> dict[str, tuple[int, int]]:
+        """The workspace as the client has made it."""
+        found: dict[str, tuple[int, int]] = {}
+        for key, entry in self.notes:
+            if key.startswith("file "):
+                name = key.split(" ", 2)[2]
+                found.pop(name, None)
+                found |= {} if entry is None else {name: entry}
+        return found
+
 
 class Folder:
     """A state folder as plain data."""
@@ -101,12 +115,25 @@ class Expected:
     faulty: the disk refused now and then, so that a task may begin before its cancel is seen.
     quarantined: at most so many files were no records and lie in `corrupt/`, each with its reason.
     forgets: so much time has passed that what has ended was removed.
+    fires: how often each of these triggers has fired at the end.
     """
 
     limited: bool = False
     faulty: bool = False
     quarantined: int = 0
     forgets: bool = False
+    fires: tuple[tuple[str, int], ...] = ()
+
+
+def fired_as_expected(contents: Contents, expected: Expected) -> list[str]:
+    """What differs from the number of firings there must be at the end of a flow."""
+    folder = Folder(contents)
+    found: list[str] = []
+    for trigger_id, wanted in expected.fires:
+        fired = len(_slots(folder, trigger_id))
+        if fired != wanted:
+            found.append(f"trigger {trigger_id} has fired {fired} times instead of {wanted}")
+    return found
 
 
 def judge(contents: Contents, oracle: Oracle, expected: Expected = Expected()) -> list[str]:
@@ -256,7 +283,8 @@ def _told(folder: Folder) -> list[str]:
             found.append(f"result {id_} is named by {len(naming)} messages: {naming}")
     for id_, plan in folder.plans.items():
         speaks = plan["status"] == "failed" or (
-            plan["status"] == "done" and not (plan["tasks"] or plan["triggers"] or plan["cancels"])
+            plan["status"] == "done"
+            and not (plan["tasks"] or plan["triggers"] or plan["cancels"] or plan["orders"])
         )
         if consumed[f"res-{id_}"] != speaks:
             found.append(f"plan {id_} ({plan['status']}) was told {consumed[f'res-{id_}']} times")
@@ -317,32 +345,74 @@ def _canceled(folder: Folder, oracle: Oracle, order: str, target: str) -> list[s
     return found
 
 
+def _slots(folder: Folder, trigger_id: str) -> dict[str, str]:
+    """The slots of a trigger that ran, with their tasks."""
+    return {
+        line["slot"]: line["taskId"]
+        for line in folder.ledger
+        if line.get("event") == "slot" and line["id"] == trigger_id and line["state"] == "ran"
+    }
+
+
 def _triggers(folder: Folder) -> list[str]:
     found: list[str] = []
+    lines = Counter((line["id"], line["slot"]) for line in folder.ledger if "slot" in line)
+    found += [f"slot {slot} has {n} lines" for slot, n in lines.items() if n > 1]
+    tasks = {
+        id_: task
+        for seat in ("planner", "worker")
+        for id_, task in {**folder.tasks[seat], **folder.records(f"{seat}/queue")}.items()
+    }
+    found += _runs(folder, tasks, {id_ for id_, _ in lines})
     for id_, state in folder.records("triggers/state").items():
-        slots = {
-            line["slot"]: line["taskId"]
-            for line in folder.ledger
-            if line.get("event") == "slot" and line["id"] == id_ and line["state"] == "ran"
-        }
-        tasks = {**folder.tasks["worker"], **folder.records("worker/queue")}
-        runs = {t for t, task in tasks.items() if task["sourceTriggerId"] == id_}
-        ordered = {o["resultId"] for o in folder.records("commands/done").values()}
-        if runs - ordered != set(slots.values()):
-            found.append(f"trigger {id_}: slots {slots} but runs {sorted(runs - ordered)}")
-        if state["fireCount"] != len(slots):
-            found.append(
-                f"trigger {id_}: fireCount {state['fireCount']} but {len(slots)} slots ran"
-            )
+        fired = len(_slots(folder, id_))
+        if state["fireCount"] != fired:
+            found.append(f"trigger {id_}: fireCount {state['fireCount']} but {fired} slots ran")
+        if state["firing"] is not None:
+            found.append(f"trigger {id_} is left in the middle of a firing")
+        if f"{id_}.json" not in folder.names("triggers"):
+            found.append(f"state of {id_} has no trigger")
+    found += _chains(folder, tasks)
+    planned = {line["id"] for line in folder.ledger if line.get("event") == "slot"}
+    planned |= {line["id"] for line in folder.ledger if line.get("event") == "trigger_removed"}
     for plan in folder.plans.values():
         for trigger in plan["triggers"] if plan["status"] == "done" else []:
-            removed = any(
-                line.get("event") == "trigger_removed" and line["id"] == trigger["id"]
-                for line in folder.ledger
-            )
-            if folder.record(f"triggers/{trigger['id']}.json") is None and not removed:
-                found.append(f"planned trigger {trigger['id']} is lost")
+            id_ = trigger["id"]
+            if folder.record(f"triggers/{id_}.json") is None and id_ not in planned:
+                found.append(f"planned trigger {id_} is lost")
     return found
+
+
+def _runs(folder: Folder, tasks: dict[str, Record], known: set[str]) -> list[str]:
+    """Each slot that ran has its run, and each run that nobody ordered its slot."""
+    ordered = {o["resultId"] for o in folder.records("commands/done").values()}
+    by_trigger: dict[str, set[str]] = {id_: set() for id_ in known}
+    for id_, task in tasks.items():
+        if task["sourceTriggerId"] is not None and task["origin"] == "trigger":
+            by_trigger.setdefault(task["sourceTriggerId"], set()).add(id_)
+    return [
+        f"trigger {id_}: slots {_slots(folder, id_)} but runs {sorted(runs - ordered)}"
+        for id_, runs in by_trigger.items()
+        if runs - ordered != set(_slots(folder, id_).values())
+    ]
+
+
+def _chains(folder: Folder, tasks: dict[str, Record]) -> list[str]:
+    """A step builds on what has ended, in its trace, and each result starts a step only once."""
+    found: list[str] = []
+    used: Counter[tuple[str, str]] = Counter()
+    for id_, task in tasks.items():
+        for upstream in task.get("upstream", []):
+            used[(task["sourceTriggerId"], upstream)] += 1
+            if _status(folder, upstream) not in ("done", "failed"):
+                found.append(f"{id_} builds on {upstream}, which has not ended")
+        if task.get("upstream") and task["parentTaskId"] != task["upstream"][0]:
+            found.append(f"{id_} has parent {task['parentTaskId']}, builds on {task['upstream']}")
+    return found + [
+        f"trigger {trigger} took the result of {task} {n} times"
+        for (trigger, task), n in used.items()
+        if n > 1
+    ]
 
 
 def _kept(folder: Folder) -> list[str]:

@@ -65,6 +65,34 @@ class Mind:
         return {"shell": WORK} if turn == 0 else {"text": "made.txt was made."}
 
 
+LONG = "a long report, line after line; " * 300 + "end"
+
+
+class ChainingMind(Mind):
+    """Plans two steps of which the second builds on the first, and reads the whole of that."""
+
+    def __call__(self, body: Body) -> Body:
+        words = words_of(body)
+        role = role_of(body)
+        turn = self.asked.count(role)
+        if role == "planner":
+            self.asked.append(role)
+            first = {"prompt": "write the report", "title": "Report", "label": "report"}
+            second = {"prompt": "file the report", "title": "File it", "after": ["report"]}
+            calls = [first, second]
+            return {"mcp": ["mimikit", "delegate", calls[turn]]} if turn < 2 else {"text": ""}
+        if role == "worker" and "file the report" in words:
+            self.asked.append("second")
+            if self.asked.count("second") > 1:
+                return {"text": "filed"}
+            (folder,) = set(re.findall(r"stands in (\S+?),", words))
+            return {"shell": f"wc -c {folder}/*; touch {folder}/forged; ls {folder}"}
+        if role == "worker":
+            self.asked.append("first")
+            return {"text": LONG}
+        return super().__call__(body)
+
+
 @contextmanager
 def consumer(workspace: Path) -> Generator[subprocess.Popen[bytes]]:
     """A real consumer of this workspace."""
@@ -148,6 +176,38 @@ def test_a_message_travels_through_every_role(home_folder: Path) -> None:
     told = b"".join(json.dumps(body).encode() for body in llm.requests)
     assert SECRET.encode() not in told, "the Worker's shell could read the state folder"
     assert re.search(rb"No such file|Read-only|Permission", told), "the attempt was never made"
+
+
+def test_a_chain_hands_the_whole_result_on_read_only(home_folder: Path) -> None:
+    workspace = home_folder / "work"
+    state = workspace / ".mimikit"
+    state.mkdir(parents=True, mode=0o700)
+    (home_folder / "codex-home").mkdir()
+    mind = ChainingMind()
+    with FakeLLM([mind]) as llm:
+        (state / "config.toml").write_text(settings(llm.url))
+        files = Files(RealDisk(state))
+        files.make_folders()
+        with consumer(workspace):
+            now = SystemClock().now()
+            inbox.put(files, InboxItem(id="msg-1", text="write and file it", created_at=now))
+            wait_for_reply(files, "It is done")
+            until = time.monotonic() + 60
+            while len(results := results_of(files)) < 2 and time.monotonic() < until:
+                time.sleep(0.05)
+    assert sorted(text[:5] for text in results) == ["a lon", "filed"]
+    told = [body for body in llm.requests if "## Upstream results" in words_of(body)]
+    assert told, "the second step was not given the first one's result"
+    said = words_of(told[-1])
+    assert f"{len(LONG)} " in said, "the whole result was not in its folder"
+    assert "Read-only" in said or "Permission denied" in said, "it could be changed"
+    assert files.names("triggers") == []
+
+
+def results_of(files: Files) -> list[str]:
+    """The texts of all Worker results."""
+    names = files.names("worker/results")
+    return [json.loads(files.read(f"worker/results/{n}") or b"{}")["result"]["text"] for n in names]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ hook while it runs. `limited` is turned away the first time.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from mimikit.engines.base import EngineRequest, Outcome
@@ -23,6 +24,8 @@ class Mind:
     def __init__(self, runs: list[tuple[str, int]]) -> None:
         self.runs = runs
         self.waiting: str | None = None
+        self.heals = False
+        """What was bad goes well from now on."""
         self.hook: Callable[[EngineRequest], None] = lambda request: None
 
     def unavailable(self, role: Role | None = None) -> str | None:
@@ -45,7 +48,7 @@ class Mind:
                 return Outcome("failed", error="wait", failure_reason="rate_limited")
             if text.startswith("fail"):
                 return Outcome("failed", error="the mind fails", failure_reason="error")
-            if text.startswith(("plan:", "ask:", "every", "find:")):
+            if text.startswith(("plan:", "ask:", "every", "find:", "chain:", "change:")):
                 reply = request.call_tool("delegate", {"prompt": text})
                 said.append(reply.text)
             elif text.startswith("remember "):
@@ -86,6 +89,18 @@ class Mind:
             for part in rest.split(";"):
                 request.call_tool("delegate", {"prompt": part.strip(), "title": part.strip()})
             return Outcome("done", text="planned")
+        if head == "change":
+            trigger_id, action = rest.split()
+            request.call_tool("change_trigger", {"id": trigger_id, "action": action})
+            return Outcome("done", text="changed")
+        if head == "chain":
+            before: list[str] = []
+            for part in rest.split(">"):
+                step = part.strip()
+                arguments = {"prompt": step, "title": step, "label": step, "after": before}
+                request.call_tool("delegate", arguments)
+                before = [step]
+            return Outcome("done", text="chained")
         if "bad" in rest:
             return Outcome("failed", error="no plan", failure_reason="error")
         return Outcome("done", text=f"found{rest}")
@@ -94,10 +109,23 @@ class Mind:
         prompt = request.brief.task.prompt if request.brief.task else ""
         if "~" in prompt:
             self.hook(request)
-        if prompt.startswith("bad") or (prompt.startswith("flaky") and request.attempt == 1):
+        if prompt.startswith("Decide for each statement"):
+            return Outcome("done", text=_judged(prompt))
+        if (prompt.startswith("bad") and not self.heals) or (
+            prompt.startswith("flaky") and request.attempt == 1
+        ):
             return Outcome("failed", error="it broke", failure_reason="error", exit_code=1)
         if prompt.startswith("limited") and self.runs.count((request.run_id, request.attempt)) == 1:
             return Outcome("failed", error="wait", failure_reason="rate_limited")
         if prompt == "long":
             return Outcome("done", text="a long story " * 100)
         return Outcome("done", text=f"did {prompt}")
+
+
+def _judged(prompt: str) -> str:
+    """Statements that hold `yes` are true; one that holds `babble` is answered by no JSON."""
+    lines = [json.loads(line) for line in prompt.splitlines() if line.startswith('{"id"')]
+    if any("babble" in line["statement"] for line in lines):
+        return "I would rather not say."
+    answers = [{"id": line["id"], "result": "yes" in line["statement"]} for line in lines]
+    return f"Here it is:\n{json.dumps(answers)}"

@@ -38,12 +38,14 @@ from mimikit.roles.prompts import Prompts
 from mimikit.roles.seats import TellerInPlace, work
 from mimikit.roles.views import StateViews
 from mimikit.runs import LiveRuns
+from mimikit.supervisor.asking import Asking
 from mimikit.supervisor.books import Books
 from mimikit.supervisor.firing import Firing
 from mimikit.supervisor.housekeeping import Housekeeping
 from mimikit.supervisor.loop import REST_S, Supervisor
 from mimikit.supervisor.waking import Waking
 from mimikit.tasks.drop import order_of, parse_task
+from tests.support.desk import Desk
 
 START = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 NOWHERE = Path("/nowhere")
@@ -117,6 +119,7 @@ class Product:
         quiet: bool = True,
         workspace: Path = NOWHERE,
         state: Path = NOWHERE,
+        workspace_files: Desk | None = None,
         more_engines: tuple[Engine, ...] = (),
     ) -> None:
         """Wire it as the app does; nothing is recovered before `start`."""
@@ -146,7 +149,13 @@ class Product:
         self.seat = TellerInPlace(self.office)
         self.waking = Waking(self.books, self.office, self.seat)
         self.housekeeping = Housekeeping(self.books)
-        self.supervisor = Supervisor(self.books, Firing(self.books), self.waking, self.housekeeping)
+        self.workspace = workspace_files or Desk()
+        firing = Firing(self.books, self.workspace, self.workspace)
+        self.asking = Asking(self.books, firing, self.office)
+        self.supervisor = Supervisor(
+            self.books, firing, self.asking, self.waking, self.housekeeping
+        )
+        self.workspace.changed = self.supervisor.files_changed
         self.ticking = False
 
     def start(self) -> None:

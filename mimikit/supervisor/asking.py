@@ -1,0 +1,197 @@
+"""Asks a model about the `llm_eval` nodes of conditions: all that are due in one run.
+
+The run is internal: nobody is told of it, and its answer is taken in here. While a model keeps
+saying no and nothing has happened, it is asked ever less often.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from datetime import datetime, timedelta
+from typing import cast
+
+from mimikit.protocol import paths
+from mimikit.protocol.ids import derived_id
+from mimikit.protocol.models import Answer, Task, TaskResult, time_text
+from mimikit.roles.office import Office
+from mimikit.supervisor.books import Books
+from mimikit.supervisor.firing import Firing
+from mimikit.tasks import queue
+from mimikit.triggers import conditions, registry
+
+TEMPLATE = "llm-eval-batch"
+PROFILE = "standard"
+MOST_AT_ONCE = 50
+LONGEST_PAUSE_S = 3600.0
+MOST_CHARACTERS = 150_000
+_LOOK = timedelta(seconds=5)
+_TRIES = 50
+"""So many brackets of a text are tried for the beginning of the answer."""
+
+
+class Asking:
+    """Knows which questions are open and when each was asked last."""
+
+    def __init__(self, books: Books, firing: Firing, office: Office) -> None:
+        """Ask the questions that `firing` finds open, of the office's Worker."""
+        self._books, self._firing, self._office = books, firing, office
+        self._look_at: datetime | None = None
+        self._happened: dict[str, int] = {}
+        """Trigger → how much had happened when it was asked last."""
+        books.answers_came = self.take_in
+
+    def step(self, now: datetime) -> bool:
+        """Ask what is due; gives whether anything was asked."""
+        looked = self._look_at
+        if not self._firing.asks or (looked is not None and timedelta() <= looked - now):
+            return False
+        self._look_at = now + _LOOK
+        if self._is_asking() or self.unavailable() is not None:
+            return False
+        due: dict[str, dict[str, str]] = {}
+        room, space = MOST_AT_ONCE, MOST_CHARACTERS
+        for trigger_id, prompts in sorted(self._firing.asks.items()):
+            size = sum(len(json.dumps(prompt)) for prompt in prompts.values())
+            if len(prompts) <= room and size <= space and self._is_due(trigger_id, now):
+                due[trigger_id] = prompts
+                room, space = room - len(prompts), space - size
+        if due:
+            self._ask(due, now)
+        return bool(due)
+
+    def unavailable(self) -> str | None:
+        """Why nobody can be asked; None when a model is there."""
+        choice = self._office.rack.for_role("worker", PROFILE)
+        if choice.waiting:
+            return choice.waiting
+        return "no language model is connected" if choice.engine.name == "builtin" else None
+
+    def take_in(self, task: Task, result: TaskResult) -> None:
+        """Note the answers and have the conditions judged; what is unusable counts as no.
+
+        A run that failed has said nothing; it only makes the next one wait longer.
+
+        Crash: the run is ended after this; taking the same answers in again changes nothing.
+        """
+        answers = parse_answers(result.text, task.prompt) if result.status == "done" else None
+        if answers is None:
+            self._books.log.write(
+                "audit", "answers_unusable", taskId=task.id, status=result.status,
+                text=result.text[:500],
+            )  # fmt: skip
+        for trigger_id in task.source_trigger_ids or []:
+            self._note(trigger_id, task, answers or {}, result)
+
+    def _note(
+        self, trigger_id: str, task: Task, answers: dict[str, bool], result: TaskResult
+    ) -> None:
+        """Note what was said of one trigger's questions: of those that were asked, as they are now.
+
+        A question that was edited meanwhile has another id: nobody was asked it.
+        """
+        files = self._books.files
+        trigger, _ = registry.active(files, trigger_id)
+        if trigger is None or trigger.condition is None:
+            return
+        said: dict[str, Answer] = {}
+        for path, prompt in conditions.questions(trigger.condition).items():
+            id_ = _question_id(task.created_at, trigger_id, path, prompt)
+            if result.status == "done" and id_ in task.prompt:
+                said[path] = Answer(result=answers.get(id_, False), at=result.completed_at)
+        state = registry.state(files, trigger_id)
+        streak = 0 if any(answer.result for answer in said.values()) else state.false_streak + 1
+        noted = state.but(answers={**state.answers, **said}, false_streak=streak)
+        registry.save_state(files, trigger_id, noted)
+        self._books.log.write(
+            "audit", "llm_eval", triggerId=trigger_id,
+            answers=", ".join(f"{path}: {answer.result}" for path, answer in said.items()),
+        )  # fmt: skip
+        self._firing.judge_soon(trigger_id)
+
+    def _ask(self, due: dict[str, dict[str, str]], now: datetime) -> None:
+        """Queue the run.
+
+        Crash: its id is in runtime.json before it is queued, so that no second one is begun while
+        it lives; a time of asking that was not written only means to ask once more.
+        """
+        lines = [
+            json.dumps({"id": _question_id(now, trigger_id, path, prompt), "statement": prompt})
+            for trigger_id, prompts in due.items()
+            for path, prompt in prompts.items()
+        ]
+        statements = "\n".join(lines)
+        fence = "```"
+        while fence in statements:
+            fence += "`"
+        block = f"{fence}json\n{statements}\n{fence}"
+        task = Task(
+            id=derived_id("task", TEMPLATE, time_text(now), *due),
+            profile=PROFILE,
+            title=TEMPLATE,
+            prompt=self._office.prompts.fill(TEMPLATE, {"statements": block}),
+            created_at=now,
+            trace_id=derived_id("trace", TEMPLATE, time_text(now)),
+            source_trigger_ids=list(due),
+            internal=True,
+            notify="none",
+            origin="supervisor",
+        )
+        self._books.save_runtime(asking=task.id)
+        queue.submit(self._books.files, task)
+        for trigger_id in due:
+            state = registry.state(self._books.files, trigger_id)
+            registry.save_state(self._books.files, trigger_id, state.but(last_eval_at=now))
+            self._happened[trigger_id] = self._firing.happened
+        self._books.log.write("audit", "llm_eval_asked", taskId=task.id, triggers=len(due))
+
+    def _is_asking(self) -> bool:
+        asking = self._books.runtime.asking
+        places = (paths.queued("worker", asking), paths.running("worker", asking)) if asking else ()
+        return any(self._books.files.exists(path) for path in places)
+
+    def _is_due(self, trigger_id: str, now: datetime) -> bool:
+        state = registry.state(self._books.files, trigger_id)
+        if state.last_eval_at is None or state.last_eval_at > now:
+            return True
+        quiet = self._happened.setdefault(trigger_id, self._firing.happened)
+        streak = state.false_streak if quiet == self._firing.happened else 0
+        interval = self._books.settings.triggers.llm_eval_interval_s
+        pause = min(interval * 2 ** min(streak, 20), max(interval, LONGEST_PAUSE_S))
+        return now - state.last_eval_at >= timedelta(seconds=pause)
+
+
+def parse_answers(text: str, asked: str) -> dict[str, bool] | None:
+    """The answers in a model's text: its first JSON array that answers something asked.
+
+    Args:
+        text: what the model said, with whatever around the array.
+        asked: the text in which the ids that were asked stand.
+
+    Entries that answer nothing are passed over; None: there is no answer at all.
+    """
+    for start in itertools.islice((found.start() for found in re.finditer(r"\[", text)), _TRIES):
+        try:
+            value, _ = json.JSONDecoder().raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        if found := _answers(value, asked):
+            return found
+    return None
+
+
+def _answers(value: object, asked: str) -> dict[str, bool]:
+    found: dict[str, bool] = {}
+    for entry in cast("list[object]", value) if isinstance(value, list) else ():
+        if isinstance(entry, dict):
+            given = cast("dict[str, object]", entry)
+            id_, result = given.get("id"), given.get("result")
+            if isinstance(id_, str) and isinstance(result, bool) and f'"{id_}"' in asked:
+                found[id_] = result
+    return found
+
+
+def _question_id(asked_at: datetime, trigger_id: str, path: str, prompt: str) -> str:
+    """Names one question of one run; no other statement can know it."""
+    return derived_id("q", time_text(asked_at), trigger_id, path, prompt)

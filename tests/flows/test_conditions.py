@@ -1,0 +1,328 @@
+"""Conditional triggers, chains and edits: fire once for what happened, say why, lose nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mimikit.protocol import paths
+from mimikit.protocol.models import Task
+from mimikit.tasks import queue
+from tests.crash.driver import Client
+from tests.support.reading import loaded, results, slots
+
+
+def at(client: Client, seconds: float) -> None:
+    client.at(seconds)
+    client.product.idle()
+
+
+def fired(client: Client, trigger_id: str = "g1") -> int:
+    return sum(line["state"] == "ran" for line in slots(client.files, trigger_id))
+
+
+def state(client: Client, trigger_id: str = "g1") -> dict[str, Any]:
+    return loaded(client.files, paths.trigger_state(trigger_id))
+
+
+def runs_of(client: Client, trigger_id: str) -> list[Task]:
+    tasks = (
+        queue.read(client.files, "worker", f"worker/ended/{name}")
+        for name in client.files.names("worker/ended")
+    )
+    return [task for task in tasks if task and task.source_trigger_id == trigger_id]
+
+
+def cond(kind: str, **params: Any) -> dict[str, Any]:
+    return {"type": kind, "params": params}
+
+
+def test_a_trigger_made_after_its_task_has_ended_fires_at_once_and_once(judged: Client) -> None:
+    judged.submit("t1", "one")
+    judged.product.idle()
+    judged.when("g1", "two", cond("task_done", taskId="t1"))
+    at(judged, 500)
+    assert fired(judged) == 1
+    (run,) = runs_of(judged, "g1")
+    assert (run.upstream, run.parent_task_id) == (["t1"], "t1")
+    assert state(judged)["verdicts"]["$"]["why"] == "used"
+
+
+@pytest.mark.parametrize(("prompt", "kind", "times"), [
+    ("one", "task_done", 1), ("one", "task_failed", 0),
+    ("bad", "task_done", 0), ("bad", "task_failed", 1),
+])  # fmt: skip
+def test_done_and_failed_are_told_apart(judged: Client, prompt: str, kind: str, times: int) -> None:
+    judged.when("g1", "then", cond(kind, taskId="t1"))
+    judged.submit("t1", prompt)
+    judged.product.idle()
+    assert fired(judged) == times
+
+
+def test_a_canceled_task_starts_nothing_and_blocks_the_steps_after_it_by_name(
+    judged: Client,
+) -> None:
+    judged.order("o1", "pause")
+    judged.submit("t1", "one")
+    judged.when("g1", "two", cond("task_done", taskId="t1"), once=True)
+    judged.when("g2", "three", cond("task_done", taskId="g1"), once=True)
+    judged.product.idle()
+    assert state(judged)["blockedBy"] is None
+    judged.order("o2", "cancel", "t1")
+    judged.product.idle()
+    assert state(judged)["blockedBy"] == "t1"
+    assert state(judged, "g2")["blockedBy"] == "g1"
+    judged.order("o3", "resume")
+    judged.product.idle()
+    assert fired(judged) == fired(judged, "g2") == 0
+
+
+def test_a_step_that_failed_and_is_repeated_lets_the_chain_go_on(judged: Client) -> None:
+    judged.when("g1", "two", cond("task_done", taskId="t1"), once=True)
+    judged.when("g2", "three", cond("task_done", taskId="g1"), once=True)
+    judged.submit("t1", "bad", max_attempts=1)
+    judged.product.idle()
+    assert state(judged)["blockedBy"] == "t1"
+    judged.product.mind.heals = True
+    judged.order("o1", "retry", "t1")
+    judged.product.idle()
+    assert fired(judged) == fired(judged, "g2") == 1
+    assert judged.files.names("triggers") == []
+    assert judged.files.names("triggers/state") == []
+
+
+def test_each_result_has_a_run_of_its_own_even_when_two_come_at_once(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    judged.when("g2", "tock", cond("task_done", taskId="g1"))
+    judged.product.idle()
+    for number in (1, 2, 3):
+        judged.order(f"o{number}", "trigger_run", "g1")
+    judged.product.idle()
+    assert fired(judged, "g2") == 3
+    assert len({task.upstream[0] for task in runs_of(judged, "g2")}) == 3
+
+
+def test_what_happens_during_the_cooldown_is_kept_for_its_end(judged: Client) -> None:
+    judged.when("g1", "build", cond("file_changed", path="a"), cooldown=100)
+    judged.product.idle()
+    judged.touch("a")
+    judged.product.idle()
+    assert fired(judged) == 1
+    judged.action = 1
+    judged.touch("a")
+    at(judged, 60)
+    assert fired(judged) == 1
+    assert state(judged)["lastVerdict"] == "cooling"
+    at(judged, 101)
+    assert fired(judged) == 2
+    at(judged, 1000)
+    assert fired(judged) == 2
+
+
+def test_a_level_fires_when_it_turns_true_and_again_only_with_a_cooldown(judged: Client) -> None:
+    judged.when("g1", "once", cond("file_exists", path="a"))
+    judged.when("g2", "again", cond("file_exists", path="a"), cooldown=60)
+    judged.product.idle()
+    judged.touch("a")
+    for seconds in (0, 61, 122):
+        at(judged, seconds)
+    assert (fired(judged), fired(judged, "g2")) == (1, 3)
+    judged.action = 1
+    judged.touch("a", gone=True)
+    at(judged, 300)
+    judged.action = 2
+    judged.touch("a")
+    judged.product.idle()
+    assert (fired(judged), fired(judged, "g2")) == (2, 4)
+
+
+def test_an_event_waits_for_the_other_half_of_an_and(judged: Client) -> None:
+    both = {
+        "conditions": [
+            cond("task_done", taskId="t1"),
+            cond("not", condition=cond("file_exists", path="busy")),
+        ]
+    }
+    judged.touch("busy")
+    judged.when("g1", "go", cond("and", **both))
+    judged.submit("t1", "one")
+    judged.product.idle()
+    assert fired(judged) == 0
+    verdicts = state(judged)["verdicts"]
+    assert [verdicts[path]["holds"] for path in ("$", "$.0", "$.1", "$.1.0")] == [
+        False, True, False, True,
+    ]  # fmt: skip
+    judged.action = 1
+    judged.touch("busy", gone=True)
+    judged.product.idle()
+    assert fired(judged) == 1
+
+
+def test_changes_while_the_run_before_is_not_over_become_one_run_after_it(judged: Client) -> None:
+    judged.when("g1", "build", cond("file_changed", path="src/*"))
+    judged.product.idle()
+    judged.order("o1", "pause")
+    judged.touch("src/a")
+    judged.product.idle()
+    for action in (1, 2, 3):
+        judged.action = action
+        judged.touch("src/b")
+        judged.product.idle()
+    assert fired(judged) == 1
+    assert state(judged)["lastVerdict"] == "overlap"
+    judged.order("o2", "resume")
+    judged.product.idle()
+    assert fired(judged) == 2
+    assert len(results(judged.files)) == 2
+
+
+def test_files_of_which_nobody_tells_are_looked_at_now_and_then(judged: Client) -> None:
+    judged.product.workspace.blind = True
+    judged.when("g1", "build", cond("file_changed", path="a"))
+    judged.product.idle()
+    judged.touch("a")
+    at(judged, 3)
+    assert fired(judged) == 1
+    judged.action = 1
+    judged.touch("a")
+    at(judged, 6)
+    assert fired(judged) == 2
+
+
+def test_an_edit_changes_what_it_names_keeps_the_rest_and_what_was_seen(judged: Client) -> None:
+    judged.submit("t1", "one")
+    judged.when("g1", "two", cond("task_done", taskId="t1"))
+    judged.product.idle()
+    judged.order("o1", "trigger_edit", "g1", title="Two", prompt="three")
+    judged.product.idle()
+    assert fired(judged) == 1, "the same result again"
+    definition = loaded(judged.files, paths.trigger("g1"))
+    assert (definition["title"], definition["prompt"]) == ("Two", "three")
+    assert definition["createdAt"]
+    judged.order("o2", "trigger_edit", "g1", schedule={"interval": 60})
+    judged.product.idle()
+    at(judged, 61)
+    definition = loaded(judged.files, paths.trigger("g1"))
+    assert (definition["type"], definition["condition"]) == ("recurring", None)
+    assert fired(judged) == 2
+
+
+@pytest.mark.parametrize(("change", "complaint"), [
+    ({"schedule": {"cron": "61 * * * *"}}, "cron"),
+    ({"schedule": {"interval": 5, "cron": "* * * * *"}}, "one of"),
+    ({"schedule": {"cron": "0 9 * * *", "timezone": "Mars/Olympus"}}, "IANA"),
+    ({"condition": cond("task_done", taskId="g1")}, "g1 → g1"),
+    ({"condition": cond("not", condition=cond("file_changed", path="a"))}, "event"),
+    ({"prompt": " "}, "prompt"),
+])  # fmt: skip
+def test_an_edit_that_can_not_be_is_refused_and_changes_nothing(
+    judged: Client, change: dict[str, Any], complaint: str
+) -> None:
+    judged.trigger("g1", 60, "tick")
+    judged.product.idle()
+    before = judged.files.read(paths.trigger("g1"))
+    judged.order("o1", "trigger_edit", "g1", **change)
+    judged.product.idle()
+    outcome = loaded(judged.files, paths.command_done("o1"))
+    assert not outcome["ok"]
+    assert complaint in outcome["message"]
+    assert judged.files.read(paths.trigger("g1")) == before
+
+
+def test_a_circle_made_by_hand_is_refused_by_name_and_the_rest_goes_on(judged: Client) -> None:
+    judged.when("g1", "a", cond("task_done", taskId="g2"))
+    judged.product.idle()
+    judged.when("g2", "b", cond("task_done", taskId="g1"))
+    judged.product.idle()
+    told = [a["reason"] for a in judged.product.log.audits if a["event"] == "trigger_broken"]
+    assert told == ["condition: expected no circle, got g2 → g1 → g2"]
+    judged.product.supervisor.firing.load(judged.now)
+    assert [a for a in judged.product.log.audits if a["event"] == "trigger_broken"][1:] == []
+    for name in ("g1", "g2"):
+        judged.order(f"o-{name}", "trigger_remove", name)
+
+
+def test_slots_while_paused_are_skipped_and_said_to_be(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    judged.order("o1", "trigger_pause", "g1")
+    at(judged, 200)
+    judged.order("o2", "trigger_resume", "g1")
+    judged.product.idle()
+    (line,) = slots(judged.files, "g1")
+    assert (line["state"], line["reason"], line["missed"]) == ("skipped", "paused", 2)
+    at(judged, 261)
+    assert fired(judged) == 1
+
+
+def test_a_scheduled_trigger_whose_time_has_passed_runs_at_the_next_tick_and_goes(
+    judged: Client,
+) -> None:
+    judged.make("g1", "late", type="scheduled", schedule={"runAt": "2026-11-01T00:00:00Z"})
+    judged.product.idle()
+    assert fired(judged) == 1
+    assert judged.files.names("triggers") == []
+    (line,) = slots(judged.files, "g1")
+    assert line["slot"] == "2026-11-01T00:00:00.000Z"
+
+
+def test_a_hand_made_definition_of_two_lines_is_whole(judged: Client) -> None:
+    judged.files.write("triggers/nightly.json", b'{"prompt": "x", "schedule": {"interval": 60}}')
+    judged.product.supervisor.triggers_unsure()
+    judged.product.idle()
+    assert state(judged, "nightly")["nextRunAt"] is not None
+    judged.files.remove("triggers/nightly.json")
+    judged.product.supervisor.triggers_unsure()
+    judged.product.idle()
+    judged.files.remove("triggers/state/nightly.json")
+
+
+@pytest.mark.parametrize(("data", "said"), [
+    (b'{\n "prompt": "x",\n "schedule": {\n  "cron": "0 99 * * *"}}', "line 4"),
+    (b'{\n "prompt": "x",\n "schedule": {"interval": 60},\n "priority": "high"}', "line 4"),
+    (b'{\n "prompt": "x",\n "condition": {"type": "moon_full",\n "params": {}}}', "line 3"),
+    (b'{\n "prompt": "x"}', "schedule or a condition"),
+])  # fmt: skip
+def test_a_broken_definition_is_told_with_its_line(judged: Client, data: bytes, said: str) -> None:
+    judged.files.write("triggers/bad.json", data)
+    judged.product.supervisor.trigger_changed("bad")
+    judged.product.idle()
+    (told,) = [a["reason"] for a in judged.product.log.audits if a["event"] == "trigger_broken"]
+    assert said in str(told)
+    judged.files.remove("triggers/bad.json")
+
+
+def test_a_chain_planned_at_once_runs_in_order_and_hands_results_on(judged: Client) -> None:
+    prompts: list[str] = []
+    worker = judged.product.mind._worker
+    judged.product.mind._worker = lambda request: (
+        prompts.append(request.prompt), worker(request),
+    )[1]  # fmt: skip
+    judged.say("m1", "chain: one > two > three")
+    judged.product.idle()
+    assert [prompt.splitlines()[0] for prompt in prompts] == ["one", "two", "three"]
+    assert "## Upstream results" in prompts[1]
+    assert "did one" in prompts[1]
+    assert "did two" in prompts[2]
+    tasks = [
+        json.loads(judged.files.read(f"worker/ended/{name}") or b"")
+        for name in judged.files.names("worker/ended")
+    ]
+    assert len({task["traceId"] for task in tasks}) == 1
+    assert judged.files.names("triggers") == []
+
+
+def test_a_new_time_begins_now_and_fires_for_nothing_that_has_passed(judged: Client) -> None:
+    cron = {"cron": "*/30 * * * *", "timezone": "UTC"}
+    judged.make("g1", "tick", type="recurring", schedule=cron)
+    at(judged, 30 * 60)
+    at(judged, 50 * 60)
+    assert fired(judged) == 1
+    judged.order("o1", "trigger_edit", "g1", schedule={"cron": "40 * * * *", "timezone": "UTC"})
+    judged.product.idle()
+    assert fired(judged) == 1
+    assert state(judged)["nextRunAt"] == "2026-12-01T10:40:00.000Z"
+    judged.order("o2", "trigger_edit", "g1", schedule={"interval": 60})
+    judged.product.idle()
+    assert (fired(judged), state(judged)["nextRunAt"]) == (1, "2026-12-01T09:51:00.000Z")

@@ -1,0 +1,204 @@
+"""One trigger that is damaged, edited at a bad moment or refused never harms it or the others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimikit.clock import FakeClock
+from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.supervisor.loop import LONGEST_WAIT_S
+from tests.crash.disk import WatchedDisk
+from tests.crash.driver import Client
+from tests.crash.oracle import Oracle
+from tests.support.mind import Mind
+from tests.support.product import START, Product
+from tests.support.reading import loaded, slots
+
+
+def at(client: Client, seconds: float) -> None:
+    client.at(seconds)
+    client.product.idle()
+
+
+def fired(client: Client, trigger_id: str = "g1") -> int:
+    return sum(line["state"] == "ran" for line in slots(client.files, trigger_id))
+
+
+def cond(kind: str, **params: Any) -> dict[str, Any]:
+    return {"type": kind, "params": params}
+
+
+def rewrite(client: Client, trigger_id: str, **fields: Any) -> None:
+    """Edit a definition by hand, before anybody is told of it."""
+    path = paths.trigger(trigger_id)
+    client.files.write(path, json.dumps(loaded(client.files, path) | fields).encode())
+
+
+def test_a_postponement_that_nobody_was_told_of_yet_is_kept(judged: Client) -> None:
+    judged.make("g1", "late", type="scheduled", schedule={"runAt": "2026-12-01T09:01:00Z"})
+    judged.product.idle()
+    rewrite(judged, "g1", schedule={"runAt": "2026-12-01T10:00:00Z"})
+    at(judged, 120)
+    assert fired(judged) == 0
+    at(judged, 3601)
+    assert fired(judged) == 1
+
+
+def test_a_condition_edited_by_hand_is_not_judged_by_what_the_old_one_has_seen(
+    judged: Client,
+) -> None:
+    judged.touch("a")
+    judged.when("g1", "build", cond("file_changed", path="a"))
+    judged.product.idle()
+    rewrite(judged, "g1", condition=cond("file_changed", path="b"))
+    judged.product.supervisor.files_changed({"g1"})
+    judged.product.idle()
+    assert fired(judged) == 0
+
+
+def test_a_refused_circle_leaves_the_last_good_version_in_force(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    judged.when("g2", "tock", cond("task_done", taskId="g1"))
+    judged.product.idle()
+    rewrite(
+        judged, "g1", type="conditional", schedule=None, condition=cond("task_done", taskId="g2")
+    )
+    judged.product.supervisor.trigger_changed("g1")
+    at(judged, 60)
+    at(judged, 120)
+    assert (fired(judged), fired(judged, "g2")) == (2, 2)
+
+
+def test_the_end_of_a_task_is_heard_of_although_only_its_flush_failed(
+    client: Client, disk: WatchedDisk
+) -> None:
+    client.when("g1", "then", cond("task_done", taskId="t1"))
+    client.product.idle()
+    failed: list[str] = []
+
+    def refuse(operation: str, path: str) -> OSError | None:
+        if operation == "sync" and path.startswith("tasks/") and not failed:
+            failed.append(path)
+            return OSError(5, "Input/output error", path)
+        return None
+
+    client.submit("t1", "one")
+    disk.fault = refuse
+    client.product.idle()
+    disk.fault = None
+    assert failed
+    assert fired(client) == 1
+
+
+def test_damaged_knowledge_of_one_trigger_is_put_aside_and_it_goes_on(client: Client) -> None:
+    client.trigger("g1", 60, "tick")
+    client.when("g2", "build", cond("file_changed", path="a"))
+    client.product.idle()
+    path = paths.trigger_state("g2")
+    client.files.write(path, json.dumps(loaded(client.files, path) | {"seen": {"$": [1]}}).encode())
+    client.touch("a")
+    at(client, 61)
+    assert fired(client) == 1
+    assert [name for name in client.files.names("corrupt") if "g2" in name]
+    client.action = 1
+    client.touch("a")
+    client.product.idle()
+    assert fired(client, "g2") == 1
+
+
+def test_a_damaged_last_good_version_is_not_used(client: Client) -> None:
+    client.when("g1", "build", cond("file_changed", path="a"))
+    client.product.idle()
+    path = paths.trigger_state("g1")
+    known = loaded(client.files, path)
+    known["lastGood"]["condition"] = {"uype": "file_changed"}
+    client.files.write(path, json.dumps(known).encode())
+    client.product.supervisor.trigger_changed("g1")
+    client.product.idle()
+    client.touch("a")
+    client.product.idle()
+    assert fired(client) == 1
+    assert client.product.log.errors == []
+
+
+@pytest.mark.parametrize("plant", ["link", "folder"])
+def test_what_is_no_plain_file_is_a_broken_trigger_and_no_more(tmp_path: Path, plant: str) -> None:
+    files = Files(RealDisk(tmp_path), durable=False)
+    files.make_folders()
+    if plant == "link":
+        (tmp_path / "triggers/bad.json").symlink_to("/etc/hostname")
+    else:
+        (tmp_path / "triggers/bad.json").mkdir()
+    product = Product(files, FakeClock(START), Mind([]))
+    product.start()
+    client = Client(product, Oracle())
+    client.trigger("g1", 60, "tick")
+    product.idle()
+    for seconds in (61, 121):
+        at(client, seconds)
+    assert fired(client) == 2
+    assert product.log.errors == []
+
+
+def test_a_full_disk_makes_no_hot_loop(client: Client, disk: WatchedDisk) -> None:
+    client.trigger("g1", 60, "tick")
+    client.product.idle()
+    disk.fault = lambda op, path: (
+        OSError(28, "No space left", path) if op not in ("read", "list") else None
+    )
+    client.product.clock.advance(61)
+    client.product.tick()
+    assert client.product.supervisor._wait_s() == LONGEST_WAIT_S
+    disk.fault = None
+
+
+def test_an_editor_that_has_the_file_away_at_the_start_loses_nothing(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    at(judged, 60)
+    path = paths.trigger("g1")
+    definition = judged.files.read(path)
+    assert definition is not None
+    judged.files.remove(path)
+    judged.product.supervisor.firing.load(judged.now)
+    judged.files.write(path, definition)
+    judged.product.supervisor.triggers_unsure()
+    at(judged, 121)
+    assert loaded(judged.files, paths.trigger_state("g1"))["fireCount"] == 2
+
+
+def test_a_guard_added_to_a_condition_does_not_use_an_old_result_again(judged: Client) -> None:
+    judged.submit("t1", "one")
+    judged.when("g1", "two", cond("task_done", taskId="t1"))
+    judged.product.idle()
+    guarded = [cond("task_done", taskId="t1"), cond("not", condition=cond("file_exists", path="x"))]
+    judged.order("o1", "trigger_edit", "g1", condition=cond("and", conditions=guarded))
+    judged.product.idle()
+    assert fired(judged) == 1
+
+
+def test_a_run_that_was_ordered_counts_as_the_run_before(judged: Client) -> None:
+    judged.trigger("g1", 60, "tick")
+    judged.product.idle()
+    judged.order("o1", "pause")
+    judged.order("o2", "trigger_run", "g1")
+    at(judged, 61)
+    assert [line["state"] for line in slots(judged.files, "g1")] == ["skipped"]
+    judged.order("o3", "resume")
+
+
+def test_a_step_made_by_hand_joins_the_trace_it_builds_on(judged: Client) -> None:
+    judged.submit("t1", "one")
+    judged.files.write(
+        "triggers/step.json",
+        json.dumps({"prompt": "two", "condition": cond("task_done", taskId="t1")}).encode(),
+    )
+    judged.product.supervisor.triggers_unsure()
+    judged.product.idle()
+    (line,) = slots(judged.files, "step")
+    assert loaded(judged.files, f"worker/ended/{line['taskId']}.json")["traceId"] == "trace-t1"
