@@ -91,6 +91,10 @@ class ToldResult:
     task_id: str
 
 
+UPSTREAM = "upstream"
+"""The folder of a run's scratch folder that holds the results it builds on; read-only."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A passage of memory: where it stands and what it says."""
@@ -162,6 +166,8 @@ class EngineRequest:
     """Where `/mcp` is served; with `tools_token` as bearer."""
     tools_token: str | None = None
     resume: str | None = None
+    read_only: bool = False
+    """It may look at the workspace and change nothing, whatever the settings allow a Worker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,17 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from mimikit.engines import grammar, phrases
-from mimikit.engines.base import EngineRequest, Hit, Outcome, TaskLine, ToolReply
-from mimikit.engines.grammar import Intent
-from mimikit.engines.intervals import Language, interval_words
-from mimikit.protocol.models import InboxItem, Role
+from mimikit.engines.base import Brief, EngineRequest, Hit, Outcome, TaskLine, ToolReply
+from mimikit.engines.grammar import Commanding, Intent
+from mimikit.engines.whens import Moment, PastTime, Repeat, parse_when, when_words
+from mimikit.protocol.models import InboxItem, Role, time_text
+from mimikit.saying import Language, interval_words, moment_words
 
 IsProgram = Callable[[str], bool]
 
@@ -24,6 +28,7 @@ _TITLE = 80
 _HIT = 320
 _ENDED = frozenset({"done", "failed", "canceled"})
 _LEAST_PREFIX = 4
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _ID = re.compile(r"(?:task|trig)-[A-Za-z0-9._-]+\Z")
 _REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 _FILLER_WORDS = "the a an my all task tasks job jobs trigger it that this one 任务 它 这个 那个"
@@ -113,7 +118,10 @@ class _Turn:
             arguments = {"questionId": question.question_id, "text": text}
             return self._said(self._call("answer_question", arguments), "answered", language)
         match intent:
-            case grammar.Run() | grammar.Every():
+            case grammar.Run(command):
+                reply = self._delegate(item.text, _title(command))
+                return self._said(reply, "started", language, command=phrases.fence(command, "sh"))
+            case grammar.Every() | grammar.At() | grammar.WhenFile() | grammar.After():
                 return self._hand_over(intent, item.text, language)
             case grammar.Remember(content):
                 reply = self._call("remember", {"content": content, "longTerm": True})
@@ -139,17 +147,14 @@ class _Turn:
             case _:
                 return self._decline(language)
 
-    def _hand_over(
-        self, intent: grammar.Run | grammar.Every, sentence: str, language: Language
-    ) -> str:
-        """Pass a sentence on to the Planner, word for word."""
+    def _hand_over(self, intent: Commanding, sentence: str, language: Language) -> str:
+        """Pass a sentence on to the Planner, word for word, if it can be planned."""
+        plan = plan_of(intent, self._brief, self._brief.now, language)
+        if isinstance(plan, str):
+            return plan
+        reply = self._delegate(sentence, _title(f"{plan.when}: {intent.command}"))
         command = phrases.fence(intent.command, "sh")
-        if isinstance(intent, grammar.Run):
-            reply = self._delegate(sentence, _title(intent.command))
-            return self._said(reply, "started", language, command=command)
-        words = interval_words(intent.seconds, language)
-        reply = self._delegate(sentence, _title(f"{words}: {intent.command}"))
-        return self._said(reply, "scheduled", language, interval=words, command=command)
+        return self._said(reply, "scheduled", language, when=plan.words, command=command)
 
     def _delegate(self, sentence: str, title: str) -> ToolReply:
         return self._call("delegate", {"prompt": sentence, "title": title})
@@ -227,9 +232,13 @@ class _Turn:
 
 
 def sentence_language(text: str, intent: Intent, locale: str) -> Language:
-    """The language a sentence is in; a command inside it does not count."""
-    if isinstance(intent, grammar.Run | grammar.Every):
+    """The language a sentence is in; a command, a path, a task's name inside it do not count."""
+    if isinstance(intent, Commanding):
         text = text.replace(intent.command, " ", 1)
+    if isinstance(intent, grammar.WhenFile):
+        text = text.replace(intent.path, " ", 1)
+    if isinstance(intent, grammar.After):
+        text = text.replace(intent.reference, " ", 1)
     return phrases.language(text, locale)
 
 
@@ -241,16 +250,35 @@ def resolve(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
     exact = [task for task in tasks if task.id == reference]
     if exact:
         return exact[:1]
-    active = [task for task in tasks if task.state not in _ENDED]
+    return _fitting(reference, [task for task in tasks if task.state not in _ENDED])
+
+
+def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
+    """The tasks and triggers that a command may be told to wait for; plans are none.
+
+    Where nothing live fits, ended tasks do: the newest of those that share one title.
+    """
+    tasks = [task for task in tasks if task.seat != "planner"]
+    found = resolve(reference, tasks)
+    if found:
+        return found
+    ended = _fitting(reference, [task for task in tasks if task.state in _ENDED])
+    if len({task.title.casefold() for task in ended}) == 1:
+        return [max(ended, key=lambda task: task.created_at or _LONG_AGO)]
+    return ended
+
+
+def _fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
+    """Those that fit by the start of the id, else by the whole title, else by words of it."""
     if len(reference) >= _LEAST_PREFIX:
-        by_id = [t for t in active if reference in (t.id[: len(reference)], _short(t, reference))]
+        by_id = [t for t in tasks if reference in (t.id[: len(reference)], _short(t, reference))]
         if by_id:
             return by_id
-    by_title = [t for t in active if t.title.casefold() == reference.casefold()]
+    by_title = [t for t in tasks if t.title.casefold() == reference.casefold()]
     if by_title:
         return by_title
     words = _words(reference)
-    return [task for task in active if words and _has_words(task.title, words)]
+    return [task for task in tasks if words and _has_words(task.title, words)]
 
 
 def _short(task: TaskLine, reference: str) -> str:
@@ -272,6 +300,83 @@ def _is_option(text: str, options: Sequence[str]) -> bool:
     return text.casefold() in {option.strip().casefold() for option in options}
 
 
+# ---- what a sentence comes to
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The tool call that does what a sentence asks for, and when that is."""
+
+    tool: str
+    arguments: dict[str, Any]
+    """Besides the command's own."""
+    words: str = ""
+    """When it runs, for the user."""
+    when: str = ""
+    """The same in few words, for a title."""
+
+
+def plan_of(intent: Commanding, brief: Brief, now: datetime, language: Language) -> Plan | str:
+    """What a sentence comes to when it is said `now`, or what to answer if it can not be done."""
+    match intent:
+        case grammar.Run():
+            return Plan("delegate", {"type": "oneshot"})
+        case grammar.Every(seconds):
+            words = interval_words(seconds, language)
+            return Plan("schedule", {"type": "recurring", "interval": seconds}, words, words)
+        case grammar.At(when):
+            return _plan_at(when, brief, now, language)
+        case grammar.WhenFile(path, change):
+            condition = {"type": f"file_{change}", "params": {"path": path}}
+            words = phrases.say(f"when_{change}", language, path=phrases.code(path))
+            more = {"type": "conditional", "condition": condition}
+            return Plan("schedule", more, words, path)
+        case grammar.After(reference):
+            return _plan_after(reference, brief.tasks, language)
+
+
+def _plan_at(text: str, brief: Brief, now: datetime, language: Language) -> Plan | str:
+    zone = _zone(brief.timezone)
+    try:
+        when = parse_when(text, now=now, zone=zone)
+    except PastTime as past:
+        passed = moment_words(past.at, zone, language)
+        return phrases.say("time_passed", language, when=passed)
+    if when is None:
+        return phrases.say("time_unclear", language, words=phrases.code(text))
+    more: dict[str, Any]
+    match when:
+        case Moment(at):
+            more = {"type": "scheduled", "runAt": time_text(at)}
+        case Repeat(seconds):
+            more = {"type": "recurring", "interval": seconds}
+        case _:
+            more = {"type": "recurring", "cron": when.expression, "timezone": zone.key}
+    return Plan("schedule", more, when_words(when, zone, language), text)
+
+
+def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -> Plan | str:
+    found = resolve_upstream(reference, tasks)
+    if len(found) > 1:
+        which = phrases.say("after_which", language, reference=_line(reference, 100))
+        return _paragraphs(which, _task_list(found, language))
+    if not found and not _ID.match(reference):
+        none = phrases.say("after_none", language, reference=_line(reference, 100))
+        return _paragraphs(none, _task_list([t for t in tasks if t.seat != "planner"], language))
+    task_id = found[0].id if found else reference
+    task = f"{phrases.code(found[0].title)} ({phrases.code(task_id)})" if found else None
+    words = phrases.say("when_done", language, task=task or phrases.code(task_id))
+    return Plan("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
+
+
+def _zone(name: str) -> ZoneInfo:
+    """The zone of that name, or UTC when there is none."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return ZoneInfo("UTC")
+
+
 # ---- Planner and Worker
 
 
@@ -288,17 +393,16 @@ def _plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
         # It goes on from a question another engine asked: no longer the user's bare sentence.
         intent = grammar.Plain(task.prompt)
     match intent:
-        case grammar.Run(command):
-            more = {"type": "oneshot"}
-            reply = _call(request, "delegate", {**_command(command), **more})
-        case grammar.Every(seconds, command):
-            more = {"type": "recurring", "interval": seconds}
-            reply = _call(request, "schedule", {**_command(command), **more})
         case grammar.BadSentence(reason):
             return Outcome("done", phrases.say(reason, language))
+        case grammar.Run() | grammar.Every() | grammar.At() | grammar.WhenFile() | grammar.After():
+            plan = plan_of(intent, request.brief, task.created_at, language)
         case _:
             connect = phrases.say("connect", language)
             return Outcome("done", phrases.say("plan_unknown", language, connect=connect))
+    if isinstance(plan, str):
+        return Outcome("done", plan)
+    reply = _call(request, plan.tool, {**_command(intent.command), **plan.arguments})
     if reply.ok:
         return Outcome("done")
     error = phrases.say("plan_refused", language, reason=reply.text)

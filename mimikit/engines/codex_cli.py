@@ -22,8 +22,6 @@ from mimikit.engines.base import EngineRequest
 
 LEAST_VERSION = (0, 163, 0)
 TOOLS_TOKEN = "MIMIKIT_TOOLS_TOKEN"  # noqa: S105 - a variable's name
-UPSTREAM = "upstream"
-"""The folder of a run's scratch folder that holds the results it builds on; read-only."""
 _API_KEY = "CODEX_API_KEY"
 _NETWORK = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
@@ -31,6 +29,7 @@ _NETWORK = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "CODEX_CA_CERTIFICATE"),
 )
 """What codex itself may need to reach its server; shells it starts are not given them."""
+_NO_SEARCH = '"disabled"'
 
 _MINDLESS = (  # nothing but talk and the tools we give: for Teller and Planner
     *("shell_tool", "unified_exec", "view_image", "goals", "multi_agent", "apps", "plugins"),
@@ -121,9 +120,14 @@ def models(place: Place) -> bytes | None:
     return json.dumps(catalogue).encode()
 
 
-def sandbox_probe(place: Place) -> list[str]:
+def sandbox_mode(settings: Codex, request: EngineRequest) -> str:
+    """Which of codex's own sandboxes a Worker's run has."""
+    return "read-only" if request.read_only else settings.sandbox
+
+
+def sandbox_probe(place: Place, mode: str) -> list[str]:
     """The start of a command line that runs another in codex's own sandbox."""
-    return [place.program, "sandbox", "-c", 'sandbox_mode="workspace-write"', "--"]
+    return [place.program, "sandbox", "-c", f"sandbox_mode={toml_text(mode)}", "--"]
 
 
 def talk_argv(
@@ -137,7 +141,7 @@ def talk_argv(
     instructions.write_text(said, encoding="utf-8", errors="replace")
     config = {f"features.{name}": "false" for name in _MINDLESS} | {
         "agents.enabled": "false",
-        "web_search": '"disabled"',
+        "web_search": _NO_SEARCH,
         "tools.experimental_request_user_input": "{enabled=false}",
         "tools.update_plan": "{enabled=false}",
         "skills.bundled": "{enabled=false}",
@@ -159,21 +163,23 @@ def work_argv(
     temporary = request.scratch / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     shell = {"TMPDIR": str(temporary), process.MARK: mark}
+    network = settings.network and not request.read_only
     config = {f"features.{name}": "false" for name in _ABROAD} | {
         "agents.enabled": "false",
         "skills.bundled": "{enabled=false}",
         "developer_instructions": toml_text(request.instructions),
         "sandbox_workspace_write.exclude_slash_tmp": "true",
         "sandbox_workspace_write.exclude_tmpdir_env_var": "true",
-        "sandbox_workspace_write.network_access": "true" if settings.network else "false",
+        "sandbox_workspace_write.network_access": "true" if network else "false",
         "shell_environment_policy.inherit": '"core"',
         "shell_environment_policy.set": toml_table(shell),
     }
-    if not settings.network:
-        config["web_search"] = '"disabled"'
-    head = ["-s", settings.sandbox, "-C", str(request.workspace), "--add-dir", str(temporary)]
-    for folder in git_folders(request.workspace):
-        head += ["--add-dir", str(folder)]
+    if not network:
+        config["web_search"] = _NO_SEARCH
+    head = ["-s", sandbox_mode(settings, request), "-C", str(request.workspace)]
+    if not request.read_only:
+        for folder in (temporary, *git_folders(request.workspace)):
+            head += ["--add-dir", str(folder)]
     tail = ["resume", request.resume, "-"] if request.resume else ["-"]
     return [*_exec(place), *head, *_rest(settings, request, config, catalogue), *tail]
 
@@ -228,7 +234,8 @@ def _rest(
         if catalogue:
             config["model_catalog_json"] = toml_text(str(catalogue))
     model = ["-m", request.model] if request.model else []
-    return [*model, *_pairs({**config, **settings.config}.items())]
+    last = {"web_search": _NO_SEARCH} if request.read_only else {}
+    return [*model, *_pairs({**config, **settings.config, **last}.items())]
 
 
 def _tool_server(request: EngineRequest) -> str:

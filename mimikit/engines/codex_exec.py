@@ -2,7 +2,7 @@
 
 Teller and Planner have no shell, no files and no network, only our tools over MCP. A Worker has
 codex's own tools in codex's own sandbox, inside the outer one that masks the state folder; without
-that it is not started.
+that it is not started. A run that is read-only has the workspace so in both of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings, system_zone
 from mimikit.engines import codex_cli, process, sandbox
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines.base import UPSTREAM, EngineRequest, Outcome
 from mimikit.engines.codex_cli import Place
 from mimikit.engines.codex_events import (
     TurnReader,
@@ -59,7 +59,8 @@ class CodexExec:
         self._reason = _Remembered(lambda: codex_cli.unavailable(self._codex))
         self._sandboxed = _Remembered(sandbox.unavailable, for_s=_SANDBOX_REMEMBER_S)
         self._lock = threading.Lock()
-        self._proved: set[Path] = set()
+        self._proved: set[tuple[Path, bool]] = set()
+        """Workspaces, each as one to work in or as a read-only one, in which the sandbox holds."""
         self._catalogue: Path | None = None
 
     def unavailable(self, role: Role | None = None) -> str | None:
@@ -110,29 +111,35 @@ class CodexExec:
         Raises:
             EngineError: it does not hold, and the owner has not chosen to do without.
         """
-        if reason := self._unproved(request.workspace, place):
+        if reason := self._unproved(request, place):
             if self._codex.sandbox != "danger-full-access":
                 raise EngineError(reason)
             request.on_event("note", f"no sandbox, as the settings allow: {reason}", {})
             return argv
-        shown = [request.scratch / codex_cli.UPSTREAM, *codex_cli.git_traps(request.workspace)]
+        shown = [request.scratch / UPSTREAM, *codex_cli.git_traps(request.workspace)]
         return sandbox.masked(
             argv,
             self._state,
-            writable=[request.scratch, request.workspace, place.home],
+            writable=[
+                *(request.scratch, place.home),
+                *([] if request.read_only else [request.workspace]),
+            ],
             read_only=[path for path in (*shown, self._catalogue) if path and path.exists()],
+            frozen=request.workspace if request.read_only else None,
         )
 
-    def _unproved(self, workspace: Path, place: Place) -> str | None:
+    def _unproved(self, request: EngineRequest, place: Place) -> str | None:
         """Why the sandbox does not hold here; looked at once for each workspace."""
+        workspace, read_only = request.workspace, request.read_only
         with self._lock:
-            if workspace in self._proved:
+            if (workspace, read_only) in self._proved:
                 return None
-            nested = self._codex.sandbox == "workspace-write"
-            inner = codex_cli.sandbox_probe(place) if nested else []
-            reason = sandbox.canary(self._state, workspace, inner=inner)
+            mode = codex_cli.sandbox_mode(self._codex, request)
+            nested = mode != "danger-full-access"
+            inner = codex_cli.sandbox_probe(place, mode) if nested else []
+            reason = sandbox.canary(self._state, workspace, inner=inner, frozen=read_only)
             if reason is None:
-                self._proved.add(workspace)
+                self._proved.add((workspace, read_only))
             return reason
 
     def _models(self, request: EngineRequest, place: Place) -> Path | None:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 from mimikit.config import Settings
 from mimikit.engines import process
-from mimikit.engines.base import EngineRequest, OnEvent, Outcome
+from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.plain import PlainStream, Tail
 from mimikit.engines.process import Ended, Program, Stream
 from mimikit.errors import EngineError
 from mimikit.protocol.models import Role
 
 SHELL = "/bin/sh"
+UPSTREAM_VARIABLE = "MIMIKIT_UPSTREAM"
+"""Names the folder with the results a step of a chain builds on, a file each."""
 MAX_LINE_BYTES = 131_000
 """Linux takes no longer argument than 128 KiB."""
 _FLOOD = 10
@@ -52,7 +55,7 @@ class CommandEngine:
         program = Program(
             argv=(SHELL, "-c", request.prompt),
             cwd=request.workspace,
-            env=process.environment(),
+            env=_environment(request.scratch / UPSTREAM),
             mark=process.mark(request.state, request.run_id),
             timeout_s=request.timeout_s,
             kill_after_s=self._limits.kill_after_s,
@@ -66,6 +69,12 @@ class CommandEngine:
             return Outcome("failed", error=str(error), failure_reason="error")
         output.close()
         return _outcome(ended, program, output)
+
+
+def _environment(upstream: Path) -> dict[str, str]:
+    """What the line is given; of a step in a chain also where the results before it lie."""
+    more = {UPSTREAM_VARIABLE: str(upstream)} if upstream.is_dir() else {}
+    return {**process.environment(), **more}
 
 
 def _outcome(ended: Ended, program: Program, output: _Output) -> Outcome:

@@ -3,7 +3,7 @@
 What follows "run" is read in this order:
 
 1. In backticks, a fence, quotes or 「」 the inside is the command; around it only courtesy and an
-   interval may stand. Straight quotes after a colon count only if nothing follows them.
+   time may stand. Straight quotes after a colon count only if nothing follows them.
 2. After a colon (`run: …`) the rest is the command, byte for byte.
 3. Bare (`run ls -la`) it must look like one (`looks_like_command`). A wrong guess would run, so
    doubt means talk; who is misread writes the colon.
@@ -16,20 +16,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from mimikit.engines.intervals import period_at_end
+from mimikit.engines.intervals import fold
+from mimikit.engines.when_reading import Found, time_at, time_at_end
 
 IsProgram = Callable[[str], bool]
-Doubt = Literal["command_or_interval", "several"]
+Doubt = Literal["command_or_time", "several"]
 
 BARE_LIMIT = 2000
 _TAIL = 120
-"""How many characters before the end are looked at for an interval and for courtesy."""
-
-_FULL_WIDTH = "：，？！；．１２３４５６７８９０＃　"
-_HALF_WIDTH = ":,?!;.1234567890# "
-_TRADITIONAL = "務麼麽幫狀態運執記關於請謝鐘時個兩週禮對會現終嗎還煩給馬裡這條錄說觸發號"
-_SIMPLIFIED = "务么么帮状态运执记关于请谢钟时个两周礼对会现终吗还烦给马里这条录说触发号"
-_FOLD = str.maketrans(_FULL_WIDTH + _TRADITIONAL, _HALF_WIDTH + _SIMPLIFIED)
+"""How many characters before the end are looked at for a time and for courtesy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +42,7 @@ class View:
     def of(cls, text: str) -> View:
         """The view of a text, without the white space around it."""
         raw = text.strip()
-        return cls(raw, raw.translate(_FOLD))
+        return cls(raw, fold(raw))
 
     def cut(self, start: int, end: int | None = None) -> View:
         """A part of it, without the white space around it."""
@@ -63,10 +58,10 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """A command that was read, with the interval that stood behind it. Units: seconds."""
+    """A command that was read, with the time that stood behind it."""
 
     text: str
-    seconds: float | None = None
+    time: Found | None = None
 
 
 def read_command(
@@ -93,10 +88,8 @@ def read_marked(body: View, *, colon: bool = False) -> CommandLine | None:
         return None
     if _COURTESY_AFTER.match(after):
         return CommandLine(inside)
-    period = period_at_end(after, _AFTER_PERIOD, _TAIL)
-    if period is not None and not after[: period.start].strip(" ,"):
-        return CommandLine(inside, period.seconds)
-    return None
+    found = time_at(after, len(after) - len(after.lstrip(" ,")))
+    return CommandLine(inside, found) if found and _AFTER_TIME.match(after, found.end) else None
 
 
 def read_bare(
@@ -107,9 +100,9 @@ def read_bare(
         return None
     if asked:
         body = without_end(body, ASKED_AT_END)
-    period = period_at_end(body.plain, _AFTER_PERIOD, _TAIL)
-    if period is not None:
-        body = body.cut(0, period.start)
+    found = time_at_end(body.plain, _AFTER_TIME, _TAIL)
+    if found is not None:
+        body = body.cut(0, found.start)
         body = body.cut(0, len(body.plain.rstrip(" ,")))
     for _ in range(3):
         body = without_end(body, COURTESY_AT_END)
@@ -118,9 +111,9 @@ def read_bare(
         body = body.cut(named.start(1), named.end(1))
     if not looks_like_command(body.raw, is_program, asked=asked):
         return None
-    if period is not None and period.adverb:
-        return "command_or_interval"
-    return CommandLine(body.raw, period.seconds if period else None)
+    if found is not None and (found.adverb or found.vague):
+        return "command_or_time"
+    return CommandLine(body.raw, found)
 
 
 def looks_like_command(text: str, is_program: IsProgram, *, asked: bool = False) -> bool:
@@ -156,9 +149,9 @@ def _verbatim(body: View) -> CommandLine | Doubt:
     """All of it, unless it reads as more than a command."""
     if _ANOTHER_SENTENCE.search(body.plain):
         return "several"
-    period = period_at_end(body.plain, _AFTER_PERIOD, _TAIL)
-    if period is not None and not period.adverb:
-        return "command_or_interval"
+    found = time_at_end(body.plain, _AFTER_TIME, _TAIL)
+    if found is not None and not found.adverb and not found.vague:
+        return "command_or_time"
     return CommandLine(body.raw)
 
 
@@ -193,6 +186,8 @@ def _is_talk(token: str) -> bool:
 
 
 QUOTES = {"「": "」", "『": "』", "“": "”", "‘": "’", '"': '"', "'": "'"}
+MARKS = {"`": "`", **QUOTES}
+"""The sign that closes what each opening sign opens."""
 _FENCE_HEAD = re.compile(r"[A-Za-z0-9+-]*+[ \t]*+\n")
 
 _THANKS = r"(?:(?:please|pls|thanks|thank\s++you|for\s++me)(?![A-Za-z])|谢谢你?|多谢|吧)"
@@ -200,7 +195,7 @@ _COURTESY_AFTER = re.compile(
     rf"(?:[\s,.!?。]|{_THANKS}|command(?![A-Za-z])|(?:这个)?(?:命令|指令)|(?:好|可以|行)?吗)*+\Z",
     re.IGNORECASE,
 )
-_AFTER_PERIOD = re.compile(
+_AFTER_TIME = re.compile(
     rf"(?:\s*+(?:运行|执行|跑)一次)?(?:[\s,.!?。]|{_THANKS}|(?:好|可以|行)?吗)*+\Z", re.IGNORECASE
 )
 COURTESY_AT_END = re.compile(

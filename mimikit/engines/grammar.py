@@ -1,7 +1,8 @@
 """The sentences that the assistant without a model understands, in English and Chinese. Pure.
 
 A message is one such sentence as a whole, or it is `Plain`: nothing is picked out of its middle, so
-"I run every day" asks for nothing. How a command is told from talk stands in `command_lines`. A
+"I run every day" asks for nothing. How a command is told from talk stands in `command_lines`, what
+times mean in `whens`; a sentence means the same at any time, so it keeps the words of its time. A
 later ability adds rows to `ROWS`.
 """
 
@@ -12,11 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from mimikit.engines import openings
 from mimikit.engines.command_lines import (
     ASKED_AT_END,
     BARE_LIMIT,
     COURTESY_AT_END,
-    QUOTES,
+    MARKS,
+    CommandLine,
+    Doubt,
     IsProgram,
     View,
     read_bare,
@@ -24,13 +28,9 @@ from mimikit.engines.command_lines import (
     read_marked,
     without_end,
 )
-from mimikit.engines.intervals import (
-    MAX_INTERVAL_S,
-    MIN_INTERVAL_S,
-    Language,
-    interval_words,
-    period_at,
-)
+from mimikit.engines.intervals import MAX_INTERVAL_S, MIN_INTERVAL_S
+from mimikit.engines.when_reading import Found, Repeat, time_at
+from mimikit.saying import Language, interval_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,31 @@ class Every:
     """Run a command again and again. Units: seconds."""
 
     seconds: float
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Run a command at a time or at times of day; `when` is for `whens.parse_when` to read."""
+
+    when: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhenFile:
+    """Run a command when a file changes, or once it exists. The path may be a glob."""
+
+    path: str
+    change: Literal["changed", "exists"]
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """Run a command when a task is done; the reference as the user wrote it."""
+
+    reference: str
     command: str
 
 
@@ -84,7 +109,7 @@ class Help:
     """Show what can be said."""
 
 
-BadReason = Literal["too_often", "too_rare", "command_or_interval", "several"]
+BadReason = Literal["too_often", "too_rare", "command_or_time", "several", "file_or_word"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +127,9 @@ class Plain:
     text: str
 
 
-Intent = Run | Every | Remember | Recall | Tasks | Cancel | Status | Help | BadSentence | Plain
+Commanding = Run | Every | At | WhenFile | After
+"""What runs a command, now or later."""
+Intent = Commanding | Remember | Recall | Tasks | Cancel | Status | Help | BadSentence | Plain
 
 
 def no_program(word: str) -> bool:
@@ -145,29 +172,73 @@ def _run(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | No
         return BadSentence(command, view.raw)
     if command is None:
         return None
-    if command.seconds is None:
-        return Run(command.text)
-    return _every_or_bad(command.seconds, command.text, view)
+    return _timed(command.time, command.text, view) if command.time else Run(command.text)
 
 
-def _every(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
-    period = period_at(view.plain, match.end())
-    if period is None:
+def _at_time(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
+    found = time_at(view.plain, match.end())
+    if found is None:
         return None
-    rest = view.cut(period.end).after(",")
+    if found.vague and not openings.MARKED_LATER.match(view.plain, found.end):
+        return None  # "Monday: make soup" is a note
+
+    def build(command: str) -> Intent:
+        return _timed(found, command, view)
+
+    return _later(match, view, is_program, build, start=found.end)
+
+
+def _when_file(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
+    said = match.groupdict()
+    if "then" in said and not (said["when"] or said["then"]):
+        return None
+    change = "changed" if said["changed"] else "exists"
+    what = view.cut(*match.span("what"))
+    marked = what.raw[0] in MARKS
+    path = what.cut(1, len(what.raw) - 1).raw if marked else what.raw
+
+    def build(command: str) -> Intent:
+        if not (marked or match["file"] or said.get("kind") or openings.LIKE_A_PATH.search(path)):
+            return BadSentence("file_or_word", view.raw)
+        return WhenFile(path, change, command)
+
+    return _later(match, view, is_program, build) if path else None
+
+
+def _after(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
+    reference = _reference(view.cut(*match.span("what")))
+    if not reference:
+        return None
+    return _later(match, view, is_program, lambda command: After(reference, command))
+
+
+def _later(
+    match: re.Match[str],
+    view: View,
+    is_program: IsProgram,
+    build: Callable[[str], Intent],
+    start: int | None = None,
+) -> Intent | None:
+    """A sentence that says first when, then what: the command begins at `start`, or behind it."""
+    rest = view.cut(match.end() if start is None else start).after(",")
     body = rest.after(":")
-    verb = _VERB_LATER.match(body.plain)
+    verb = openings.VERB_LATER.match(body.plain)
+    command: CommandLine | Doubt | None = None
     if verb:
         command = read_command(body.cut(verb.end()), is_program, asked=match["asked"] is not None)
     elif body.raw and (body is not rest or body.raw.startswith("`")):
         command = read_marked(body) or read_bare(body, is_program)
-    else:
-        return None
+    if isinstance(command, CommandLine) and command.time:
+        command = "command_or_time"
     if isinstance(command, str):
         return BadSentence(command, view.raw)
-    if command is None or command.seconds is not None:
-        return None
-    return _every_or_bad(period.seconds, command.text, view)
+    return build(command.text) if command else None
+
+
+def _timed(found: Found, command: str, view: View) -> Intent:
+    if isinstance(found.time, Repeat):
+        return _every_or_bad(found.time.seconds, command, view)
+    return At(found.words, command)
 
 
 def _every_or_bad(seconds: float, command: str, view: View) -> Intent:
@@ -186,9 +257,9 @@ def _remember(match: re.Match[str], view: View, is_program: IsProgram) -> Intent
     if rest.plain.startswith(":"):
         return Remember(rest.after(":").raw)
     rest = rest.after(",")
-    if rest.plain.endswith(("?", "吗")) or _NOT_TO_KEEP.match(rest.plain):
+    if rest.plain.endswith(("?", "吗")) or openings.NOT_TO_KEEP.match(rest.plain):
         return None
-    content = without_end(rest, _THANKS_AFTER_COMMA).raw
+    content = without_end(rest, openings.THANKS_AFTER_COMMA).raw
     return Remember(content) if content else None
 
 
@@ -205,14 +276,19 @@ def _cancel(match: re.Match[str], view: View, is_program: IsProgram) -> Intent |
     rest = view.cut(match.end())
     if match["asked"]:
         rest = without_end(rest, ASKED_AT_END)
-    if "\n" in rest.raw or len(rest.raw) > 100 or _NOT_TO_CANCEL.search(rest.plain):
+    if "\n" in rest.raw or len(rest.raw) > 100 or openings.NOT_TO_CANCEL.search(rest.plain):
         return None
+    return Cancel(_reference(rest))
+
+
+def _reference(rest: View) -> str:
+    """The id or name of a task, without marks, courtesy and the word "task" before it."""
     while True:
         reference = without_end(_unmarked(rest), COURTESY_AT_END)
-        named = _TASK_WORD.match(reference.plain)
+        named = openings.TASK_WORD.match(reference.plain)
         reference = reference.cut(named.end()) if named else reference
         if reference == rest:
-            return Cancel(reference.raw)
+            return reference.raw
         rest = reference
 
 
@@ -234,7 +310,7 @@ def _unmarked(view: View) -> View:
     while True:
         inner = view.raw.strip(_END_SIGNS)
         start = view.raw.find(inner)
-        quoted = len(inner) > 1 and (QUOTES | {"`": "`"}).get(inner[0]) == inner[-1]
+        quoted = len(inner) > 1 and MARKS.get(inner[0]) == inner[-1]
         trimmed = 1 if quoted else 0
         smaller = view.cut(start + trimmed, start + len(inner) - trimmed)
         if smaller == view:
@@ -244,135 +320,21 @@ def _unmarked(view: View) -> View:
 
 _END_SIGNS = " \t\r\n?？。!！,，:：、~～"
 
-# Pieces of the openings. Repetitions are possessive: no text takes longer than one pass.
-
-_POLITE = (
-    r"(?>(?:(?:please|pls|kindly|hey|hi|ok|okay|now|just|mimikit)(?![A-Za-z])"
-    r"|请你?|麻烦你?|帮我|帮忙|给我|现在|马上|立即|立刻)[\s,!]*+)*+"
-)
-_ASK = (
-    r"(?:(?P<asked>(?:can|could|would|will)\s++you(?![A-Za-z])"
-    r"|你?(?:能不能|可不可以|可以|能否|可否|能))[\s,]*+)?"
-)
-_PRE = _POLITE + _ASK + _POLITE
-_AFTER_VERB = r"(?=[\s:`「『“]|\Z)"
-_VERB = (
-    rf"(?:(?:run|execute|exec){_AFTER_VERB}"
-    rf"(?:\s++(?:(?:the|this|following|shell)\s++)*+(?:command|cmd){_AFTER_VERB}"
-    r"|\s++(?:this|the\s++following)(?=\s*+[:`]))?"
-    r"|(?:运行|执行|跑)(?:一下|一次|一遍|下(?![面列])|个)?(?:\s*+(?:下面|以下|下列|如下|这个|这条)的?)?"
-    r"(?:\s*+(?:命令|指令))?)"
-)
-_VERB_LATER = re.compile(rf"(?:就|都|自动|再|,|\s)*+{_POLITE}{_VERB}", re.IGNORECASE)
-_THANKS_AFTER_COMMA = re.compile(
-    r",\s*+(?:please|thanks|thank\s++you|谢谢你?|多谢)[\s.!。]*+\Z", re.IGNORECASE
-)
-_NOT_TO_KEEP = re.compile(
-    r"(?:when|that\s++time|the\s++time|how\s++we|me|us|him|her|them)(?![A-Za-z])|了", re.IGNORECASE
-)
-_NOT_TO_CANCEL = re.compile(
-    r"\?|怎么|什么|为何|如何|吗"
-    r"|\A(?:being|doing|talking|asking|saying|telling|repeating|worrying)(?![A-Za-z])",
-    re.IGNORECASE,
-)
-_TASK_WORD = re.compile(
-    r"(?:(?:the\s++)?(?:task|trigger|job)(?:\s*+#|\s++(?:number\s++|no\.\s*+)?)(?=\S)"
-    r"|#(?=\d)|(?:定时任务|任务|触发器)(?:编号|号)?[\s:#]*+(?=\S))",
-    re.IGNORECASE,
-)
-
-_KNOW = r"(?:都|还)?(?:知道|记得|了解)(?:些|一些)?"
-_WHAT = r"(?:什么|啥|多少|哪些)"
-_ABOUT = r"(?P<about>.{1,500}?)"
-
-
-def _whole(*phrases: str) -> re.Pattern[str]:
-    """Matches a text that is one of the phrases, courtesy and end signs aside."""
-    either = "|".join(phrase.replace(" ", r"\s++") for phrase in phrases)
-    return re.compile(rf"{_PRE}(?:{either})[\s?!.。~]*+\Z", re.IGNORECASE)
-
-
-def _opening(*phrases: str) -> re.Pattern[str]:
-    """Matches a text that begins with one of the phrases, courtesy aside."""
-    either = "|".join(phrase.replace(" ", r"\s++") for phrase in phrases)
-    return re.compile(rf"{_PRE}(?:{either})", re.IGNORECASE)
-
-
 Build = Callable[[re.Match[str], View, IsProgram], Intent | None]
 Row = tuple[re.Pattern[str], Build]
 
-_HELP = _whole(
-    "/?help(?: me)?",
-    r"\?",
-    "commands",
-    "what can (?:you|i) (?:do|say)",
-    "how do i use (?:you|this)",
-    "(?:使用)?(?:帮助|说明)",
-    "(?:你)?怎么用",
-    "命令列表",
-    "你?(?:都|还)?(?:能|会|可以)(?:做|干|说)?些?(?:什么|啥)",
-)
-_STATUS = _whole(
-    "/?status",
-    "(?:show|show me)(?: the| your)? status",
-    "(?:system|your|current) status",
-    "(?:查看|看看|看一下|显示)?(?:系统|运行|当前|你的)?状态",
-)
-_TASKS = _whole(
-    "/?tasks?",
-    "(?:list|show|show me)(?: all| the| my| your| current| running){0,3} tasks",
-    "task list",
-    "what are you (?:doing|working on|up to)(?: now| right now| at the moment)?",
-    "what(?:'s|’s| is) (?:running|going on)(?: now| right now)?",
-    "(?:which|what) tasks (?:are there|are running|do you have)",
-    "(?:查看|列出|看看|看一下|显示)?(?:所有|全部|当前|我)?的?任务(?:列表|清单)?",
-    "你?(?:现在|目前)?(?:都|还)?有(?:哪些|什么|啥)任务",
-    "你?(?:现在|正)?在(?:做|干|忙)些?(?:什么|啥)",
-)
-_RECALL_EN = _opening(
-    r"(?:tell me )?what (?:do )?you (?:know|remember|have)(?: in memory)? (?:about|on|of)(?=\s)",
-    r"what (?:have i told you|did i tell you|did i say) about(?=\s)",
-    r"do you (?:know|remember|have) anything (?:about|on)(?=\s)",
-    r"do you (?:still )?remember(?=\s)",
-    r"search (?:your |my |the )?memory for(?=\s)",
-    r"(?:search memory|recall)(?=[\s:])",
-)
-_RECALL_ZH = (
-    _whole(rf"关于{_ABOUT}[,\s]*+你?{_KNOW}{_WHAT}"),
-    _whole(rf"(?:告诉我)?你{_KNOW}关于{_ABOUT}的?(?:{_WHAT}|事情?|信息|内容|东西)?吗?"),
-    _whole(rf"你?对于?{_ABOUT}[,\s]*+你?{_KNOW}{_WHAT}"),
-    _whole(rf"你?还?记得{_ABOUT}吗"),
-)
-_REMEMBER = _opening(
-    r"remember(?: that)?(?=[\s:,]|\Z)",
-    r"(?:note|keep in mind) that(?=[\s:,])",
-    "note(?=:)",
-    "记住",
-    "记下来?",
-    "记一下",
-    "记录一下",
-)
-_CANCEL = _opening(
-    r"(?:cancel|stop|abort)(?=[\s:#!.,]|\Z)",
-    "取消",
-    "停止",
-    "停掉",
-    "终止",
-    "中止",
-)
-_EVERY = _opening(r"(?=once\s|every\s|each\s|hourly|daily|weekly|每)")
-_RUN = _opening(_VERB)
-
 ROWS: tuple[Row, ...] = (
-    (_HELP, _fixed(Help())),
-    (_STATUS, _fixed(Status())),
-    (_TASKS, _fixed(Tasks())),
-    (_EVERY, _every),
-    (_RUN, _run),
-    (_RECALL_EN, _recall),
-    *((pattern, _recall) for pattern in _RECALL_ZH),
-    (_REMEMBER, _remember),
-    (_CANCEL, _cancel),
+    (openings.HELP, _fixed(Help())),
+    (openings.STATUS, _fixed(Status())),
+    (openings.TASKS, _fixed(Tasks())),
+    (openings.AT_TIME, _at_time),
+    *((pattern, _when_file) for pattern in openings.WHEN_FILE),
+    *((pattern, _after) for pattern in openings.AFTER),
+    (openings.RUN, _run),
+    (openings.RECALL_EN, _recall),
+    *((pattern, _recall) for pattern in openings.RECALL_ZH),
+    (openings.REMEMBER, _remember),
+    (openings.CANCEL, _cancel),
 )
 """Every sentence: how it opens and what reads it. The first that reads one wins."""
 
@@ -394,6 +356,15 @@ def _forms(intent: Intent, language: Language) -> list[str]:
         case Every(seconds, command):
             words = interval_words(seconds, language)
             return _command_forms(f"{words}运行：" if zh else f"{words}: run: ", command)
+        case At(when, command):
+            return _command_forms(f"{when} 运行：" if zh else f"{when}: run: ", command)
+        case WhenFile(path, change, command):
+            verb = {"changed": ("changes", "变化"), "exists": ("exists", "存在")}[change][zh]
+            head = "当 {what} {verb}时运行：" if zh else "when {what} {verb}: run: "
+            return _named_forms(head.replace("{verb}", verb), path, command)
+        case After(reference, command):
+            head = "在 {what} 之后运行：" if zh else "after {what}: run: "
+            return _named_forms(head, reference, command)
         case Remember(content):
             return [f"记住：{content}" if zh else f"remember: {content}"]
         case Recall(about):
@@ -405,6 +376,14 @@ def _forms(intent: Intent, language: Language) -> list[str]:
             return [text]
         case _:
             return [_FIXED_FORMS[type(intent)][zh]]
+
+
+def _named_forms(head: str, what: str, command: str) -> list[str]:
+    """With the name as it is, then in each kind of quotes."""
+    names = [what, *(f"{opening}{what}{closing}" for opening, closing in MARKS.items())]
+    return [
+        form for name in names for form in _command_forms(head.replace("{what}", name), command)
+    ]
 
 
 def _command_forms(head: str, command: str) -> list[str]:

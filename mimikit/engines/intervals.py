@@ -1,17 +1,31 @@
 """Intervals in sentences: reads "every 10 seconds" and 「每隔两小时」, and writes them. Pure.
 
-Knows spans of fixed length only: no time of day, no month. Patterns expect the folded text of
-`command_lines.View`. Every repetition in them is possessive, so that a hostile text of any length
-is read in one go.
+Knows spans of fixed length only: no time of day, no month. Holds the words of numbers and units for
+whoever reads times. Patterns expect folded text (`fold`). Every repetition in them is possessive or
+short, so that a hostile text of any length is read in one go.
 """
 
 from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-Language = Literal["en", "zh"]
+_FULL_WIDTH = "：，？！；．１２３４５６７８９０＃　"
+_HALF_WIDTH = ":,?!;.1234567890# "
+_TRADITIONAL = (
+    "務麼麽幫狀態運執記關於請謝鐘時個兩週禮對會現終嗎還煩給馬裡這條錄說觸發號"
+    "點後變當結過畢間無動檔夾創"
+)
+_SIMPLIFIED = (
+    "务么么帮状态运执记关于请谢钟时个两周礼对会现终吗还烦给马里这条录说触发号"
+    "点后变当结过毕间无动档夹创"
+)
+_ODD_LETTERS, _LETTERS = "ſıİK", "siIK"
+"""Letters that patterns which ignore case take for these, and that `lower` would not make so."""
+_FOLD = str.maketrans(
+    _FULL_WIDTH + _TRADITIONAL + _ODD_LETTERS, _HALF_WIDTH + _SIMPLIFIED + _LETTERS
+)
 
 MIN_INTERVAL_S = 1
 MAX_INTERVAL_S = 366 * 86400
@@ -19,6 +33,7 @@ MAX_INTERVAL_S = 366 * 86400
 _NUMBER_WORDS = {
     word: number
     for number, words in {
+        0: "零",
         1: "one 一",
         2: "two 二 两",
         3: "three 三",
@@ -53,13 +68,11 @@ _UNITS = {
     for word in words.split()
 }
 _ADVERBS = {"hourly": 3600, "daily": 86400, "weekly": 604800}
-_WRITTEN = (
-    (604800, "week", "周"),
-    (86400, "day", "天"),
-    (3600, "hour", "小时"),
-    (60, "minute", "分钟"),
-    (1, "second", "秒"),
-)
+
+
+def fold(text: str) -> str:
+    """The text with full-width signs, traditional characters and odd letters replaced, 1:1."""
+    return text.translate(_FOLD)
 
 
 def _either(words: dict[str, int], *, latin: bool) -> str:
@@ -68,24 +81,37 @@ def _either(words: dict[str, int], *, latin: bool) -> str:
     return "|".join(chosen)
 
 
+NUMBER_WORD_EN = rf"(?:{_either(_NUMBER_WORDS, latin=True)})(?![A-Za-z])"
+NUMBER_WORD_ZH = r"(?:[二三四五六七八九]?十[一二三四五六七八九]?|[一二两三四五六七八九])"
 _DIGITS = r"\d++(?:\.\d++)?"
 _UNIT_EN = rf"(?:{_either(_UNITS, latin=True)})(?![A-Za-z])"
 _UNIT_ZH = rf"(?:{_either(_UNITS, latin=False)})"
-_NUMBER_EN = rf"(?:{_DIGITS}|(?:{_either(_NUMBER_WORDS, latin=True)})(?![A-Za-z]))"
-_NUMBER_ZH = rf"(?:{_DIGITS}|[二三四五六七八九]?十[一二三四五六七八九]?|[一二两三四五六七八九])"
-_AMOUNT = rf"{_NUMBER_EN}\s*+-?{_UNIT_EN}"
+_AMOUNT_EN = rf"(?:{_DIGITS}|{NUMBER_WORD_EN})\s*+-?{_UNIT_EN}"
+_MORE_EN = rf"(?:\s*+(?:,\s*+)?(?:and\s++)?{_AMOUNT_EN}){{0,3}}"
+_AMOUNT_ZH = rf"(?:{_DIGITS}|{NUMBER_WORD_ZH})\s*+个?半?个?\s*+{_UNIT_ZH}"
+_MORE_ZH = rf"(?:\s*+[零又和]?\s*+{_AMOUNT_ZH}){{0,3}}"
+_HALF = r"half(?:\s++an?\s++|-|\s++)"
 
 PERIOD = re.compile(
     r"(?:once\s++)?(?:every|each)\s++(?:"
-    rf"(?P<amounts>{_AMOUNT}(?:\s*+(?:,\s*+)?(?:and\s++)?{_AMOUNT}){{0,3}})"
-    rf"|(?P<half>half(?:\s++an?\s++|-|\s++))?(?P<other>other\s++)?(?P<unit>{_UNIT_EN}))"
+    rf"(?P<amounts>{_AMOUNT_EN}{_MORE_EN})"
+    rf"|(?P<half>{_HALF})?(?P<other>other\s++)?(?P<unit>{_UNIT_EN}))"
     rf"|once\s++(?:an?|per)\s++(?P<per>{_UNIT_EN})"
     r"|(?P<adverb>hourly|daily|weekly)(?![\w-])"
-    rf"|每隔?\s*+(?P<number>{_NUMBER_ZH})?\s*+个?(?P<half_zh>半)?个?\s*+(?P<unit_zh>{_UNIT_ZH})"
-    r"(?:来?一次)?",
+    rf"|每隔?\s*+(?P<amounts_zh>{_AMOUNT_ZH}{_MORE_ZH}|个?半?个?\s*+{_UNIT_ZH})(?:来?一次)?",
     re.IGNORECASE,
 )
-_ONE_AMOUNT = re.compile(rf"(?P<number>{_NUMBER_EN})\s*+-?(?P<unit>{_UNIT_EN})", re.IGNORECASE)
+_SPAN = re.compile(
+    rf"(?P<amounts>(?:an?\s++{_UNIT_EN}|{_AMOUNT_EN}){_MORE_EN})(?P<and_half>\s++and\s++a\s++half)?"
+    rf"|(?P<half>{_HALF})(?P<unit>{_UNIT_EN})"
+    rf"|(?P<amounts_zh>{_AMOUNT_ZH}{_MORE_ZH}|半个?\s*+{_UNIT_ZH})",
+    re.IGNORECASE,
+)
+_AMOUNT = re.compile(
+    rf"(?:an?\s++|(?P<number>{_DIGITS}|{NUMBER_WORD_EN})\s*+-?)(?P<unit>{_UNIT_EN})"
+    rf"|(?P<number_zh>{_DIGITS}|{NUMBER_WORD_ZH})?\s*+个?(?P<half>半)?个?\s*+(?P<unit_zh>{_UNIT_ZH})",
+    re.IGNORECASE,
+)
 
 
 class Period(NamedTuple):
@@ -104,50 +130,13 @@ def period_at(plain: str, start: int) -> Period | None:
     return _period(match) if match else None
 
 
-def period_at_end(plain: str, ending: re.Pattern[str], tail: int) -> Period | None:
-    """The interval near the end of a text, with nothing after it but what `ending` matches."""
-    for match in PERIOD.finditer(plain, max(0, len(plain) - tail)):
-        before = plain[match.start() - 1 : match.start()] if match.start() else ""
-        own_word = match["unit_zh"] or not before or before in " \t\n,`」』”’\"'"
-        if own_word and ending.match(plain, match.end()):
-            return _period(match)
-    return None
+def span_at(plain: str, start: int) -> Period | None:
+    """The bare length of time that begins at `start`: `10 minutes`, `half an hour`, 「两小时」."""
+    match = _SPAN.match(plain, start)
+    return _period(match) if match else None
 
 
-def interval_words(seconds: float, language: Language = "en") -> str:
-    """An interval as it is said, and read again: `every 10 seconds`, `每 10 秒`."""
-    size, en, zh = next(unit for unit in _WRITTEN if seconds % unit[0] == 0 or unit[0] == 1)
-    count = f"{seconds / size:.3f}".rstrip("0").rstrip(".")
-    if language == "zh":
-        return f"每{zh}" if count == "1" else f"每 {count} {zh}"
-    return f"every {en}" if count == "1" else f"every {count} {en}s"
-
-
-def _period(match: re.Match[str]) -> Period:
-    seconds = round(_total(match), 3)
-    number = int(seconds) if seconds.denominator == 1 else float(seconds)
-    return Period(number, match.start(), match.end(), match["adverb"] is not None)
-
-
-def _total(match: re.Match[str]) -> Fraction:
-    if match["adverb"]:
-        return Fraction(_ADVERBS[match["adverb"].lower()])
-    if match["amounts"]:
-        parts = _ONE_AMOUNT.finditer(match["amounts"])
-        return sum((_number(part["number"]) * _unit(part["unit"]) for part in parts), Fraction(0))
-    if match["unit_zh"]:
-        half = Fraction(1, 2) if match["half_zh"] else Fraction(0)
-        whole = _number(match["number"]) if match["number"] else Fraction(0 if half else 1)
-        return (whole + half) * _unit(match["unit_zh"])
-    factor = Fraction(1, 2) if match["half"] else Fraction(1)
-    return factor * (2 if match["other"] else 1) * _unit(match["unit"] or match["per"])
-
-
-def _unit(word: str) -> int:
-    return _UNITS[word.lower()]
-
-
-def _number(word: str) -> Fraction:
+def number_of(word: str) -> Fraction:
     """A number in digits or words; one of absurd length becomes merely too large."""
     word = word.lower()
     if word in _NUMBER_WORDS:
@@ -157,3 +146,36 @@ def _number(word: str) -> Fraction:
         return Fraction(10 * _NUMBER_WORDS.get(tens, 1) + _NUMBER_WORDS.get(ones, 0))
     whole, _, part = word.partition(".")
     return Fraction(f"{whole if len(whole) <= 15 else '9' * 15}.{part[:9] or '0'}")
+
+
+def _period(match: re.Match[str]) -> Period:
+    seconds = round(_total(match.groupdict()), 3)
+    number = int(seconds) if seconds.denominator == 1 else float(seconds)
+    adverb = match.groupdict().get("adverb") is not None
+    return Period(number, match.start(), match.end(), adverb)
+
+
+def _total(parts: dict[str, str | None]) -> Fraction:
+    adverb, amounts = parts.get("adverb"), parts["amounts"] or parts["amounts_zh"]
+    if adverb:
+        return Fraction(_ADVERBS[adverb.lower()])
+    if not amounts:
+        factor = Fraction(1, 2) if parts["half"] else Fraction(1)
+        unit = parts["unit"] or parts.get("per") or ""
+        return factor * (2 if parts.get("other") else 1) * _unit(unit)
+    found = [
+        (_count(one), _unit(one["unit"] or one["unit_zh"])) for one in _AMOUNT.finditer(amounts)
+    ]
+    half = Fraction(found[-1][1], 2) if parts.get("and_half") else Fraction(0)
+    return sum((count * unit for count, unit in found), half)
+
+
+def _count(match: re.Match[str]) -> Fraction:
+    """How many units: one where no number stands, except before a half."""
+    half = Fraction(1, 2) if match["half"] else Fraction(0)
+    number = match["number"] or match["number_zh"]
+    return (number_of(number) if number else Fraction(0 if half else 1)) + half
+
+
+def _unit(word: str) -> int:
+    return _UNITS[word.lower()]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from mimikit.engines.base import ToldResult
-from mimikit.engines.intervals import Language
+from mimikit.saying import Language
 
 MAX_OUTPUT = 2000
 """Characters of one result that are shown."""
@@ -19,7 +19,7 @@ MAX_OUTPUTS = 12_000
 
 _EN = {
     "started": "I'm running this now and will tell you how it went:\n\n{command}",
-    "scheduled": "I'm setting this up to run {interval}:\n\n{command}\n\n"
+    "scheduled": "I'm setting this up to run {when}:\n\n{command}\n\n"
     "`tasks` shows it, `cancel` with its name or id ends it.",
     "refused": "I could not do {what}: {reason}",
     "remembered": "I'll remember that: {content}",
@@ -34,9 +34,22 @@ _EN = {
     "status_none": "All is quiet, and I have nothing to report.",
     "too_often": "An interval must be at least one second, so I did not set this up.",
     "too_rare": "An interval can be at most 366 days, so I did not set this up.",
-    "command_or_interval": "I'm not sure whether the interval belongs to the command, so I did "
-    "nothing. To repeat it, say `every 10 minutes: run date`. To run it just as it stands, put the "
-    "command in backticks.",
+    "command_or_time": "I'm not sure whether the time belongs to the command, so I did nothing. "
+    "Say the time first: `every 10 minutes: run date`, `tomorrow at 9:00: run date`. To run the "
+    "command just as it stands, put it in backticks.",
+    "file_or_word": "I'm not sure which file you mean, so I did nothing. Put its path in "
+    'quotes: `when "my notes" changes: run date`.',
+    "time_passed": "That time has passed ({when}), so I did nothing. Say one that is still to "
+    "come: `tomorrow at 9:00: run date`, or `in 5 minutes: run date`.",
+    "time_unclear": "I can't tell when {words} is, so I did nothing. Say it like this: "
+    "`2030-12-01 09:00: run date`, `tomorrow at 9:00: run date`, or `in 5 minutes: run date`.",
+    "when_changed": "whenever {path} changes",
+    "when_exists": "as soon as {path} exists",
+    "when_done": "after {task} is done",
+    "after_which": "Several fit “{reference}”, so I did nothing. Say it with the id of the one to "
+    "wait for, as in `after ID: run date`:",
+    "after_none": "I found no task that fits “{reference}”, so I did nothing. `tasks` shows what "
+    "there is; say it with a name or an id from there: `after ID: run date`.",
     "several": "That looks like more than one request, so I did nothing. Send me one command a "
     "message, or put a script of several lines in a code fence.",
     "no_model": "I can't answer that in my own words: no language model is connected.",
@@ -53,7 +66,10 @@ _EN = {
     "help": "No language model is connected, but I understand these sentences, in English and "
     "Chinese:\n\n"
     "- `run: ls -la`: run a command in your workspace\n"
-    "- `every 10 minutes: run date`: run it again and again\n"
+    "- `every 10 minutes: run date`, `every weekday at 9:00: run date`: run it again and again\n"
+    "- `in 5 minutes: run date`, `tomorrow at 9:00: run date`: run it later\n"
+    "- `when notes.txt changes: run date`, `when out.csv exists: run date`: watch a file\n"
+    "- `after backup: run date`: run it when a task is done\n"
     "- `tasks`: what runs, waits and has ended\n"
     "- `cancel backup`: end a task or a schedule, by name or id\n"
     "- `remember: I prefer tea`: keep it in memory\n"
@@ -85,7 +101,7 @@ _EN = {
     "state_failed": "failed",
     "state_canceled": "canceled",
     "plan_unknown": "I can't plan this: no language model is connected. Without one I plan only "
-    "commands, such as `run: ls -la` or `every 10 minutes: run date`. {connect}",
+    "commands, such as `run: ls -la` or `tomorrow at 9:00: run date`. {connect}",
     "plan_refused": "the plan was refused: {reason}",
     "plan_no_task": "expected a request to plan, got none; send the message again",
     "worker_unavailable": "No agent is connected that could carry out this task. Install the codex "
@@ -103,7 +119,7 @@ _EN = {
 
 _ZH = {
     "started": "好，这就运行，有结果马上告诉你：\n\n{command}",
-    "scheduled": "好，我来安排，{interval}运行一次：\n\n{command}\n\n"
+    "scheduled": "好，我来安排，{when}运行一次：\n\n{command}\n\n"
     "说「任务」可以查看，说「取消」加上名字或编号就会停掉。",
     "refused": "{what} 没办成：{reason}",
     "remembered": "记住了：{content}",
@@ -118,8 +134,22 @@ _ZH = {
     "status_none": "一切安好，没有要报告的。",
     "too_often": "间隔至少要一秒，所以没有安排。",
     "too_rare": "间隔最多 366 天，所以没有安排。",
-    "command_or_interval": "我不确定后面的间隔是不是命令的一部分，所以什么也没做。"
-    "要定时运行，请说「每 10 分钟运行：date」；要原样运行，请把命令放进反引号里。",
+    "command_or_time": "我不确定后面的时间是不是命令的一部分，所以什么也没做。"
+    "请把时间说在前面：「每 10 分钟运行：date」「明天 9:00 运行：date」；"
+    "要原样运行，请把命令放进反引号里。",
+    "file_or_word": "我不确定你说的是哪个文件，所以什么也没做。"
+    '请把路径放进引号里：「当 "我的 笔记" 变化时运行：date」。',
+    "time_passed": "这个时间已经过去了（{when}），所以什么也没做。"
+    "请说一个还没到的时间：「明天 9:00 运行：date」或「5 分钟后运行：date」。",
+    "time_unclear": "我看不出 {words} 是什么时候，所以什么也没做。可以这样说："
+    "「2030-12-01 09:00 运行：date」「明天 9:00 运行：date」或「5 分钟后运行：date」。",
+    "when_changed": "每当 {path} 变化时",
+    "when_exists": "{path} 一出现就",
+    "when_done": "{task} 完成后",
+    "after_which": "与「{reference}」相符的不止一个，所以什么也没做。"
+    "请用要等的那个的编号再说一次，例如「编号 完成后运行：date」：",
+    "after_none": "没有找到与「{reference}」相符的任务，所以什么也没做。说「任务」可以查看，"
+    "请用那里的名字或编号再说一次，例如「编号 完成后运行：date」。",
     "several": "这里好像不止一件事，所以什么也没做。请一条消息只发一个命令，"
     "多行脚本请放进代码块里。",
     "no_model": "这个我没法用自己的话回答：还没有连接语言模型。",
@@ -134,7 +164,10 @@ _ZH = {
     "（`mimikit doctor` 会说明怎么连接）。",
     "help": "还没有连接语言模型，不过下面这些话我听得懂，中文英文都可以：\n\n"
     "- `运行：ls -la`：在工作区里运行一条命令\n"
-    "- `每 10 分钟运行：date`：定时重复运行\n"
+    "- `每 10 分钟运行：date`、`每个工作日 9:00 运行：date`：定时重复运行\n"
+    "- `5 分钟后运行：date`、`明天 9:00 运行：date`：过一会儿再运行\n"
+    "- `当 notes.txt 变化时运行：date`、`当 out.csv 出现时运行：date`：盯着一个文件\n"
+    "- `备份 完成后运行：date`：等一个任务完成再运行\n"
     "- `任务`：看看哪些在运行、在等待、已结束\n"
     "- `取消 备份`：按名字或编号结束任务或定时\n"
     "- `记住：我喜欢喝茶`：存进记忆\n"
@@ -165,7 +198,7 @@ _ZH = {
     "state_failed": "失败",
     "state_canceled": "已取消",
     "plan_unknown": "这个我没法规划：还没有连接语言模型。现在我只会安排命令，"
-    "例如「运行：ls -la」或「每 10 分钟运行：date」。{connect}",
+    "例如「运行：ls -la」或「明天 9:00 运行：date」。{connect}",
     "plan_refused": "计划被拒绝了：{reason}",
     "plan_no_task": "应该有一个要规划的请求，却没有；请再发一次消息",
     "worker_unavailable": "没有连接能执行这个任务的智能体。请安装 codex 命令行工具并登录"

@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import util
 from pathlib import Path
 
@@ -23,6 +23,8 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 
 _PROBE_S = 10
+_Wrap = Callable[[Sequence[str]], list[str]]
+"""Puts a sandbox in front of a command line."""
 
 
 @functools.cache
@@ -58,44 +60,63 @@ def masked(
     *,
     writable: Iterable[Path] = (),
     read_only: Iterable[Path] = (),
+    frozen: Path | None = None,
 ) -> list[str]:
     """`argv` with the sandbox in front of it.
 
     `writable` and `read_only` name what of the state folder stays visible; what lies elsewhere is
-    visible anyway, and of that `read_only` is made so.
+    visible anyway, and of that `read_only` is made so. `frozen` is a folder around the state folder
+    that is read-only but for what is `writable`.
     """
     real = Path(os.path.realpath(state))
+    may_write = [os.path.realpath(path) for path in writable]
     wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid", "--cap-drop", "ALL"]
     if os.geteuid() == 0:
         # What root needs, and all it needs, to make the agent's own sandbox inside this one.
         wrapped += ["--cap-add", "CAP_SETFCAP"]
-    wrapped += ["--dev-bind", "/", "/", "--proc", "/proc", "--tmpfs", str(real)]
-    for path in map(os.path.realpath, writable):
-        if Path(path).is_relative_to(real):
-            wrapped += ["--bind", path, path]
+    wrapped += ["--dev-bind", "/", "/", "--proc", "/proc"]
+    if frozen is not None:  # before the mask, which would else be covered
+        still = os.path.realpath(frozen)
+        wrapped += ["--ro-bind", still, still, *_bound(may_write, below=still)]
+    wrapped += ["--tmpfs", str(real), *_bound(may_write, below=real)]
     for path in map(os.path.realpath, read_only):
         wrapped += ["--ro-bind", path, path]
     return [*wrapped, "--remount-ro", str(real), "--", *argv]
 
 
-def canary(state: Path, workspace: Path, *, inner: Sequence[str] = ()) -> str | None:
+def _bound(writable: Iterable[str], *, below: str | Path) -> list[str]:
+    paths_below = [path for path in writable if Path(path).is_relative_to(below)]
+    return [word for path in paths_below for word in ("--bind", path, path)]
+
+
+def canary(
+    state: Path, workspace: Path, *, inner: Sequence[str] = (), frozen: bool = False
+) -> str | None:
     """Prove that a masked shell can neither read nor write the state; else the reason in words.
 
-    With `inner`, the start of a command line that runs another, the shell runs within that.
+    With `inner`, the start of a command line that runs another, the shell runs within that; with
+    `frozen` in a workspace that is read-only.
     """
+
+    def wrap(shell: Sequence[str]) -> list[str]:
+        argv = [*inner, *shell]
+        if frozen:
+            return masked(argv, state, frozen=workspace)
+        return masked(argv, state, writable=[workspace])
+
     if reason := unavailable():
         return reason
     with contextlib.closing(RealDisk(state)) as disk:
-        return _tried(Files(disk, durable=False), state, workspace, inner)
+        return _tried(Files(disk, durable=False), state, workspace, wrap)
 
 
-def _tried(files: Files, state: Path, workspace: Path, inner: Sequence[str]) -> str | None:
+def _tried(files: Files, state: Path, workspace: Path, wrap: _Wrap) -> str | None:
     files.make_folders()
     tag, secret = secrets.token_hex(8), secrets.token_hex(16)
     bait, forged = f"{paths.CACHE}/canary-{tag}", f"{paths.CACHE}/forged-{tag}"
     files.write(bait, secret.encode())
     try:
-        said = _attack(state, workspace, inner, bait, forged)
+        said = _attack(state, workspace, wrap, bait, forged)
     finally:
         files.remove(bait)
     if files.remove(forged):
@@ -122,11 +143,10 @@ echo "all was" tried
 """
 
 
-def _attack(state: Path, workspace: Path, inner: Sequence[str], bait: str, forged: str) -> str:
+def _attack(state: Path, workspace: Path, wrap: _Wrap, bait: str, forged: str) -> str:
     """All that a masked shell says while it tries to get at two files of the state."""
     shell = ["/bin/sh", "-c", _ATTACK, "sh", os.path.realpath(state), bait, forged]
-    argv = masked([*inner, *shell], state, writable=[workspace])
-    _, said, complaints = process.output(argv, cwd=workspace, timeout_s=_PROBE_S)
+    _, said, complaints = process.output(wrap(shell), cwd=workspace, timeout_s=_PROBE_S)
     return said + complaints
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from mimikit.conversation import history
 from mimikit.engines.base import Brief, ToldResult
-from mimikit.protocol.models import InboxItem, Question, Task
+from mimikit.protocol.models import InboxItem, Question, Task, TaskResult
 from mimikit.roles.office import Office
 from mimikit.tasks import views
 
@@ -43,7 +43,7 @@ def planner_brief(office: Office, task: Task, now: datetime) -> Brief:
     hits = office.views.search(task.prompt[:2000], office.settings.budgets.memory_hits)
     return Brief(
         now=now,
-        timezone=office.settings.zone.key,
+        timezone=task.timezone or office.settings.zone.key,
         conversation=_conversation(office),
         memory=tuple(hits),
         tasks=tuple(office.views.tasks("all")),
@@ -53,12 +53,27 @@ def planner_brief(office: Office, task: Task, now: datetime) -> Brief:
 
 def worker_brief(office: Office, task: Task, now: datetime) -> Brief:
     """What a Worker's run is given."""
-    upstream = tuple(
-        view.result
-        for task_id in [task.retry_of]
-        if task_id and (view := views.show(office.files, task_id)) and view.result
-    )
+    ids = dict.fromkeys([*task.upstream, task.retry_of])
+    told = (_result_of(office, task_id) for task_id in ids if task_id)
+    upstream = tuple(result for result in told if result is not None)
     return Brief(now=now, timezone=office.settings.zone.key, task=task, upstream=upstream)
+
+
+def _result_of(office: Office, task_id: str) -> TaskResult | None:
+    """What a task came to; of a plan its summary."""
+    view = views.show(office.files, task_id)
+    plan = view.plan if view else None
+    if plan is None or plan.status == "needs_input":
+        return view.result if view else None
+    return TaskResult(
+        id=plan.id,
+        status=plan.status,
+        result={"text": plan.summary or ""},
+        error=plan.error,
+        trace_id=plan.trace_id,
+        started_at=plan.started_at,
+        completed_at=plan.completed_at,
+    )
 
 
 def _conversation(office: Office):

@@ -10,6 +10,7 @@ from mimikit.protocol.models import time_text
 FIRST_LINE = "You are the Mimikit runtime teller."
 MAX_RESULT_CHARACTERS = 2000
 MAX_HIT_CHARACTERS = 300
+MAX_UPSTREAM_CHARACTERS = 4000
 
 
 def teller_prompt(brief: Brief, budgets: Budgets) -> str:
@@ -37,12 +38,16 @@ def planner_prompt(brief: Brief, budgets: Budgets) -> str:
     )
 
 
-def worker_prompt(brief: Brief) -> str:
-    """A Worker's task in words, with the results it builds on."""
+def worker_prompt(brief: Brief, folder: str) -> str:
+    """A Worker's task in words, with the results it builds on; their whole text is in `folder`."""
     parts = [brief.task.prompt if brief.task else ""]
     if brief.upstream:
-        told = [f"[{r.id}] {r.status}\n{budget.cut(r.text, 4000)}" for r in brief.upstream]
+        told = [
+            f"[{r.id}] {r.status}\n{budget.cut(r.text, MAX_UPSTREAM_CHARACTERS)}"
+            for r in brief.upstream
+        ]
         parts.append(_section("Upstream results", "\n\n".join(told)))
+        parts.append(f"The whole of each stands in {folder}, in a file named by its id.")
     return "\n\n".join(parts)
 
 

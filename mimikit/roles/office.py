@@ -14,13 +14,23 @@ from typing import Protocol, TypeVar
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.engines.base import Brief, CancelToken, EngineRequest, Outcome, ToolReply, ToolSpec
+from mimikit.engines.base import (
+    UPSTREAM,
+    Brief,
+    CancelToken,
+    EngineRequest,
+    Outcome,
+    ToolReply,
+    ToolSpec,
+)
 from mimikit.engines.choice import Choice, Rack
 from mimikit.engines.process import state_id
 from mimikit.errors import StorageError
 from mimikit.log import ChangeFeed, EventLog
+from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Role, RunEvent
+from mimikit.roles import context
 from mimikit.roles.output import RunOutput
 from mimikit.roles.prompts import Prompts
 from mimikit.runs import LiveRuns
@@ -77,6 +87,7 @@ class Office:
             plan=limits.tasks_per_plan,
             trace=limits.tasks_per_trace,
             llm_commands=self.settings.allow_llm_commands,
+            llm_eval_interval_s=self.settings.triggers.llm_eval_interval_s,
             profiles=tuple(type(self.settings.profiles).model_fields),
         )
 
@@ -124,6 +135,7 @@ class Job:
     profile: str = "standard"
     template: str | None = None
     resume: str | None = None
+    read_only: bool = False
 
 
 def run_engine(office: Office, job: Job, desk: Desk | None) -> Outcome:
@@ -137,6 +149,7 @@ def run_engine(office: Office, job: Job, desk: Desk | None) -> Outcome:
     token = None
     try:
         scratch = Path(tempfile.mkdtemp(prefix=_scratch_prefix(office.state)))
+        _lay_out_upstream(office, job, scratch)
         if office.door is not None and desk is not None:
             token = office.door.register(desk.specs, desk.call, job.run_id)
         outcome = job.choice.engine.run(_request(office, job, desk, output, scratch, token))
@@ -169,6 +182,17 @@ def _scratch_prefix(state: Path) -> str:
     return f"mimikit-run-{state_id(state)}-"
 
 
+def _lay_out_upstream(office: Office, job: Job, scratch: Path) -> None:
+    """Put the whole text of each result a run builds on into its scratch folder, read-only."""
+    for result in job.brief.upstream:
+        whole = office.files.read(paths.side(result.id)) if "whole" in result.result else None
+        folder = scratch / UPSTREAM
+        folder.mkdir(exist_ok=True)
+        path = folder / f"{result.id}.txt"
+        path.write_bytes(whole if whole is not None else result.text.encode(errors="replace"))
+        path.chmod(0o400)
+
+
 def _request(
     office: Office, job: Job, desk: Desk | None, output: RunOutput, scratch: Path, token: str | None
 ) -> EngineRequest:
@@ -190,7 +214,7 @@ def _request(
         role=job.role,
         profile=job.profile,
         instructions=instructions,
-        prompt=job.prompt,
+        prompt=_prompt(job, scratch),
         brief=job.brief,
         tools=specs,
         call_tool=desk.call if desk else _no_tools,
@@ -206,7 +230,14 @@ def _request(
         tools_url=office.door.url if office.door and token else None,
         tools_token=token,
         resume=job.resume,
+        read_only=job.read_only,
     )
+
+
+def _prompt(job: Job, scratch: Path) -> str:
+    if job.role == "worker" and job.template is not None:
+        return context.worker_prompt(job.brief, str(scratch / UPSTREAM))
+    return job.prompt
 
 
 def _no_tools(name: str, _arguments: dict[str, object]) -> ToolReply:

@@ -34,7 +34,8 @@ def run_plan(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> b
             started,
             mindless=mindless,
             parent=task,
-            may_trigger=task.source_trigger_id is None,
+            may_trigger=task.source_trigger_id is None or task.allow_triggers,
+            timezone=brief.timezone,
         )
         desk = Desk(caller, office.views, office.limits(), office.on_refused(task.id))
         job = Job(
@@ -57,7 +58,8 @@ def run_plan(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> b
 
 def _checked(outcome: Outcome, effects: Effects) -> Outcome:
     """A plan that says nothing and does nothing is a failure of its own."""
-    says = outcome.text.strip() or effects.tasks or effects.triggers or effects.cancels
+    acts = effects.tasks or effects.triggers or effects.cancels or effects.orders
+    says = outcome.text.strip() or acts
     if outcome.status == "done" and not says and effects.question is None:
         return Outcome("failed", error="the planner gave no plan", failure_reason="error")
     return outcome
@@ -115,4 +117,9 @@ def _with_effects(base: PlanResult, effects: Effects) -> PlanResult:
             default=question.default,
             question_timeout=question.timeout,
         )
-    return base.but(tasks=effects.tasks, triggers=effects.triggers, cancels=effects.cancels)
+    return base.but(
+        tasks=effects.tasks,
+        triggers=effects.triggers,
+        cancels=effects.cancels,
+        orders=effects.orders,
+    )

@@ -8,8 +8,8 @@ from mimikit.assets import asset_folder
 from mimikit.errors import BadSettings
 from mimikit.protocol.files import Files
 
-NAMES = ("teller", "planner", "worker")
-PLACEHOLDERS = frozenset({"tools", "workspace", "now", "timezone"})
+NAMES = ("teller", "planner", "worker", "llm-eval-batch")
+PLACEHOLDERS = frozenset({"tools", "workspace", "now", "timezone", "statements"})
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-zA-Z_]*)\s*\}\}")
 
 

@@ -59,6 +59,7 @@ def take_turn(office: Office, job: TurnJob) -> TurnOutcome:
         job.trace_id,
         job.brief.now,
         mindless=mindless,
+        timezone=job.brief.timezone,
         question_open=_stays_open(job),
     )
     desk = Desk(caller, office.views, office.limits(), office.on_refused(job.id))

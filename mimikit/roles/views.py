@@ -11,8 +11,8 @@ from mimikit.memory import notes
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Message
-from mimikit.tasks import queue, views
+from mimikit.protocol.models import Message, Trigger
+from mimikit.tasks import ledger, queue, views
 from mimikit.triggers import registry
 
 MOST_LINES = 20
@@ -69,10 +69,15 @@ class StateViews:
         return [Hit(p.source, p.text, p.score) for p in notes.search(self._files, query, limit)]
 
     def exists(self, id_: str) -> bool:
-        """Whether a task or trigger of that id is known."""
+        """Whether a task or trigger of that id is known, be it gone."""
         if not is_id(id_):
             return False
-        return queue.find(self._files, id_) is not None or self._files.exists(paths.trigger(id_))
+        there = queue.find(self._files, id_) is not None or self._files.exists(paths.trigger(id_))
+        return there or bool(ledger.slots_of(self._files, id_, 1))
+
+    def trigger(self, trigger_id: str) -> Trigger | None:
+        """A trigger by its id."""
+        return registry.active(self._files, trigger_id)[0] if is_id(trigger_id) else None
 
     def trace_size(self, trace_id: str) -> int:
         """How many tasks a trace has had."""

@@ -10,7 +10,6 @@ from mimikit.engines.base import Brief, CancelToken, Outcome
 from mimikit.errors import BadSettings
 from mimikit.protocol import paths
 from mimikit.protocol.models import FailureReason, Served, Task, TaskResult
-from mimikit.roles import context
 from mimikit.roles.office import Job, Office, run_engine
 from mimikit.tasks import queue
 from mimikit.tasks.after_run import Ended, Finish, after_run
@@ -87,7 +86,7 @@ def _outcome(
         run_id=task.id,
         attempt=task.attempts + 1,
         role="worker",
-        prompt=task.prompt if is_command else context.worker_prompt(brief),
+        prompt=task.prompt,
         brief=brief,
         choice=choice,
         cancel=cancel,
@@ -96,6 +95,7 @@ def _outcome(
         idle_timeout_s=timeout_s if is_command else office.settings.limits.idle_timeout_s,
         profile=task.profile,
         template=None if is_command else "worker",
+        read_only=task.internal,  # it is asked for a word; nobody asked for work
     )
     outcome = run_engine(office, job, None)
     mindless = choice.engine.name == "builtin"

@@ -37,13 +37,34 @@ class TellerDelegate(Arguments):
     priority: Annotated[int, Field(ge=0, le=10)] = 5
 
 
+Ids = Annotated[list[Short], Field(max_length=20)]
+ConditionTree = Annotated[
+    dict[str, Any],
+    Field(
+        description='{"type", "params"}: file_changed {path, fireOnInit}, file_exists {path}, '
+        "task_done {taskId}, task_failed {taskId}, llm_eval {prompt}, and {conditions}, "
+        "or {conditions}, not {condition}; a taskId is an id of a task or trigger, or a label of "
+        "this plan; path is a glob below the workspace"
+    ),
+]
+Cooldown = Annotated[float, Field(ge=0, le=366 * 86400)]
+
+
 class Delegate(Arguments):
-    """Add one task to this plan. Its prompt must say everything: the Worker sees nothing else."""
+    """Add one task to this plan. Its prompt must say everything: the Worker sees nothing else.
+
+    `after` makes it wait for others, and gives it their results; `label` lets others wait for it.
+    With type conditional it runs each time `condition` holds.
+    """
 
     prompt: Text
     title: Short | None = None
     label: Short | None = None
-    type: Literal["oneshot"] = "oneshot"
+    type: Literal["oneshot", "conditional"] = "oneshot"
+    after: Ids = []
+    condition: ConditionTree | None = None
+    cooldown: Cooldown | None = None
+    once: bool = False
     profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
     priority: Annotated[int, Field(ge=0, le=10)] = 5
     timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
@@ -51,15 +72,38 @@ class Delegate(Arguments):
 
 
 class Plan(Arguments):
-    """Add one trigger to this plan: a task that is run again every `interval` seconds."""
+    """Add one trigger to this plan: a task that is run by the clock or when something happens.
+
+    recurring: every `interval` seconds, or by `cron` (5 fields) in `timezone`. scheduled: once at
+    `runAt` (ISO 8601 with its zone). conditional: each time `condition` holds.
+    """
 
     prompt: Text
     title: Short | None = None
-    type: Literal["recurring"] = "recurring"
-    interval: Annotated[float, Field(ge=1, le=366 * 86400)]
+    label: Short | None = None
+    type: Literal["recurring", "scheduled", "conditional"] = "recurring"
+    interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
+    cron: Short | None = None
+    timezone: Short | None = None
+    run_at: Short | None = None
+    condition: ConditionTree | None = None
+    cooldown: Cooldown | None = None
+    once: bool = False
     profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
     priority: Annotated[int, Field(ge=0, le=10)] = 5
     timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
+
+
+class ChangeTrigger(Arguments):
+    """Pause, resume, run now or edit a trigger, by its id; `cancel_task` removes it.
+
+    changes, for edit: title, prompt, priority, schedule {interval | cron, timezone | runAt},
+    condition, cooldown, once.
+    """
+
+    id: Short
+    action: Literal["pause", "resume", "run", "edit"]
+    changes: Annotated[dict[str, Any], Field(max_length=10)] = {}
 
 
 class Remember(Arguments):
@@ -139,6 +183,7 @@ TOOLS: dict[Role, dict[str, type[Arguments]]] = {
     "planner": {
         "delegate": Delegate,
         "schedule": Plan,
+        "change_trigger": ChangeTrigger,
         "needs_input": Ask,
         "list_tasks": ListTasks,
         "cancel_task": Cancel,

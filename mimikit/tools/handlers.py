@@ -21,16 +21,21 @@ from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     Answered,
     BacklogChange,
+    Condition,
     Message,
+    Notify,
     Origin,
+    PlannedOrder,
     Question,
     Remembered,
     Role,
     Schedule,
     Task,
     Trigger,
+    to_utc,
 )
-from mimikit.tools import access
+from mimikit.tools import access, making
+from mimikit.triggers import conditions, definition, words
 
 A = TypeVar("A", bound=access.Arguments)
 
@@ -58,6 +63,10 @@ class Views(Protocol):
         """Whether a task or trigger of that id can be canceled."""
         ...
 
+    def trigger(self, trigger_id: str) -> Trigger | None:
+        """A trigger by its id."""
+        ...
+
     def trace_size(self, trace_id: str) -> int:
         """How many tasks a trace has had."""
         ...
@@ -71,6 +80,7 @@ class Effects:
     tasks: list[Task] = field(default_factory=list[Task])
     triggers: list[Trigger] = field(default_factory=list[Trigger])
     cancels: list[str] = field(default_factory=list[str])
+    orders: list[PlannedOrder] = field(default_factory=list[PlannedOrder])
     remembered: list[Remembered] = field(default_factory=list[Remembered])
     backlog: list[BacklogChange] = field(default_factory=list[BacklogChange])
     question: Question | None = None
@@ -85,6 +95,7 @@ class Limits:
     plan: int
     trace: int
     llm_commands: bool
+    llm_eval_interval_s: float = 300
     profiles: tuple[str, ...] = ()
     """The profiles there are; none given: any."""
 
@@ -102,6 +113,8 @@ class Caller:
     parent: Task | None = None
     """The Planner's own task."""
     may_trigger: bool = True
+    timezone: str | None = None
+    """The zone the user's times are meant in."""
     question_open: bool = False
     """A question waits for the user already."""
 
@@ -124,6 +137,8 @@ class Desk:
         self._on_refused: Callable[[str, str], None] = on_refused or _tell_nobody
         self._lock = threading.Lock()
         self._closed = False
+        self._labels: dict[str, str] = {}
+        """The ids that labels of this plan stand for."""
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -146,6 +161,8 @@ class Desk:
             return ToolReply(False, str(error))
         except BadInput as error:
             return ToolReply(False, str(error))
+        except ValidationError as error:  # a value that no argument's own check has caught
+            return ToolReply(False, str(bad_record(error)))
 
     def _call(self, name: str, arguments: dict[str, Any]) -> str:
         role = self._caller.role
@@ -196,13 +213,59 @@ class Desk:
     def _delegate(self, args: access.TellerDelegate | access.Delegate) -> str:
         if isinstance(args, access.TellerDelegate):
             return self._delegate_to_planner(args)
-        self._check_profile(args.profile)
-        task = self._task(args.prompt, args.title, args.priority).but(
-            profile=args.profile, timeout=args.timeout, max_attempts=args.max_attempts
-        )
-        self._check_plan_size()
-        self.effects.tasks.append(task)
-        return f"planned as {task.id}"
+        condition = self._condition(args)
+        if condition is None:
+            self._check_profile(args.profile)
+            task = self._task(args.prompt, args.title, args.priority).but(
+                profile=args.profile, timeout=args.timeout, max_attempts=args.max_attempts
+            )
+            self._check_plan_size()
+            self.effects.tasks.append(task)
+            self._name(args.label, task.id)
+            return f"planned as {task.id}"
+        once = args.once or args.type == "oneshot"
+        more = {"once": once, "notify": self._notify() if once else "change"}
+        return self._add_trigger(args, condition=condition, max_attempts=args.max_attempts, **more)
+
+    def _condition(self, args: access.Delegate) -> Condition | None:
+        """What a delegated task waits for; None when it is to be done at once."""
+        if (args.type == "conditional") != (args.condition is not None):
+            raise BadInput("expected type conditional together with a condition", field="condition")
+        waits = self._given_condition(args.condition) if args.condition is not None else None
+        if not args.after:
+            return waits
+        if waits is not None:
+            raise BadInput("expected after or a condition, got both", field="after")
+        return making.after([self._meant(label) for label in args.after])
+
+    def _given_condition(self, given: dict[str, Any]) -> Condition:
+        """A condition as a planner writes it: labels become ids, paths stay in the workspace."""
+        try:
+            condition = Condition.model_validate(given, strict=False)
+        except ValidationError as error:
+            raise bad_record(error) from None
+        conditions.check(condition)
+        outside = [p.base for p in conditions.watched(condition) if p.base.startswith("/")]
+        if outside and not self._caller.mindless:
+            raise Refused(f"expected a path below the workspace, got {outside[0]!r}")
+        return _with_ids(condition, self._meant)
+
+    def _meant(self, label: str) -> str:
+        """The id that a label of this plan, or an id, means."""
+        if label in self._labels:
+            return self._labels[label]
+        if not self._views.exists(label):
+            known = ", ".join(self._labels) or "none yet"
+            raise BadInput(
+                f"expected the id of a task or trigger, or a label given before in this plan "
+                f"({known}); got {label!r}",
+                field="after",
+            )
+        return label
+
+    def _name(self, label: str | None, id_: str) -> None:
+        if label is not None:
+            self._labels[label] = id_
 
     def _delegate_to_planner(self, args: access.TellerDelegate) -> str:
         if len(self.effects.tasks) >= self._limits.delegations:
@@ -212,12 +275,32 @@ class Desk:
             )
         self._check_trace(len(self.effects.tasks))
         task = self._task(args.prompt, args.title, args.priority).but(
-            role="planner", notify="teller", max_attempts=2
+            role="planner", notify="teller", max_attempts=2, timezone=self._caller.timezone
         )
         self.effects.tasks.append(task)
         return f"delegated as {task.id}"
 
     def _schedule(self, args: access.Plan) -> str:
+        clock = [args.interval, args.cron, args.run_at]
+        conditional = args.type == "conditional"
+        if conditional != (args.condition is not None) or (conditional and any(clock)):
+            raise BadInput(
+                "expected a condition for type conditional, and a time for the others",
+                field="condition",
+            )
+        if args.condition is not None:
+            condition = self._given_condition(args.condition)
+            return self._add_trigger(args, condition=condition, once=args.once)
+        schedule = Schedule(
+            interval=args.interval,
+            cron=args.cron,
+            timezone=args.timezone or (None if args.interval else self._caller.timezone),
+            run_at=_instant(args.run_at, "runAt") if args.run_at else None,
+        )
+        notify = self._notify() if args.type == "scheduled" else "change"
+        return self._add_trigger(args, schedule=schedule, notify=notify)
+
+    def _add_trigger(self, args: access.Delegate | access.Plan, **more: object) -> str:
         if not self._caller.may_trigger:
             raise Refused("a run that was started by a trigger may not create triggers")
         self._check_profile(args.profile)
@@ -225,7 +308,7 @@ class Desk:
         parent = self._caller.parent
         trigger = Trigger(
             id=self._derive("trig", len(self.effects.triggers)),
-            type="recurring",
+            type="conditional",
             title=args.title or _title(args.prompt),
             prompt=args.prompt,
             profile=args.profile,
@@ -235,10 +318,52 @@ class Desk:
             origin=self._origin(),
             trace_id=self._caller.trace_id,
             parent_task_id=parent.id if parent else None,
-            schedule=Schedule(interval=args.interval),
-        )
+            cooldown=args.cooldown,
+        ).but(**more)
+        trigger = trigger.but(type=definition.type_of(trigger.schedule))
+        definition.check(trigger)
+        if trigger.type != args.type and args.type != "oneshot":
+            raise BadInput(
+                f"type: expected {trigger.type!r} for these arguments, got {args.type!r}",
+                field="type",
+            )
         self.effects.triggers.append(trigger)
-        return f"scheduled as {trigger.id}"
+        self._name(args.label, trigger.id)
+        every_s = self._limits.llm_eval_interval_s
+        notes = [note["en"] for note in words.notes(trigger, asked_every_s=every_s)]
+        told = f"scheduled as {trigger.id}: {words.of_trigger(trigger)['en']}"
+        return " ".join([told, *notes])
+
+    def _change_trigger(self, args: access.ChangeTrigger) -> str:
+        trigger = self._views.trigger(args.id)
+        if trigger is None:
+            raise BadInput(f"expected the id of a trigger, got {args.id!r}", field="id")
+        if not self._caller.may_trigger and args.action != "pause":
+            raise Refused("a run that was started by a trigger may only pause triggers")
+        self._check_plan_size()
+        changes = self._checked_changes(trigger, args) if args.action == "edit" else {}
+        order = PlannedOrder.model_validate(
+            {"action": f"trigger_{args.action}", "target": trigger.id, "args": changes}
+        )
+        self.effects.orders.append(order)
+        return f"{args.action}: will be done to {trigger.id}"
+
+    def _checked_changes(self, trigger: Trigger, args: access.ChangeTrigger) -> dict[str, Any]:
+        """What an edit changes, by names on disk; commands stay their owner's."""
+        changes = dict(args.changes)
+        odd = [name for name in changes if name not in _EDITABLE]
+        if odd or not changes:
+            raise BadInput(
+                f"changes: expected some of {', '.join(sorted(_EDITABLE))}; "
+                f"got {', '.join(odd) or 'none'}",
+                field="changes",
+            )
+        if trigger.profile == "command" and "prompt" in changes:
+            self._check_profile("command")
+        if changes.get("condition") is not None:
+            changes["condition"] = self._given_condition(changes["condition"]).to_dict()
+        definition.edited(trigger, changes)
+        return changes
 
     # ---- both ----------------------------------------------------------------------------
 
@@ -297,6 +422,10 @@ class Desk:
             origin=self._origin(),
         )
 
+    def _notify(self) -> Notify:
+        """Who is told of a run that comes once: the same as of a task of this plan."""
+        return self._caller.parent.notify if self._caller.parent else "teller"
+
     def _origin(self) -> Origin:
         """Whose words a task carries: with no mind in between they are still the user's own."""
         if self._caller.mindless:
@@ -315,7 +444,8 @@ class Desk:
             )
 
     def _check_plan_size(self) -> None:
-        planned = len(self.effects.tasks) + len(self.effects.triggers)
+        effects = self.effects
+        planned = len(effects.tasks) + len(effects.triggers) + len(effects.orders)
         if planned >= self._limits.plan:
             raise Refused(f"expected at most {self._limits.plan} tasks and triggers a plan")
         self._check_trace(planned)
@@ -340,6 +470,22 @@ def _title(prompt: str) -> str:
     return first if len(first) <= 60 else first[:59] + "…"
 
 
+_EDITABLE = frozenset({"title", "prompt", "priority", "schedule", "condition", "cooldown", "once"})
+
+
+def _with_ids(condition: Condition, meant: Callable[[str], str]) -> Condition:
+    """The condition with each name of a task replaced by what it means."""
+    params = dict(condition.params)
+    if "taskId" in params:
+        params["taskId"] = meant(params["taskId"])
+    inner = [_with_ids(child, meant).to_dict() for child in conditions.children(condition)]
+    if condition.type == "not":
+        params["condition"] = inner[0]
+    elif inner:
+        params["conditions"] = inner
+    return condition.but(params=params)
+
+
 def _messages(messages: list[Message]) -> str:
     return (
         "\n".join(f"{m.created_at:%Y-%m-%d %H:%M} {m.role}: {m.text}" for m in messages) or "none"
@@ -356,4 +502,7 @@ def _instant(text: str, field_: str) -> datetime:
         ) from None
     if parsed.tzinfo is None:
         raise BadInput(f"{field_}: expected a time with its zone, got {text!r}", field=field_)
-    return parsed
+    try:
+        return to_utc(parsed)
+    except ValueError as error:
+        raise BadInput(f"{field_}: {error}, got {text!r}", field=field_) from None

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.engines.base import Brief, CancelToken, Hit, Outcome, TaskLine, ToldResult, ToolReply
-from mimikit.engines.builtin import Builtin, resolve
+from mimikit.engines.builtin import Builtin, plan_of, resolve, resolve_upstream
+from mimikit.engines.grammar import At
 from mimikit.protocol.models import Message, Question, Usage
 from tests.support.engine_requests import NOW, Desk, inputs, make_request, task
 
@@ -21,6 +22,11 @@ TASKS = (
     TaskLine("task-aabb2222", "backup the photos", "queued"),
     TaskLine("task-dead3333", "backup the mails", "done"),
     TaskLine("trig-cccc4444", "备份数据库", "trigger", "trigger"),
+)
+BACKUPS = (
+    TaskLine("task-old11111", "backup", "done", created_at=NOW - timedelta(hours=2)),
+    TaskLine("task-new22222", "backup", "failed", created_at=NOW - timedelta(hours=1)),
+    TaskLine("task-plan3333", "after backup: date", "running", "planner", NOW),
 )
 
 
@@ -38,6 +44,22 @@ def plan(prompt: str, desk: Desk | None = None, **fields: Any) -> tuple[Outcome,
     desk = desk or Desk()
     brief = Brief(now=NOW, task=task(prompt, role="planner", **fields))
     return ENGINE.run(make_request("planner", brief, desk)), desk
+
+
+def planned(prompt: str, *tasks: TaskLine, zone: str = "Asia/Shanghai", **fields: Any) -> Any:
+    """The one tool call a plan comes to, without the command's own arguments; else its text."""
+    desk = Desk()
+    own = task(prompt, role="planner", **fields)
+    brief = Brief(now=NOW + timedelta(hours=3), timezone=zone, tasks=tasks, task=own)
+    outcome = ENGINE.run(make_request("planner", brief, desk))
+    assert outcome.status == "done"
+    if not desk.calls:
+        assert outcome.text
+        return outcome.text
+    [(tool, arguments)] = desk.calls
+    command = {key: arguments.pop(key) for key in ("prompt", "title", "profile")}
+    assert command == {"prompt": "date", "title": "date", "profile": "command"}
+    return tool, arguments
 
 
 def question(**fields: Any) -> Question:
@@ -103,6 +125,118 @@ def test_a_sentence_that_can_not_be_done_starts_nothing_and_says_why(text: str, 
     reply, desk = tell(text)
     assert word in reply
     assert desk.calls == []
+
+
+# ---- Teller: times, files, chains
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("in 5 minutes: run date", "run on Saturday, 2026-11-21 at 17:35 (Asia/Shanghai):"),
+        ("tomorrow at 9: run date", "run on Sunday, 2026-11-22 at 09:00 (Asia/Shanghai):"),
+        ("run date at 2026-12-01T00:00Z", "run on Tuesday, 2026-12-01 at 08:00 (Asia/Shanghai):"),
+        ("every weekday at 9: run date", "run every weekday at 09:00 (Asia/Shanghai):"),
+        ("every 10 minutes: run date", "run every 10 minutes:"),
+        ("when notes.txt changes: run date", "run whenever `notes.txt` changes:"),
+        ("when `out put.csv` exists: run date", "run as soon as `out put.csv` exists:"),
+        ("after photos: run date", "run after `backup the photos` (`task-aabb2222`) is done:"),
+        ("after task-zzzz9: run date", "run after `task-zzzz9` is done:"),
+        ("5 分钟后运行 date", "2026-11-21（周六）17:35（Asia/Shanghai）运行一次："),
+        ("每周一和周四 18:30 运行 date", "每周一和周四 18:30（Asia/Shanghai）运行一次："),
+        ("当 notes.txt 变化时运行 date", "每当 `notes.txt` 变化时运行一次："),
+        ("当 out.csv 出现时运行 date", "`out.csv` 一出现就运行一次："),
+        ("备份 完成后运行：date", "`备份数据库` (`trig-cccc4444`) 完成后运行一次："),
+    ],
+)
+def test_what_is_to_run_later_is_delegated_word_for_word_and_told_when(
+    sentence: str, words: str
+) -> None:
+    text, desk = tell(sentence, tasks=TASKS, timezone="Asia/Shanghai")
+    assert words in text
+    assert "```sh\ndate\n```" in text
+    [(tool, arguments)] = desk.calls
+    assert tool == "delegate"
+    assert arguments["prompt"] == sentence
+    assert arguments["title"].endswith(": date")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("2020-01-01 9:00: run date", "has passed (on Wednesday, 2020-01-01 at 09:00 (UTC))"),
+        ("today at 9:00: run date", "still to come: `tomorrow at 9:00: run date`"),
+        ("今天 9 点运行 date", "已经过去了（2026-11-21（周六）09:00（UTC））"),
+        ("after mails or so: run date", "no task that fits “mails or so”"),
+        ("after it: run date", "no task that fits “it”"),
+        ("午饭之后运行：date", "没有找到与「午饭」相符的任务"),
+        ("when data changes: run date", "not sure which file"),
+        ("run date tomorrow", "Say the time first"),
+    ],
+)
+def test_what_can_not_be_run_later_is_told_and_starts_nothing(sentence: str, words: str) -> None:
+    text, desk = tell(sentence, tasks=TASKS)
+    assert words in text
+    assert desk.calls == []
+
+
+def test_of_several_tasks_to_wait_for_the_candidates_are_shown() -> None:
+    tasks = (
+        TaskLine("task-1111", "backup a", "running"),
+        TaskLine("task-2222", "backup b", "queued"),
+        TaskLine("task-3333", "after backup: date", "queued", "planner"),
+    )
+    text, desk = tell("after backup: run date", tasks=tasks)
+    assert "Several fit “backup”" in text
+    assert "task-1111" in text
+    assert "task-2222" in text
+    assert "task-3333" not in text
+    assert desk.calls == []
+
+
+def test_words_that_are_no_time_after_all_are_told_to_be_unclear() -> None:
+    told = plan_of(At("some day", "date"), Brief(now=NOW), NOW, "en")
+    assert isinstance(told, str)
+    assert "I can't tell when `some day` is" in told
+
+
+def test_an_unknown_zone_is_taken_as_utc() -> None:
+    text, _ = tell("tomorrow at 9: run date", timezone="Mars/Olympus")
+    assert "at 09:00 (UTC)" in text
+
+
+def test_the_reply_is_in_the_language_around_path_and_name() -> None:
+    assert "设置" not in tell("when 文档/我的笔记本.md changes: run date")[0]
+    assert "whenever" in tell("when 文档/我的笔记本.md changes: run date")[0]
+    assert "fits “备份照片任务”" in tell("after 备份照片任务: run date")[0]
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("backup", "task-new22222"),
+        ("Backup", "task-new22222"),
+        ("task-old11111", "task-old11111"),
+        ("task-old", "task-old11111"),
+        ("nothing", None),
+        ("", None),
+        ("after", None),
+    ],
+)
+def test_of_ended_tasks_with_one_title_the_newest_is_waited_for(
+    reference: str, expected: str | None
+) -> None:
+    found = [line.id for line in resolve_upstream(reference, BACKUPS)]
+    assert found == ([expected] if expected else [])
+
+
+def test_a_live_task_wins_over_ended_ones_and_titles_that_differ_are_all_shown() -> None:
+    live = TaskLine("task-live4444", "backup", "queued", created_at=NOW - timedelta(hours=3))
+    assert resolve_upstream("backup", (*BACKUPS, live)) == [live]
+    other = TaskLine("task-mail5555", "backup mails", "done", created_at=NOW)
+    assert resolve_upstream("backup", (*BACKUPS, other)) == [BACKUPS[1]]
+    photos = TaskLine("task-phot6666", "mails and backup", "done", created_at=NOW)
+    assert resolve_upstream("mails", (other, photos)) == [other, photos]
 
 
 # ---- Teller: memory
@@ -293,6 +427,79 @@ def test_an_interval_is_planned_as_a_recurring_command() -> None:
             },
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "run_at"),
+    [
+        ("in 5 minutes: run date", "2026-11-21T09:35:00.000Z"),
+        ("10 分钟后运行 date", "2026-11-21T09:40:00.000Z"),
+        ("run date tomorrow at 9:00", "2026-11-22T01:00:00.000Z"),
+        ("明天 9:00 执行 date", "2026-11-22T01:00:00.000Z"),
+        ("at 2026-12-01 09:00: run date", "2026-12-01T01:00:00.000Z"),
+        ("at 2026-12-01T09:00:00Z: run date", "2026-12-01T09:00:00.000Z"),
+        ("at 18:00: run date", "2026-11-21T10:00:00.000Z"),
+    ],
+)
+def test_a_moment_is_planned_from_when_the_task_was_made(prompt: str, run_at: str) -> None:
+    assert planned(prompt) == ("schedule", {"type": "scheduled", "runAt": run_at})
+
+
+@pytest.mark.parametrize(
+    ("prompt", "cron"),
+    [
+        ("every day at 9:00: run date", "0 9 * * *"),
+        ("每天早上 9 点运行：date", "0 9 * * *"),
+        ("run date every weekday at 9", "0 9 * * 1-5"),
+        ("每月 1 号 9 点运行 date", "0 9 1 * *"),
+    ],
+)
+def test_a_time_of_day_is_planned_as_a_cron_line_in_the_users_zone(prompt: str, cron: str) -> None:
+    arguments = {"type": "recurring", "cron": cron, "timezone": "America/New_York"}
+    assert planned(prompt, zone="America/New_York") == ("schedule", arguments)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "type_", "path"),
+    [
+        ("when notes.txt changes: run date", "file_changed", "notes.txt"),
+        ("whenever src/**/*.py changes run date", "file_changed", "src/**/*.py"),
+        ("当「我的 笔记.md」变化时运行：date", "file_changed", "我的 笔记.md"),
+        ("when out.csv exists: run date", "file_exists", "out.csv"),
+        ("当 out.csv 出现时运行：date", "file_exists", "out.csv"),
+    ],
+)
+def test_a_file_is_planned_as_a_condition(prompt: str, type_: str, path: str) -> None:
+    condition = {"type": type_, "params": {"path": path}}
+    assert planned(prompt) == ("schedule", {"type": "conditional", "condition": condition})
+
+
+@pytest.mark.parametrize(
+    ("prompt", "upstream"),
+    [
+        ("after backup: run date", "task-new22222"),
+        ("when backup is done: run date", "task-new22222"),
+        ("backup 完成后运行：date", "task-new22222"),
+        ("在 task-old11111 之后运行：date", "task-old11111"),
+        ("after task-01unseen: run date", "task-01unseen"),
+    ],
+)
+def test_a_chain_is_planned_as_a_task_that_waits(prompt: str, upstream: str) -> None:
+    arguments = {"type": "oneshot", "after": [upstream]}
+    assert planned(prompt, *BACKUPS) == ("delegate", arguments)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ("2020-01-01 9:00: run date", "has passed"),
+        ("after nothing like it: run date", "no task that fits"),
+        ("在午饭之后运行：date", "没有找到"),
+        ("run date tomorrow", "Say the time first"),
+    ],
+)
+def test_what_can_not_be_planned_is_said_and_nothing_is_called(prompt: str, words: str) -> None:
+    assert words in planned(prompt, *BACKUPS)
 
 
 @pytest.mark.parametrize("prompt", ["write me a poem", "run away with me", "tasks", "remember: x"])

@@ -17,7 +17,7 @@ import pytest
 
 from mimikit.config import Codex, Settings
 from mimikit.engines import codex_cli, sandbox
-from mimikit.engines.base import CancelToken, EngineRequest, Outcome, ToolSpec
+from mimikit.engines.base import UPSTREAM, CancelToken, EngineRequest, Outcome, ToolSpec
 from mimikit.engines.codex_exec import LITTER, CodexExec
 from mimikit.tools.mcp import ToolServer
 from tests.support.engine_requests import Desk
@@ -222,7 +222,7 @@ def test_a_worker_writes_nowhere_else_and_has_no_network(here: Here) -> None:
 
 
 def test_a_worker_reads_but_does_not_change_what_it_builds_on(here: Here) -> None:
-    upstream = here.scratch / codex_cli.UPSTREAM
+    upstream = here.scratch / UPSTREAM
     upstream.mkdir()
     (upstream / "earlier.md").write_text("the earlier result")
     _, seen = work(here, f"cat {upstream}/earlier.md; echo x >> {upstream}/earlier.md")
@@ -281,6 +281,86 @@ def test_a_worker_that_says_nothing_has_failed(here: Here) -> None:
     with FakeLLM([{"shell": "true"}, {}]) as llm:
         outcome = here.engine(llm).run(here.ask("do it"))
     assert (outcome.status, outcome.failure_reason) == ("failed", "error")
+
+
+# ---- a run that may only look ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("sandbox_mode", ["workspace-write", "danger-full-access"])
+def test_a_read_only_run_reads_the_workspace_and_writes_nowhere(
+    here: Here, model: str, sandbox_mode: str
+) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=here.workspace, check=True)
+    (here.workspace / "notes").write_text("what is noted")
+    line = (
+        "cat notes; cat .mimikit/secret; echo x >> notes; echo x > made; echo x > .mimikit/made; "
+        f"echo x > .git/made; echo x > {here.root}/made; echo x > {here.scratch}/made; "
+        "(exec 3<>/dev/tcp/127.0.0.1/80) 2>&1 | grep -q 'not permitted' && echo no-network; "
+        "echo end"
+    )
+    config = {"sandbox_mode": '"danger-full-access"', "web_search": '"live"'}
+    with FakeLLM([{"shell": line}, {"text": "it is so"}]) as llm:
+        engine = here.engine(llm, sandbox=sandbox_mode, network=True, config=config)
+        outcome = engine.run(here.ask("is it so?", model=model, read_only=True))
+        seen = json.dumps(llm.requests[-1]["input"][-1])
+        assert "web_search" not in tool_names(llm.requests[0])
+    assert (outcome.status, outcome.text) == ("done", "it is so")
+    for said in ("what is noted", "no-network", "end"):
+        assert said in seen
+    assert "canary" not in seen
+    assert (here.workspace / "notes").read_text() == "what is noted"
+    assert not list(here.root.rglob("made"))
+
+
+def test_a_read_only_run_writes_nothing_though_codexs_own_sandbox_is_open(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outer one alone holds it too; a login kept in the workspace stays writable."""
+    home = here.workspace / "home" / ".codex"
+    home.mkdir(parents=True)
+    monkeypatch.setattr(codex_cli, "sandbox_mode", lambda *_: "danger-full-access")
+    line = f"cat .mimikit/secret; echo x > made; echo x > .mimikit/made; echo x > {home}/kept"
+    with FakeLLM([{"shell": line}, {"text": "done"}]) as llm:
+        engine = here.engine(llm, home=str(home))
+        outcome = engine.run(here.ask("is it so?", read_only=True))
+        seen = json.dumps(llm.requests[-1]["input"][-1])
+    assert outcome.status == "done"
+    assert seen.count("Read-only file system") == 2
+    assert "canary" not in seen
+    assert not list(here.root.rglob("made"))
+    assert (home / "kept").exists()
+
+
+def test_a_read_only_run_without_the_outer_sandbox_keeps_codexs_own(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
+    with FakeLLM([{"shell": "echo x > made; echo end"}, {"text": "done"}]) as llm:
+        engine = here.engine(llm, sandbox="danger-full-access")
+        outcome = engine.run(here.ask("is it so?", read_only=True))
+        seen = json.dumps(llm.requests[-1]["input"][-1])
+    assert outcome.status == "done"
+    assert "end" in seen
+    assert not (here.workspace / "made").exists()
+
+
+def test_the_sandbox_of_a_read_only_run_is_proved_by_itself(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    masked = sandbox.masked
+
+    def bare_when_frozen(argv: Sequence[str], *args: Any, **given: Any) -> list[str]:
+        return list(argv) if given.get("frozen") else masked(argv, *args, **given)
+
+    monkeypatch.setattr(sandbox, "masked", bare_when_frozen)
+    with FakeLLM([{"text": "done"}]) as llm:
+        engine = here.engine(llm)
+        assert engine.run(here.ask("do it")).status == "done"
+        outcome = engine.run(here.ask("is it so?", read_only=True))
+        assert len(llm.requests) == 1
+    assert outcome.failure_reason == "engine_unavailable"
+    assert "a masked shell could" in (outcome.error or "")
 
 
 # ---- no sandbox --------------------------------------------------------------------------------

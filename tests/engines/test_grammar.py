@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.engines.grammar import (
+    After,
+    At,
     BadSentence,
     Cancel,
     Every,
@@ -20,10 +23,14 @@ from mimikit.engines.grammar import (
     Run,
     Status,
     Tasks,
+    WhenFile,
     parse,
     render,
 )
-from mimikit.engines.intervals import MAX_INTERVAL_S, interval_words
+from mimikit.engines.intervals import MAX_INTERVAL_S
+from mimikit.engines.whens import PastTime, Repeat, parse_when
+from mimikit.saying import interval_words
+from tests.support.engine_requests import NOW
 
 # What a usual machine has; many of these are everyday words as well, which is what makes traps.
 PROGRAM_NAMES = """
@@ -110,7 +117,7 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
     ("every 10s: date", Every(10, "date")),
     ("every 10 minutes: run date", Every(600, "date")),
     ("Every 10 minutes, please run date.", Every(600, "date")),
-    ("every 10 minutes: run: echo every day", BadSentence("command_or_interval", "")),
+    ("every 10 minutes: run: echo every day", BadSentence("command_or_time", "")),
     ("run date every 10 minutes", Every(600, "date")),
     ("run `date` every 10 minutes, please", Every(600, "date")),
     ("please run git fetch --all every 2 hours", Every(7200, "git fetch --all")),
@@ -149,15 +156,130 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
     ("请每隔十二小时帮我执行 date，谢谢", Every(43200, "date")),
     ("执行 date，每 10 秒一次", Every(10, "date")),
     ("运行 `date` 每10秒", Every(10, "date")),
+    # A time before the command.
+    ("at 2026-12-01 09:00: run date", At("at 2026-12-01 09:00", "date")),
+    ("2026-12-01 09:00 run date", At("2026-12-01 09:00", "date")),
+    ("at 2026-12-01T09:00:00Z: run: date", At("at 2026-12-01T09:00:00Z", "date")),
+    ("in 5 minutes: run date", At("in 5 minutes", "date")),
+    ("In 5 minutes, please run `rm old.txt`.", At("In 5 minutes", "rm old.txt")),
+    ("in 5 minutes: `date`", At("in 5 minutes", "date")),
+    ("in half an hour run: ./a.sh | tee log", At("in half an hour", "./a.sh | tee log")),
+    ("tomorrow at 9: run date", At("tomorrow at 9", "date")),
+    ("tomorrow at 9:00 run:\n```sh\nset -e\ndate\n```", At("tomorrow at 9:00", "set -e\ndate")),
+    ("please tomorrow at 9 run date", At("tomorrow at 9", "date")),
+    ("tomorrow: run date", At("tomorrow", "date")),
+    ("tomorrow: `date`", At("tomorrow", "date")),
+    ("Saturday at 10: make soup", At("Saturday at 10", "make soup")),
+    ("on Friday at 5pm run date", At("on Friday at 5pm", "date")),
+    ("at 9:30: date", At("at 9:30", "date")),
+    ("at 9: run: anything at all", At("at 9", "anything at all")),
+    ("tonight at 8: run date", At("tonight at 8", "date")),
+    ("midnight: run date", At("midnight", "date")),
+    ("every day at 9:00: run date", At("every day at 9:00", "date")),
+    ("every weekday at 9:00 run date", At("every weekday at 9:00", "date")),
+    ("every Monday and Thursday at 18:30: date", At("every Monday and Thursday at 18:30", "date")),
+    ("every month on the 1st: run date", At("every month on the 1st", "date")),
+    ("every hour at :15: run date", At("every hour at :15", "date")),
+    ("every morning run ls", At("every morning", "ls")),
+    ("daily at 9: run ./backup.sh", At("daily at 9", "./backup.sh")),
+    ("每天早上 9 点运行：date", At("每天早上 9 点", "date")),
+    ("每天早上九点执行 date", At("每天早上九点", "date")),
+    ("每个工作日 9:30，运行：date", At("每个工作日 9:30", "date")),
+    ("每周一和周四 18:30 自动运行 date", At("每周一和周四 18:30", "date")),
+    ("每月1号9点执行date", At("每月1号9点", "date")),
+    ("明天 9:00 执行 date", At("明天 9:00", "date")),
+    ("明天９：００執行 date", At("明天9:00", "date")),
+    ("明天执行 date", At("明天", "date")),
+    ("请在后天下午三点半帮我运行 `ls -la`", At("在后天下午三点半", "ls -la")),
+    ("10 分钟后运行 date", At("10 分钟后", "date")),
+    ("10分鐘後執行：date", At("10分钟后", "date")),
+    ("过半小时跑一下 date", At("过半小时", "date")),
+    ("等 10 分钟再运行 date", At("等 10 分钟", "date")),
+    ("2026 年 12 月 1 日 9 点：date", At("2026 年 12 月 1 日 9 点", "date")),
+    # A time behind the command.
+    ("run date in 5 minutes", At("in 5 minutes", "date")),
+    ("run date 10 minutes from now", At("10 minutes from now", "date")),
+    ("run ls -la tomorrow at 9:00", At("tomorrow at 9:00", "ls -la")),
+    ("run ls at 9:00 tomorrow, please", At("at 9:00 tomorrow", "ls")),
+    ("run `rm old.txt` tomorrow", At("tomorrow", "rm old.txt")),
+    ("run `date` 9pm", At("9pm", "date")),
+    ("run date every day at 9:00", At("every day at 9:00", "date")),
+    ("run date at 9:00 every day", At("at 9:00 every day", "date")),
+    ("run ls every Monday", At("every Monday", "ls")),
+    ("can you run `ls` at 9?", At("at 9", "ls")),
+    ("执行 date，明天早上 9 点", At("明天早上 9 点", "date")),
+    ("运行 `date`，10 分钟后", At("10 分钟后", "date")),
+    ("run ls 9:00", Run("ls 9:00")),
+    ("run sleep 10m", Run("sleep 10m")),
+    ("run: shutdown -h 23:00", Run("shutdown -h 23:00")),
+    ("run: date -d tomorrow", Run("date -d tomorrow")),
+    ("run: git log --since 2026-12-01", Run("git log --since 2026-12-01")),
+    ("run ls tomorrow", BadSentence("command_or_time", "")),
+    ("运行 ls 明天", BadSentence("command_or_time", "")),
+    ("run ls on Friday", BadSentence("command_or_time", "")),
+    ("run: date in 5 minutes", BadSentence("command_or_time", "")),
+    ("run: date tomorrow at 9:00", BadSentence("command_or_time", "")),
+    ("at 9: run date in 5 minutes", BadSentence("command_or_time", "")),
+    ("every hour: run date at 9:00", BadSentence("command_or_time", "")),
+    # Files.
+    ("when notes.txt changes: run date", WhenFile("notes.txt", "changed", "date")),
+    ("whenever src/**/*.py changes run make test", WhenFile("src/**/*.py", "changed", "make test")),
+    ("every time notes.txt is modified, run date", WhenFile("notes.txt", "changed", "date")),
+    ("if the file `data` changes: run date", WhenFile("data", "changed", "date")),
+    ("when the file data changes: run date", WhenFile("data", "changed", "date")),
+    ("when Makefile changes: run make", WhenFile("Makefile", "changed", "make")),
+    ('when "my notes.txt" changes: run date', WhenFile("my notes.txt", "changed", "date")),
+    ("when `a b.txt` has changed, please run `ls`", WhenFile("a b.txt", "changed", "ls")),
+    ("when 文档/笔记.md changes: run date", WhenFile("文档/笔记.md", "changed", "date")),
+    ("when notes~ changes: run date", WhenFile("notes~", "changed", "date")),
+    ("when log? changes: run date", BadSentence("file_or_word", "")),
+    ("when `log?` changes: run date", WhenFile("log?", "changed", "date")),
+    ("when out.csv exists: run date", WhenFile("out.csv", "exists", "date")),
+    ("as soon as out.csv appears run date", WhenFile("out.csv", "exists", "date")),
+    ("once out.csv is created: run: wc -l out.csv", WhenFile("out.csv", "exists", "wc -l out.csv")),
+    ("当 notes.txt 变化时运行：date", WhenFile("notes.txt", "changed", "date")),
+    ("當 notes.txt 變化時運行：date", WhenFile("notes.txt", "changed", "date")),
+    ("notes.txt 改变时运行 date", WhenFile("notes.txt", "changed", "date")),
+    ("当笔记.md变化时运行：date", WhenFile("笔记.md", "changed", "date")),
+    ("当文件.txt变化时运行：date", WhenFile("文件.txt", "changed", "date")),
+    ("当文件 notes.txt 有更新的时候，运行：date", WhenFile("notes.txt", "changed", "date")),
+    ("每当「我的 笔记」变化，运行：date", WhenFile("我的 笔记", "changed", "date")),
+    ("src/*.py 一修改就运行 date", WhenFile("src/*.py", "changed", "date")),
+    ("当 src 目录有变化时运行 make", WhenFile("src", "changed", "make")),
+    ("当 out.csv 出现时运行：date", WhenFile("out.csv", "exists", "date")),
+    ("当 out.csv 存在时运行：date", WhenFile("out.csv", "exists", "date")),
+    ("等 out.csv 生成后运行 `wc out.csv`", WhenFile("out.csv", "exists", "wc out.csv")),
+    ("when data changes: run date", BadSentence("file_or_word", "")),
+    ("当天气变化时运行：date", BadSentence("file_or_word", "")),
+    ("when notes.txt changes: run date tomorrow at 9", BadSentence("command_or_time", "")),
+    # Chains.
+    ("after backup: run date", After("backup", "date")),
+    ("after the backup task: run date", After("backup task", "date")),
+    ("after task-01abc…: run date", After("task-01abc…", "date")),
+    ("after task-01abc, run: ls | wc", After("task-01abc", "ls | wc")),
+    ("after `npm test; echo: ok` run date", After("npm test; echo: ok", "date")),
+    ("after the task “备份” is done: run date", After("备份", "date")),
+    ("when backup is done: run date", After("backup", "date")),
+    ("once the backup task has finished, run date", After("backup", "date")),
+    ("as soon as backup finishes please run `date`", After("backup", "date")),
+    ("backup 完成后运行：date", After("backup", "date")),
+    ("等「备份 照片」完成之后，运行：date", After("备份 照片", "date")),
+    ("備份任務完成後執行：date", After("備份", "date")),
+    ("在 task-01abc 之后运行：date", After("task-01abc", "date")),
+    ("在任务 task-01abc 后运行 date", After("task-01abc", "date")),
+    ("备份跑完就运行 date", After("备份", "date")),
+    ("等备份完成再运行 date", After("备份", "date")),
+    ("当 备份 完成时运行 date", After("备份", "date")),
+    ("after backup: run date every day at 9", BadSentence("command_or_time", "")),
     # Understood, but not to be done so.
     ("every 0.2 seconds: run date", BadSentence("too_often", "")),
     ("every 0 s: date", BadSentence("too_often", "")),
     ("every 367 days: run date", BadSentence("too_rare", "")),
     ("every 99999999999999999999 s: date", BadSentence("too_rare", "")),
     ("每隔 400 天执行 date", BadSentence("too_rare", "")),
-    ("run: date every 10 minutes", BadSentence("command_or_interval", "")),
-    ("运行：date 每 10 秒", BadSentence("command_or_interval", "")),
-    ("run date hourly", BadSentence("command_or_interval", "")),
+    ("run: date every 10 minutes", BadSentence("command_or_time", "")),
+    ("运行：date 每 10 秒", BadSentence("command_or_time", "")),
+    ("run date hourly", BadSentence("command_or_time", "")),
     ("run: ls\nrun: date", BadSentence("several", "")),
     # Memory.
     ("remember that I like tea", Remember("I like tea")),
@@ -250,8 +372,6 @@ TALK = [
     "run git and explain it",
     "run ls and tell me what you see",
     "run rm -rf build and then rebuild the app",
-    "run ls tomorrow",
-    "run date every day at 9:00",
     "run date every 10 minutes on mondays",
     "run ls?",
     "run ls, date",
@@ -262,6 +382,44 @@ TALK = [
     "run `ls` and then `date`",
     "run `unclosed",
     "run ls\nthen tell me",
+    "I wake up every day at 9",
+    "every day at 9 I wake up",
+    "every day at 9:00",
+    "every day at 9: coffee",
+    "at 9 we run",
+    "at 9:00: a new beginning",
+    "at 25:00: run date",
+    "at noon run errands",
+    "tomorrow",
+    "tomorrow at 9",
+    "tomorrow run the tests",
+    "tomorrow I will run ls",
+    "Monday: run through the items",
+    "Monday: make soup",
+    "明天：make",
+    "in 5 minutes",
+    "in 5 minutes we talk",
+    "in time: run date",
+    "on Feb 30 at 9:00: run date",
+    "every 2 weeks on Monday: run date",
+    "run at 9:00",
+    "run tomorrow at 9:00",
+    "run to the store tomorrow at 9:00",
+    "after lunch we talk",
+    "after lunch: we talk",
+    "after all that, run away",
+    "after you run ls",
+    "the day after tomorrow",
+    "when notes.txt changes",
+    "when notes.txt changes: tell me",
+    "when the weather changes run inside",
+    "when I run ls it hangs",
+    "when it exists we win",
+    "when backup is done",
+    "when backup is done: run the tests",
+    "whenever I run: it keeps me fit",
+    "if notes.txt changes, what happens when I run ls?",
+    "everything changes when you run ls",
     "running late",
     "runs fine: nothing to do",
     "run-time errors",
@@ -280,11 +438,9 @@ TALK = [
     "every day: a new beginning",
     "every day is like sunday",
     "every day run away from the problems",
-    "every morning run ls",
     "every month: run date",
     "every 10 ms: run date",
     "every -5 seconds: run date",
-    "every day at 9:00: run date",
     "every 10 seconds",
     "every second counts",
     "every second day run out of ideas",
@@ -296,21 +452,34 @@ TALK = [
     "运行时错误怎么办",
     "运行良好",
     "运行 python 需要安装什么",
-    "运行 ls 明天",
     "运行 ls 看看有什么",
     "不要运行 ls",
     "别执行 date",
     "怎么运行 ls",
     "能运行 docker 吗",
-    "明天执行 date",
     "我每天跑步",
     "每天跑步五公里",
     "每天跑 5 公里",
     "每天都很开心",
     "每个人都有梦想",
-    "每天早上九点执行 date",
     "每小时的第一分钟执行 date",
     "每月执行 date",
+    "每天早上九点我跑步",
+    "明天见",
+    "明天早点执行 date",
+    "然后运行：date",
+    "以后运行：date",
+    "从今以后运行：date",
+    "最后执行 date",
+    "10 分钟后见",
+    "10 分钟后跑五公里",
+    "午饭后聊",
+    "notes.txt 变化了",
+    "notes.txt 变化：date",
+    "当 notes.txt 变化时告诉我",
+    "当我跑步时",
+    "备份完成后告诉我",
+    "备份完成了吗",
     "每分享一次",
     "跑步是好习惯",
     "I remember you",
@@ -355,14 +524,19 @@ def test_a_sentence_is_understood(text: str, intent: Intent) -> None:
         assert got == intent
 
 
+@pytest.mark.parametrize("intent", [intent for _, intent in UNDERSTOOD if isinstance(intent, At)])
+def test_the_time_of_a_sentence_can_be_read_by_itself(intent: At) -> None:
+    assert parse_when(intent.when, now=NOW, zone=ZoneInfo("Asia/Shanghai")) is not None
+
+
 @pytest.mark.parametrize("text", TALK)
 def test_talk_asks_for_nothing(text: str) -> None:
     assert understood(text) == Plain(text.strip())
 
 
 def test_the_corpus_is_large_enough_to_mean_something() -> None:
-    assert len(UNDERSTOOD) >= 120
-    assert len(TALK) >= 100
+    assert len(UNDERSTOOD) >= 230
+    assert len(TALK) >= 140
 
 
 def test_a_bare_command_needs_a_known_program() -> None:
@@ -397,13 +571,38 @@ def test_the_command_is_kept_byte_for_byte_after_a_colon() -> None:
         "remember " + ", thanks" * 25_000,
         "```" + "\n" * 200_000,
         "run:\n```\n" + "``\n" * 60_000,
+        "at " * 60_000,
+        "at 9:00 and " * 16_000,
+        "in 1 hour and " * 14_000,
+        "明天" * 100_000,
+        "每周一" * 60_000,
+        "when " + "a" * 200_000,
+        "when `" + "a" * 200_000,
+        "when a " * 30_000,
+        "当" * 200_000,
+        "当 a 变" * 40_000,
+        "文件" * 100_000,
+        "after " * 30_000,
+        "after a is " * 18_000,
+        "after " + " " * 200_000 + ":",
+        "after a" + " " * 200_000 + ":",
+        "every Monday " + "每" * 200_000,
+        "after `" + "`" * 200_000,
+        "在" + "完成" * 100_000,
+        "任务" * 100_000,
+        "run " + "in 5 minutes " * 15_000,
+        "run: ls " + "tomorrow at 9 " * 14_000,
     ],
     ids=lambda text: text[:20],
 )
 def test_a_hostile_text_is_read_at_once(text: str) -> None:
-    started = time.process_time()
-    understood(text)
-    assert time.process_time() - started < 1
+    def cost() -> float:
+        started = time.process_time()
+        understood(text)
+        return time.process_time() - started
+
+    # Of two, since the first may pay for the machine's other work.
+    assert min(cost(), cost()) < 0.1
 
 
 PIECES = """
@@ -411,10 +610,19 @@ PIECES = """
     two seconds s minutes half other and ls date echo find -la | ; the remember that what do know
     about tasks cancel task stop status help 运行 执行 跑 一下 每 隔 两 十 半 个 小时 秒 分钟 天
     记住 关于 知道 什么 任务 取消 请 谢谢 吗 吧 命令 你 的
+    at in on tomorrow today monday day weekday 9 9:00 noon when whenever after notes.txt src/*.py
+    changes exists is done backup task-01 明天 每天 早上 点 后 分 周 一 当 变化 存在 时 完成 之后
+    在 等 再 过 文件 noon in half an hour
 """
 WORDS = st.sampled_from([*PIECES.split(), "\n", "\t", "　"])
 SENTENCES = st.lists(WORDS, max_size=12).map(" ".join) | st.lists(WORDS, max_size=12).map("".join)
 COMMANDS = (st.text(min_size=1) | SENTENCES).map(str.strip).filter(lambda c: c and "\0" not in c)
+
+
+@pytest.mark.parametrize(("letter", "odd"), [("s", "ſ"), ("i", "ı"), ("I", "İ"), ("k", "\u212a")])
+def test_letters_that_only_look_alike_do_no_harm(letter: str, odd: str) -> None:
+    for text, intent in UNDERSTOOD:
+        assert isinstance(understood(text.replace(letter, odd)), Intent), intent
 
 
 @given(st.text() | SENTENCES)
@@ -442,6 +650,57 @@ def test_every_command_can_be_said(command: str, language) -> None:
 def test_every_interval_can_be_said(command: str, milliseconds: int, language) -> None:
     intent = Every(milliseconds / 1000, command)
     assert parse(render(intent, language)) == intent
+
+
+@given(st.text() | SENTENCES)
+def test_the_words_of_a_time_can_be_read(text: str) -> None:
+    intent = understood(text)
+    if not isinstance(intent, At):
+        return
+    try:
+        when = parse_when(intent.when, now=NOW, zone=ZoneInfo("Asia/Shanghai"))
+    except PastTime:
+        return
+    assert when is not None
+    assert not isinstance(when, Repeat)
+
+
+TIMES = st.sampled_from(
+    (
+        *("at 2026-12-01 09:00", "tomorrow at 9", "in 5 minutes", "every hour at :15", "on Friday"),
+        *(
+            "every month on the 1st",
+            "at 9",
+            "9 p.m.",
+            "明天早上9点",
+            "10分钟后",
+            "每周一",
+            "每天 9:30",
+        ),
+    )
+)
+NAMES = (
+    st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=40)
+    | st.lists(WORDS, min_size=1, max_size=4).map(" ".join)
+).filter(lambda name: name == name.strip() and not set(name) & set("`\n\t\0"))
+
+
+@given(TIMES, COMMANDS, st.sampled_from(["en", "zh"]))
+def test_every_time_can_be_said(when: str, command: str, language) -> None:
+    assert parse(render(At(when, command), language)) == At(when, command)
+
+
+@given(NAMES, st.sampled_from(["changed", "exists"]), COMMANDS, st.sampled_from(["en", "zh"]))
+def test_every_file_can_be_said(path: str, change, command: str, language) -> None:
+    intent = WhenFile(path, change, command)
+    assert parse(render(intent, language)) == intent
+
+
+@given(st.from_regex(r"[a-z][a-z0-9-]{0,20}[0-9]", fullmatch=True), COMMANDS)
+def test_every_id_can_be_said(reference: str, command: str) -> None:
+    for language in ("en", "zh"):
+        intent = After(reference, command)
+        assert parse(render(intent, language)) == intent
 
 
 @pytest.mark.parametrize(

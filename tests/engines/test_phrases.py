@@ -12,7 +12,20 @@ from markdown_it import MarkdownIt
 
 from mimikit.engines import phrases
 from mimikit.engines.base import ToldResult
-from mimikit.engines.grammar import Every, Help, Recall, Remember, Run, Status, Tasks, parse
+from mimikit.engines.grammar import (
+    After,
+    At,
+    Every,
+    Help,
+    Plain,
+    Recall,
+    Remember,
+    Run,
+    Status,
+    Tasks,
+    WhenFile,
+    parse,
+)
 
 
 def placeholders(text: str) -> set[str]:
@@ -50,12 +63,29 @@ def test_a_message_has_the_same_placeholders_in_both_languages(key: str) -> None
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_sentence_that_help_names_is_understood(language: str) -> None:
     text = phrases.say("help", language, connect="")
-    named = re.findall(r"^- `([^`]+)`", text, re.MULTILINE)
-    kinds = [type(parse(sentence)) for sentence in named]
-    assert {Run, Tasks, Remember, Recall, Status} <= set(kinds)
-    assert not {Help} & set(kinds)
-    bare = [sentence for sentence in named if "date" in sentence]
-    assert [type(parse(sentence, {"date"}.__contains__)) for sentence in bare] == [Every]
+    listed = "\n".join(line for line in text.splitlines() if line.startswith("- "))
+    named = re.findall(r"`([^`]+)`", listed)
+    kinds = {type(parse(sentence, {"date"}.__contains__)) for sentence in named}
+    assert {Run, Every, At, WhenFile, After, Tasks, Remember, Recall, Status} <= kinds
+    assert not {Help, Plain} & kinds
+
+
+SAYING_WHAT_INSTEAD = [
+    *("command_or_time", "file_or_word", "time_passed", "time_unclear"),
+    *("after_which", "after_none", "plan_unknown"),
+]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("key", SAYING_WHAT_INSTEAD)
+def test_what_to_say_instead_is_understood(key: str, language) -> None:
+    quoted = re.findall(r"`([^`]+)`|「([^」]+)」", phrases.TABLE[language][key])
+    sentences = [sentence for pair in quoted for sentence in pair if ":" in sentence]
+    sentences += [sentence for pair in quoted for sentence in pair if "：" in sentence]
+    assert sentences
+    for sentence in sentences:
+        intent = parse(sentence, {"date"}.__contains__)
+        assert isinstance(intent, Run | Every | At | WhenFile | After), sentence
 
 
 @pytest.mark.parametrize(

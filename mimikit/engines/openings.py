@@ -1,0 +1,165 @@
+"""How the sentences without a model begin: patterns, in English and Chinese, for `grammar`.
+
+Patterns expect the folded text of `command_lines.View`. Repetitions are possessive or short: no
+text takes longer than a few passes.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mimikit.engines.command_lines import MARKS
+
+_POLITE = (
+    r"(?>(?:(?:please|pls|kindly|hey|hi|ok|okay|now|just|mimikit)(?![A-Za-z])"
+    r"|请你?|麻烦你?|帮我|帮忙|给我|现在|马上|立即|立刻)[\s,!]*+){0,12}+"
+)
+_ASK = (
+    r"(?:(?P<asked>(?:can|could|would|will)\s++you(?![A-Za-z])"
+    r"|你?(?:能不能|可不可以|可以|能否|可否|能))[\s,]*+)?"
+)
+_PRE = _POLITE + _ASK + _POLITE
+_AFTER_VERB = r"(?=[\s:`「『“]|\Z)"
+_VERB = (
+    rf"(?:(?:run|execute|exec){_AFTER_VERB}"
+    rf"(?:\s++(?:(?:the|this|following|shell)\s++)*+(?:command|cmd){_AFTER_VERB}"
+    r"|\s++(?:this|the\s++following)(?=\s*+[:`]))?"
+    r"|(?:运行|执行|跑)(?:一下|一次|一遍|下(?![面列])|个)?(?:\s*+(?:下面|以下|下列|如下|这个|这条)的?)?"
+    r"(?:\s*+(?:命令|指令))?)"
+)
+VERB_LATER = re.compile(rf"(?:就|都|自动|再|,|\s)*+{_POLITE}{_VERB}", re.IGNORECASE)
+MARKED_LATER = re.compile(rf"[\s,:]*+(?:`|(?:就|都|自动|再|,|\s)*+{_POLITE}{_VERB})", re.IGNORECASE)
+THANKS_AFTER_COMMA = re.compile(
+    r",\s*+(?:please|thanks|thank\s++you|谢谢你?|多谢)[\s.!。]*+\Z", re.IGNORECASE
+)
+NOT_TO_KEEP = re.compile(
+    r"(?:when|that\s++time|the\s++time|how\s++we|me|us|him|her|them)(?![A-Za-z])|了", re.IGNORECASE
+)
+NOT_TO_CANCEL = re.compile(
+    r"\?|怎么|什么|为何|如何|吗"
+    r"|\A(?:being|doing|talking|asking|saying|telling|repeating|worrying)(?![A-Za-z])",
+    re.IGNORECASE,
+)
+TASK_WORD = re.compile(
+    r"(?:(?:the\s++)?(?:task|trigger|job)(?:\s*+#|\s++(?:number\s++|no\.\s*+)?)(?=\S)"
+    r"|#(?=\d)|(?:定时任务|任务|触发器)(?:编号|号)?[\s:#]*+(?=\S))",
+    re.IGNORECASE,
+)
+
+_QUOTED = "|".join(
+    rf"{opening}[^{closing}\n\0]{{1,300}}+{closing}" for opening, closing in MARKS.items()
+)
+_WORD = r"[^\s\0,:`\"'「『“‘]"
+_NAME = r"(?:[^\s\0:,`]|[^\S\n](?!\s)){1,200}?"
+_TASK = rf"(?P<what>(?:(?:task|trigger|job)\s++|任务\s*+)?(?:{_QUOTED})|{_NAME})"
+_IS_DONE_ZH = r"(?:已经?|全部|都|执行|运行|跑|做)*+(?:完成|完毕|结束|成功|完)"
+LIKE_A_PATH = re.compile(r"[./*~]|\A[A-Z][A-Za-z]*file\Z|\A[A-Z_]{3,}\Z")
+
+_KNOW = r"(?:都|还)?(?:知道|记得|了解)(?:些|一些)?"
+_WHAT = r"(?:什么|啥|多少|哪些)"
+_ABOUT = r"(?P<about>.{1,500}?)"
+
+
+def _whole(*phrases: str) -> re.Pattern[str]:
+    """Matches a text that is one of the phrases, courtesy and end signs aside."""
+    either = "|".join(phrase.replace(" ", r"\s++") for phrase in phrases)
+    return re.compile(rf"{_PRE}(?:{either})[\s?!.。~]*+\Z", re.IGNORECASE)
+
+
+def _opening(*phrases: str) -> re.Pattern[str]:
+    """Matches a text that begins with one of the phrases, courtesy aside."""
+    either = "|".join(phrase.replace(" ", r"\s++") for phrase in phrases)
+    return re.compile(rf"{_PRE}(?:{either})", re.IGNORECASE)
+
+
+HELP = _whole(
+    "/?help(?: me)?",
+    r"\?",
+    "commands",
+    "what can (?:you|i) (?:do|say)",
+    "how do i use (?:you|this)",
+    "(?:使用)?(?:帮助|说明)",
+    "(?:你)?怎么用",
+    "命令列表",
+    "你?(?:都|还)?(?:能|会|可以)(?:做|干|说)?些?(?:什么|啥)",
+)
+STATUS = _whole(
+    "/?status",
+    "(?:show|show me)(?: the| your)? status",
+    "(?:system|your|current) status",
+    "(?:查看|看看|看一下|显示)?(?:系统|运行|当前|你的)?状态",
+)
+TASKS = _whole(
+    "/?tasks?",
+    "(?:list|show|show me)(?: all| the| my| your| current| running){0,3} tasks",
+    "task list",
+    "what are you (?:doing|working on|up to)(?: now| right now| at the moment)?",
+    "what(?:'s|’s| is) (?:running|going on)(?: now| right now)?",
+    "(?:which|what) tasks (?:are there|are running|do you have)",
+    "(?:查看|列出|看看|看一下|显示)?(?:所有|全部|当前|我)?的?任务(?:列表|清单)?",
+    "你?(?:现在|目前)?(?:都|还)?有(?:哪些|什么|啥)任务",
+    "你?(?:现在|正)?在(?:做|干|忙)些?(?:什么|啥)",
+)
+RECALL_EN = _opening(
+    r"(?:tell me )?what (?:do )?you (?:know|remember|have)(?: in memory)? (?:about|on|of)(?=\s)",
+    r"what (?:have i told you|did i tell you|did i say) about(?=\s)",
+    r"do you (?:know|remember|have) anything (?:about|on)(?=\s)",
+    r"do you (?:still )?remember(?=\s)",
+    r"search (?:your |my |the )?memory for(?=\s)",
+    r"(?:search memory|recall)(?=[\s:])",
+)
+RECALL_ZH = (
+    _whole(rf"关于{_ABOUT}[,\s]*+你?{_KNOW}{_WHAT}"),
+    _whole(rf"(?:告诉我)?你{_KNOW}关于{_ABOUT}的?(?:{_WHAT}|事情?|信息|内容|东西)?吗?"),
+    _whole(rf"你?对于?{_ABOUT}[,\s]*+你?{_KNOW}{_WHAT}"),
+    _whole(rf"你?还?记得{_ABOUT}吗"),
+)
+REMEMBER = _opening(
+    r"remember(?: that)?(?=[\s:,]|\Z)",
+    r"(?:note|keep in mind) that(?=[\s:,])",
+    "note(?=:)",
+    "记住",
+    "记下来?",
+    "记一下",
+    "记录一下",
+)
+CANCEL = _opening(
+    r"(?:cancel|stop|abort)(?=[\s:#!.,]|\Z)",
+    "取消",
+    "停止",
+    "停掉",
+    "终止",
+    "中止",
+)
+AT_TIME = _opening("")
+WHEN_FILE = (
+    _opening(
+        r"(?:when(?:ever)?|once|if|as soon as|(?:each|every) time) (?:the |my |our )?"
+        rf"(?P<file>(?:file|folder|directory) )?(?P<what>{_QUOTED}|{_WORD}{{1,300}}+)"
+        r" (?:(?P<changed>(?:has |was |is |gets )?(?:changes|changed?|modified|updated|edited))"
+        r"|exists?|appears?|shows up|(?:is|was|gets) created|is there)(?![A-Za-z])"
+    ),
+    _opening(
+        r"(?P<when>当|在|如果|一旦|每当|每次|只要|等)?\s*+"
+        r"(?P<file>(?:文件夹?|目录)(?=[\s\w*~/`\"'「『“‘])(?![\u3400-\u9fff])\s*+)?"
+        rf"(?P<what>{_QUOTED}|{_WORD}{{1,300}}?)\s*+(?P<kind>文件夹?|目录)?\s*+"
+        r"(?:一|被|有了?|发生了?)?"
+        r"(?:(?P<changed>变化|改变|变动|更改|修改|更新|改动|变更|变)|出现|存在|生成|创建)了?"
+        r"(?P<then>的?时候?|[之以]?后|就)?"
+    ),
+)
+AFTER = (
+    _opening(
+        rf"(?:after|when(?:ever)?|once|as soon as) (?:the )?{_TASK} (?:(?:task|trigger|job) )?"
+        r"(?:(?:is|has|was|are) (?:all )?(?:done|finished|completed|complete|over|ended)"
+        r"|finishes|finished|completes|completed|ends|ended|succeeds|succeeded)(?![A-Za-z])"
+    ),
+    _opening(
+        rf"after (?!(?:i|you|we|they|he|she) )(?:the )?{_TASK}(?=\s*+[:,`]|\s++{_POLITE}{_VERB})"
+    ),
+    _opening(
+        rf"(?!从)(?P<at>等到|[在等当])?\s*+{_TASK}\s*+(?:任务)?(?:{_IS_DONE_ZH}了?(?:的?时候?|[之以]?后|就|(?=再))"
+        r"|[之以]后|(?(at)后|(?!)))"
+    ),
+)
+RUN = _opening(_VERB)

@@ -1,0 +1,183 @@
+"""Makes tasks and triggers from what somebody asks for, the same for terminal, page and tools.
+
+Nothing is stored here: whoever asks stores what comes back, by its own rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from pydantic import ValidationError
+
+from mimikit.engines.whens import Cron, Moment, Repeat, parse_when
+from mimikit.errors import BadInput, NotFound
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files, bad_record
+from mimikit.protocol.ids import check_id, new_id
+from mimikit.protocol.models import Condition, Origin, Schedule, Task, Trigger, time_text
+from mimikit.tasks import ledger, queue
+from mimikit.triggers import conditions, definition, registry
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be done, whether once or by a trigger. Units: seconds."""
+
+    prompt: str
+    origin: Origin
+    id: str | None = None
+    title: str = ""
+    profile: str = "standard"
+    priority: int = 5
+    timeout: float | None = None
+    max_attempts: int = 1
+    more: dict[str, Any] = field(default_factory=dict[str, Any])
+    """More fields of a trigger, by their names in the model: schedule, condition, cooldown, once,
+    overlap, notify."""
+
+
+def check_wanted(wanted: Wanted, profiles: Iterable[str]) -> None:
+    """Raise BadInput unless the prompt says something and the profile is known."""
+    known = list(profiles)
+    if wanted.profile not in known:
+        raise BadInput(
+            f"profile: expected one of {', '.join(known)}; got {wanted.profile!r}", field="profile"
+        )
+    if not wanted.prompt.strip():
+        raise BadInput("prompt: expected some text, got only blanks", field="prompt")
+
+
+def new_task(wanted: Wanted, now: datetime) -> Task:
+    """A task to be queued.
+
+    Raises:
+        BadInput: a value can not be used; its field says which.
+    """
+    id_ = wanted.id or new_id("task", now)
+    try:
+        return Task(
+            id=id_,
+            profile=wanted.profile,
+            title=wanted.title,
+            prompt=wanted.prompt,
+            priority=wanted.priority,
+            created_at=now,
+            max_attempts=wanted.max_attempts,
+            timeout=wanted.timeout,
+            trace_id=id_,
+            origin=wanted.origin,
+        )
+    except ValidationError as error:
+        raise bad_record(error) from None
+
+
+def new_trigger(files: Files, wanted: Wanted, now: datetime) -> Trigger:
+    """A trigger to be stored, checked against those that exist.
+
+    Raises:
+        BadInput: a value can not be used, it names an id nobody knows, or would wait for itself.
+    """
+    id_ = wanted.id or new_id("trig", now)
+    schedule, condition = wanted.more.get("schedule"), wanted.more.get("condition")
+    try:
+        trigger = Trigger(
+            id=id_,
+            type="conditional",
+            title=wanted.title,
+            prompt=wanted.prompt,
+            profile=wanted.profile,
+            priority=wanted.priority,
+            created_at=now,
+            timeout=wanted.timeout,
+            max_attempts=wanted.max_attempts,
+            trace_id=id_,
+            origin=wanted.origin,
+        )
+        trigger = trigger.but(type=definition.type_of(schedule), **wanted.more)
+    except ValidationError as error:
+        raise bad_record(error) from None
+    registry.check_new(files, trigger)
+    if condition is None:
+        return trigger
+    return trigger.but(trace_id=check_known(files, condition) or id_)
+
+
+def check_known(files: Files, condition: Condition) -> str | None:
+    """The trace of the first task or trigger a condition names; None when it names none.
+
+    Raises:
+        NotFound: nobody knows an id in it.
+    """
+    traces = [_trace_of(files, subject) for subject in sorted(conditions.subjects(condition))]
+    return traces[0] if traces else None
+
+
+def after(ids: Iterable[str]) -> Condition:
+    """The condition that all of these are done."""
+    done = [Condition(type="task_done", params={"taskId": id_}) for id_ in ids]
+    if len(done) == 1:
+        return done[0]
+    return Condition(type="and", params={"conditions": [one.to_dict() for one in done]})
+
+
+def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:
+    """A schedule from plain words: `tomorrow 9:00`, 「每天早上 9 点」, `in 10m`.
+
+    Raises:
+        BadInput: the words are no time, or one that has passed.
+    """
+    match parse_when(text, now=now, zone=zone):
+        case Moment(at):
+            return Schedule(run_at=at, timezone=zone.key)
+        case Repeat(seconds):
+            return Schedule(interval=seconds)
+        case Cron(expression):
+            return Schedule(cron=expression, timezone=zone.key)
+        case _:
+            raise BadInput(
+                "when: expected a time such as `tomorrow 9:00`, `in 10m`, `every weekday at 9`, "
+                f"or {time_text(now)!r}; got {text[:60]!r}",
+                field="when",
+            )
+
+
+def zone_named(name: str) -> ZoneInfo:
+    """A time zone by its IANA name.
+
+    Raises:
+        BadInput: there is none of that name.
+    """
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise BadInput(
+            f"timezone: expected an IANA time zone such as Asia/Shanghai, got {name[:60]!r}",
+            field="timezone",
+        ) from None
+
+
+def _last_run(files: Files, trigger_id: str) -> queue.Found | None:
+    """The last run of a trigger that has fired and gone."""
+    for line in reversed(ledger.slots_of(files, trigger_id, 1)):
+        if isinstance(task_id := line.get("taskId"), str):
+            return queue.find(files, task_id)
+    return None
+
+
+def _trace_of(files: Files, subject: str) -> str:
+    check_id(subject)
+    if files.exists(paths.trigger(subject)):
+        trigger, _ = registry.active(files, subject)
+        return trigger.trace_id if trigger else subject
+    found = queue.find(files, subject) or _last_run(files, subject)
+    if found is None:
+        raise NotFound(
+            f"condition: expected the id of a task or trigger, got {subject!r}; "
+            "`mimikit tasks` and `mimikit triggers` list them",
+            field="condition",
+        )
+    return found.task.trace_id

@@ -1,0 +1,227 @@
+"""What a Planner may plan: tasks, chains by label, schedules, conditions; and what it may not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from mimikit.engines.base import Hit, TaskLine
+from mimikit.protocol.models import Message, Schedule, Task, Trigger
+from mimikit.tools import access
+from mimikit.tools.handlers import Caller, Desk, Limits
+
+NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
+
+
+class Known:
+    """Views that know the ids they are given."""
+
+    def __init__(self, *ids: str) -> None:
+        self._ids = ids
+
+    def tasks(self, scope: str) -> list[TaskLine]:
+        return []
+
+    def history(self, count: int, offset: int) -> list[Message]:
+        return []
+
+    def history_between(self, after: datetime, before: datetime | None) -> list[Message]:
+        return []
+
+    def search(self, query: str, limit: int) -> list[Hit]:
+        return []
+
+    def exists(self, id_: str) -> bool:
+        return id_ in self._ids
+
+    def trigger(self, trigger_id: str) -> Trigger | None:
+        profile = {"trig-1": "standard", "trig-cmd": "command"}.get(trigger_id)
+        if profile is None:
+            return None
+        return Trigger(
+            id=trigger_id, type="recurring", prompt="p", created_at=NOW, trace_id="t",
+            profile=profile, origin="cli", schedule=Schedule(interval=60),
+        )  # fmt: skip
+
+    def trace_size(self, trace_id: str) -> int:
+        return 0
+
+
+def desk(*ids: str, mindless: bool = False, may_trigger: bool = True, plan: int = 20) -> Desk:
+    parent = Task(
+        id="task-plan", role="planner", prompt="p", created_at=NOW, trace_id="trace-1",
+        notify="teller", origin="teller",
+    )  # fmt: skip
+    caller = Caller(
+        "planner", "task-plan", "trace-1", NOW, mindless=mindless, parent=parent,
+        may_trigger=may_trigger, timezone="Asia/Shanghai",
+    )  # fmt: skip
+    limits = Limits(delegations=3, plan=plan, trace=50, llm_commands=False)
+    return Desk(caller, Known(*ids), limits)
+
+
+def test_steps_named_by_labels_become_a_chain_whose_last_result_is_told() -> None:
+    here = desk()
+    assert here.call("delegate", {"prompt": "build", "label": "b"}).ok
+    assert here.call("delegate", {"prompt": "test", "label": "t", "after": ["b"]}).ok
+    assert here.call("delegate", {"prompt": "publish", "after": ["t", "b"]}).ok
+    effects = here.close()
+    (build,), (test, publish) = effects.tasks, effects.triggers
+    assert test.condition is not None
+    assert publish.condition is not None
+    assert (test.type, test.once, test.notify) == ("conditional", True, "teller")
+    assert test.condition.params == {"taskId": build.id}
+    assert [c["params"]["taskId"] for c in publish.condition.params["conditions"]] == [
+        test.id, build.id,
+    ]  # fmt: skip
+    assert {test.trace_id, publish.trace_id, build.trace_id} == {"trace-1"}
+
+
+def test_labels_work_inside_conditions_and_ids_of_before_do_too() -> None:
+    here = desk("task-old")
+    here.call("delegate", {"prompt": "a", "label": "a"})
+    condition = {
+        "type": "or",
+        "params": {
+            "conditions": [
+                {"type": "task_failed", "params": {"taskId": "a"}},
+                {"type": "task_done", "params": {"taskId": "task-old"}},
+            ]
+        },
+    }
+    assert here.call(
+        "delegate", {"prompt": "x", "type": "conditional", "condition": condition, "cooldown": 5}
+    ).ok
+    effects = here.close()
+    (trigger,) = effects.triggers
+    assert trigger.condition is not None
+    named = [c["params"]["taskId"] for c in trigger.condition.params["conditions"]]
+    assert named == [effects.tasks[0].id, "task-old"]
+    assert (trigger.once, trigger.cooldown) == (False, 5)
+
+
+@pytest.mark.parametrize(("arguments", "kind", "words"), [
+    ({"interval": 600}, "recurring", "every 10 minutes"),
+    ({"cron": "0 9 * * 1-5"}, "recurring", "every weekday at 09:00 (Asia/Shanghai)"),
+    ({"cron": "0 9 * * *", "timezone": "UTC"}, "recurring", "every day at 09:00 (UTC)"),
+    ({"type": "scheduled", "runAt": "2026-12-02T09:00:00+08:00"}, "scheduled",
+     "once on Wednesday, 2026-12-02 at 09:00 (Asia/Shanghai)"),
+    ({"type": "conditional", "condition": {"type": "file_changed", "params": {"path": "a*"}}},
+     "conditional", "a* changes"),
+])  # fmt: skip
+def test_what_is_scheduled_is_said_back_in_words(
+    arguments: dict[str, Any], kind: str, words: str
+) -> None:
+    here = desk()
+    reply = here.call("schedule", {"prompt": "x", **arguments})
+    assert reply.ok, reply.text
+    assert words in reply.text
+    assert here.close().triggers[0].type == kind
+
+
+def test_asking_a_model_says_what_it_costs() -> None:
+    condition = {"type": "llm_eval", "params": {"prompt": "the garden is dry"}}
+    reply = desk().call("schedule", {"prompt": "x", "type": "conditional", "condition": condition})
+    assert "288 times a day" in reply.text
+
+
+@pytest.mark.parametrize(("tool", "arguments", "said"), [
+    ("delegate", {"after": ["nobody"]}, "label given before"),
+    ("delegate", {"type": "conditional"}, "condition"),
+    ("delegate", {"condition": {"type": "file_exists", "params": {"path": "a"}}}, "conditional"),
+    ("schedule", {}, "one of interval"),
+    ("schedule", {"interval": 60, "cron": "* * * * *"}, "interval and cron"),
+    ("schedule", {"cron": "every day"}, "cron"),
+    ("schedule", {"cron": "0 9 * * *", "timezone": "Moon"}, "IANA"),
+    ("schedule", {"type": "scheduled", "interval": 60}, "type"),
+    ("schedule", {"type": "scheduled", "runAt": "tomorrow"}, "runAt"),
+    ("schedule", {"type": "scheduled", "runAt": "2026-12-02T09:00:00"}, "zone"),
+    ("schedule", {"type": "conditional"}, "condition"),
+    ("schedule", {"type": "conditional", "interval": 60, "condition":
+        {"type": "file_exists", "params": {"path": "a"}}}, "condition"),
+    ("schedule", {"type": "conditional", "condition": {"type": "moon", "params": {}}}, "moon"),
+    ("schedule", {"type": "conditional", "condition":
+        {"type": "file_changed", "params": {"path": "../a"}}}, ".."),
+    ("schedule", {"type": "conditional", "condition":
+        {"type": "file_exists", "params": {"path": "/etc/passwd"}}}, "below the workspace"),
+    ("schedule", {"type": "conditional", "condition":
+        {"type": "task_done", "params": {"taskId": "nobody"}}}, "nobody"),
+    ("schedule", {"interval": 60, "profile": "command"}, "owner"),
+])  # fmt: skip
+def test_what_can_not_be_is_refused_with_a_reason_and_plans_nothing(
+    tool: str, arguments: dict[str, Any], said: str
+) -> None:
+    here = desk()
+    reply = here.call(tool, {"prompt": "x", **arguments})
+    assert not reply.ok
+    assert said in reply.text
+    effects = here.close()
+    assert effects.tasks == []
+    assert effects.triggers == []
+
+
+def test_a_run_of_a_trigger_makes_no_triggers_unless_allowed() -> None:
+    assert not desk(may_trigger=False).call("schedule", {"prompt": "x", "interval": 60}).ok
+    assert not desk("t", may_trigger=False).call("delegate", {"prompt": "x", "after": ["t"]}).ok
+
+
+def test_triggers_count_toward_the_size_of_a_plan() -> None:
+    here = desk(plan=2)
+    assert here.call("delegate", {"prompt": "x"}).ok
+    assert here.call("schedule", {"prompt": "x", "interval": 60}).ok
+    assert not here.call("schedule", {"prompt": "x", "interval": 60}).ok
+
+
+def test_the_owners_own_sentence_may_name_any_path_and_command() -> None:
+    here = desk(mindless=True)
+    condition = {"type": "file_changed", "params": {"path": "/var/log/*.log"}}
+    assert here.call(
+        "schedule",
+        {"prompt": "x", "type": "conditional", "condition": condition, "profile": "command"},
+    ).ok
+
+
+def test_every_argument_the_planner_is_offered_has_a_schema_without_loose_ends() -> None:
+    for spec in access.specs("planner"):
+        assert spec.schema["additionalProperties"] is False
+        assert "prompt" in spec.schema["properties"] or spec.name not in ("delegate", "schedule")
+
+
+def test_triggers_that_exist_are_changed_by_orders_of_the_plan() -> None:
+    here = desk()
+    assert here.call("change_trigger", {"id": "trig-1", "action": "pause"}).ok
+    edit = {"schedule": {"cron": "0 9 * * *"}, "title": "Daily"}
+    assert here.call("change_trigger", {"id": "trig-1", "action": "edit", "changes": edit}).ok
+    orders = here.close().orders
+    assert [(o.action, o.target) for o in orders] == [
+        ("trigger_pause", "trig-1"), ("trigger_edit", "trig-1"),
+    ]  # fmt: skip
+    assert orders[1].args == edit
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    ({"id": "nobody", "action": "run"}, "nobody"),
+    ({"id": "trig-1", "action": "remove"}, "action"),
+    ({"id": "trig-1", "action": "edit"}, "none"),
+    ({"id": "trig-1", "action": "edit", "changes": {"profile": "command"}}, "profile"),
+    ({"id": "trig-1", "action": "edit", "changes": {"origin": "cli"}}, "origin"),
+    ({"id": "trig-1", "action": "edit", "changes": {"schedule": {"cron": "x"}}}, "cron"),
+    ({"id": "trig-cmd", "action": "edit", "changes": {"prompt": "rm -rf ."}}, "owner"),
+    ({"id": "trig-1", "action": "edit", "changes": {"condition":
+        {"type": "file_exists", "params": {"path": "/etc"}}}}, "below the workspace"),
+])  # fmt: skip
+def test_changes_that_can_not_be_are_refused(arguments: dict[str, Any], said: str) -> None:
+    here = desk()
+    reply = here.call("change_trigger", arguments)
+    assert not reply.ok
+    assert said in reply.text
+    assert here.close().orders == []
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:00-10:00"])
+def test_times_at_the_ends_of_the_calendar_are_refused_in_words(at: str) -> None:
+    reply = desk().call("schedule", {"prompt": "x", "type": "scheduled", "runAt": at})
+    assert not reply.ok
+    assert "runAt" in reply.text
