@@ -1,25 +1,24 @@
-"""`mimikit enqueue`: a task, or a trigger that makes one again and again."""
+"""`mimikit enqueue`: a task, or a trigger that makes one at its time or event."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from typing import Any
 
 import click
-from pydantic import ValidationError
 
-from mimikit.cli import durations, naming, task_text, terminal
+from mimikit.cli import naming, task_text, terminal, trigger_text
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.cli.guest import GuestState
+from mimikit.cli.timing import Times, timing_options
 from mimikit.cli.values import Duration, Whole
 from mimikit.cli.waiting import HINT, Failed, Patience, Watcher, look_at_consumer
-from mimikit.errors import BadInput
-from mimikit.protocol.files import bad_record
-from mimikit.protocol.ids import new_id
-from mimikit.protocol.models import Schedule, Task, Trigger
+from mimikit.protocol.models import Task
 from mimikit.tasks import queue
 from mimikit.tasks.views import TaskView
-from mimikit.triggers import registry, schedule
+from mimikit.tools import making
+from mimikit.tools.making import Wanted
+from mimikit.triggers import registry
 from mimikit.web.shown import tasks as shown
 
 COMMAND_PROFILE = "command"
@@ -27,19 +26,9 @@ _EXAMPLES = """\b
 Examples:
   mimikit enqueue "summarise README.md" --wait
   mimikit enqueue --command "df -h /" --every 1h
+  mimikit enqueue --command "make" --when-changed "src/**/*.py"
+  mimikit enqueue "tell me what is new" --cron "0 9 * * 1-5" --tz Asia/Shanghai
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What was asked for, whether once or again and again."""
-
-    prompt: str
-    profile: str
-    priority: int
-    timeout: float | None
-    max_attempts: int
-    title: str
 
 
 @click.command(cls=LeafCommand, epilog=_EXAMPLES)
@@ -54,7 +43,8 @@ class Asked:
 @click.option("--timeout", type=Duration(), help="End it after this long: 90s, 10m, 2h.")
 @click.option("--max-attempts", type=Whole(1, 100), default=1, help="Tries before it fails (1).")
 @click.option("--title", default="", help="A short name for lists.")
-@click.option("--every", type=Duration(), help="Run it again and again at this interval.")
+@timing_options
+@click.option("--once", is_flag=True, default=None, help="Of a condition: fire once, then be gone.")
 @click.option("--wait", is_flag=True, help="Wait for the end and print the result.")
 @json_option
 @pass_frame
@@ -67,98 +57,60 @@ def enqueue(
     timeout: float | None,
     max_attempts: int,
     title: str,
-    every: float | None,
     wait: bool,
     as_json: bool,
+    **timing: Any,
 ) -> None:
     """Put a task into the queue; PROMPT says what to do, `-` reads it from the input."""
+    times = Times(**timing)
+    times.check()
     if is_command and profile not in (None, COMMAND_PROFILE):
         raise click.UsageError(f"expected --command or --profile {profile}, got both; choose one")
-    if every is not None and wait:
-        raise click.UsageError("expected --every or --wait, got both: what repeats has no end")
+    if wait and (given := times.clock + times.events):
+        raise click.UsageError(
+            f"expected {given[0]} or --wait, got both: --wait is for what is done now"
+        )
     state = frame.open()
-    chosen = COMMAND_PROFILE if is_command else profile or "standard"
-    text = sys.stdin.read() if prompt == "-" else prompt
-    asked = Asked(text, chosen, priority, timeout, max_attempts, title)
-    _check(state, asked)
-    if every is not None:
-        _repeat(state, asked, every, as_json=as_json)
+    wanted = Wanted(
+        prompt=sys.stdin.read() if prompt == "-" else prompt,
+        origin="cli",
+        title=title,
+        profile=COMMAND_PROFILE if is_command else profile or "standard",
+        priority=priority,
+        timeout=timeout,
+        max_attempts=max_attempts,
+    )
+    making.check_wanted(wanted, type(state.settings.profiles).model_fields)
+    if times.clock or times.events:
+        _make_trigger(state, wanted, times, as_json=as_json)
         return
-    task = _submit(state, asked)
+    task = making.new_task(wanted, state.clock.now())
+    queue.submit(state.files, task)
     if wait:
         _wait(state, task, as_json=as_json)
     elif as_json:
         terminal.print_json(task.to_dict())
     else:
-        _tell(state, task.id, f"queued{_place(state)}")
+        _tell(state, task.id, [f"queued{_place(state)}"])
 
 
-def _check(state: GuestState, asked: Asked) -> None:
-    """What the records do not check themselves."""
-    known = list(type(state.settings.profiles).model_fields)
-    if asked.profile not in known:
-        raise BadInput(f"--profile: expected one of {', '.join(known)}, got {asked.profile!r}")
-    if not asked.prompt.strip():
-        raise BadInput("PROMPT: expected some text, got only blanks")
-
-
-def _submit(state: GuestState, asked: Asked) -> Task:
+def _make_trigger(state: GuestState, wanted: Wanted, times: Times, *, as_json: bool) -> None:
+    """Store a trigger that makes the task."""
     now = state.clock.now()
-    id_ = new_id("task", now)
-    try:
-        task = Task(
-            id=id_,
-            profile=asked.profile,
-            title=asked.title,
-            prompt=asked.prompt,
-            priority=asked.priority,
-            created_at=now,
-            max_attempts=asked.max_attempts,
-            timeout=asked.timeout,
-            trace_id=id_,
-            origin="cli",
-        )
-    except ValidationError as error:
-        raise bad_record(error) from None
-    queue.submit(state.files, task)
-    return task
-
-
-def _repeat(state: GuestState, asked: Asked, every_s: float, *, as_json: bool) -> None:
-    """Store a trigger that makes the task at each interval."""
-    now = state.clock.now()
-    id_ = new_id("trig", now)
-    try:
-        trigger = Trigger(
-            id=id_,
-            type="recurring",
-            title=asked.title,
-            prompt=asked.prompt,
-            profile=asked.profile,
-            priority=asked.priority,
-            created_at=now,
-            timeout=asked.timeout,
-            max_attempts=asked.max_attempts,
-            trace_id=id_,
-            origin="cli",
-            schedule=Schedule(interval=every_s),
-        )
-    except ValidationError as error:
-        raise bad_record(error) from None
-    if reason := schedule.unsupported(trigger):
-        raise BadInput(reason)
+    wanted.more.update(times.build(state, now))
+    trigger = making.new_trigger(state.files, wanted, now)
     registry.create(state.files, trigger)
     if as_json:
         terminal.print_json(trigger.to_dict())
     else:
-        words = schedule.describe(Schedule(interval=every_s))
-        _tell(state, id_, f"runs {words}, first in {durations.words(every_s)}")
+        _tell(state, trigger.id, trigger_text.promises(state, trigger))
 
 
-def _tell(state: GuestState, id_: str, what: str) -> None:
+def _tell(state: GuestState, id_: str, what: list[str]) -> None:
     """The id for pipes; beside it what happened, and what is missing for it to go on."""
     terminal.out(id_)
-    terminal.note(terminal.sentence(what))
+    for text in what:
+        terminal.note(terminal.sentence(text))
     if not look_at_consumer(state).is_there:
         terminal.note(f"It waits: {HINT}.")
 

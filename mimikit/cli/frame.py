@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mimikit.cli.guest import GuestState
     from mimikit.protocol.disk import RealDisk
 
+_ALIKE = 0.75
+"""How alike two names are, from 0 to 1, for one to be taken for the other misspelt."""
 GITIGNORE = "# Conversations, results and secrets: none of it belongs into a repository.\n*\n"
 
 
@@ -113,7 +115,7 @@ class PlainGroup(click.Group):
         """Find the command, or say which one may have been meant."""
         known = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in known:
-            near = difflib.get_close_matches(args[0], known, 1, 0.6)
+            near = difflib.get_close_matches(args[0], known, 1, _ALIKE)
             path = ctx.command_path
             hint = f"did you mean `{path} {near[0]}`?" if near else f"`{path} --help` lists them"
             raise click.ClickException(f"expected a command, got {args[0]!r}; {hint}")

@@ -23,6 +23,7 @@ from mimikit.errors import BadSettings, MimikitError
 LEAST_PYTHON = (3, 11)
 PACKAGES = {
     "click": "click",
+    "cronsim": "cronsim",
     "flask": "flask",
     "gunicorn": "gunicorn",
     "huey": "huey",
@@ -35,6 +36,7 @@ PACKAGES = {
     "pygments": "pygments",
     "rank-bm25": "rank_bm25",
     "tiktoken": "tiktoken",
+    "tzdata": "tzdata",
 }
 """What running needs: distribution → module."""
 

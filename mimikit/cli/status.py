@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from mimikit import __version__
-from mimikit.cli import durations, naming, terminal
+from mimikit.cli import durations, naming, terminal, trigger_text
 from mimikit.cli.engine_words import engine_lines
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.cli.guest import GuestState
@@ -91,7 +91,7 @@ def take_picture(state: GuestState) -> Picture:
         paused=health.paused if health else bool(runtime and runtime.paused),
         unanswered=sum(not name.startswith(paths.result_inbox_id("")) for name in names),
         orders=len(orders.waiting(files)),
-        triggers=shown_triggers.listed(files),
+        triggers=shown_triggers.listed(files, trigger_text.situation(state)),
         question=questions.pending(files),
         quarantined=len(files.names(paths.CORRUPT, suffix=".reason.txt")),
         errors=_last_errors(state, now),

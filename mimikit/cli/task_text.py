@@ -12,6 +12,7 @@ from mimikit.cli.waiting import live_runs
 from mimikit.errors import NotFound
 from mimikit.protocol.models import TaskResult
 from mimikit.tasks.views import TaskView
+from mimikit.web.shown import chains
 from mimikit.web.shown import tasks as shown
 
 _MOST_EVENTS = 30
@@ -36,11 +37,14 @@ def collect(state: GuestState, task_id: str) -> dict[str, Any]:
     view = shown.find_view(files, task_id)
     if view is None:
         raise NotFound(f"expected a task, got {task_id!r}, which is gone meanwhile")
+    trace = shown.trace_of(files, view, live)
+    chain = chains.around(files, view.task.trace_id, trace, live)
     return {
         "task": shown.shown(files, view, live),
         "result": result_of(view),
         "events": shown.events_of(files, view),
-        "trace": shown.trace_of(files, view, live),
+        "trace": trace,
+        "graph": chains.draw(chain, view.task.id),
     }
 
 

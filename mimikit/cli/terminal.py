@@ -25,6 +25,7 @@ _COLOURS = {
     "failed": "red",
     "broken": "red",
     "down": "red",
+    "blocked": "red",
     "canceled": "yellow",
     "paused": "yellow",
     "warning": "yellow",
@@ -60,8 +61,13 @@ def dim(text: str) -> str:
 
 def state(word: str) -> str:
     """A state in its colour; the word is there without colours, too."""
-    colour = _COLOURS.get(word)
-    return click.style(word, fg=colour) if colour else word
+    return coloured(word, word)
+
+
+def coloured(text: str, like: str) -> str:
+    """A text in the colour of a state."""
+    colour = _COLOURS.get(like)
+    return click.style(text, fg=colour) if colour else text
 
 
 def safe(text: str) -> str:

@@ -9,11 +9,17 @@ import click
 from mimikit.cli import durations
 from mimikit.errors import BadInput
 
+_ZERO = ("0", "0s", "none")
+
 
 class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
     """A span of time such as `10m`, in seconds."""
 
     name = "DURATION"
+
+    def __init__(self, *, or_none_at_all: bool = False) -> None:
+        """Take no time at all, too, where that means something."""
+        self._takes_zero = or_none_at_all
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -21,6 +27,8 @@ class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
         """Read it."""
         if isinstance(value, int | float):
             return float(value)
+        if self._takes_zero and str(value).strip() in _ZERO:
+            return 0.0
         try:
             return durations.parse_duration(str(value))
         except BadInput as error:

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from mimikit.app import State
 from mimikit.errors import MimikitError
@@ -115,7 +115,9 @@ def look_at_consumer(state: State) -> Consumer:
     return Consumer("stuck" if stuck else "running", holder, health, age)
 
 
-def order(state: State, action: str, target: str = "") -> OrderOutcome:
+def order(
+    state: State, action: str, target: str = "", args: dict[str, Any] | None = None
+) -> OrderOutcome:
     """Give an order and wait a moment for what comes of it.
 
     Raises:
@@ -127,6 +129,7 @@ def order(state: State, action: str, target: str = "") -> OrderOutcome:
             "id": new_id("cmd", now),
             "action": action,
             "target": target,
+            "args": args or {},
             "created_at": now,
             "origin": "cli",
         }

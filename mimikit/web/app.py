@@ -14,7 +14,7 @@ from mimikit.config import Settings
 from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
 from mimikit.log import EventLog
 from mimikit.protocol.files import Files
-from mimikit.web.api import conversation, feed, session, status, tasks, triggers
+from mimikit.web.api import conversation, feed, session, status, tasks, traces, triggers
 from mimikit.web.feed import Feed, StreamsFull
 from mimikit.web.guard import Denied, Guard
 from mimikit.web.guest import GuestFiles
@@ -117,7 +117,7 @@ def build_web(
     )
     guard.install(app)
     app.register_blueprint(page_routes(assets))
-    for area in (session, conversation, tasks, triggers, feed, status):
+    for area in (session, conversation, tasks, triggers, traces, feed, status):
         app.register_blueprint(area.routes)
     app.register_error_handler(Exception, _on_error)
     app.after_request(_add_headers)

@@ -24,7 +24,8 @@ CODES = {200, 202, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429}
 PLENTY = {"inputs_per_minute": 10**9, "failed_logins_per_minute": 10**9}
 REQUESTS = 50_000
 FRESH_AFTER = 1_000
-METHODS = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "FOO"]
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "FOO"]
+ONE_TRIGGER = "/api/triggers/trig-0"
 
 texts = st.text(st.characters(exclude_categories=()), max_size=30)
 scalars = (
@@ -35,14 +36,34 @@ scalars = (
     | st.floats()
     | texts
     | st.sampled_from(["msg-1", "q-1", "task-0", "trig-0", "command", "../x", "\x00", "a" * 300])
+    | st.sampled_from(["0 9 * * *", "* * * * 8", "in 10m", "每天 9 点", "Mars/X", "**/*[", "~/x"])
+    | st.sampled_from(["0001-01-01T00:00:00Z", "9999-12-31T23:59:59-12:00", "2026-12-01", "not"])
+)
+parts = st.sampled_from(
+    [
+        *("type", "params", "path", "taskId", "prompt", "conditions", "condition", "fireOnInit"),
+        *("interval", "cron", "timezone", "runAt"),
+    ]
+)
+kinds = st.sampled_from(
+    [
+        *("file_changed", "file_exists", "task_done", "task_failed", "llm_eval", "and", "or"),
+        *("not", "odd"),
+    ]
 )
 values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4)
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(parts | texts, inner, max_size=4)
+        | st.fixed_dictionaries({"type": kinds, "params": st.dictionaries(parts, inner)})
+    ),
 )
 fields = st.sampled_from(
     [
         *("id", "text", "quote", "timezone", "locale", "questionId", "prompt", "title", "profile"),
         *("priority", "timeout", "maxAttempts", "token", "code", "__proto__", "createdAt"),
+        *("schedule", "condition", "when", "cooldown", "once", "overlap", "notify"),
     ]
 )
 bodies = st.dictionaries(fields | texts, values, max_size=8) | values
@@ -99,9 +120,50 @@ def surprises(web: Web) -> list[dict[str, Any]]:
 @given(address=posts, body=bodies)
 def test_any_json_is_answered_plainly(filled: Web, address: str, body: Any) -> None:
     data = json.dumps(body).encode()
-    method = "DELETE" if address == "/api/triggers/trig-0" else "POST"
-    check(filled, filled.ask(method, address, data=data))
+    for method in ("PATCH", "DELETE") if address == ONE_TRIGGER else ("POST",):
+        check(filled, filled.ask(method, address, data=data))
     assert surprises(filled) == []
+
+
+timings = st.fixed_dictionaries(
+    {},
+    optional={
+        "when": texts | scalars,
+        "schedule": st.dictionaries(parts, scalars, max_size=3),
+        "condition": st.recursive(
+            st.fixed_dictionaries({"type": kinds, "params": st.dictionaries(parts, scalars)}),
+            lambda inner: st.builds(
+                lambda kind, inside: {
+                    "type": kind,
+                    "params": {"conditions": inside} if kind != "not" else {"condition": inside[0]},
+                },
+                st.sampled_from(["and", "or", "not"]),
+                st.lists(inner, min_size=1, max_size=3),
+            ),
+            max_leaves=60,
+        ),
+        "timezone": scalars,
+        "cooldown": scalars,
+    },
+)
+
+
+@hard
+@given(timing=timings, more=st.dictionaries(fields, scalars, max_size=2))
+def test_any_timing_is_answered_plainly_and_shown_afterwards(
+    filled: Web, timing: dict[str, Any], more: dict[str, Any]
+) -> None:
+    new = {"id": "trig-1", "prompt": "x"} | timing
+    for method, address, body in (
+        ("POST", "/api/triggers/preview", timing),
+        ("POST", "/api/triggers", new | more),
+        ("PATCH", ONE_TRIGGER, timing | more),
+    ):
+        check(filled, filled.ask(method, address, data=json.dumps(body).encode()))
+    for address in ("/api/triggers", "/api/triggers/trig-1", "/api/snapshot"):
+        check(filled, filled.ask("GET", address))
+    assert surprises(filled) == []
+    filled.files.remove(paths.trigger("trig-1"))
 
 
 @hard

@@ -18,6 +18,7 @@ from mimikit.protocol.models import (
     Order,
     OrderOutcome,
     Question,
+    Schedule,
     Task,
     Trigger,
 )
@@ -27,6 +28,7 @@ from tests.web.conftest import START, error_of, live_run
 
 GOOD_INPUT = {"id": "msg-1", "text": "hello"}
 GOOD_TASK = {"prompt": "do it"}
+GOOD_TRIGGER = {"prompt": "do it", "schedule": {"interval": 60}}
 GOOD_ANSWER = {"id": "msg-1", "questionId": "q-1", "text": "yes"}
 
 
@@ -335,7 +337,10 @@ NOT_JSON = {
     "a surrogate in a key": b'{"id":"msg-1","text":"x","\\udfff":1}',
     "a form": b"id=msg-1&text=x",
 }
-WITH_A_BODY = ["/api/login", "/api/input", "/api/answer", "/api/tasks"]
+WITH_A_BODY = [
+    *("/api/login", "/api/input", "/api/answer", "/api/tasks"),
+    *("/api/triggers", "/api/triggers/preview"),
+]
 
 
 @pytest.mark.parametrize("address", WITH_A_BODY)
@@ -394,6 +399,26 @@ BAD_VALUES: list[tuple[str, dict[str, Any], str]] = [
     ("/api/tasks", GOOD_TASK | {"role": "planner"}, "role"),
     ("/api/tasks", GOOD_TASK | {"origin": "cli"}, "origin"),
     ("/api/tasks", GOOD_TASK | {"max_attempts": 2}, "max_attempts"),
+    ("/api/triggers", {"schedule": {"interval": 60}}, "prompt"),
+    ("/api/triggers", GOOD_TRIGGER | {"prompt": " "}, "prompt"),
+    ("/api/triggers", GOOD_TRIGGER | {"prompt": 5}, "prompt"),
+    ("/api/triggers", GOOD_TRIGGER | {"prompt": "x" * 200_001}, "prompt"),
+    ("/api/triggers", GOOD_TRIGGER | {"id": "../x"}, "id"),
+    ("/api/triggers", GOOD_TRIGGER | {"id": "x" * 129}, "id"),
+    ("/api/triggers", GOOD_TRIGGER | {"profile": "root"}, "profile"),
+    ("/api/triggers", GOOD_TRIGGER | {"priority": 11}, "priority"),
+    ("/api/triggers", GOOD_TRIGGER | {"timeout": 10**9}, "timeout"),
+    ("/api/triggers", GOOD_TRIGGER | {"maxAttempts": 0}, "maxAttempts"),
+    ("/api/triggers", GOOD_TRIGGER | {"once": "yes"}, "once"),
+    ("/api/triggers", GOOD_TRIGGER | {"overlap": "pile"}, "overlap"),
+    ("/api/triggers", GOOD_TRIGGER | {"notify": "everybody"}, "notify"),
+    ("/api/triggers", GOOD_TRIGGER | {"cooldown": "1h"}, "cooldown"),
+    ("/api/triggers", GOOD_TRIGGER | {"title": "x" * 201}, "title"),
+    ("/api/triggers", GOOD_TRIGGER | {"allowTriggers": True}, "allowTriggers"),
+    ("/api/triggers", GOOD_TRIGGER | {"role": "planner"}, "role"),
+    ("/api/triggers", GOOD_TRIGGER | {"origin": "cli"}, "origin"),
+    ("/api/triggers", GOOD_TRIGGER | {"enabled": False}, "enabled"),
+    ("/api/triggers/preview", {"when": "in 10m", "prompt": "x"}, "prompt"),
     ("/api/login", {"token": ""}, "token"),
     ("/api/login", {"token": "x" * 513}, "token"),
     ("/api/login", {"user": "x"}, "user"),
@@ -423,6 +448,109 @@ def test_a_bad_value_is_refused_with_its_field(
     assert web.contents() == before
 
 
+def cond(kind: Any, **params: Any) -> dict[str, Any]:
+    return {"type": kind, "params": params}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    inner = cond("file_exists", path="a")
+    for _ in range(levels):
+        inner = cond("not", condition=inner)
+    return inner
+
+
+BAD_TIMINGS: list[tuple[dict[str, Any], str]] = [
+    ({}, "schedule"),
+    ({"schedule": {"interval": 60}, "when": "in 10m"}, "schedule"),
+    ({"schedule": {"interval": 60}, "condition": cond("file_exists", path="a")}, "schedule"),
+    ({"schedule": {}}, "schedule"),
+    ({"schedule": []}, "schedule"),
+    ({"schedule": {"interval": 60, "cron": "* * * * *"}}, "schedule"),
+    ({"schedule": {"interval": 0.5}}, "schedule.interval"),
+    ({"schedule": {"interval": "60"}}, "schedule.interval"),
+    ({"schedule": {"interval": True}}, "schedule.interval"),
+    ({"schedule": {"interval": 10**40}}, "schedule.interval"),
+    ({"schedule": {"cron": "every day"}}, "schedule.cron"),
+    ({"schedule": {"cron": "0 9 * * 8"}}, "schedule.cron"),
+    ({"schedule": {"cron": "0 0 31 2 *"}}, "schedule.cron"),
+    ({"schedule": {"cron": "0 9 * * *\u0000"}}, "schedule.cron"),
+    ({"schedule": {"cron": 5}}, "schedule.cron"),
+    ({"schedule": {"cron": "0 9 * * *", "timezone": "Mars/Olympus"}}, "schedule.timezone"),
+    ({"schedule": {"cron": "0 9 * * *", "timezone": "../../etc/passwd"}}, "schedule.timezone"),
+    ({"schedule": {"cron": "0 9 * * *", "timezone": "a\u0000b"}}, "schedule.timezone"),
+    ({"schedule": {"cron": "0 9 * * *"}, "timezone": "Mars/Olympus"}, "timezone"),
+    ({"schedule": {"cron": "0 9 * * *", "timezone": ""}}, "schedule.timezone"),
+    ({"schedule": {"runAt": "soon"}}, "schedule.runAt"),
+    ({"schedule": {"runAt": 1772366400}}, "schedule.runAt"),
+    ({"schedule": {"runAt": "9999-12-31T23:59:59-12:00"}}, "schedule.runAt"),
+    ({"schedule": {"run_at": "2026-12-01T09:00:00Z"}}, "schedule.run_at"),
+    ({"schedule": {"every": 5}}, "schedule.every"),
+    ({"when": "when I feel like it"}, "when"),
+    ({"when": "2020-01-01 09:00"}, "when"),
+    ({"when": ""}, "when"),
+    ({"when": 5}, "when"),
+    ({"when": "in 10m", "timezone": "Mars/Olympus"}, "timezone"),
+    ({"when": "in 10m", "timezone": 8}, "timezone"),
+    ({"when": "in 10m", "cooldown": -1}, "cooldown"),
+    ({"when": "in 10m", "cooldown": 10**9}, "cooldown"),
+    ({"condition": []}, "condition"),
+    ({"condition": "file_exists"}, "condition"),
+    ({"condition": {}}, "condition.type"),
+    ({"condition": cond(["and"])}, "condition.type"),
+    ({"condition": cond("odd")}, "condition.type"),
+    ({"condition": {"type": "file_exists", "params": []}}, "condition.params"),
+    ({"condition": cond("file_exists")}, "condition.params.path"),
+    ({"condition": cond("file_exists", path=5)}, "condition.params.path"),
+    ({"condition": cond("file_exists", path="../x")}, "condition.params.path"),
+    ({"condition": cond("file_exists", path="a\u0000")}, "condition.params.path"),
+    ({"condition": cond("file_changed", path="a", fireOnInit="no")}, "condition.params.fireOnInit"),
+    ({"condition": cond("file_changed", path="a", more=1)}, "condition.params.more"),
+    ({"condition": cond("task_done", taskId="../x")}, "condition.params.taskId"),
+    ({"condition": cond("task_done", taskId="task-404")}, "condition"),
+    ({"condition": cond("llm_eval", prompt="x" * 2001)}, "condition.params.prompt"),
+    ({"condition": cond("and", conditions=[])}, "condition.params.conditions"),
+    ({"condition": cond("and", conditions=[5])}, "condition.params.conditions.0"),
+    (
+        {"condition": cond("or", conditions=[cond("file_exists", path="a"), cond("odd")])},
+        "condition.params.conditions.1.type",
+    ),
+    ({"condition": cond("not", condition=cond("task_done", taskId="task-0"))}, "condition"),
+    ({"condition": cond("and", conditions=[cond("file_exists", path="a")] * 51)}, "condition"),
+]
+
+
+@pytest.mark.parametrize("address", ["/api/triggers", "/api/triggers/preview", "PATCH"])
+@pytest.mark.parametrize(
+    ("timing", "field"), BAD_TIMINGS, ids=[json.dumps(t)[:75] for t, _ in BAD_TIMINGS]
+)
+def test_a_bad_timing_is_refused_with_its_field(
+    web, address: str, timing: dict[str, Any], field: str
+) -> None:
+    put_task(web)
+    good = Trigger(id="trig-0", type="recurring", prompt="x", created_at=START, trace_id="t")
+    registry.create(web.files, good.but(schedule=Schedule(interval=60)))
+    before = web.contents()
+    if address == "PATCH":
+        response = web.ask("PATCH", "/api/triggers/trig-0", timing)
+        field = field if timing else ""
+    else:
+        more = {"prompt": "x"} if address == "/api/triggers" else {}
+        response = web.ask("POST", address, timing | more)
+    assert response.status_code == 422, response.get_data(as_text=True)
+    found = error_of(response)["field"] or ""
+    assert found == field or (field == "condition" and found.startswith("condition")), found
+    assert web.contents() == before
+
+
+@pytest.mark.parametrize("levels", [10, 40])
+def test_a_condition_nested_too_deep_is_refused(web, levels: int) -> None:
+    body = GOOD_TRIGGER | {"schedule": None, "condition": nested(levels)}
+    response = web.ask("POST", "/api/triggers", body)
+    # Beyond what is taken as JSON at all, it is malformed.
+    assert response.status_code == (422 if levels == 10 else 400)
+    assert web.files.names(paths.TRIGGERS) == []
+
+
 BAD_QUERIES = [
     ("/api/messages", {"limit": "0"}, "limit"),
     ("/api/messages", {"limit": "201"}, "limit"),
@@ -440,6 +568,8 @@ BAD_QUERIES = [
     ("/api/tasks/task-0/output", {"offset": "9" * 16}, "offset"),
     ("/api/tasks/task-0/output", {"offset": "１"}, "offset"),
     ("/api/triggers", {"x": "1"}, "x"),
+    ("/api/triggers/trig-0", {"x": "1"}, "x"),
+    ("/api/traces/task-0", {"x": "1"}, "x"),
     ("/api/status", {"x": "1"}, "x"),
     ("/api/changes", {"since": "x" * 201}, "since"),
     ("/api/changes", {"x": "1"}, "x"),
@@ -464,7 +594,10 @@ def test_a_query_names_each_thing_once(web) -> None:
 
 
 @pytest.mark.parametrize("id_", ["..", "%2e%2e", ".hidden", "a%20b", "x" * 129, "%00", "é"])
-@pytest.mark.parametrize("address", ["/api/tasks/{}", "/api/tasks/{}/output"])
+@pytest.mark.parametrize(
+    "address",
+    ["/api/tasks/{}", "/api/tasks/{}/output", "/api/triggers/{}", "/api/traces/{}"],
+)
 def test_an_address_that_is_no_id_touches_no_file(web, address: str, id_: str) -> None:
     response = web.ask("GET", address.format(id_))
     assert response.status_code in (404, 422)
@@ -487,12 +620,17 @@ def test_the_largest_text_is_taken(web) -> None:
     [(28, 507), (122, 507), (5, 503), (30, 503), (24, 503), (13, 503)],
     ids=["ENOSPC", "EDQUOT", "EIO", "EROFS", "EMFILE", "EACCES"],
 )
-@pytest.mark.parametrize("address", ["/api/input", "/api/answer", "/api/tasks"])
+@pytest.mark.parametrize("address", ["/api/input", "/api/answer", "/api/tasks", "/api/triggers"])
 def test_a_disk_that_can_not_take_it_is_told_and_nothing_is_there(
     web, address: str, number: int, code: int
 ) -> None:
     open_question(web)
-    body = {"/api/input": GOOD_INPUT, "/api/answer": GOOD_ANSWER, "/api/tasks": GOOD_TASK}[address]
+    body: dict[str, Any] = {
+        "/api/input": GOOD_INPUT,
+        "/api/answer": GOOD_ANSWER,
+        "/api/tasks": GOOD_TASK,
+        "/api/triggers": GOOD_TRIGGER,
+    }[address]
     before = web.contents()
     web.disk.fail = lambda _number, _step: OSError(number, "no")
     response = web.ask("POST", address, body)

@@ -485,15 +485,38 @@ def test_a_trigger_in_words_with_its_times(web) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "english"),
-    [("file_changed", "when files change"), ("task_done", "when tasks are done"), ("odd", "odd")],
+    ("condition", "english", "chinese"),
+    [
+        (
+            {"type": "file_changed", "params": {"path": "a.md"}},
+            "when a.md changes",
+            "当 a.md 变化时",
+        ),
+        (
+            {"type": "task_done", "params": {"taskId": "task-1"}},
+            "when “Build” is done",
+            "当「Build」完成时",
+        ),
+        (
+            {"type": "task_failed", "params": {"taskId": "trig-9"}},
+            "when “trig-9” has failed",
+            "当「trig-9」失败时",
+        ),
+    ],
 )
-def test_a_condition_in_words(web, kind: str, english: str) -> None:
-    condition = {"type": kind, "params": {}}
+def test_a_condition_in_words(web, condition: dict[str, Any], english: str, chinese: str) -> None:
+    put(web, "task-1", title="Build")
     registry.create(web.files, trigger(type="conditional", schedule=None, condition=condition))
     words = web.get("/api/triggers")["triggers"][0]["words"]
-    assert words["en"] == english
-    assert words["zh"]
+    assert words == {"en": english, "zh": chinese}
+
+
+def test_a_condition_of_an_unknown_kind_is_a_broken_file(web) -> None:
+    condition = {"type": "odd", "params": {}}
+    registry.create(web.files, trigger(type="conditional", schedule=None, condition=condition))
+    (found,) = web.get("/api/triggers")["triggers"]
+    assert found["type"] == "broken"
+    assert "expected one of file_changed" in found["broken"]
 
 
 @pytest.mark.parametrize("good", [None, {"id": "trig-1"}])
@@ -564,7 +587,10 @@ def test_a_damaged_file_stays_and_the_rest_is_shown(web, path: str, kind: str) -
         assert [m["text"] for m in found["messages"]] == ["still here"]
     for address in ("/api/tasks", "/api/status", "/api/triggers", "/api/messages", "/api/changes"):
         web.get(address)
-    for address in ("/api/tasks/task-1", "/api/tasks/task-1/output", "/api/tasks/task-9"):
+    for address in (
+        *("/api/tasks/task-1", "/api/tasks/task-1/output", "/api/tasks/task-9"),
+        *("/api/triggers/trig-1", "/api/traces/task-1", "/api/traces/task-9"),
+    ):
         assert web.ask("GET", address).status_code in (200, 404)
     web.get("/api/changes", since="seg-1:0")
     assert web.contents() == before
@@ -575,7 +601,8 @@ def test_a_folder_in_a_files_place_breaks_nothing_else(web, path: str) -> None:
     web.disk.make_dir(path)
     web.get("/api/status")
     assert web.ask("GET", "/api/snapshot").status_code == 200
-    assert web.ask("GET", "/api/tasks/task-1").status_code in (200, 404)
+    for address in ("/api/tasks/task-1", "/api/triggers/trig-1", "/api/traces/task-1"):
+        assert web.ask("GET", address).status_code in (200, 404)
 
 
 def test_times_and_text_are_as_on_disk(web) -> None:

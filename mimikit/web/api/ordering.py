@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
+from typing import Any, Literal
 
 from flask import Response
 
@@ -17,7 +17,13 @@ WAIT_S = 2.0
 _LOOK_S = 0.02
 
 Action = Literal[
-    "cancel", "retry", "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run"
+    "cancel",
+    "retry",
+    "trigger_pause",
+    "trigger_resume",
+    "trigger_remove",
+    "trigger_run",
+    "trigger_edit",
 ]
 
 
@@ -27,14 +33,26 @@ class Command(Asked):
     id: ClientId | None = None
 
 
-def give(here: Site, action: Action, target: str) -> Response:
+def named() -> str | None:
+    """The id that the client gave its order, in a body of nothing else."""
+    return body(Command, may_be_empty=True).id
+
+
+def give(
+    here: Site,
+    action: Action,
+    target: str,
+    *,
+    order_id: str | None,
+    args: dict[str, Any] | None = None,
+) -> Response:
     """Hand over the order: its outcome if that comes at once, else its id."""
-    asked = body(Command, may_be_empty=True)
     now = here.clock.now()
     order = Order(
-        id=asked.id or new_id("cmd", now),
+        id=order_id or new_id("cmd", now),
         action=action,
         target=target,
+        args=args or {},
         created_at=now,
         origin="http",
     )

@@ -7,16 +7,16 @@ from typing import Annotated, Literal
 from flask import Blueprint, Response
 from pydantic import Field, StringConstraints
 
-from mimikit.config import Profiles
-from mimikit.errors import BadInput, NotFound, Refused
+from mimikit.errors import NotFound
 from mimikit.protocol import paths
-from mimikit.protocol.ids import new_id
-from mimikit.protocol.models import MAX_TEXT, Task
 from mimikit.tasks import queue
+from mimikit.tools import making
 from mimikit.web.api import ordering
-from mimikit.web.api.asked import Asked, ClientId, body, path_id, query
+from mimikit.web.api.asked import Asked, body, path_id, query
+from mimikit.web.api.wanted import NewTask, check, wanted_of
+from mimikit.web.shown import chains
 from mimikit.web.shown import tasks as shown_tasks
-from mimikit.web.site import Site, answer, site
+from mimikit.web.site import answer, site
 
 routes = Blueprint("tasks", __name__)
 
@@ -26,18 +26,6 @@ class List(Asked):
 
     state: Literal["queued", "running", "done", "failed", "canceled"] | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
-
-
-class NewTask(Asked):
-    """A task to be done."""
-
-    prompt: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
-    id: ClientId | None = None
-    title: Annotated[str, StringConstraints(max_length=200)] = ""
-    profile: Annotated[str, StringConstraints(max_length=32)] = "standard"
-    priority: Annotated[int, Field(ge=0, le=10)] = 5
-    timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
-    max_attempts: Annotated[int, Field(ge=1, le=100)] = 1
 
 
 class From(Asked):
@@ -58,25 +46,11 @@ def listed() -> Response:
 def create() -> Response:
     """Queue a task; the same id again is the same task."""
     asked, here = body(NewTask), site()
-    _check_profile(here, asked.profile)
-    if not asked.prompt.strip():
-        raise BadInput("prompt: expected some text, got only blanks", field="prompt")
-    now = here.clock.now()
-    id_ = asked.id or new_id("task", now)
-    task = Task(
-        id=id_,
-        profile=asked.profile,
-        title=asked.title,
-        prompt=asked.prompt,
-        priority=asked.priority,
-        created_at=now,
-        max_attempts=asked.max_attempts,
-        timeout=asked.timeout,
-        trace_id=id_,
-        origin="http",
-    )
+    wanted = wanted_of(asked)
+    check(here, wanted)
+    task = making.new_task(wanted, here.clock.now())
     queue.submit(here.files, task)
-    return answer({"id": id_}, 202)
+    return answer({"id": task.id}, 202)
 
 
 @routes.get("/api/tasks/<task_id>")
@@ -87,12 +61,15 @@ def show(task_id: str) -> Response:
     if view is None:
         raise _no_task(task_id)
     live = here.shown.vitals().live
+    trace = shown_tasks.trace_of(here.files, view, live)
+    chain = chains.around(here.files, view.task.trace_id, trace, live)
     return answer(
         {
             "task": shown_tasks.shown(here.files, view, live),
             "result": shown_tasks.result_of(view, here.shown.markdown),
             "events": shown_tasks.events_of(here.files, view),
-            "trace": shown_tasks.trace_of(here.files, view, live),
+            "trace": trace,
+            "graph": chains.draw(chain, view.task.id),
         }
     )
 
@@ -119,7 +96,7 @@ def cancel(task_id: str) -> Response:
     is_turn = target in here.shown.vitals().live or here.files.exists(paths.turn_started(target, 1))
     if not is_turn and shown_tasks.find_view(here.files, target) is None:
         raise _no_task(task_id)
-    return ordering.give(here, "cancel", target)
+    return ordering.give(here, "cancel", target, order_id=ordering.named())
 
 
 @routes.post("/api/tasks/<task_id>/retry")
@@ -129,26 +106,8 @@ def retry(task_id: str) -> Response:
     target = path_id(task_id)
     if shown_tasks.find_view(here.files, target) is None:
         raise _no_task(task_id)
-    return ordering.give(here, "retry", target)
+    return ordering.give(here, "retry", target, order_id=ordering.named())
 
 
 def _no_task(task_id: str) -> NotFound:
     return NotFound(f"there is no task {task_id[:128]}", field="id")
-
-
-def _check_profile(here: Site, profile: str) -> None:
-    """Only known profiles; commands only where nobody else can reach the page, unless allowed.
-
-    Raises:
-        BadInput: there is no such profile.
-        Refused: commands are not taken here.
-    """
-    known = sorted(Profiles.model_fields)
-    if profile not in known:
-        raise BadInput(
-            f"profile: expected one of {', '.join(known)}, got {profile!r}", field="profile"
-        )
-    if profile == "command" and not here.is_local and not here.settings.web.allow_commands:
-        raise Refused(
-            "commands are not taken from other machines; set web.allow_commands to allow them"
-        )

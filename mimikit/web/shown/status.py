@@ -67,7 +67,7 @@ def status(files: GuestFiles, vitals: Vitals, usage: dict[str, int]) -> dict[str
         },
         "queues": _queues(files, vitals),
         "engines": health.engines if health else {},
-        "paused": _is_paused(files, vitals),
+        "paused": is_paused(files, vitals),
         "question": files.exists(paths.PENDING_QUESTION),
         "degraded": health.degraded if health and vitals.state != "down" else None,
         "quarantined": len(files.names(paths.CORRUPT, suffix=_REASON)),
@@ -94,7 +94,8 @@ def _queues(files: GuestFiles, vitals: Vitals) -> dict[str, int]:
     return {seat: len(files.names(f"{seat}/queue")) for seat in paths.SEATS}
 
 
-def _is_paused(files: Files, vitals: Vitals) -> bool:
+def is_paused(files: Files, vitals: Vitals) -> bool:
+    """Whether the queues are: as the consumer says, or as it left them."""
     if vitals.health is not None and vitals.state != "down":
         return vitals.health.paused
     runtime = files.peek(paths.RUNTIME, Runtime)

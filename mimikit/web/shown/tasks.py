@@ -8,6 +8,7 @@ from typing import Any
 
 from mimikit.plain import plain
 from mimikit.protocol import jsontext, paths
+from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import LiveRun, Task, TaskResult, time_text, to_utc
 from mimikit.tasks import drop, views
 from mimikit.tasks.views import TaskView
@@ -53,6 +54,7 @@ def shown(files: GuestFiles, view: TaskView, live: dict[str, LiveRun]) -> dict[s
         "parentTaskId": task.parent_task_id,
         "sourceTriggerId": task.source_trigger_id,
         "retryOf": task.retry_of,
+        "upstream": task.upstream,
         "internal": task.internal,
         "headline": run.headline if run else "",
         "waitMs": _ms(task.created_at, started),
@@ -119,18 +121,21 @@ def ended_ids(files: GuestFiles, limit: int, states: Iterable[str]) -> list[str]
 
 def trace_of(files: GuestFiles, view: TaskView, live: dict[str, LiveRun]) -> list[dict[str, Any]]:
     """Every task of the same trace that can be found quickly, oldest first."""
-    trace = view.task.trace_id
-    found = {view.task.id: view}
+    return in_trace(files, view.task.trace_id, live, view)
+
+
+def in_trace(
+    files: GuestFiles, trace_id: str, live: dict[str, LiveRun], *known: TaskView
+) -> list[dict[str, Any]]:
+    """Every task of a trace that can be found quickly, those known among them, oldest first."""
+    found = {view.task.id: view for view in known}
     for other in live_views(files):
-        if other.task.trace_id == trace:
+        if other.task.trace_id == trace_id:
             found[other.task.id] = other
-    for line in _ledger_backwards(files, _LEDGER_TAILS[-1]):
-        id_ = str(line.get("id"))
-        if line.get("traceId") != trace or id_ in found:
-            continue
+    for id_ in _trace_backwards(files, trace_id):
         if len(found) >= MAX_TRACE:
             break
-        if other := find_view(files, id_):
+        if id_ not in found and (other := find_view(files, id_)):
             found[id_] = other
     ordered = sorted(found.values(), key=lambda v: (v.task.created_at, v.task.id))
     return [shown(files, other, live) for other in ordered]
@@ -224,6 +229,23 @@ def _began(files: GuestFiles, view: TaskView, run: LiveRun | None) -> datetime |
 def _ledger_backwards(files: GuestFiles, tail: int) -> Iterator[dict[str, jsontext.Json]]:
     for name in reversed(_names(files, paths.LEDGER, ".jsonl")[-2:]):
         yield from reversed(files.tail(f"{paths.LEDGER}/{name}", tail))
+
+
+def _trace_backwards(files: GuestFiles, trace_id: str) -> Iterator[str]:
+    """Ids of the tasks of a trace, newest line first; other lines are passed over unparsed."""
+    needle = trace_id.encode()
+    for name in reversed(_names(files, paths.LEDGER, ".jsonl")[-2:]):
+        path = f"{paths.LEDGER}/{name}"
+        stat = files.stat(path)
+        size, tail = (stat.size if stat else 0), _LEDGER_TAILS[-1]
+        data = files.part(path, max(0, size - tail), tail)
+        end = len(data)
+        while (at := data.rfind(needle, 0, end)) >= 0:
+            end, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1
+            for _, line in whole_lines(data[end:stop]):
+                id_ = str(line.get("id"))
+                if line.get("traceId") == trace_id and is_id(id_):
+                    yield id_
 
 
 def _lines_with(files: GuestFiles, path: str, task_id: str) -> Iterator[dict[str, jsontext.Json]]:

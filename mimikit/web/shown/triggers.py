@@ -1,79 +1,267 @@
-"""Triggers in words, with when they ran and will run."""
+"""Triggers in words: when they ran and will run, why they wait, what they did before."""
 
 from __future__ import annotations
 
+import dataclasses
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
-from mimikit.errors import UnsafeFile
-from mimikit.protocol.models import Trigger, time_text
-from mimikit.triggers import registry, schedule
+from mimikit.errors import BadInput, UnsafeFile
+from mimikit.protocol import paths
+from mimikit.protocol.ids import is_id
+from mimikit.protocol.models import Condition, Health, Schedule, Trigger, TriggerState, time_text
+from mimikit.tasks import ledger, queue
+from mimikit.triggers import conditions, definition, explain, registry, schedule, words
+from mimikit.triggers.explain import Explanation, Situation
+from mimikit.triggers.words import TitleOf, Words
 from mimikit.web.guest import GuestFiles
 
 MAX_LISTED = 500
-_WORDS = {
-    "task_done": ("when tasks are done", "当任务完成时"),
-    "task_failed": ("when tasks fail", "当任务失败时"),
-    "file_changed": ("when files change", "当文件变化时"),
-    "file_exists": ("when a file exists", "当文件出现时"),
-    "llm_eval": ("when a judgement says so", "当判断成立时"),
-    "and": ("when all conditions hold", "当全部条件成立时"),
-    "or": ("when one of the conditions holds", "当任一条件成立时"),
-    "not": ("when a condition does not hold", "当条件不成立时"),
-}
+_TITLE = 80
+_MOST_GONE = 20
+"""So many titles of triggers that are gone are looked for in one answer."""
+_ASKED = "standard"
+"""The profile whose model is asked about conditions."""
+_WAITING = " — waiting: "
+"""As the heartbeat says it of an engine that can not serve."""
+_NO_MODEL = "no language model is connected"
 
 
-def listed(files: GuestFiles) -> list[dict[str, Any]]:
+# ---- what an explanation is made from
+
+
+def situation(
+    files: GuestFiles,
+    *,
+    now: datetime,
+    zone: ZoneInfo,
+    consumer_up: bool,
+    health: Health | None,
+    paused: bool,
+) -> Situation:
+    """The world around the triggers, as the state files have it."""
+    return Situation(
+        now=now,
+        zone=zone,
+        title_of=titles(files),
+        consumer_up=consumer_up,
+        queues_paused=paused,
+        is_live=lambda task_id: _is_live(files, task_id),
+        model_missing=model_missing(health.engines if health else {}),
+    )
+
+
+def titles(files: GuestFiles) -> TitleOf:
+    """Titles of tasks and triggers by their ids; each is looked up once.
+
+    Of triggers that are gone the ledger knows it, which is asked for a few only.
+    """
+    known: dict[str, str] = {}
+    gone: list[str] = []
+
+    def title_of(id_: str) -> str:
+        if id_ not in known:
+            found = _title(files, id_) if is_id(id_) else id_
+            if found is None and len(gone) < _MOST_GONE:
+                gone.append(id_)
+                found = _title_of_gone(files, id_)
+            known[id_] = found or id_
+        return known[id_]
+
+    return title_of
+
+
+def _title(files: GuestFiles, id_: str) -> str | None:
+    """The title of what is there; None when nothing is."""
+    trigger, _ = active(files, id_)
+    if trigger is not None:
+        return title(trigger)
+    found = queue.find(files, id_)
+    return (found.task.title or _first_line(found.task.prompt) or id_) if found else None
+
+
+def _title_of_gone(files: GuestFiles, id_: str) -> str | None:
+    told = [line.get("title") for line in ledger.slots_of(files, id_, 1)]
+    return next((text for text in reversed(told) if isinstance(text, str) and text), None)
+
+
+def title(trigger: Trigger) -> str:
+    """What a trigger is called."""
+    return trigger.title or _first_line(trigger.prompt) or trigger.id
+
+
+def model_missing(engines: dict[str, str]) -> str | None:
+    """Why no model can be asked about a condition; None when one can, or nobody knows.
+
+    Args:
+        engines: profile → its engine and, if it can not serve, why; from the heartbeat.
+    """
+    said = engines.get(_ASKED, "")
+    waits = said.partition(_WAITING)[2]
+    return waits or (_NO_MODEL if said.partition(" ")[0] == "builtin" else None)
+
+
+def _is_live(files: GuestFiles, task_id: str) -> bool:
+    places = (queue.where(files, seat, task_id) for seat in paths.SEATS)
+    return any(place in ("queued", "running") for place in places)
+
+
+# ---- lists
+
+
+def listed(files: GuestFiles, here: Situation) -> list[dict[str, Any]]:
     """Triggers, newest first; of very many the newest by name."""
     ids = registry.ids(files)[-MAX_LISTED:]
-    found = [trigger for id_ in ids if (trigger := find(files, id_))]
+    found = [trigger for id_ in ids if (trigger := find(files, id_, here))]
     return sorted(found, key=lambda trigger: trigger["createdAt"], reverse=True)
 
 
-def find(files: GuestFiles, trigger_id: str) -> dict[str, Any] | None:
+def find(files: GuestFiles, trigger_id: str, here: Situation) -> dict[str, Any] | None:
     """One trigger; None when there is none. A broken one is shown with its reason."""
-    trigger, broken = _active(files, trigger_id)
-    state = registry.state(files, trigger_id)
+    trigger, broken = active(files, trigger_id)
     if trigger is None and broken is None:
         return None
-    return {
-        "id": trigger_id,
-        "title": (trigger.title or trigger.prompt[:80]) if trigger else trigger_id,
-        "prompt": trigger.prompt if trigger else "",
-        "profile": trigger.profile if trigger else "",
-        "type": trigger.type if trigger else "broken",
-        "words": words(trigger),
-        "enabled": trigger.enabled if trigger else False,
-        "createdAt": time_text(trigger.created_at) if trigger else "",
-        "lastRunAt": time_text(state.last_run_at) if state.last_run_at else None,
-        "nextRunAt": time_text(state.next_run_at) if state.next_run_at else None,
+    state = registry.state(files, trigger_id)
+    shown = _definition(trigger_id, trigger, here)
+    return shown | {
+        "lastRunAt": _text(state.last_run_at),
+        "nextRunAt": _text(_next(trigger, state, here)),
         "fireCount": state.fire_count,
         "lastTaskId": state.last_task_id,
         "lastVerdict": state.last_verdict,
         "failureStreak": state.failure_streak,
         "blockedBy": state.blocked_by,
-        "cooldown": trigger.cooldown if trigger else 0,
         "broken": broken,
+        "headline": (
+            explain.headline(trigger, state, broken, here)
+            if trigger
+            else explain.explain(None, state, broken, here).headline
+        ),
     }
 
 
-def _active(files: GuestFiles, trigger_id: str) -> tuple[Trigger | None, str | None]:
+def _definition(trigger_id: str, trigger: Trigger | None, here: Situation) -> dict[str, Any]:
+    if trigger is None:
+        return {
+            "id": trigger_id, "title": trigger_id, "prompt": "", "profile": "", "priority": 5,
+            "type": "broken", "words": {"en": "never", "zh": "从不"}, "enabled": False,
+            "createdAt": "", "schedule": None, "condition": None, "cooldown": 0, "once": False,
+            "overlap": "skip", "notify": "change", "timeout": None, "maxAttempts": 1,
+            "origin": "file", "traceId": trigger_id,
+        }  # fmt: skip
+    return {
+        "id": trigger_id,
+        "title": title(trigger),
+        "prompt": trigger.prompt,
+        "profile": trigger.profile,
+        "priority": trigger.priority,
+        "type": trigger.type,
+        "words": words.of_trigger(trigger, here.title_of),
+        "enabled": trigger.enabled,
+        "createdAt": time_text(trigger.created_at),
+        **timing(trigger.schedule, trigger.condition, trigger.cooldown),
+        "once": trigger.once,
+        "overlap": trigger.overlap,
+        "notify": trigger.notify,
+        "timeout": trigger.timeout,
+        "maxAttempts": trigger.max_attempts,
+        "origin": trigger.origin,
+        "traceId": trigger.trace_id,
+    }
+
+
+def timing(
+    plan: Schedule | None, condition: Condition | None, cooldown: float | None
+) -> dict[str, Any]:
+    """When it runs, as data; the cooldown is the one in force."""
+    effective = conditions.cooldown_of(condition, cooldown) if condition else cooldown or 0
+    return {
+        "schedule": plan and {
+            "interval": plan.interval, "cron": plan.cron, "timezone": plan.timezone,
+            "runAt": _text(plan.run_at),
+        },
+        "condition": condition and {"type": condition.type, "params": condition.params},
+        "cooldown": effective,
+    }  # fmt: skip
+
+
+def active(files: GuestFiles, trigger_id: str) -> tuple[Trigger | None, str | None]:
     """The definition in force and what is wrong with its file, whatever that is."""
     try:
-        return registry.active(files, trigger_id)
+        trigger, broken = registry.active(files, trigger_id)
+        if trigger is not None and broken is not None:
+            definition.check(trigger)  # the last good one may be of an older version, or damaged
     except UnsafeFile as error:
         return None, str(error)
-    except ValidationError:
+    except (BadInput, ValidationError):
         return None, "neither the definition nor its last good version can be read"
+    return trigger, broken
 
 
-def words(trigger: Trigger | None) -> dict[str, str]:
-    """When it runs, in each language of the page."""
-    if trigger is not None and trigger.schedule is not None:
-        return {
-            language: schedule.describe(trigger.schedule, language) for language in ("en", "zh")
-        }
-    kind = trigger.condition.type if trigger is not None and trigger.condition else ""
-    english, chinese = _WORDS.get(kind, (kind or "never", kind or "从不"))
-    return {"en": english, "zh": chinese}
+def _next(trigger: Trigger | None, state: TriggerState, here: Situation) -> datetime | None:
+    """The slot it waits for; worked out here while the consumer has not looked at it."""
+    if state.next_run_at is not None or trigger is None or trigger.schedule is None:
+        return state.next_run_at
+    return schedule.slot_to_wait_for(
+        trigger.schedule,
+        now=here.now,
+        recorded=None,
+        last_run_at=state.last_run_at,
+        created_at=trigger.created_at,
+        zone=here.zone,
+    )
+
+
+# ---- one
+
+
+def explained(files: GuestFiles, trigger_id: str, here: Situation) -> Explanation:
+    """Everything there is to say about one trigger; also about one that is gone."""
+    trigger, broken = active(files, trigger_id)
+    lines = ledger.slots_of(files, trigger_id, explain.MAX_SLOTS)
+    there = dataclasses.replace(here, slots=[line for line in lines if _is_sound(line)])
+    return explain.explain(trigger, registry.state(files, trigger_id), broken, there)
+
+
+def notes(trigger: Trigger, here: Situation, *, asked_every_s: float) -> list[Words]:
+    """What whoever makes this trigger should know: costs, and what is in its way."""
+    told = words.notes(trigger, asked_every_s=asked_every_s)
+    if told and here.model_missing:
+        told.append(
+            {
+                "en": f"Nobody can be asked now: {here.model_missing}.",
+                "zh": f"目前没有模型可问：{here.model_missing}。",
+            }
+        )
+    plan = trigger.schedule
+    if plan is not None and plan.run_at is not None and plan.run_at <= here.now:
+        en, zh = "That time has passed: it runs at once.", "时间已过，将立即执行。"
+        told.append({"en": en, "zh": zh})
+    return told
+
+
+def _is_sound(line: dict[str, Any]) -> bool:
+    """Whether a line of the ledger is as it was written; hands and disks damage some."""
+    try:
+        times = [datetime.fromisoformat(line[key]) for key in ("at", "plannedAt") if key in line]
+    except (TypeError, ValueError):
+        return False
+    texts = (line.get(key) for key in ("slot", "state", "reason", "taskId"))
+    return (
+        len(times) > 0
+        and all(time.tzinfo is not None for time in times)
+        and all(text is None or isinstance(text, str) for text in texts)
+        and isinstance(line.get("missed", 0), int)
+    )
+
+
+def _text(time: datetime | None) -> str | None:
+    return None if time is None else time_text(time)
+
+
+def _first_line(text: str) -> str:
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= _TITLE else line[: _TITLE - 1] + "…"

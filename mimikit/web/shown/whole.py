@@ -11,6 +11,7 @@ from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.log import read_changes
 from mimikit.protocol.ids import is_id
+from mimikit.triggers.explain import Situation
 from mimikit.web.guest import GuestFiles
 from mimikit.web.markdown import Markdown
 from mimikit.web.shown import messages, tasks, triggers
@@ -56,6 +57,18 @@ class Shown:
         usage = self._usage.today(self.now())
         return status_view.status(self.files, vitals or self.vitals(), usage)
 
+    def situation(self, vitals: Vitals | None = None) -> Situation:
+        """What triggers are explained by."""
+        vitals = vitals or self.vitals()
+        return triggers.situation(
+            self.files,
+            now=self.now(),
+            zone=self._settings.zone,
+            consumer_up=vitals.state != "down",
+            health=vitals.health,
+            paused=status_view.is_paused(self.files, vitals),
+        )
+
     def snapshot(self) -> dict[str, Any]:
         """All a page needs; its cursor is older than what is in it, so that no change is missed."""
         cursor = read_changes(self.files, None).cursor
@@ -73,7 +86,7 @@ class Shown:
             "inbox": [item for item in waiting if item["id"] not in seen],
             "question": messages.question(self.files),
             "tasks": tasks.listed(self.files, vitals.live, None, 0),
-            "triggers": triggers.listed(self.files),
+            "triggers": triggers.listed(self.files, self.situation(vitals)),
             "status": self.status(vitals),
         }
 
@@ -104,7 +117,9 @@ class Shown:
 
     def _trigger(self, event: Event) -> Event | None:
         id_ = _id(event)
-        return None if id_ is None else {"id": id_, "trigger": triggers.find(self.files, id_)}
+        if id_ is None:
+            return None
+        return {"id": id_, "trigger": triggers.find(self.files, id_, self.situation())}
 
     def _turn(self, event: Event) -> Event | None:
         turn_id, state = event.get("turnId"), event.get("state")

@@ -1,0 +1,198 @@
+"""The options that say when a trigger fires, and what they amount to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from pydantic import ValidationError
+
+from mimikit.cli import naming
+from mimikit.cli.guest import GuestState
+from mimikit.cli.values import Duration
+from mimikit.errors import BadInput
+from mimikit.protocol.files import bad_record
+from mimikit.protocol.models import Condition, Schedule
+from mimikit.tools import making
+from mimikit.triggers import cron, patterns
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = [
+    click.option(
+        "--at", metavar="TIME", help='Once, then: 10m, "tomorrow 9:00", 2026-12-01T09:00.'
+    ),
+    click.option("--every", type=Duration(), help="Again and again at this interval: 10m, 1d."),
+    click.option("--cron", metavar="LINE", help='By a cron line: "0 9 * * 1-5".'),
+    click.option("--tz", metavar="ZONE", help="The zone --at and --cron are meant in."),
+    click.option(
+        "--when-changed",
+        metavar="GLOB",
+        help="When such a file changes; relative to the workspace.",
+    ),
+    click.option("--when-exists", metavar="PATH", help="When such a file exists."),
+    click.option(
+        "--after",
+        metavar="ID",
+        multiple=True,
+        help="Once, when that task or trigger's run is done; give it again for more.",
+    ),
+    click.option(
+        "--cooldown",
+        type=Duration(or_none_at_all=True),
+        help="After a firing, not again for so long.",
+    ),
+]
+
+
+def timing_options(command: F) -> F:
+    """Give a command all of them; `Times` takes their values."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What the options say. Units: seconds."""
+
+    at: str | None = None
+    every: float | None = None
+    cron: str | None = None
+    tz: str | None = None
+    when_changed: str | None = None
+    when_exists: str | None = None
+    after: tuple[str, ...] = ()
+    cooldown: float | None = None
+    once: bool | None = None
+
+    @property
+    def clock(self) -> list[str]:
+        """The options given that name a time."""
+        given = {"--at": self.at, "--every": self.every, "--cron": self.cron}
+        return [name for name, value in given.items() if value is not None]
+
+    @property
+    def events(self) -> list[str]:
+        """The options given that name an event."""
+        given = {
+            "--when-changed": self.when_changed,
+            "--when-exists": self.when_exists,
+            "--after": self.after or None,
+        }
+        return [name for name, value in given.items() if value is not None]
+
+    def check(self, *, is_edit: bool = False) -> None:
+        """Refuse what does not go together.
+
+        is_edit: what is left out is as the trigger has it.
+
+        Raises:
+            UsageError: the line says what goes instead.
+        """
+        clock, events = self.clock, self.events
+        if len(clock) > 1:
+            raise click.UsageError(f"expected one of --at, --every, --cron; got {_and(clock)}")
+        if clock and events:
+            raise click.UsageError(
+                f"expected a time or a condition, got {clock[0]} and {_and(events)}; "
+                "make a second trigger with --after the first"
+            )
+        if self.tz is not None and not is_edit and not set(clock) & {"--at", "--cron"}:
+            raise click.UsageError("expected --cron or --at with --tz, got neither")
+        if self.tz is not None and "--every" in clock:
+            raise click.UsageError("expected --cron or --at with --tz, got --every")
+        self._check_repeats(is_edit=is_edit)
+
+    def _check_repeats(self, *, is_edit: bool) -> None:
+        for name, given in (("--cooldown", self.cooldown is not None), ("--once", self.once)):
+            if given and (self.clock or not (self.events or is_edit)):
+                raise click.UsageError(
+                    f"expected --when-changed, --when-exists or --after with {name}, "
+                    f"got {_and(self.clock) or 'none of them'}"
+                )
+        if self.cooldown and (self.once or (self.after and self.once is None)):
+            reason = "--once" if self.once else "--after, which runs once"
+            raise click.UsageError(f"expected {reason} or --cooldown, got both")
+
+    def build(self, state: GuestState, now: datetime) -> dict[str, Any]:
+        """The fields of a trigger that follow, by their names in the model.
+
+        Raises:
+            BadInput: a value can not be used.
+        """
+        fields: dict[str, Any] = {}
+        if self.clock:
+            fields["schedule"] = self._schedule(state, now)
+        elif self.events:
+            fields["condition"] = self._condition(state)
+        if self.cooldown is not None:
+            fields["cooldown"] = self.cooldown
+        if self.once is not None or self.after:
+            fields["once"] = self.once is not False
+        return fields
+
+    def _schedule(self, state: GuestState, now: datetime) -> Schedule:
+        zone = self.zone()
+        try:
+            if self.at is not None:
+                here = making.zone_named(zone) if zone else state.settings.zone
+                return making.schedule_of(self.at, now=now, zone=here)
+            if self.cron is not None:
+                cron.check(self.cron)
+            return Schedule(interval=self.every, cron=self.cron, timezone=zone)
+        except ValidationError as error:
+            raise BadInput(f"{self.clock[0]}: {bad_record(error)}") from None
+        except BadInput as error:
+            raise BadInput(f"{self.clock[0]}: {_bare(error)}") from None
+
+    def zone(self) -> str | None:
+        """The zone that was named, if any.
+
+        Raises:
+            BadInput: there is none of that name.
+        """
+        try:
+            return making.zone_named(self.tz).key if self.tz is not None else None
+        except BadInput as error:
+            raise BadInput(f"--tz: {_bare(error)}") from None
+
+    def _condition(self, state: GuestState) -> Condition:
+        parts: list[Condition] = []
+        if self.when_changed is not None:
+            path = _checked("--when-changed", self.when_changed)
+            parts.append(Condition(type="file_changed", params={"path": path}))
+        if self.when_exists is not None:
+            path = _checked("--when-exists", self.when_exists)
+            parts.append(Condition(type="file_exists", params={"path": path}))
+        if self.after:
+            ids = dict.fromkeys(naming.find_either(state.files, given) for given in self.after)
+            done = [Condition(type="task_done", params={"taskId": id_}) for id_ in ids]
+            parts += done
+        if len(parts) == 1:
+            return parts[0]
+        return Condition(type="and", params={"conditions": [part.to_dict() for part in parts]})
+
+
+def _checked(option: str, path: str) -> str:
+    """A path with its `~` replaced; a relative one stays so, and is the workspace's."""
+    try:
+        whole = str(Path(path).expanduser()) if path.startswith("~") else path
+        patterns.parse(whole)
+    except (BadInput, RuntimeError) as error:
+        raise BadInput(f"{option}: {error}") from None
+    return whole
+
+
+def _bare(error: BadInput) -> str:
+    """A complaint without the field's own name, which is the option's here."""
+    return re.sub(r"^(when|cron|timezone): ", "", str(error))
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(names)

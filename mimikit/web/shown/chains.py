@@ -1,0 +1,298 @@
+"""A chain as a graph: the tasks of a trace, the triggers around them, and what leads to what.
+
+Two steps: `around` gathers from the state folder what belongs together, `draw` (pure) makes nodes,
+edges and layers of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mimikit.errors import UnsafeFile
+from mimikit.protocol import paths
+from mimikit.protocol.ids import derived_id, is_id
+from mimikit.protocol.models import LiveRun, Trigger, TriggerState
+from mimikit.triggers import conditions, registry
+from mimikit.triggers.words import Words
+from mimikit.web.guest import GuestFiles
+from mimikit.web.shown import tasks, triggers
+
+MAX_NODES = 50
+MAX_RUNS = 5
+"""Of the runs of one trigger the last ones are drawn."""
+_NAMES = re.compile(rb'"taskId"\s*:\s*"([^"]{1,128})"')
+
+Graph = dict[str, Any]
+Task = dict[str, Any]
+"""As `tasks.shown` gives it."""
+
+_WORDS: dict[str, Words] = {
+    "task_done": {"en": "when done", "zh": "当完成时"},
+    "task_failed": {"en": "when it fails", "zh": "当失败时"},
+    "runs": {"en": "starts", "zh": "启动"},
+    "planned": {"en": "planned", "zh": "计划"},
+    "then": {"en": "then", "zh": "然后"},
+    "result": {"en": "its result", "zh": "其结果"},
+    "retry": {"en": "tried again", "zh": "重试"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One trigger with what its consumer knows; no definition while its file is broken."""
+
+    id: str
+    trigger: Trigger | None
+    state: TriggerState
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What belongs together, by id."""
+
+    tasks: dict[str, Task] = field(default_factory=dict[str, Task])
+    triggers: dict[str, Known] = field(default_factory=dict[str, Known])
+
+
+# ---- what belongs together
+
+
+def around(
+    files: GuestFiles,
+    trace_id: str,
+    trace: Iterable[Task],
+    live: dict[str, LiveRun],
+    trigger_id: str | None = None,
+) -> Chain:
+    """The tasks of a trace, its triggers, the triggers that wait for these, and what those name.
+
+    Args:
+        files: of the state folder.
+        trace_id: of the trace.
+        trace: its tasks, as they are shown.
+        live: live runs by id.
+        trigger_id: a trigger that belongs to it, whatever its trace.
+    """
+    chain = Chain({task["id"]: task for task in trace})
+    raw = _raw(files)
+    sources = {task["sourceTriggerId"] for task in chain.tasks.values()} | {trigger_id}
+    for id_, data in raw.items():
+        if id_ in sources or trace_id.encode() in data or derived_id("trace", id_) == trace_id:
+            _add(files, chain, id_, trace_id, {*sources})
+    named = {id_.encode() for id_ in (*chain.tasks, *chain.triggers)}
+    for id_, data in raw.items():
+        if id_ not in chain.triggers and named.intersection(_NAMES.findall(data)):
+            _add(files, chain, id_, None, {id_})
+    for known in list(chain.triggers.values()):
+        _add_named(files, chain, known, raw.keys(), live)
+    return chain
+
+
+def _raw(files: GuestFiles) -> dict[str, bytes]:
+    """Every definition, unparsed: few of them will matter."""
+    found: dict[str, bytes] = {}
+    for id_ in registry.ids(files):
+        try:
+            data = files.read(paths.trigger(id_))
+        except UnsafeFile:
+            continue
+        if data is not None and is_id(id_):
+            found[id_] = data
+    return found
+
+
+def _add(
+    files: GuestFiles, chain: Chain, id_: str, trace_id: str | None, sure: set[str | None]
+) -> None:
+    """Add a trigger if it is of this trace, or surely belongs here."""
+    trigger, _ = triggers.active(files, id_)
+    if id_ in sure or (trigger is not None and trigger.trace_id == trace_id):
+        chain.triggers[id_] = Known(id_, trigger, registry.state(files, id_))
+
+
+def _add_named(
+    files: GuestFiles,
+    chain: Chain,
+    known: Known,
+    defined: Iterable[str],
+    live: dict[str, LiveRun],
+) -> None:
+    """Add what a trigger waits for, what made it, and its last run."""
+    ids = {known.state.last_task_id}
+    if known.trigger is not None:
+        ids |= {subject for subject, _ in _named(known.trigger)} | {known.trigger.parent_task_id}
+    for id_ in ids:
+        if id_ is None or id_ in chain.tasks or id_ in chain.triggers:
+            continue
+        if id_ in defined:
+            _add(files, chain, id_, None, {id_})
+        elif task := tasks.find(files, id_, live):
+            chain.tasks[id_] = task
+
+
+def _named(trigger: Trigger) -> list[tuple[str, str]]:
+    """What its condition names, each with the kind of event waited for."""
+    if trigger.condition is None:
+        return []
+    return [
+        (leaf.condition.params["taskId"], leaf.condition.type)
+        for leaf in conditions.walk(trigger.condition)
+        if leaf.condition.type in ("task_done", "task_failed")
+    ]
+
+
+# ---- the graph
+
+
+def draw(chain: Chain, centre: str | None = None) -> Graph:
+    """The graph of a chain, around the node `centre`; else around its newest task. Pure."""
+    chain = _with_few_runs(chain, centre)
+    edges = _edges(chain)
+    every = {**chain.triggers, **chain.tasks}
+    if centre is None or centre not in every:
+        centre = max(chain.tasks, key=lambda id_: _made(chain, id_), default=next(iter(every), ""))
+    kept = _nearest(centre, every, edges)
+    edges = {pair: said for pair, said in edges.items() if pair[0] in kept and pair[1] in kept}
+    layers = _layers(kept, edges)
+    ordered = sorted(kept, key=lambda id_: (layers[id_], _made(chain, id_)))
+    return {
+        "nodes": [_node(chain, id_) | {"layer": layers[id_]} for id_ in ordered],
+        "edges": [
+            {"from": start, "to": end, "words": _WORDS[said]}
+            for (start, end), said in edges.items()
+        ],
+    }
+
+
+def _with_few_runs(chain: Chain, centre: str | None) -> Chain:
+    """Without all but the last runs of each trigger; the one that was asked for stays."""
+    runs: defaultdict[str, list[Task]] = defaultdict(list)
+    for task in chain.tasks.values():
+        if task["sourceTriggerId"]:
+            runs[task["sourceTriggerId"]].append(task)
+    left_out = {
+        task["id"]
+        for of_one in runs.values()
+        for task in sorted(of_one, key=_age)[:-MAX_RUNS]
+        if task["id"] != centre
+    }
+    return Chain(
+        {id_: task for id_, task in chain.tasks.items() if id_ not in left_out}, chain.triggers
+    )
+
+
+def _edges(chain: Chain) -> dict[tuple[str, str], str]:
+    """What leads to what, each pair once, with the name of its words."""
+    found: dict[tuple[str, str], str] = {}
+    for known in chain.triggers.values():
+        if known.trigger is None:
+            continue
+        for subject, kind in _named(known.trigger):
+            for start in _standing_for(chain, subject):
+                found.setdefault((start, known.id), kind)
+        parent = known.trigger.parent_task_id
+        if parent in chain.tasks and not any(end == known.id for _, end in found):
+            found[parent, known.id] = "planned"
+    for task in chain.tasks.values():
+        for start, said in _leading_to(chain, task):
+            if start != task["id"]:
+                found.setdefault((start, task["id"]), said)
+    return found
+
+
+def _standing_for(chain: Chain, subject: str) -> list[str]:
+    """The nodes of an id that a condition names; of a trigger that is gone, its runs."""
+    if subject in chain.triggers or subject in chain.tasks:
+        return [subject]
+    return [task["id"] for task in chain.tasks.values() if task["sourceTriggerId"] == subject]
+
+
+def _leading_to(chain: Chain, task: Task) -> list[tuple[str, str]]:
+    """The nodes that lead to a task, each with the name of its words."""
+    retried = task["retryOf"]
+    if retried in chain.tasks:
+        return [(retried, "retry")]
+    source = chain.triggers.get(task["sourceTriggerId"] or "")
+    parents = [id_ for id_ in task["upstream"] or [task["parentTaskId"]] if id_ in chain.tasks]
+    if source is None:
+        return [(id_, _led_how(chain.tasks[id_], task)) for id_ in parents]
+    waited_for = {
+        id_
+        for subject, _ in (_named(source.trigger) if source.trigger else ())
+        for id_ in _standing_for(chain, subject)
+    }
+    results = [id_ for id_ in task["upstream"] if id_ in parents and id_ not in waited_for]
+    return [(source.id, "runs"), *((id_, "result") for id_ in results)]
+
+
+def _led_how(parent: Task, task: Task) -> str:
+    if task["sourceTriggerId"]:  # its trigger fired once and is gone
+        return "task_failed" if parent["state"] == "failed" else "task_done"
+    return "planned" if parent["seat"] == "planner" else "then"
+
+
+def _nearest(
+    centre: str, every: Mapping[str, object], edges: Iterable[tuple[str, str]]
+) -> dict[str, None]:
+    """As many nodes as are drawn, the nearest to the centre first."""
+    beside: defaultdict[str, list[str]] = defaultdict(list)
+    for start, end in edges:
+        beside[start].append(end)
+        beside[end].append(start)
+    found = dict.fromkeys([centre] if centre in every else [])
+    waiting = deque(found)
+    while waiting:
+        for other in beside[waiting.popleft()]:
+            if other not in found:
+                found[other] = None
+                waiting.append(other)
+    found |= dict.fromkeys(id_ for id_ in every if id_ not in found)
+    return dict.fromkeys([*found][:MAX_NODES])
+
+
+def _layers(kept: Iterable[str], edges: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """The longest way from a root to each node; a circle, which only hands can make, is cut."""
+    before: defaultdict[str, list[str]] = defaultdict(list)
+    for start, end in edges:
+        before[end].append(start)
+    layers: dict[str, int] = {}
+    under_way: set[str] = set()
+
+    def layer(id_: str) -> int:
+        if id_ not in layers:
+            under_way.add(id_)
+            layers[id_] = 1 + max((layer(b) for b in before[id_] if b not in under_way), default=-1)
+            under_way.discard(id_)
+        return layers[id_]
+
+    return {id_: layer(id_) for id_ in kept}
+
+
+def _node(chain: Chain, id_: str) -> dict[str, Any]:
+    known = chain.triggers.get(id_)
+    if known is None:
+        task = chain.tasks[id_]
+        return {"id": id_, "kind": "task", "title": task["title"], "state": task["state"]}
+    title = triggers.title(known.trigger) if known.trigger else id_
+    return {"id": id_, "kind": "trigger", "title": title, "state": _state(known)}
+
+
+def _state(known: Known) -> str:
+    if known.trigger is not None and not known.trigger.enabled:
+        return "paused"
+    return "blocked" if known.trigger is None or known.state.blocked_by else "waiting"
+
+
+def _made(chain: Chain, id_: str) -> tuple[str, str]:
+    known = chain.triggers.get(id_)
+    if known is not None:
+        return (known.trigger.created_at.isoformat() if known.trigger else "", id_)
+    return _age(chain.tasks[id_])
+
+
+def _age(task: Task) -> tuple[str, str]:
+    return task["createdAt"], task["id"]

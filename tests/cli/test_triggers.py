@@ -1,0 +1,469 @@
+"""Triggers from the terminal: made by options, explained, edited, removed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimikit.protocol.models import Order, Trigger
+from tests.cli.conftest import Cli, Place
+
+
+def triggers_in(folder: Path) -> dict[str, Trigger]:
+    return {
+        path.stem: Trigger.model_validate_json(path.read_text())
+        for path in (folder / ".mimikit" / "triggers").glob("*.json")
+    }
+
+
+def order_in(folder: Path) -> Order:
+    (path,) = (folder / ".mimikit" / "commands").glob("*.json")
+    return Order.model_validate_json(path.read_text())
+
+
+def data(cli: Cli, *arguments: str) -> Any:
+    result = cli(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def made(cli: Cli, *arguments: str) -> str:
+    """The id of a trigger or task that `enqueue` makes."""
+    result = cli("enqueue", *arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout.strip()
+
+
+# ---- made by options -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "schedule", "said"),
+    [
+        (
+            ["--cron", "0 9 * * 1-5", "--tz", "Asia/Shanghai"],
+            {"cron": "0 9 * * 1-5", "timezone": "Asia/Shanghai"},
+            "Runs every weekday at 09:00 (Asia/Shanghai), first in ",
+        ),
+        (["--cron", "*/10 * * * *"], {"cron": "*/10 * * * *"}, "Runs every 10 minutes, first in "),
+        (["--every", "2h"], {"interval": 7200}, "Runs every 2 hours, first in 2 hours."),
+        (
+            ["--at", "2091-01-02 09:00", "--tz", "Asia/Shanghai"],
+            {"runAt": "2091-01-02T01:00:00.000Z", "timezone": "Asia/Shanghai"},
+            "Runs once on Tuesday, 2091-01-02 at 09:00 (Asia/Shanghai), in ",
+        ),
+        (
+            ["--at", "2091-01-02T09:00:00Z", "--tz", "UTC"],
+            {"runAt": "2091-01-02T09:00:00.000Z", "timezone": "UTC"},
+            "Runs once on Tuesday, 2091-01-02 at 09:00 (UTC)",
+        ),
+        (
+            ["--at", "每天早上 9 点", "--tz", "Asia/Shanghai"],
+            {"cron": "0 9 * * *", "timezone": "Asia/Shanghai"},
+            "Runs every day at 09:00 (Asia/Shanghai)",
+        ),
+    ],
+)
+def test_times_make_a_trigger_and_are_said_in_words(
+    cli: Cli, tmp_path: Path, options: list[str], schedule: dict[str, Any], said: str
+) -> None:
+    cli("init")
+    result = cli("enqueue", "--command", "date", *options)
+    assert result.exit_code == 0, result.output
+    trigger = triggers_in(tmp_path)[result.stdout.strip()]
+    assert trigger.schedule is not None
+    found = trigger.schedule.to_dict()
+    assert {name: value for name, value in found.items() if value is not None} == schedule
+    assert said in result.stderr
+    assert ("The next times: " in result.stderr) == ("runAt" not in schedule)
+    assert (trigger.origin, trigger.profile, trigger.once) == ("cli", "command", False)
+
+
+def test_a_time_from_now_is_one(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    trigger_id = made(cli, "x", "--at", "10m")
+    trigger = triggers_in(tmp_path)[trigger_id]
+    assert trigger.schedule is not None
+    assert trigger.schedule.run_at is not None
+    assert (trigger.schedule.run_at - trigger.created_at).total_seconds() == 600
+    assert trigger.type == "scheduled"
+
+
+def file_changed(path: str) -> dict[str, Any]:
+    return {"type": "file_changed", "params": {"path": path}}
+
+
+def file_exists(path: str) -> dict[str, Any]:
+    return {"type": "file_exists", "params": {"path": path}}
+
+
+def task_done(id_: str) -> dict[str, Any]:
+    return {"type": "task_done", "params": {"taskId": id_}}
+
+
+@pytest.mark.parametrize(
+    ("options", "condition", "more"),
+    [
+        (["--when-changed", "src/**/*.py"], file_changed("src/**/*.py"), {}),
+        (["--when-changed", "/var/x"], file_changed("/var/x"), {}),
+        (["--when-exists", "go"], file_exists("go"), {"once": False, "cooldown": None}),
+        (["--when-exists", "~/go"], file_exists(str(Path.home() / "go")), {}),
+        (["--when-exists", "go", "--cooldown", "10m"], file_exists("go"), {"cooldown": 600}),
+        (["--when-exists", "go", "--cooldown", "0"], file_exists("go"), {"cooldown": 0}),
+        (["--when-exists", "go", "--once"], file_exists("go"), {"once": True}),
+        (
+            ["--when-exists", "go", "--when-changed", "a"],
+            {"type": "and", "params": {"conditions": [file_changed("a"), file_exists("go")]}},
+            {"once": False},
+        ),
+    ],
+)
+def test_events_make_a_trigger(
+    cli: Cli,
+    tmp_path: Path,
+    options: list[str],
+    condition: dict[str, Any],
+    more: dict[str, Any],
+) -> None:
+    cli("init")
+    result = cli("enqueue", "--command", "make", *options)
+    assert result.exit_code == 0, result.output
+    trigger = triggers_in(tmp_path)[result.stdout.strip()]
+    assert trigger.condition is not None
+    assert trigger.condition.to_dict() == condition
+    assert {name: getattr(trigger, name) for name in more} == more
+    assert "Runs when " in result.stderr
+
+
+def test_steps_follow_one_another_by_the_ends_of_their_ids(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    first = made(cli, "build", "--title", "Build")
+    second = made(cli, "test", "--after", first[-8:], "--title", "Test")
+    result = cli("enqueue", "tell", "--after", second[-8:], "--after", first, "--after", first)
+    assert "Runs when “Test” is done and “Build” is done, once." in result.stderr
+    third = triggers_in(tmp_path)[result.stdout.strip()]
+    assert third.condition is not None
+    both = {"type": "and", "params": {"conditions": [task_done(second), task_done(first)]}}
+    assert third.condition.to_dict() == both
+    assert (third.once, third.trace_id) == (True, first)
+    shown = data(cli, "tasks", "show", first)["graph"]
+    assert [(node["title"], node["layer"]) for node in shown["nodes"]] == [
+        ("Build", 0),
+        ("Test", 1),
+        ("tell", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--every", "1m", "--at", "9pm"], "expected one of --at, --every, --cron; got --at and"),
+        (
+            ["--cron", "* * * * *", "--after", "some-task"],
+            "expected a time or a condition, got --cron and --after",
+        ),
+        (["--when-exists", "a", "--every", "1m"], "got --every and --when-exists"),
+        (["--tz", "UTC"], "expected --cron or --at with --tz, got neither"),
+        (["--tz", "UTC", "--every", "1m"], "expected --cron or --at with --tz"),
+        (["--cron", "0 9 * * *", "--tz", "Mars/X"], "--tz: expected an IANA time zone"),
+        (["--once"], "expected --when-changed, --when-exists or --after with --once, got none"),
+        (["--once", "--at", "9pm"], "with --once, got --at"),
+        (["--cooldown", "5m"], "with --cooldown, got none of them"),
+        (["--cooldown", "5m", "--every", "1m"], "with --cooldown, got --every"),
+        (["--cooldown", "5m", "--when-exists", "a", "--once"], "expected --once or --cooldown"),
+        (["--cooldown", "soon", "--when-exists", "a"], "--cooldown: expected a duration"),
+        (["--wait", "--after", "some-task"], "expected --after or --wait, got both"),
+        (["--wait", "--at", "9pm"], "expected --at or --wait, got both"),
+        (["--at", "whenever"], "--at: expected a time such as `tomorrow 9:00`"),
+        (["--at", "2020-01-01 09:00"], "--at: expected a time to come, got one on Wednesday"),
+        (["--cron", "9 o'clock"], "--cron: expected minute hour day month weekday"),
+        (["--cron", "0 0 31 2 *"], "--cron: "),
+        (["--every", "2000d"], "--every: interval: Input should be less than or equal to"),
+        (["--when-changed", "../x"], "--when-changed: expected a path without `..`, got '../x'"),
+        (["--when-exists", ""], "--when-exists: expected a path or a glob"),
+        (["--when-exists", "~nobody-here/x"], "--when-exists: "),
+        (["--after", "no-such-task"], "expected the id of a task or trigger, or its last 8"),
+        (["--after", "../x"], "id: expected 1 to 128 letters"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_one_line(
+    cli: Cli, tmp_path: Path, options: list[str], said: str
+) -> None:
+    cli("init")
+    (tmp_path / ".mimikit" / "worker" / "queue" / "some-task.json").write_text('{"prompt": "x"}')
+    result = cli("enqueue", "x", *options)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("mimikit: ")
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
+    assert triggers_in(tmp_path) == {}
+    assert len(list((tmp_path / ".mimikit" / "worker" / "queue").iterdir())) == 1
+
+
+# ---- looking ---------------------------------------------------------------------------------
+
+
+def test_a_new_trigger_says_why_nothing_happens(cli: Cli) -> None:
+    cli("init")
+    task_id = made(cli, "x", "--title", "Build")
+    trigger_id = made(cli, "y", "--after", task_id)
+    text = cli("triggers", "explain", trigger_id[-8:]).stdout
+    for piece in (
+        trigger_id,
+        "waits",
+        "It has not been looked at yet.",
+        "It runs when “Build” is done, once.",
+        "The consumer is not running",
+        "? “Build” is done: not looked at yet",
+    ):
+        assert piece in text
+    whole = data(cli, "triggers", "explain", trigger_id)
+    assert set(whole) == {"state", "headline", "lines", "nodes", "slots"}
+    assert whole["nodes"][0]["words"]["zh"] == "「Build」完成"
+    assert "now        It has not been looked at yet." in cli("triggers", "show", trigger_id).stdout
+    assert "when “Build” is done" in cli("triggers", "list").stdout
+
+
+def test_nodes_are_marked_and_indented(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    (tmp_path / ".mimikit" / "triggers" / "mine.json").write_text(
+        json.dumps(
+            {
+                "prompt": "x",
+                "condition": {
+                    "type": "and",
+                    "params": {
+                        "conditions": [
+                            file_exists("go"),
+                            {"type": "not", "params": {"condition": file_exists("stop")}},
+                        ]
+                    },
+                },
+            }
+        )
+    )
+    at = "2026-01-02T03:04:05.000Z"
+    verdicts = {
+        "$": {"holds": False, "why": "joined", "facts": {"true": 1, "of": 2}, "at": at},
+        "$.0": {"holds": True, "why": "exists", "at": at},
+        "$.1": {"holds": False, "why": "turned", "at": at},
+        "$.1.0": {"holds": None, "why": "to_ask", "at": at},
+    }
+    (tmp_path / ".mimikit" / "triggers" / "state" / "mine.json").write_text(
+        json.dumps({"initialized": True, "verdicts": verdicts})
+    )
+    lines = cli("triggers", "explain", "mine").stdout.splitlines()
+    nodes = [line.partition(" (2026-01-02")[0] for line in lines[lines.index("Condition") + 1 :]]
+    assert nodes == [
+        "  ✗ all of these: 1 of 2 hold",
+        "    ✓ go exists: it is there",
+        "    ✗ not this: the opposite of what stands below",
+        "      ? stop exists: to be asked",
+    ]
+
+
+def test_slots_are_a_table_and_a_gone_trigger_is_remembered(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    lines = [
+        {"event": "trigger_created", "at": "2026-01-02T03:00:00.000Z", "id": "trig-gone"},
+        {
+            "event": "slot", "at": "2026-01-02T03:04:05.000Z", "id": "trig-gone", "slot": "a",
+            "state": "skipped", "reason": "paused",
+        },
+        {
+            "event": "slot", "at": "2026-01-02T04:04:05.000Z", "id": "trig-gone", "slot": "b",
+            "state": "ran", "taskId": "my-run", "missed": 3,
+            "plannedAt": "2026-01-02T04:00:00.000Z",
+        },
+    ]  # fmt: skip
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    (tmp_path / ".mimikit" / "tasks" / "2026-01.jsonl").write_text(text)
+    for name in ("trig-gone", "gone"):
+        said = cli("triggers", "explain", name).stdout
+        assert "as task my-run and is gone." in said
+        head, ran, missed, skipped = (line.split() for line in said.splitlines()[-4:])
+        assert head == ["AT", "STATE", "TASK", "WHY"]
+        assert ran[2:5] == ["ran", "my-run", "planned"]
+        assert (missed[2:4], missed[-2:]) == (["missed", "-"], ["3", "later"])
+        assert skipped[2:] == ["skipped", "-", "the", "trigger", "was", "paused"]
+    slots = data(cli, "triggers", "explain", "gone")["slots"]
+    assert [slot["state"] for slot in slots] == ["ran", "missed", "skipped"]
+    unknown = cli("triggers", "explain", "trig-other")
+    assert unknown.exit_code == 2
+    assert "expected the id of a trigger" in unknown.stderr
+
+
+# ---- changing --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "args"),
+    [
+        (["--title", "New", "--priority", "9"], {"title": "New", "priority": 9}),
+        (["--prompt", "z", "--profile", "deferred"], {"prompt": "z", "profile": "deferred"}),
+        (["--timeout", "2m", "--overlap", "queue"], {"timeout": 120, "overlap": "queue"}),
+        (["--cooldown", "1h"], {"cooldown": 3600}),
+        (["--once"], {"once": True}),
+        (["--no-once"], {"once": False}),
+        (["--when-changed", "b"], {"condition": file_changed("b")}),
+        (
+            ["--every", "5m"],
+            {"schedule": {"interval": 300, "cron": None, "timezone": None, "runAt": None}},
+        ),
+    ],
+)
+def test_an_edit_is_an_order_with_what_is_new(
+    cli: Cli, tmp_path: Path, options: list[str], args: dict[str, Any]
+) -> None:
+    cli("init")
+    trigger_id = made(cli, "x", "--when-changed", "a")
+    result = cli("triggers", "edit", trigger_id[-8:], *options)
+    assert result.exit_code == 1
+    assert "it is kept until then" in result.stderr
+    order = order_in(tmp_path)
+    assert (order.action, order.target, order.args) == ("trigger_edit", trigger_id, args)
+
+
+def test_what_ran_once_after_another_goes_on_when_it_gets_a_time(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    trigger_id = made(cli, "y", "--after", made(cli, "x"))
+    cli("triggers", "edit", trigger_id, "--every", "5m")
+    assert order_in(tmp_path).args["once"] is False
+
+
+def test_a_zone_alone_moves_the_schedule(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    trigger_id = made(cli, "x", "--cron", "0 9 * * *")
+    cli("triggers", "edit", trigger_id, "--tz", "Asia/Shanghai")
+    schedule = order_in(tmp_path).args["schedule"]
+    assert (schedule["cron"], schedule["timezone"]) == ("0 9 * * *", "Asia/Shanghai")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "expected an option that says what to change, got none"),
+        (["--profile", "root"], "profile: expected one of deferred, standard"),
+        (["--prompt", " "], "prompt: expected some text, got only blanks"),
+        (["--title", "t" * 201], "title: String should have at most 200 characters"),
+        (["--overlap", "pile"], "expected one of skip, queue; got 'pile'"),
+        (["--tz", "UTC"], "--tz: expected a trigger with a time of day, got one without"),
+        (["--every", "1m", "--when-exists", "a"], "expected a time or a condition"),
+        (["--after", "SELF"], "condition: expected no circle, got "),
+        (["--at", "never"], "--at: expected a time such as"),
+    ],
+)
+def test_an_edit_that_can_not_be_is_refused_and_no_order(
+    cli: Cli, tmp_path: Path, options: list[str], said: str
+) -> None:
+    cli("init")
+    trigger_id = made(cli, "x", "--when-changed", "a")
+    meant = [trigger_id if option == "SELF" else option for option in options]
+    result = cli("triggers", "edit", trigger_id, *meant)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
+    assert not list((tmp_path / ".mimikit" / "commands").glob("*.json"))
+
+
+def test_a_broken_file_is_named_everywhere_and_may_be_removed(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    bad = tmp_path / ".mimikit" / "triggers" / "bad name.json"
+    bad.write_text("{")
+    assert "bad name" in cli("triggers", "list").stdout
+    assert "it was never good" in cli("triggers", "show", "bad name").stdout
+    assert "Its file is broken" in cli("triggers", "explain", "bad name").stdout
+    assert "its file" not in cli("triggers", "edit", "bad name", "--title", "x").stdout
+    result = cli("triggers", "remove", "bad name")
+    assert (result.exit_code, bad.exists()) == (0, False)
+    assert "Removed the file 'bad name'" in result.stdout
+    again = cli("triggers", "remove", "bad name")
+    assert again.exit_code == 2
+    outside = cli("triggers", "remove", "../config")
+    assert outside.exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["remov", "explian", "lst"])
+def test_a_slip_of_a_name_is_seen(cli: Cli, name: str) -> None:
+    assert "did you mean `mimikit triggers " in cli("triggers", name).stderr
+
+
+@pytest.mark.parametrize("name", ["report", "show-all-of-it", "xyz"])
+def test_another_word_is_not_taken_for_a_slip(cli: Cli, name: str) -> None:
+    assert "`mimikit triggers --help` lists them" in cli("triggers", name).stderr
+
+
+# ---- with a consumer -------------------------------------------------------------------------
+
+
+def ended(busy: Place) -> Callable[[], list[str]]:
+    """Finds the titles of the tasks that have a result."""
+
+    def look() -> list[str]:
+        folder = busy.state / "worker"
+        done = {path.name for path in (folder / "results").glob("*.json")}
+        texts = [
+            path.read_text() for path in (folder / "ended").glob("*.json") if path.name in done
+        ]
+        return [json.loads(text)["title"] for text in texts]
+
+    return look
+
+
+def test_a_chain_runs_to_its_end_and_is_explained_afterwards(on_busy: Cli, busy: Place) -> None:
+    first = made(on_busy, "--command", "echo one", "--title", "first")
+    second = made(on_busy, "--command", "echo two", "--title", "second", "--after", first[-8:])
+    made(on_busy, "--command", "echo three", "--title", "third", "--after", second)
+    look = ended(busy)
+    busy.until(lambda: "third" in look(), "expected the third step to run", "worker/results")
+    busy.until(
+        lambda: data(on_busy, "triggers", "explain", second)["state"] == "gone",
+        "expected the trigger to be gone",
+        "triggers",
+    )
+    found = data(on_busy, "triggers", "explain", second)
+    assert [slot["state"] for slot in found["slots"]] == ["ran"]
+    graph = data(on_busy, "tasks", "show", first)["graph"]
+    assert [(node["title"], node["state"], node["layer"]) for node in graph["nodes"]] == [
+        ("first", "done", 0),
+        ("second", "done", 1),
+        ("third", "done", 2),
+    ]
+
+
+def test_a_file_that_comes_starts_a_command(on_busy: Cli, busy: Place) -> None:
+    trigger_id = made(
+        on_busy, "--command", "echo seen", "--title", "seen", "--when-exists", "sign", "--once"
+    )
+    busy.until(
+        lambda: "? " not in on_busy("triggers", "explain", trigger_id).stdout,
+        "expected it to be looked at",
+        "triggers/state",
+    )
+    said = on_busy("triggers", "explain", trigger_id).stdout
+    assert "Waits until sign exists." in said
+    assert "✗ sign exists: it is not there" in said
+    (busy.workspace / "sign").touch()
+    look = ended(busy)
+    busy.until(lambda: "seen" in look(), "expected it to run", "worker/results")
+
+
+def test_an_edit_is_carried_out_and_told(on_busy: Cli, busy: Place) -> None:
+    trigger_id = made(on_busy, "--command", "true", "--every", "1h")
+    result = on_busy("triggers", "edit", trigger_id[-8:], "--every", "2h", "--title", "slow")
+    assert result.exit_code == 0, result.output
+    assert trigger_id in result.stdout
+    assert "Runs every 2 hours, first in 2 hours." in result.stderr
+    shown = data(on_busy, "triggers", "show", trigger_id)
+    assert (shown["title"], shown["words"]["en"]) == ("slow", "every 2 hours")
+    busy.until(
+        lambda: "Next at" in on_busy("triggers", "explain", trigger_id).stdout,
+        "expected its next time",
+        "triggers/state",
+    )
+    assert on_busy("triggers", "remove", trigger_id).exit_code == 0
+    assert data(on_busy, "triggers", "explain", trigger_id)["state"] == "gone"

@@ -1,0 +1,613 @@
+"""Triggers over HTTP: made once, previewed, edited, explained, also when they are gone."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mimikit.protocol import paths
+from mimikit.protocol.models import (
+    NodeVerdict,
+    Order,
+    Runtime,
+    Schedule,
+    Trigger,
+    TriggerState,
+    time_text,
+)
+from mimikit.tasks import ledger, orders
+from mimikit.tasks.ledger import Ledger
+from mimikit.triggers import registry
+from mimikit.web.shown.triggers import model_missing
+from tests.web.conftest import START, Web, error_of
+from tests.web.test_shown import put, trigger
+
+HOURLY = {"prompt": "look", "schedule": {"interval": 3600}}
+
+
+def cond(kind: str, **params: Any) -> dict[str, Any]:
+    return {"type": kind, "params": params}
+
+
+DONE = cond("task_done", taskId="task-1")
+ASK = cond("llm_eval", prompt="is it so?")
+
+
+def stored(web: Web, trigger_id: str) -> Trigger:
+    found, broken = registry.read(web.files, trigger_id)
+    assert broken is None
+    assert found is not None
+    return found
+
+
+def slot(web: Web, trigger_id: str, **facts: Any) -> None:
+    Ledger(web.files).write(
+        "slot", trigger_id, web.clock.now(), **{"slot": time_text(web.clock.now()), **facts}
+    )
+
+
+# ---- preview --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "english", "coming"),
+    [
+        (
+            {"schedule": {"interval": 600}},
+            "every 10 minutes",
+            ["2026-03-01T12:10:00", "2026-03-01T12:20:00", "2026-03-01T12:30:00"],
+        ),
+        (
+            {"schedule": {"cron": "0 9 * * 1-5"}, "timezone": "Asia/Shanghai"},
+            "every weekday at 09:00 (Asia/Shanghai)",
+            ["2026-03-02T01:00:00", "2026-03-03T01:00:00", "2026-03-04T01:00:00"],
+        ),
+        (
+            {"schedule": {"runAt": "2026-12-01T09:00", "timezone": "Asia/Shanghai"}},
+            "once on Tuesday, 2026-12-01 at 09:00 (Asia/Shanghai)",
+            ["2026-12-01T01:00:00"],
+        ),
+        (
+            {"schedule": {"runAt": "2026-12-01T09:00:00+02:00"}},
+            "once on Tuesday, 2026-12-01 at 07:00 (UTC)",
+            ["2026-12-01T07:00:00"],
+        ),
+        (
+            {"when": "tomorrow 9:00", "timezone": "America/New_York"},
+            "once on Monday, 2026-03-02 at 09:00 (America/New_York)",
+            ["2026-03-02T14:00:00"],
+        ),
+        (
+            {"when": "每天早上 9 点", "timezone": "Asia/Shanghai"},
+            "every day at 09:00 (Asia/Shanghai)",
+            ["2026-03-02T01:00:00", "2026-03-03T01:00:00", "2026-03-04T01:00:00"],
+        ),
+        ({"condition": cond("file_exists", path="a.md")}, "when a.md exists", []),
+    ],
+)
+def test_a_preview_says_in_words_and_times_what_was_meant(
+    web, asked: dict[str, Any], english: str, coming: list[str]
+) -> None:
+    before = web.contents()
+    response = web.ask("POST", "/api/triggers/preview", asked)
+    assert response.status_code == 200, response.get_data(as_text=True)
+    found = response.get_json()
+    assert set(found) == {"type", "schedule", "condition", "cooldown", "words", "next", "notes"}
+    assert found["words"]["en"] == english
+    assert found["words"]["zh"]
+    assert [text.removesuffix(".000Z") for text in found["next"]] == coming
+    assert (found["schedule"] is None) == (found["condition"] is not None)
+    assert web.contents() == before
+
+
+def test_plain_words_are_meant_in_the_workspaces_zone_unless_told(make_web) -> None:
+    web = make_web(timezone="Asia/Shanghai")
+    asked = {"when": "tomorrow 9:00"}
+    found = web.ask("POST", "/api/triggers/preview", asked).get_json()
+    assert found["next"] == ["2026-03-02T01:00:00.000Z"]
+    assert found["schedule"]["timezone"] == "Asia/Shanghai"
+
+
+def test_what_asks_a_model_says_how_often_and_whether_one_is_there(web) -> None:
+    asked = {"condition": ASK}
+    found = web.ask("POST", "/api/triggers/preview", asked).get_json()
+    assert found["cooldown"] == 86400
+    assert "up to 288 times a day" in found["notes"][0]["en"]
+    assert len(found["notes"]) == 1
+    web.beat(engines={"standard": "builtin (codex: not logged in)"})
+    found = web.ask("POST", "/api/triggers/preview", asked).get_json()
+    assert "no language model is connected" in found["notes"][1]["en"]
+
+
+def test_a_time_that_has_passed_is_pointed_out(web) -> None:
+    asked = {"schedule": {"runAt": "2026-01-01T00:00:00Z"}}
+    found = web.ask("POST", "/api/triggers/preview", asked).get_json()
+    assert "it runs at once" in found["notes"][0]["en"]
+    assert found["next"] == [time_text(START)]
+
+
+@pytest.mark.parametrize(
+    ("engines", "missing"),
+    [
+        ({}, None),
+        ({"standard": "codex"}, None),
+        ({"standard": "codex — waiting: not logged in"}, "not logged in"),
+        ({"standard": "builtin"}, "no language model is connected"),
+        ({"standard": "builtin (codex: not found)"}, "no language model is connected"),
+        ({"teller": "builtin"}, None),
+    ],
+)
+def test_the_heartbeat_tells_whether_a_model_can_be_asked(
+    engines: dict[str, str], missing: str | None
+) -> None:
+    assert model_missing(engines) == missing
+
+
+# ---- making ---------------------------------------------------------------------------------
+
+
+def test_a_trigger_is_on_disk_as_asked_before_it_is_acknowledged(web) -> None:
+    put(web, "task-1", trace_id="trace-1")
+    body = {
+        "id": "trig-9", "title": "Then", "prompt": "go on", "profile": "command", "priority": 8,
+        "timeout": 60, "maxAttempts": 3, "overlap": "queue", "once": True, "notify": "failure",
+        "cooldown": 30, "condition": DONE,
+    }  # fmt: skip
+    response = web.ask("POST", "/api/triggers", body)
+    assert (response.status_code, response.get_json()) == (202, {"id": "trig-9", "notes": []})
+    made = stored(web, "trig-9").to_dict()
+    assert {name: made[name] for name in body} == body
+    assert (made["type"], made["origin"], made["traceId"]) == ("conditional", "http", "trace-1")
+    images = list(web.disk.after_power_loss())
+    assert all(image.stat(paths.trigger("trig-9")) is not None for image in images)
+
+
+def test_a_trigger_without_an_id_gets_one_and_its_costs_are_told(web) -> None:
+    answer = web.ask("POST", "/api/triggers", {"prompt": "x", "condition": ASK}).get_json()
+    assert web.files.names(paths.TRIGGERS) == [f"{answer['id']}.json"]
+    assert "288" in answer["notes"][0]["zh"]
+
+
+@pytest.mark.parametrize(
+    "timing",
+    [{"schedule": {"interval": 60}}, {"when": "in 10m"}, {"when": "每天 9 点"}, {"condition": ASK}],
+)
+def test_the_same_sent_again_later_is_the_same_trigger(web, timing: dict[str, Any]) -> None:
+    body = {"id": "trig-9", "prompt": "x"} | timing
+    first = web.ask("POST", "/api/triggers", body)
+    made = stored(web, "trig-9")
+    web.clock.advance(300)
+    registry.save(web.files, made.but(enabled=False))
+    again = web.ask("POST", "/api/triggers", body)
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert first.get_data() == again.get_data()
+    assert stored(web, "trig-9") == made.but(enabled=False)
+
+
+@pytest.mark.parametrize("change", [{"prompt": "y"}, {"once": True}, {"schedule": {"interval": 2}}])
+def test_another_trigger_under_the_same_id_is_a_conflict(web, change: dict[str, Any]) -> None:
+    web.ask("POST", "/api/triggers", HOURLY | {"id": "trig-9"})
+    before = web.contents()
+    response = web.ask("POST", "/api/triggers", HOURLY | {"id": "trig-9"} | change)
+    assert (response.status_code, error_of(response)["field"]) == (409, "id")
+    assert web.contents() == before
+
+
+def test_many_at_once_with_one_id_are_one_trigger(web) -> None:
+    codes: list[int] = []
+
+    def send(prompt: str) -> None:
+        body = HOURLY | {"id": "trig-9", "prompt": prompt}
+        codes.append(web.ask("POST", "/api/triggers", body).status_code)
+
+    threads = [threading.Thread(target=send, args=("ab"[i % 2],)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(codes) == [202] * 4 + [409] * 4
+    assert len(web.files.names(paths.TRIGGERS)) == 1
+
+
+def test_sent_again_after_it_fired_and_went_it_makes_no_second_one(web) -> None:
+    body = {"id": "trig-9", "prompt": "x", "when": "in 10m"}
+    web.ask("POST", "/api/triggers", body)
+    web.clock.advance(900)
+    put(web, "task-r", prompt="x", source_trigger_id="trig-9")
+    slot(web, "trig-9", state="ran", taskId="task-r")
+    registry.remove(web.files, "trig-9")
+    assert web.ask("POST", "/api/triggers", body).status_code == 202
+    assert web.files.names(paths.TRIGGERS) == []
+    other = web.ask("POST", "/api/triggers", body | {"prompt": "y"})
+    assert other.status_code == 409
+    assert web.files.names(paths.TRIGGERS) == []
+
+
+def test_the_id_of_a_removed_trigger_may_be_used_again(web) -> None:
+    web.ask("POST", "/api/triggers", HOURLY | {"id": "trig-9"})
+    Ledger(web.files).write("trigger_created", "trig-9", START)
+    registry.remove(web.files, "trig-9")
+    Ledger(web.files).write("trigger_removed", "trig-9", START)
+    assert web.ask("POST", "/api/triggers", HOURLY | {"id": "trig-9"}).status_code == 202
+    assert web.files.names(paths.TRIGGERS) == ["trig-9.json"]
+
+
+def test_a_broken_file_keeps_its_id(web) -> None:
+    web.files.write(paths.trigger("trig-9"), b"{")
+    assert web.ask("POST", "/api/triggers", HOURLY | {"id": "trig-9"}).status_code == 409
+    assert web.files.read(paths.trigger("trig-9")) == b"{"
+
+
+@pytest.mark.parametrize(
+    ("is_local", "allow", "code"), [(True, False, 202), (False, False, 403), (False, True, 202)]
+)
+def test_commands_are_taken_from_this_machine_unless_allowed(
+    make_web, is_local: bool, allow: bool, code: int
+) -> None:
+    web = make_web(is_local=is_local, web={"allow_commands": allow})
+    registry.create(web.files, trigger(id="trig-c", profile="command"))
+    registry.create(web.files, trigger(id="trig-s"))
+    body = HOURLY | {"profile": "command"}
+    assert web.ask("POST", "/api/triggers", body).status_code == code
+    for id_, change in (("trig-c", {"prompt": "rm"}), ("trig-s", {"profile": "command"})):
+        assert web.ask("PATCH", f"/api/triggers/{id_}", change).status_code == code
+    # What runs already may be timed anew and renamed.
+    assert web.ask("PATCH", "/api/triggers/trig-c", {"when": "in 10m"}).status_code == 202
+    assert len(web.files.names(paths.TRIGGERS)) == 2 + (code == 202)
+
+
+def test_a_circle_is_refused_with_the_way(web) -> None:
+    put(web, "task-1")
+    for id_, named in (("trig-a", "task-1"), ("trig-b", "trig-a"), ("trig-c", "trig-b")):
+        body = {"id": id_, "prompt": "x", "condition": cond("task_done", taskId=named)}
+        assert web.ask("POST", "/api/triggers", body).status_code == 202
+    before = web.contents()
+    change = {"condition": cond("or", conditions=[cond("task_failed", taskId="trig-c"), ASK])}
+    response = web.ask("PATCH", "/api/triggers/trig-a", change)
+    told = error_of(response)
+    assert (response.status_code, told["field"]) == (409, "condition")
+    assert "trig-a → trig-c → trig-b → trig-a" in told["message"]
+    itself = {"id": "trig-z", "prompt": "x", "condition": cond("task_done", taskId="trig-z")}
+    assert web.ask("POST", "/api/triggers", itself).status_code == 409
+    assert web.contents() == before
+
+
+# ---- editing --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "args"),
+    [
+        ({"title": "New"}, {"title": "New"}),
+        ({"cooldown": None, "timeout": None}, {"cooldown": None, "timeout": None}),
+        (
+            {"maxAttempts": 2, "overlap": "queue", "once": False, "notify": "none", "priority": 1},
+            {"maxAttempts": 2, "overlap": "queue", "once": False, "notify": "none", "priority": 1},
+        ),
+        (
+            {"schedule": {"cron": "0 9 * * *"}, "timezone": "Asia/Shanghai"},
+            {
+                "schedule": {
+                    "interval": None, "cron": "0 9 * * *", "timezone": "Asia/Shanghai",
+                    "runAt": None,
+                }
+            },
+        ),
+        (
+            {"when": "in 10m", "prompt": "z"},
+            {
+                "prompt": "z",
+                "schedule": {
+                    "interval": None, "cron": None, "timezone": "Etc/UTC",
+                    "runAt": "2026-03-01T12:10:00.000Z",
+                },
+            },
+        ),
+        ({"condition": ASK}, {"condition": ASK}),
+    ],
+)  # fmt: skip
+def test_an_edit_is_an_order_with_the_new_fields(
+    make_web, change: dict[str, Any], args: dict[str, Any]
+) -> None:
+    web = make_web(timezone="Etc/UTC")
+    registry.create(web.files, trigger())
+    response = web.ask("PATCH", "/api/triggers/trig-1", change | {"id": "cmd-1"})
+    assert (response.status_code, response.get_json()) == (202, {"command": "cmd-1"})
+    order = web.files.peek(paths.command("cmd-1"), Order)
+    assert order is not None
+    assert (order.action, order.target, order.origin) == ("trigger_edit", "trig-1", "http")
+    assert order.args == args
+
+
+def test_a_zone_alone_moves_the_schedule_there(web) -> None:
+    registry.create(web.files, trigger(schedule=Schedule(cron="0 9 * * *")))
+    registry.create(web.files, trigger(id="trig-2"))
+    change = {"timezone": "Asia/Shanghai"}
+    assert web.ask("PATCH", "/api/triggers/trig-1", change).status_code == 202
+    (order,) = orders.waiting(web.files)
+    assert order.args["schedule"]["cron"] == "0 9 * * *"
+    assert order.args["schedule"]["timezone"] == "Asia/Shanghai"
+    response = web.ask("PATCH", "/api/triggers/trig-2", change)
+    assert (response.status_code, error_of(response)["field"]) == (422, "timezone")
+
+
+@pytest.mark.parametrize(("more", "once"), [({}, False), ({"once": True}, True)])
+def test_what_ran_once_on_a_condition_goes_on_when_it_gets_a_time(
+    web, more: dict[str, Any], once: bool
+) -> None:
+    put(web, "task-1")
+    shape: dict[str, Any] = {"type": "conditional", "schedule": None, "condition": DONE}
+    registry.create(web.files, trigger(once=True, **shape))
+    web.ask("PATCH", "/api/triggers/trig-1", {"when": "every 5 minutes"} | more)
+    (order,) = orders.waiting(web.files)
+    assert order.args["once"] is once
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({}, None),
+        ({"prompt": " "}, "prompt"),
+        ({"prompt": None}, "prompt"),
+        ({"title": None}, "title"),
+        ({"profile": "root"}, "profile"),
+        ({"priority": -1}, "priority"),
+        ({"enabled": False}, "enabled"),
+        ({"createdAt": "2020-01-01T00:00:00Z"}, "createdAt"),
+        ({"title": "x", "id": "../x"}, "id"),
+    ],
+)
+def test_an_edit_that_can_not_be_is_no_order(
+    web, change: dict[str, Any], field: str | None
+) -> None:
+    registry.create(web.files, trigger())
+    before = web.contents()
+    response = web.ask("PATCH", "/api/triggers/trig-1", change)
+    assert (response.status_code, error_of(response)["field"]) == (422, field)
+    assert web.contents() == before
+
+
+def test_what_is_broken_or_not_there_can_not_be_edited(web) -> None:
+    web.files.write(paths.trigger("trig-1"), b"{")
+    broken = web.ask("PATCH", "/api/triggers/trig-1", {"title": "x"})
+    assert broken.status_code == 409
+    assert "mend it there" in error_of(broken)["message"]
+    assert web.ask("PATCH", "/api/triggers/trig-2", {"title": "x"}).status_code == 404
+    assert web.files.names(paths.COMMANDS) == []
+
+
+def test_a_condition_whose_task_was_forgotten_may_keep_it_while_the_title_changes(web) -> None:
+    registry.create(web.files, trigger(type="conditional", schedule=None, condition=DONE))
+    assert web.ask("PATCH", "/api/triggers/trig-1", {"title": "x"}).status_code == 202
+
+
+# ---- one, explained -------------------------------------------------------------------------
+
+
+def test_a_trigger_says_what_it_does_and_what_comes_next(web) -> None:
+    registry.create(web.files, trigger(condition=None, cooldown=5, overlap="queue", timeout=9))
+    registry.save_state(
+        web.files, "trig-1", TriggerState(next_run_at=START + timedelta(seconds=90), fire_count=1)
+    )
+    found = web.get("/api/triggers/trig-1")["trigger"]
+    assert found == web.get("/api/triggers")["triggers"][0]
+    assert found == web.get("/api/snapshot")["triggers"][0]
+    assert set(found) == {
+        *("id", "title", "prompt", "profile", "priority", "type", "words", "enabled", "createdAt"),
+        *("lastRunAt", "nextRunAt", "fireCount", "lastTaskId", "lastVerdict", "failureStreak"),
+        *("blockedBy", "schedule", "condition", "cooldown", "once", "overlap", "notify"),
+        *("timeout", "maxAttempts", "origin", "traceId", "broken", "headline"),
+    }
+    assert found["schedule"] == {"interval": 10, "cron": None, "timezone": None, "runAt": None}
+    assert found["headline"] == {
+        "en": "Next at 12:01:30, 1 minute 30 seconds from now.",
+        "zh": "下一次：12:01:30，还有 1 分钟 30 秒。",
+    }
+
+
+def test_a_trigger_nobody_looked_at_yet_has_its_next_time_all_the_same(web) -> None:
+    registry.create(web.files, trigger())
+    (found,) = web.get("/api/triggers")["triggers"]
+    assert found["nextRunAt"] == "2026-03-01T12:00:10.000Z"
+
+
+def test_a_change_carries_the_headline(web) -> None:
+    registry.create(web.files, trigger())
+    registry.save_state(web.files, "trig-1", TriggerState(next_run_at=START))
+    cursor = web.get("/api/changes")["cursor"]
+    web.feed.tell("trigger", id="trig-1")
+    events = web.get("/api/changes", since=cursor)["events"]
+    told = next(event["trigger"] for event in events if event["kind"] == "trigger")
+    assert told["headline"]["en"] == "Due since 12:00:00."
+
+
+def test_why_it_waits_is_told_node_by_node(web) -> None:
+    put(web, "task-1", title="Build")
+    both = cond("and", conditions=[DONE, cond("file_exists", path="go")])
+    registry.create(
+        web.files, trigger(type="conditional", schedule=None, condition=both, once=True)
+    )
+    verdicts = {
+        "$": NodeVerdict(holds=False, why="joined", facts={"true": 1, "of": 2}, at=START),
+        "$.0": NodeVerdict(holds=False, why="live", facts={"subject": "task-1"}, at=START),
+        "$.1": NodeVerdict(holds=True, why="exists", at=START),
+    }
+    registry.save_state(web.files, "trig-1", TriggerState(initialized=True, verdicts=verdicts))
+    web.files.save(paths.RUNTIME, Runtime(paused=True))
+    found = web.get("/api/triggers/trig-1")["explanation"]
+    assert found["state"] == "waits"
+    assert found["headline"]["en"] == "Waits until “Build” is done and go exists."
+    said = " ".join(line["en"] for line in found["lines"])
+    assert "The consumer is not running" in said
+    assert "The queues are paused" in said
+    assert [(n["path"], n["depth"], n["type"], n["holds"]) for n in found["nodes"]] == [
+        ("$", 0, "and", False),
+        ("$.0", 1, "task_done", False),
+        ("$.1", 1, "file_exists", True),
+    ]
+    assert found["nodes"][1]["words"] == {"en": "“Build” is done", "zh": "「Build」完成"}
+    assert found["nodes"][1]["why"]["en"] == "it is waiting or running"
+    assert found["nodes"][1]["at"] == time_text(START)
+
+
+def test_what_it_did_is_read_from_the_ledger_newest_first(web) -> None:
+    registry.create(web.files, trigger())
+    for number in range(60):
+        web.clock.advance(10)
+        skipped = {"state": "skipped", "reason": "overlap"}
+        ran = {"state": "ran", "taskId": f"task-{number}"}
+        slot(web, "trig-1", **(skipped if number == 59 else ran))
+        slot(web, "trig-2", state="ran", taskId="task-x")
+    slots = web.get("/api/triggers/trig-1")["explanation"]["slots"]
+    assert len(slots) == 50
+    assert (slots[0]["state"], slots[0]["reason"]["en"]) == (
+        "skipped",
+        "the run before was not over",
+    )
+    assert [s["taskId"] for s in slots[1:4]] == ["task-58", "task-57", "task-56"]
+    assert slots[1]["at"] == "2026-03-01T12:09:50.000Z"
+
+
+def test_what_was_missed_is_a_row_of_its_own(web) -> None:
+    registry.create(web.files, trigger())
+    slot(web, "trig-1", state="ran", taskId="task-1", missed=4)
+    slots = web.get("/api/triggers/trig-1")["explanation"]["slots"]
+    assert [(s["state"], s["missed"], s["taskId"]) for s in slots] == [
+        ("ran", 4, "task-1"),
+        ("missed", 4, None),
+    ]
+
+
+def test_a_trigger_that_fired_and_went_is_still_explained(web) -> None:
+    put(web, "task-0", trace_id="t-1")
+    run = put(web, "task-r", trace_id="t-1", source_trigger_id="trig-1", parent_task_id="task-0")
+    slot(web, "trig-1", state="ran", taskId=run.id)
+    found = web.get("/api/triggers/trig-1")
+    assert found["trigger"] is None
+    assert found["explanation"]["state"] == "gone"
+    assert "as task task-r and is gone" in found["explanation"]["headline"]["en"]
+    assert [s["taskId"] for s in found["explanation"]["slots"]] == ["task-r"]
+    assert {node["id"] for node in found["graph"]["nodes"]} == {"task-0", "task-r"}
+
+
+def test_a_removed_trigger_is_remembered_and_a_stranger_is_not(web) -> None:
+    Ledger(web.files).write("trigger_created", "trig-1", START)
+    Ledger(web.files).write("trigger_removed", "trig-1", START)
+    found = web.get("/api/triggers/trig-1")
+    assert (found["trigger"], found["explanation"]["state"]) == (None, "gone")
+    assert web.ask("GET", "/api/triggers/trig-2").status_code == 404
+
+
+def test_a_broken_trigger_is_explained_with_its_line(web) -> None:
+    web.files.write(paths.trigger("trig-1"), b'{"prompt": "x",\n "schedule": {"interval": 0}}')
+    found = web.get("/api/triggers/trig-1")
+    assert (found["trigger"]["type"], found["explanation"]["state"]) == ("broken", "broken")
+    assert "line 2" in found["explanation"]["headline"]["en"]
+    assert [node["state"] for node in found["graph"]["nodes"]] == ["blocked"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"at": None},
+        {"at": "soon"},
+        {"at": "2026-03-01T12:00:00"},
+        {"taskId": 5},
+        {"missed": "many"},
+        {"plannedAt": 7},
+        {"state": ["ran"]},
+    ],
+    ids=str,
+)
+def test_a_damaged_line_of_the_ledger_breaks_nothing(web, line: dict[str, Any]) -> None:
+    registry.create(web.files, trigger())
+    whole = {"at": time_text(START), "event": "slot", "id": "trig-1", "state": "ran"}
+    web.files.append(paths.ledger(START), whole | line)
+    slot(web, "trig-1", state="ran", taskId="task-1")
+    slots = web.get("/api/triggers/trig-1")["explanation"]["slots"]
+    assert [s["taskId"] for s in slots] == ["task-1"]
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Shanghai"])
+def test_the_ends_of_the_calendar_can_be_shown(make_web, at: str, zone: str) -> None:
+    web = make_web(timezone=zone)
+    body = {"id": "trig-1", "prompt": "x", "schedule": {"runAt": at, "timezone": zone}}
+    assert web.ask("POST", "/api/triggers", body).status_code == 202
+    registry.save_state(
+        web.files,
+        "trig-1",
+        TriggerState(next_run_at=stored(web, "trig-1").schedule.run_at),  # pyright: ignore[reportOptionalMemberAccess]
+    )
+    for address in ("/api/triggers", "/api/triggers/trig-1", "/api/snapshot"):
+        web.get(address)
+
+
+def test_titles_are_looked_up_once_each(web) -> None:
+    put(web, "task-1", title="Build")
+    for number in range(30):
+        one = trigger(id=f"trig-{number}", type="conditional", schedule=None, condition=DONE)
+        registry.create(web.files, one)
+    reads: list[str] = []
+    plain_read = web.disk.read
+
+    def counted(path: str, **where: Any) -> bytes:
+        reads.append(path)
+        return plain_read(path, **where)
+
+    web.disk.read = counted
+    assert len(web.get("/api/triggers")["triggers"]) == 30
+    assert reads.count(paths.queued("worker", "task-1")) == 1
+
+
+def test_a_trigger_that_is_gone_is_still_called_by_its_title(web) -> None:
+    slot(web, "trig-0", state="ran", taskId="task-r", title="Build")
+    waits = cond("task_done", taskId="trig-0")
+    registry.create(web.files, trigger(type="conditional", schedule=None, condition=waits))
+    (found,) = web.get("/api/triggers")["triggers"]
+    assert found["words"]["en"] == "when “Build” is done"
+
+
+# ---- the slots of one trigger ---------------------------------------------------------------
+
+
+def test_slots_are_found_across_months_and_no_further_than_asked(web) -> None:
+    book = Ledger(web.files)
+    for month in range(4):
+        now = START + timedelta(days=31 * month)
+        book.write("trigger_created" if not month else "queued", "trig-1", now)
+        for number in range(3):
+            book.write("slot", "trig-1", now, slot=f"{month}.{number}", state="ran")
+            book.write("slot", "trig-12", now, slot="other", state="ran")
+            book.write("ended", "task-1", now, status="done", sourceTriggerId="trig-1")
+    assert len(web.files.names(paths.LEDGER, suffix=".jsonl")) == 4
+
+    def found(limit: int) -> list[str]:
+        lines = ledger.slots_of(web.files, "trig-1", limit)
+        return [line.get("slot", line["event"]) for line in lines]
+
+    assert found(2) == ["3.1", "3.2"]
+    assert found(4) == ["2.2", "queued", "3.0", "3.1", "3.2"]
+    assert found(99)[0] == "trigger_created"
+    assert len(found(99)) == 16
+
+
+def test_only_the_end_of_a_long_ledger_is_read(web, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = Ledger(web.files)
+    for number in range(400):
+        book.write("slot", "trig-1", START, slot=str(number), state="ran")
+    size = web.files.stat(paths.ledger(START)).size
+    monkeypatch.setattr(ledger, "_LOOK_BACK_BYTES", size // 4)
+    lines = ledger.slots_of(web.files, "trig-1", 1000)
+    assert 90 <= len(lines) <= 100
+    assert [line["slot"] for line in lines][-1] == "399"
+
+
+def test_a_torn_last_line_is_no_slot(web) -> None:
+    slot(web, "trig-1", state="ran")
+    data = web.files.read(paths.ledger(START))
+    web.files.write(paths.ledger(START), data + data[:-5])
+    assert len(ledger.slots_of(web.files, "trig-1", 9)) == 1
