@@ -12,7 +12,6 @@ import {
   taskGroups,
   taskTimes,
   timeline,
-  traceTree,
 } from "../../webui/js/select.js";
 import { initialState } from "../../webui/js/state.js";
 
@@ -218,20 +217,6 @@ test("a task is found in the chat by its own name, else by its trace's", () => {
   assert.equal(messageAbout(given, "work", []), "m2");
   assert.equal(messageAbout(given, "other", [task("plan")]), "m1");
   assert.equal(messageAbout(given, "other", []), null);
-});
-
-test("a trace shows what came of what, and survives a circle", () => {
-  const trace = [
-    task("c", { parentTaskId: "b", createdAt: at(2) }),
-    task("a"),
-    task("b", { parentTaskId: "a", createdAt: at(1) }),
-    task("again", { retryOf: "b", createdAt: at(3) }),
-    task("x", { parentTaskId: "y", createdAt: at(4) }),
-    task("y", { parentTaskId: "x", createdAt: at(5) }),
-  ];
-  const shape = traceTree(trace).map(({ task: one, depth }) => `${one.id}${depth}`);
-  assert.deepEqual(shape.slice(0, 4), ["a0", "b1", "c2", "again2"]);
-  assert.equal(shape.length, 6);
 });
 
 test("an engine's line is its name and what it says beside it", () => {

@@ -7,15 +7,17 @@ import { describe, test } from "node:test";
 
 import { has, pickLanguage, t, tn, useDictionary } from "../../webui/js/i18n.js";
 import { newId } from "../../webui/js/ids.js";
-import { hashOf, loginCode, routeOf } from "../../webui/js/route.js";
+import { above, hashOf, loginCode, placeOf, routeOf } from "../../webui/js/route.js";
 import {
   clockTime,
   dayKey,
   dayName,
+  dayTime,
   duration,
   elapsed,
   fullTime,
   relativeTime,
+  stamp,
 } from "../../webui/js/time.js";
 
 const WEBUI = new URL("../../webui/", import.meta.url).pathname;
@@ -34,6 +36,8 @@ describe("times", () => {
     assert.equal(clockTime(noon, "en", "Asia/Shanghai"), "12:00");
     assert.equal(clockTime(noon, "zh", "Europe/Berlin"), "05:00");
     assert.equal(dayKey("2026-11-20T23:30:00.000Z", "Asia/Shanghai"), "2026-11-21");
+    assert.match(dayTime(noon, "en", "Asia/Shanghai"), /^Sat.* 21 Nov.* 12:00$/);
+    assert.match(stamp(noon, "en", "Asia/Shanghai"), /^21 Nov.* 12:00:00$/);
     assert.match(fullTime(noon, "en", "Asia/Shanghai"), /Sat.* 21 Nov 2026.* 12:00:00 GMT\+8/);
   });
 
@@ -101,14 +105,27 @@ describe("routes", () => {
       { view: "tasks" },
       { view: "triggers" },
       { view: "task", id: "task-01m8.x_y-z" },
+      { view: "trigger", id: "new" },
+      { view: "triggerEdit", id: "trig-01m8" },
+      { view: "triggerNew" },
     ];
     for (const place of places) assert.deepEqual(routeOf(hashOf(place)), place);
   });
 
   test("that are none lead to the chat", () => {
-    for (const hash of ["", "#", "#/nonsense", "#/task", "#/task/../../x", "#/task/<b>"]) {
+    for (const hash of ["", "#", "#/nonsense", "#/task", "#/task/../x", "#/trigger/<b>/edit", "#/tasks/x"]) {
       assert.deepEqual(routeOf(hash), { view: "chat" });
     }
+  });
+
+  test("lead up to the list they belong to", () => {
+    const edit = { view: "triggerEdit", id: "trig-1" };
+    assert.deepEqual(above(edit), { view: "trigger", id: "trig-1" });
+    assert.deepEqual(above(above(edit)), { view: "triggers" });
+    assert.equal(above({ view: "triggers" }), null);
+    assert.deepEqual(above({ view: "task", id: "task-1" }), { view: "tasks" });
+    assert.equal(placeOf(edit), "triggers");
+    assert.equal(placeOf({ view: "task", id: "task-1" }), "tasks");
   });
 
   test("know a one-time login", () => {

@@ -1,5 +1,6 @@
 /** What the user can do. Views call these; each ends in a new state or in words about why not. */
 
+import { FormActions } from "./form-actions.js";
 import { newId } from "./ids.js";
 import { loadLanguage, t, tn } from "./i18n.js";
 import { applyTheme, writePref } from "./prefs.js";
@@ -16,6 +17,9 @@ import { hashOf } from "./route.js";
  * @property {() => void} focusComposer
  * @property {(messageId: string) => void} showMessage
  * @property {(taskId: string) => void} reloadTask
+ * @property {(triggerId: string) => void} reloadTrigger
+ * @property {() => void} focusError
+ * @property {(row: string) => void} focusRow
  */
 
 /** A message that could not be handed over is tried again after these, then given back. */
@@ -23,6 +27,9 @@ const TRIES_MS = [0, 700, 2000];
 const NOTICE_MS = 7000;
 const ERROR_MS = 14_000;
 const MAX_TEXT = 200_000;
+
+/** The reader's time zone, by its IANA name. */
+export const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export class Actions {
   /**
@@ -37,6 +44,15 @@ export class Actions {
     this.session = session;
     this.hands = hands;
     this.notices = 0;
+    this.forms = new FormActions(store, api, {
+      zone: ownZone,
+      go: (route) => this.go(route),
+      notify: (text) => this.notify(text),
+      words: (error) => this.words(error),
+      signOut: () => session.signOutHere(),
+      focusError: hands.focusError,
+      focusRow: hands.focusRow,
+    });
   }
 
   // --- talking
@@ -112,8 +128,7 @@ export class Actions {
   handOver(item) {
     const { id, text, questionId } = item;
     if (item.kind === "answer" && questionId) return this.api.answer({ id, questionId, text });
-    const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    return this.api.input({ id, text, timezone, locale: navigator.language });
+    return this.api.input({ id, text, timezone: ownZone(), locale: navigator.language });
   }
 
   /** @private @param {() => Promise<unknown>} act */
@@ -243,9 +258,20 @@ export class Actions {
     if (id) this.hands.reloadTask(id);
   }
 
+  reloadTrigger() {
+    const id = this.store.state.triggerDetail?.id;
+    if (id) this.hands.reloadTrigger(id);
+  }
+
   /** @param {import("./types.js").Route} route */
   go(route) {
     location.hash = hashOf(route);
+  }
+
+  /** @param {boolean} chainListed a chain as a list, or as a picture */
+  listChain(chainListed) {
+    this.store.set({ chainListed });
+    writePref("chain", chainListed ? "list" : "");
   }
 
   togglePanel() {

@@ -85,6 +85,15 @@ export function connect(tab, send = (...given) => fetch(...given)) {
     order: (task, what, command) => call("POST", `/api/tasks/${id(task)}/${what}`, { id: command }),
     /** @param {string} trigger @param {"pause" | "resume" | "run"} what */
     trigger: (trigger, what) => call("POST", `/api/triggers/${id(trigger)}/${what}`),
+    /** @param {string} trigger @param {string} timezone  In which its times are told. */
+    triggerDetail: (trigger, timezone) =>
+      call("GET", query(`/api/triggers/${id(trigger)}`, { timezone })),
+    /** @param {object} body */
+    addTrigger: (body) => call("POST", "/api/triggers", body),
+    /** @param {string} trigger @param {object} changes */
+    editTrigger: (trigger, changes) => call("PATCH", `/api/triggers/${id(trigger)}`, changes),
+    /** @param {object} body */
+    previewTrigger: (body) => call("POST", "/api/triggers/preview", body),
     /** @param {string} trigger */
     removeTrigger: (trigger) => call("DELETE", `/api/triggers/${id(trigger)}`),
   };

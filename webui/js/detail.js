@@ -30,8 +30,19 @@ export class DetailKeeper {
     const was = before.detail?.id === id ? before.detail.task : null;
     const is = state.detail.task;
     const moved = was && is && (was.state !== is.state || was.attempts !== is.attempts);
+    const grown = this.grown(state, before);
     const back = state.connection === "online" && before.connection !== "online";
-    if (moved || (back && state.detail.load === "failed")) void this.load(id);
+    if (moved || grown || (back && state.detail.load === "failed")) void this.load(id);
+  }
+
+  /** @private @param {State} state @param {State} before  A step came into its chain, or a trigger of it moved. */
+  grown(state, before) {
+    const { detail } = state;
+    const was = before.detail;
+    if (detail?.load !== "ready" || was?.load !== "ready") return false;
+    if (detail.trace.length > was.trace.length) return true;
+    if (state.triggers === before.triggers) return false;
+    return detail.graph.nodes.some(({ id }) => state.triggers[id] !== before.triggers[id]);
   }
 
   /** @param {string} id */

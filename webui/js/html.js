@@ -5,16 +5,16 @@
  * one. Nothing else in the page may make HTML from a string: the content policy sees to that.
  */
 
-import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
+import { html, nothing, render, svg } from "../vendor/lit-html/lit-html.js";
 import { Directive, directive } from "../vendor/lit-html/directive.js";
 import { guard } from "../vendor/lit-html/directives/guard.js";
 import { live } from "../vendor/lit-html/directives/live.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { t } from "./i18n.js";
 
-export { guard, html, live, nothing, render, repeat };
+export { guard, html, live, nothing, render, repeat, svg };
 
-const SPRITE = new URL("../icons.svg", import.meta.url).pathname;
+export const SPRITE = new URL("../icons.svg", import.meta.url).pathname;
 
 const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("mimikit-html", {
   createHTML: (/** @type {string} */ text) => text,

@@ -1,6 +1,6 @@
 /** Starts the page: makes the parts, joins them, draws. */
 
-import { Actions } from "./actions.js";
+import { Actions, ownZone } from "./actions.js";
 import { connect } from "./api.js";
 import { copyText } from "./copy.js";
 import { DetailKeeper } from "./detail.js";
@@ -8,12 +8,13 @@ import { render } from "./html.js";
 import { loadLanguage, pickLanguage, t } from "./i18n.js";
 import { Link } from "./link.js";
 import { applyTheme, readOutbox, readPref, tabId, writeOutbox, writePref } from "./prefs.js";
-import { loginCode, routeOf } from "./route.js";
+import { above, loginCode, routeOf } from "./route.js";
 import { ScrollKeeper } from "./scroll.js";
 import { live } from "./select.js";
 import { Session } from "./session.js";
 import { Store } from "./store.js";
 import { Tabs } from "./tabs.js";
+import { TriggerKeeper } from "./trigger-keeper.js";
 import { appView } from "./views/app.js";
 
 /** @typedef {import("./types.js").State} State */
@@ -33,6 +34,11 @@ const api = connect(tab);
 const store = new Store(drawSoon);
 const session = new Session(store, api);
 const detail = new DetailKeeper(store, api);
+const trigger = new TriggerKeeper(store, api, {
+  later: (act, ms) => setTimeout(act, ms),
+  drop: (timer) => clearTimeout(timer),
+  zone: ownZone,
+});
 /** @type {ScrollKeeper | null} */
 let keeper = null;
 
@@ -41,6 +47,9 @@ const actions = new Actions(store, api, session, {
   focusComposer: () => setTimeout(() => document.getElementById("composer")?.focus()),
   showMessage,
   reloadTask: (id) => void detail.load(id),
+  reloadTrigger: (id) => void trigger.load(id),
+  focusError: () => focusSoon("#trigger-form [aria-invalid=true], #form-error"),
+  focusRow: (row) => focusSoon(row ? `#${CSS.escape(`${row}.type`)}` : "#add-row"),
 });
 
 const tabs = new Tabs(
@@ -73,6 +82,7 @@ function drawSoon(/** @type {() => void} */ draw) {
 
 store.onChange((state, before) => {
   detail.onChange(state, before);
+  trigger.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   announce(state, before);
@@ -88,6 +98,7 @@ function draw(state, before) {
   keeper?.after();
   growComposer();
   followOutput();
+  showOwnStep();
   if (state.route !== before.route) focusPlace(state, before);
 }
 
@@ -130,6 +141,25 @@ function followOutput() {
   if (!box.dataset.away) box.scrollTop = box.scrollHeight;
 }
 
+/** A chain that is wider than its box begins at the step one looks at. */
+function showOwnStep() {
+  const box = document.getElementById("chain");
+  const own = box?.querySelector(".is-own");
+  if (!box || !own || box.dataset.shown === own.id) return;
+  box.dataset.shown = own.id;
+  const [place, frame] = [own.getBoundingClientRect(), box.getBoundingClientRect()];
+  box.scrollLeft += place.left + place.width / 2 - frame.left - frame.width / 2;
+  box.scrollTop += place.top + place.height / 2 - frame.top - frame.height / 2;
+}
+
+/** @param {string} selector  Focus what is there once the page is drawn. */
+function focusSoon(selector) {
+  setTimeout(() => {
+    const place = root.querySelector(selector);
+    if (place instanceof HTMLElement) place.focus();
+  }, 50);
+}
+
 /** Going somewhere moves the focus there; coming back, to where one left. */
 function focusPlace(/** @type {State} */ state, /** @type {State} */ before) {
   const { route } = state;
@@ -139,10 +169,17 @@ function focusPlace(/** @type {State} */ state, /** @type {State} */ before) {
     return;
   }
   if (panel) panel.scrollTop = 0;
-  const left = before.route.view === "task" && route.view === "tasks" ? before.route.id : "";
-  const row = left ? root.querySelector(`[data-task="${CSS.escape(left)}"] a`) : null;
+  const left = leftRow(before.route, route);
+  const row = left ? root.querySelector(left) : null;
   const place = row ?? root.querySelector("[data-focus]") ?? panel;
   if (place instanceof HTMLElement) place.focus();
+}
+
+/** @param {State["route"]} from @param {State["route"]} to  The row of a list that one comes back to. */
+function leftRow(from, to) {
+  const task = from.view === "task" && to.view === "tasks";
+  const trigger = from.view === "trigger" && to.view === "triggers";
+  return task || trigger ? `[data-${from.view}="${CSS.escape(from.id)}"] a` : "";
 }
 
 /** @param {string} id a message, shown in the chat */
@@ -223,10 +260,19 @@ document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
   if (document.querySelector(":popover-open")) return; // the browser closes it
   const { route, confirming, wide: isWide } = store.state;
+  const up = above(route);
   if (confirming) actions.confirmRemoval("");
-  else if (route.view === "task") actions.go({ view: "tasks" });
+  else if (up && !typing(event)) actions.go(up);
   else if (route.view !== "chat" && !isWide) actions.go({ view: "chat" });
 });
+
+/** @param {KeyboardEvent} event  Escape in a field closes what the field has opened, no more. */
+function typing({ target }) {
+  return (
+    target instanceof Element &&
+    Boolean(target.closest("#trigger-form :is(input, select, textarea)"))
+  );
+}
 
 /** @param {Element} button */
 async function copyFrom(button) {
@@ -260,6 +306,7 @@ async function begin() {
     theme,
     wide: wide.matches,
     panelOpen: readPref("panel") !== "closed",
+    chainListed: readPref("chain") === "list",
     draft: readPref("draft") ?? "",
     outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),
     now: Date.now(),

@@ -313,22 +313,3 @@ export function messageAbout(state, taskId, trace) {
     state.messages.findLast((message) => message.taskIds?.some((id) => ids.has(id)))?.id ?? null;
   return naming(new Set([taskId])) ?? naming(new Set(trace.map((task) => task.id)));
 }
-
-/**
- * A trace in the order of its becoming, each task with how deep it lies below the first.
- *
- * @param {Task[]} trace
- * @returns {{task: Task, depth: number}[]}
- */
-export function traceTree(trace) {
-  const parents = new Map(trace.map((task) => [task.id, task.parentTaskId ?? task.retryOf ?? ""]));
-  /** @param {string} id @param {Set<string>} seen @returns {number} */
-  const depth = (id, seen) => {
-    const parent = parents.get(id);
-    if (!parent || !parents.has(parent) || seen.has(id)) return 0;
-    return depth(parent, seen.add(id)) + 1;
-  };
-  return trace
-    .toSorted((a, b) => ms(a.createdAt) - ms(b.createdAt))
-    .map((task) => ({ task, depth: depth(task.id, new Set()) }));
-}

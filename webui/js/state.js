@@ -10,6 +10,8 @@
  * @typedef {import("./types.js").OutboxItem} OutboxItem
  */
 
+import { TRIGGER_ACTIONS } from "./trigger-state.js";
+
 /** How long the draft of a turn that is over waits for its message. */
 export const DRAFT_GRACE_MS = 4000;
 /** A status may be so old: it does not know of a turn that has just begun. */
@@ -18,6 +20,8 @@ const ENDED_KEPT = 200;
 const QUEUED_KEPT = 500;
 const TRACE_KEPT = 100;
 export const OUTPUT_SHOWN = 200_000;
+/** @type {import("./types.js").Graph} */
+const NO_GRAPH = { nodes: [], edges: [] };
 
 /** @returns {State} */
 export function initialState() {
@@ -43,6 +47,9 @@ export function initialState() {
     status: null,
     turn: null,
     detail: null,
+    triggerDetail: null,
+    forms: {},
+    chainListed: false,
     pending: {},
     confirming: "",
     route: { view: "chat" },
@@ -87,6 +94,7 @@ const ACTIONS = {
     ...state,
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
+  ...TRIGGER_ACTIONS,
 };
 
 /**
@@ -365,7 +373,8 @@ function detailOpened(state, { id }) {
   const nothing = { blocks: [], dropped: 0, offset: null, ended: false, load: "idle" };
   const task = state.tasks[id] ?? null;
   const detail = { id, load: /** @type {const} */ ("loading"), task, result: null };
-  return { ...state, detail: { ...detail, events: [], trace: [], output: nothing } };
+  const none = { events: [], trace: [], graph: NO_GRAPH };
+  return { ...state, detail: { ...detail, ...none, output: nothing } };
 }
 
 /** @param {State} state @param {{id: string, answer: any}} action @returns {State} */
@@ -380,6 +389,7 @@ function detailLoaded(state, { id, answer }) {
       result: answer.result ?? null,
       events: answer.events ?? [],
       trace: answer.trace ?? [],
+      graph: answer.graph ?? NO_GRAPH,
     },
   };
 }

@@ -50,6 +50,44 @@ export function clockTime(at, language, zone) {
 }
 
 /**
+ * `Mon, 23 Nov, 09:00`
+ *
+ * @param {string | number} at
+ * @param {string} language
+ * @param {string} [zone]
+ */
+export function dayTime(at, language, zone) {
+  const options = /** @type {const} */ ({
+    weekday: "short",
+    day: "numeric",
+    month: "short",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+  });
+  return dateFormat(language, options, zone).format(new Date(at));
+}
+
+/**
+ * `22 Nov, 09:00:01`
+ *
+ * @param {string | number} at
+ * @param {string} language
+ * @param {string} [zone]
+ */
+export function stamp(at, language, zone) {
+  const options = /** @type {const} */ ({
+    day: "numeric",
+    month: "short",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hourCycle: "h23",
+  });
+  return dateFormat(language, options, zone).format(new Date(at));
+}
+
+/**
  * The whole of it, to the second and with its zone: for titles.
  *
  * @param {string | number} at

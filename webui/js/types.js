@@ -65,13 +65,20 @@
  * @property {number | null} [waitMs]
  * @property {number | null} [runMs]
  *
+ * @typedef {{en: string, zh: string}} Words said by the server in each language
+ *
+ * @typedef {{interval?: number | null, cron?: string | null, timezone?: string | null,
+ *   runAt?: string | null}} Schedule
+ *
+ * @typedef {{type: string, params: Record<string, any>}} Condition
+ *
  * @typedef {object} Trigger
  * @property {string} id
  * @property {string} title
  * @property {string} prompt
  * @property {string} profile
  * @property {string} type
- * @property {{en: string, zh: string}} words
+ * @property {Words} words when it runs
  * @property {boolean} enabled
  * @property {string} createdAt
  * @property {string | null} lastRunAt
@@ -79,7 +86,112 @@
  * @property {number} fireCount
  * @property {string | null} lastTaskId
  * @property {string | null} lastVerdict
+ * @property {string | null} [blockedBy] the task or trigger because of which it can never fire
  * @property {string | null} [broken] why its file cannot be read
+ * @property {Words | null} [headline] why it waits, or what comes next
+ * @property {Schedule | null} [schedule]
+ * @property {Condition | null} [condition]
+ * @property {number} [cooldown] seconds, as it is in force
+ * @property {boolean} [once]
+ * @property {"skip" | "queue"} [overlap]
+ *
+ * @typedef {object} ConditionNode one node of a condition, as it was judged last
+ * @property {string} path `$`, its children `$.0`, `$.1`
+ * @property {number} depth
+ * @property {string} type
+ * @property {Words} words
+ * @property {boolean | null} holds null: not known, or not needed
+ * @property {Words | null} why
+ * @property {string | null} at
+ *
+ * @typedef {object} Slot a time at which a trigger was due
+ * @property {string} at
+ * @property {string} slot
+ * @property {"ran" | "skipped" | "missed"} state
+ * @property {Words | null} reason
+ * @property {string | null} taskId
+ * @property {number | null} missed how many
+ *
+ * @typedef {object} Explanation
+ * @property {string} state
+ * @property {Words} headline
+ * @property {Words[]} lines
+ * @property {ConditionNode[]} nodes
+ * @property {Slot[]} slots newest first
+ *
+ * @typedef {object} GraphNode
+ * @property {string} id
+ * @property {"task" | "trigger"} kind
+ * @property {string} title
+ * @property {string} state
+ * @property {number} layer
+ * @property {"planner" | "worker"} [seat] of a task that is known here
+ *
+ * @typedef {{from: string, to: string, words?: Words | null}} GraphEdge
+ * @typedef {{nodes: GraphNode[], edges: GraphEdge[]}} Graph what follows from what
+ *
+ * @typedef {object} TriggerDetail what GET /api/triggers/{id} says
+ * @property {string} id
+ * @property {"loading" | "ready" | "missing" | "failed"} load
+ * @property {Trigger | null} trigger null: gone, but its past is remembered
+ * @property {Explanation | null} explanation
+ * @property {Graph} graph
+ *
+ * @typedef {"file_changed" | "file_exists" | "task" | "llm_eval" | "kept"} RowType
+ *
+ * @typedef {object} ConditionRow one condition as a form holds it; fields of other types wait
+ * @property {string} key
+ * @property {RowType} type
+ * @property {string} path
+ * @property {boolean} fireOnInit
+ * @property {"done" | "failed"} outcome
+ * @property {string} taskId
+ * @property {boolean} byId the id is typed, not chosen
+ * @property {string} question
+ * @property {Condition | null} kept made elsewhere: shown in words, kept as it is
+ * @property {Words | null} words of what is kept
+ *
+ * @typedef {"plain" | "every" | "cron" | "at" | Exclude<RowType, "kept"> | "several" | "kept"} When
+ * @typedef {"second" | "minute" | "hour" | "day"} Unit
+ *
+ * @typedef {object} TriggerForm a trigger as it is typed
+ * @property {string} key `new`, or the id of the trigger that is edited
+ * @property {string} id of the trigger that is to be; made here, so that sending twice makes one
+ * @property {Trigger | null} base what is edited
+ * @property {string} prompt
+ * @property {string} title
+ * @property {string} profile
+ * @property {When} when
+ * @property {string} plain
+ * @property {string} every
+ * @property {Unit} everyUnit
+ * @property {string} cron
+ * @property {string} timezone
+ * @property {string} at local, `2026-12-01T09:00`
+ * @property {ConditionRow} single
+ * @property {"and" | "or"} join
+ * @property {ConditionRow[]} rows
+ * @property {string} cooldown empty: the condition's own
+ * @property {Unit} cooldownUnit
+ * @property {boolean} once
+ * @property {"skip" | "queue"} overlap
+ * @property {Record<string, string>} errors by field
+ * @property {Preview} preview
+ * @property {boolean} busy
+ * @property {boolean} over sent or given up: it goes when its page is left
+ *
+ * @typedef {object} Preview what the server makes of the form's times and conditions
+ * @property {string} asked the request, as text; empty: there is nothing to ask yet
+ * @property {"idle" | "asking" | "ready" | "failed"} state
+ * @property {PreviewAnswer | null} answer the last one, shown until the next comes
+ * @property {{field: string, text: string} | null} error
+ *
+ * @typedef {object} PreviewAnswer
+ * @property {string} type
+ * @property {number | null} cooldown
+ * @property {Words} words
+ * @property {string[]} next
+ * @property {Words[]} notes
  *
  * @typedef {object} Status
  * @property {"ok" | "down" | "hung"} consumer
@@ -148,6 +260,7 @@
  *   resultType?: string} | null} result
  * @property {LedgerEvent[]} events
  * @property {Task[]} trace
+ * @property {Graph} graph
  * @property {Output} output
  *
  * @typedef {object} Output
@@ -165,7 +278,8 @@
  * @typedef {"connecting" | "online" | "reconnecting" | "polling" | "offline"} Connection
  *
  * @typedef {{view: "chat"} | {view: "tasks"} | {view: "triggers"}
- *   | {view: "task", id: string}} Route
+ *   | {view: "task", id: string} | {view: "trigger", id: string}
+ *   | {view: "triggerNew"} | {view: "triggerEdit", id: string}} Route
  *
  * @typedef {object} Notice
  * @property {number} id
@@ -194,6 +308,9 @@
  * @property {Status | null} status
  * @property {Turn | null} turn
  * @property {TaskDetail | null} detail
+ * @property {TriggerDetail | null} triggerDetail
+ * @property {Record<string, TriggerForm>} forms what is being typed, by `new` or the trigger's id
+ * @property {boolean} chainListed a chain is shown as a list instead of a picture
  * @property {Record<string, string>} pending what was asked of a task or trigger and is under way
  * @property {string} confirming the trigger whose deletion is to be confirmed
  * @property {Route} route

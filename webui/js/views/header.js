@@ -2,6 +2,7 @@
 
 import { html, icon, nothing } from "../html.js";
 import { t, tn } from "../i18n.js";
+import { placeOf } from "../route.js";
 import { queueLength, taskGroups } from "../select.js";
 import { settingsMenu } from "./settings.js";
 
@@ -50,7 +51,7 @@ function panelToggle(state, act) {
 
 /** @param {State} state  The places of the page, for the header and for the side panel. */
 export function places(state) {
-  const view = state.route.view === "task" ? "tasks" : state.route.view;
+  const view = placeOf(state.route);
   const current = state.wide && view === "chat" ? "tasks" : view;
   const groups = taskGroups(state);
   const busy = groups.running.length + queueLength(state, groups.queued.length);

@@ -5,6 +5,8 @@ import { t } from "../i18n.js";
 import { places } from "./header.js";
 import { taskView } from "./task.js";
 import { tasksView } from "./tasks.js";
+import { triggerFormView } from "./trigger-form.js";
+import { triggerView } from "./trigger.js";
 import { triggersView } from "./triggers.js";
 
 /**
@@ -32,7 +34,17 @@ export function panelView(state, act) {
  * @param {import("../actions.js").Actions} act
  */
 function bodyView(state, act) {
-  if (state.route.view === "triggers") return triggersView(state, act);
-  if (state.route.view === "task") return taskView(state, act);
-  return tasksView(state, act);
+  switch (state.route.view) {
+    case "task":
+      return taskView(state, act);
+    case "triggers":
+      return triggersView(state, act);
+    case "trigger":
+      return triggerView(state, act);
+    case "triggerNew":
+    case "triggerEdit":
+      return triggerFormView(state, act);
+    default:
+      return tasksView(state, act);
+  }
 }

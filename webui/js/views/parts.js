@@ -2,7 +2,7 @@
 
 import { html, icon, nothing } from "../html.js";
 import { has, language, t } from "../i18n.js";
-import { clockTime, fullTime, relativeTime } from "../time.js";
+import { clockTime, dayTime, fullTime, relativeTime, stamp } from "../time.js";
 
 /** So near, a count of seconds only twitches. */
 const NOW_MS = 5000;
@@ -11,6 +11,18 @@ const NOW_MS = 5000;
 export function clock(at) {
   const lang = language();
   return html`<time datetime=${at} title=${fullTime(at, lang)}>${clockTime(at, lang)}</time>`;
+}
+
+/** @param {string} at  The day and the time of day. */
+export function moment(at) {
+  const lang = language();
+  return html`<time datetime=${at} title=${fullTime(at, lang)}>${dayTime(at, lang)}</time>`;
+}
+
+/** @param {string} at  The same to the second, for what may come often. */
+export function stamped(at) {
+  const lang = language();
+  return html`<time datetime=${at} title=${fullTime(at, lang)}>${stamp(at, lang)}</time>`;
 }
 
 /** @param {string} at @param {number} now  How long ago or ahead; the date on its title. */
@@ -22,17 +34,22 @@ export function ago(at, now) {
   return html`<time datetime=${at} title=${fullTime(at, lang)}>${words}</time>`;
 }
 
-/** @param {import("../types.js").TaskState} state */
+/** @param {import("../types.js").Words | null | undefined} words  Said by the server, in the reader's language. */
+export function said(words) {
+  return words?.[language()] || words?.en || "";
+}
+
+/** @param {string} state  Of a task, a trigger or a slot. */
 export function stateIcon(state) {
-  return html`<span class="state state-${state}" title=${t(`state.${state}`)}
-    >${icon(`s-${state}`)}<span class="sr-only">${t(`state.${state}`)}</span></span
+  return html`<span class="state state-${state}" title=${word("state", state)}
+    >${icon(`s-${state}`)}<span class="sr-only">${word("state", state)}</span></span
   >`;
 }
 
-/** @param {import("../types.js").TaskState} state */
+/** @param {string} state  Of a task, a trigger or a slot. */
 export function stateBadge(state) {
   return html`<span class="badge state-${state}"
-    >${icon(`s-${state}`)}${t(`state.${state}`)}</span
+    >${icon(`s-${state}`)}${word("state", state)}</span
   >`;
 }
 
@@ -61,4 +78,9 @@ export function loading(label) {
 export function taskTitle(task) {
   const first = task.prompt.split("\n", 1)[0];
   return task.title || (first.length > 90 ? `${first.slice(0, 90)}…` : first);
+}
+
+/** @param {import("../types.js").Trigger} trigger */
+export function triggerTitle(trigger) {
+  return trigger.title || trigger.prompt.split("\n", 1)[0] || trigger.id;
 }

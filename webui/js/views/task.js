@@ -2,9 +2,10 @@
 
 import { html, icon, nothing, serverHtml } from "../html.js";
 import { language, t, tn } from "../i18n.js";
-import { messageAbout, taskTimes, traceTree } from "../select.js";
+import { messageAbout, taskTimes } from "../select.js";
 import { count, duration, elapsed } from "../time.js";
-import { ago, emptyState, loading, stateBadge, stateIcon, taskTitle, word } from "./parts.js";
+import { chainView } from "./chain.js";
+import { ago, emptyState, loading, stateBadge, taskTitle, word } from "./parts.js";
 
 /**
  * @typedef {import("../types.js").State} State
@@ -31,7 +32,7 @@ export function taskView(state, act) {
     <article class="task" data-task=${detail.id}>
       ${headView(detail.task, detail, state, act)} ${factsView(detail.task, state)}
       ${failureView(detail)} ${resultView(detail)} ${promptView(detail.task)} ${outputView(detail)}
-      ${traceView(detail)} ${eventsView(detail, state)}
+      ${chainView(detail.graph, detail.id, state, act)} ${eventsView(detail, state)}
     </article>`;
 }
 
@@ -100,7 +101,7 @@ function factsView(task, state) {
   const trigger = task.sourceTriggerId;
   if (trigger) {
     const title = state.triggers[trigger]?.title || trigger;
-    facts.push(["task.trigger", html`<a href="#/triggers">${title}</a>`]);
+    facts.push(["task.trigger", html`<a href="#/trigger/${trigger}">${title}</a>`]);
   }
   if (task.retryOf) {
     facts.push(["task.retryOf", html`<a href="#/task/${task.retryOf}">${task.retryOf}</a>`]);
@@ -173,34 +174,6 @@ function blockView(block) {
   const plain = block.type === "output" || block.type === "delta";
   const tag = plain ? nothing : html`<span class="out-tag">${word("output", block.type)}</span>`;
   return html`<span class="out out-${block.type} ${block.stream ?? ""}">${tag}${block.text}</span>`;
-}
-
-/** A trigger's trace grows for ever: the last of it. */
-const TRACE_SHOWN = 30;
-
-/** @param {TaskDetail} detail */
-function traceView({ id, trace }) {
-  if (trace.length < 2) return nothing;
-  const shown = traceTree(trace).slice(-TRACE_SHOWN);
-  const more = trace.length - shown.length;
-  return html`<section>
-    <h3>${t("task.trace")}</h3>
-    ${more ? html`<p class="muted">${tn("tasks.more", more)}</p>` : nothing}
-    <ol class="trace">
-      ${shown.map(({ task, depth }) => stepView(task, depth, task.id === id))}
-    </ol>
-  </section>`;
-}
-
-/** @param {Task} task @param {number} depth @param {boolean} own */
-function stepView(task, depth, own) {
-  const seat = task.seat === "planner" ? t("seat.planner") : task.profile;
-  return html`<li class="depth-${Math.min(depth, 4)}">
-    <a href="#/task/${task.id}" aria-current=${own ? "true" : "false"}
-      >${stateIcon(task.state)}<span class="row-title">${taskTitle(task)}</span
-      ><span class="trace-seat">${seat}</span></a
-    >
-  </li>`;
 }
 
 /** @param {TaskDetail} detail @param {State} state */

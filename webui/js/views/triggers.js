@@ -1,8 +1,9 @@
 /** The list of triggers: what makes tasks by itself, and when. */
 
 import { html, icon, nothing, repeat } from "../html.js";
-import { language, t, tn } from "../i18n.js";
-import { ago, emptyState, loading, word } from "./parts.js";
+import { t, tn } from "../i18n.js";
+import { ago, emptyState, loading, said, triggerTitle, word } from "./parts.js";
+import { brokenView, triggerBadges, triggerButtons } from "./trigger-buttons.js";
 
 /**
  * @typedef {import("../types.js").State} State
@@ -19,16 +20,19 @@ export function triggersView(state, act) {
     return emptyState(t("load.failed"), state.loadError, again);
   }
   if (state.load === "loading") return loading(t("triggers.loading"));
-  const title = html`<h2 class="sr-only" tabindex="-1" data-focus>${t("nav.triggers")}</h2>`;
+  const head = html`<div class="list-head">
+    <h2 class="sr-only" tabindex="-1" data-focus>${t("nav.triggers")}</h2>
+    <a class="button small" href="#/triggers/new">${icon("plus")}${t("triggers.new")}</a>
+  </div>`;
   const triggers = Object.values(state.triggers).sort(byNextRun);
   if (!triggers.length)
-    return html`${title}${emptyState(t("triggers.empty"), t("triggers.emptyText"))}`;
-  return html`${title}
+    return html`${head}${emptyState(t("triggers.empty"), t("triggers.emptyText"))}`;
+  return html`${head}
     <ul class="triggers">
       ${repeat(
         triggers,
         (trigger) => trigger.id,
-        (trigger) => triggerView(trigger, state, act),
+        (trigger) => cardView(trigger, state, act),
       )}
     </ul>`;
 }
@@ -42,27 +46,25 @@ function byNextRun(a, b) {
 }
 
 /** @param {Trigger} trigger @param {State} state @param {Actions} act */
-function triggerView(trigger, state, act) {
-  const words = trigger.words?.[language()] ?? trigger.type;
+function cardView(trigger, state, act) {
   return html`<li class="trigger ${trigger.enabled ? "" : "is-paused"}" data-trigger=${trigger.id}>
-    <p class="trigger-title">
-      ${trigger.title || trigger.prompt.split("\n", 1)[0]}
-      ${trigger.enabled ? nothing : html`<span class="badge">${t("triggers.paused")}</span>`}
-    </p>
-    <p class="trigger-words">${icon("trigger")}${words}</p>
+    <div class="trigger-title">
+      <a href="#/trigger/${trigger.id}">${triggerTitle(trigger)}</a>
+      <span class="badges">${triggerBadges(trigger)}</span>
+    </div>
+    <p class="trigger-words">${icon("trigger")}${said(trigger.words) || trigger.type}</p>
+    ${trigger.broken ? nothing : headlineView(trigger)}
     <p class="row-meta">${timesView(trigger, state)}</p>
-    ${trigger.broken ? html`<p class="verdict error-text">${trigger.broken}</p>` : nothing}
-    ${verdictView(trigger.lastVerdict)}
-    ${
-      state.confirming === trigger.id
-        ? confirmView(trigger, act)
-        : buttonsView(trigger, Boolean(state.pending[trigger.id]), act)
-    }
+    ${brokenView(trigger)} ${triggerButtons(trigger, state, act)}
   </li>`;
 }
 
-/** @param {string | null} verdict  Why it did not run, when it was looked at last. */
-function verdictView(verdict) {
+/** @param {Trigger} trigger  Why it waits, unless it only waits for its time: that stands below. */
+function headlineView(trigger) {
+  const timed = trigger.nextRunAt && !trigger.blockedBy;
+  const headline = timed || !trigger.enabled ? "" : said(trigger.headline);
+  if (headline) return html`<p class="verdict">${headline}</p>`;
+  const verdict = trigger.lastVerdict;
   if (!verdict || verdict === "ran") return nothing;
   return html`<p class="verdict">${word("verdict", verdict)}</p>`;
 }
@@ -86,50 +88,4 @@ function timesView(trigger, state) {
         ? html`<a href="#/task/${trigger.lastTaskId}">${t("triggers.lastTask")}</a>`
         : nothing
     }`;
-}
-
-/** @param {Trigger} trigger @param {boolean} busy @param {Actions} act */
-function buttonsView(trigger, busy, act) {
-  const toggle = trigger.enabled ? "pause" : "resume";
-  return html`<div class="trigger-actions">
-    <button
-      type="button"
-      class="small"
-      ?disabled=${busy}
-      @click=${() => act.orderTrigger(trigger.id, "run")}
-    >
-      ${icon("play")}${t("triggers.run")}
-    </button>
-    <button
-      type="button"
-      class="small"
-      ?disabled=${busy}
-      @click=${() => act.orderTrigger(trigger.id, toggle)}
-    >
-      ${icon(trigger.enabled ? "pause" : "play")}${t(`triggers.${toggle}`)}
-    </button>
-    <button
-      type="button"
-      class="icon-button small"
-      ?disabled=${busy}
-      aria-label=${t("triggers.remove")}
-      title=${t("triggers.remove")}
-      @click=${() => act.confirmRemoval(trigger.id)}
-    >
-      ${icon("trash")}
-    </button>
-  </div>`;
-}
-
-/** @param {Trigger} trigger @param {Actions} act */
-function confirmView(trigger, act) {
-  return html`<div class="trigger-actions" role="group" aria-label=${t("triggers.confirm")}>
-    <span>${t("triggers.confirm")}</span>
-    <button type="button" class="small danger" @click=${() => act.removeTrigger(trigger.id)}>
-      ${t("triggers.removeYes")}
-    </button>
-    <button type="button" class="small" @click=${() => act.confirmRemoval("")}>
-      ${t("triggers.removeNo")}
-    </button>
-  </div>`;
 }

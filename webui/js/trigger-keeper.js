@@ -1,0 +1,162 @@
+/** Keeps the opened trigger fresh: why it waits, what it did, and the form in which it is edited. */
+
+import { newId } from "./ids.js";
+import { formOf, newForm, previewRequest } from "./trigger-form.js";
+
+/**
+ * @typedef {import("./types.js").State} State
+ * @typedef {import("./types.js").TriggerForm} TriggerForm
+ * @typedef {import("./store.js").Store} Store
+ * @typedef {import("./api.js").Api} Api
+ *
+ * @typedef {object} Ports
+ * @property {(act: () => void, ms: number) => any} later
+ * @property {(timer: any) => void} drop
+ * @property {() => string} zone the reader's time zone
+ */
+
+/** What changed is asked for at most so often. */
+export const REFRESH_MS = 400;
+/** A condition may move without its trigger: it is looked at anew this often. */
+export const STALE_MS = 30_000;
+/** The server is asked about what is typed once the typing rests. */
+export const REST_MS = 400;
+
+/** Answers that say what is wrong with what was asked, not that it could not be looked at. */
+const REFUSALS = new Set([400, 409, 422]);
+
+export class TriggerKeeper {
+  /** @param {Store} store @param {Api} api @param {Ports} ports */
+  constructor(store, api, ports) {
+    this.store = store;
+    this.api = api;
+    this.ports = ports;
+    /** @type {any} */
+    this.refreshing = null;
+    /** @type {any} */
+    this.resting = null;
+    this.loadedAt = 0;
+  }
+
+  /** @param {State} state @param {State} before */
+  onChange(state, before) {
+    this.keepDetail(state, before);
+    this.keepForm(state);
+  }
+
+  // --- what it is
+
+  /** @private @param {State} state @param {State} before */
+  keepDetail(state, before) {
+    const { route } = state;
+    const open = route.view === "trigger" || route.view === "triggerEdit";
+    const id = state.session === "in" && open ? route.id : null;
+    if (id !== (state.triggerDetail?.id ?? null)) {
+      this.store.dispatch({ type: "triggerOpened", id });
+      if (id) void this.load(id);
+      return;
+    }
+    if (id && this.isOutdated(id, state, before)) this.refresh(id);
+  }
+
+  /** @private @param {string} id @param {State} state @param {State} before */
+  isOutdated(id, state, before) {
+    if (state.triggers[id] !== before.triggers[id]) return true;
+    if (state.connection === "online" && before.connection !== "online") return true;
+    if (state.tasks !== before.tasks && this.concerns(id, state, before)) return true;
+    return this.loadedAt > 0 && state.now - this.loadedAt > STALE_MS;
+  }
+
+  /** @private @param {string} id @param {State} state @param {State} before  A run of it, or a step of its chain. */
+  concerns(id, state, before) {
+    const steps = new Set(state.triggerDetail?.graph.nodes.map((node) => node.id));
+    return Object.values(state.tasks).some(
+      (task) =>
+        (task.sourceTriggerId === id || steps.has(task.id)) &&
+        task.state !== before.tasks[task.id]?.state,
+    );
+  }
+
+  /** @private @param {string} id */
+  refresh(id) {
+    if (this.refreshing !== null) return;
+    this.refreshing = this.ports.later(() => {
+      this.refreshing = null;
+      if (this.store.state.triggerDetail?.id === id) void this.load(id);
+    }, REFRESH_MS);
+  }
+
+  /** @param {string} id */
+  async load(id) {
+    this.loadedAt = 0; // one at a time
+    try {
+      const answer = await this.api.triggerDetail(id, this.ports.zone());
+      this.store.dispatch({ type: "triggerLoaded", id, answer });
+    } catch (error) {
+      const load = /** @type {any} */ (error)?.status === 404 ? "missing" : "failed";
+      this.store.dispatch({ type: "triggerFailed", id, load });
+    }
+    this.loadedAt = this.store.state.now;
+  }
+
+  // --- its form
+
+  /** @private @param {State} state */
+  keepForm(state) {
+    const { route } = state;
+    const edited = route.view === "triggerEdit" ? route.id : "";
+    const key = route.view === "triggerNew" ? "new" : edited;
+    this.closeOver(state, key);
+    if (!key || state.session !== "in") return;
+    const form = state.forms[key];
+    if (form?.over) return;
+    if (form) return this.preview(form);
+    const made =
+      key === "new" ? newForm(newId("trig"), this.ports.zone()) : this.opened(state, key);
+    if (made) this.store.dispatch({ type: "formOpened", form: made });
+  }
+
+  /** @private @param {State} state @param {string} open  The form that is on the page. */
+  closeOver(state, open) {
+    for (const { key, over } of Object.values(state.forms)) {
+      if (!over || key === open) continue;
+      this.store.dispatch({ type: "formClosed", key });
+      if (state.triggerDetail?.id === key) this.refresh(key);
+    }
+  }
+
+  /** @private @param {State} state @param {string} id @returns {TriggerForm | null} */
+  opened(state, id) {
+    const detail = state.triggerDetail;
+    if (detail?.id !== id || detail.load !== "ready" || !detail.trigger) return null;
+    return formOf(detail.trigger, detail.explanation?.nodes ?? [], this.ports.zone());
+  }
+
+  /** @private @param {TriggerForm} form */
+  preview(form) {
+    const body = previewRequest(form, this.ports.zone());
+    const asked = body ? JSON.stringify(body) : "";
+    if (asked === form.preview.asked) return;
+    const { key } = form;
+    if (this.resting !== null) this.ports.drop(this.resting);
+    this.resting = null;
+    const state = asked ? "asking" : "idle";
+    const answer = asked ? form.preview.answer : null;
+    this.store.dispatch({ type: "formPreviewed", key, asked, state, answer });
+    if (body) this.resting = this.ports.later(() => void this.ask(key, asked, body), REST_MS);
+  }
+
+  /** @private @param {string} key @param {string} asked @param {object} body */
+  async ask(key, asked, body) {
+    this.resting = null;
+    try {
+      const answer = await this.api.previewTrigger(body);
+      this.store.dispatch({ type: "formPreviewed", key, asked, state: "ready", answer });
+    } catch (error) {
+      const { status, message, field } = /** @type {any} */ (error);
+      const told = REFUSALS.has(status) ? { field, text: message } : null;
+      const failed = { state: "failed", answer: null, error: told };
+      this.store.dispatch({ type: "formPreviewed", key, asked, ...failed });
+    }
+  }
+}
