@@ -10,6 +10,7 @@ SHORT: dict[str, list[str]] = {
     "latency": [],
     "consumer": [],
     "web": [],
+    "triggers": [],
 }
 
 

@@ -2,9 +2,10 @@
 
 Teller: `plan: …` is delegated word for word · `fail…` fails · `remember …`, `backlog …` are done ·
 anything else is heard. Planner: `plan: a; b` plans a task for each part · `ask: … | a; b` asks
-first · `every 60: x` schedules · `find: …` finds and tells. Worker: `bad…` fails · `flaky…` fails
-at its first attempt · `long` tells much · anything else is done. A part that holds `~` calls the
-hook while it runs. `limited` is turned away the first time.
+first · `every 60: x` schedules · `chain: a > b` chains · `change: id action` changes a trigger ·
+`find: …` finds and tells. Worker: `bad…` fails · `flaky…` fails at its first attempt · `long` tells
+much · anything else is done. A part that holds `~` calls the hook while it runs. `limited` is
+turned away the first time.
 """
 
 from __future__ import annotations
@@ -89,21 +90,24 @@ class Mind:
             for part in rest.split(";"):
                 request.call_tool("delegate", {"prompt": part.strip(), "title": part.strip()})
             return Outcome("done", text="planned")
+        if head in ("change", "chain"):
+            return self._about_triggers(request, head, rest)
+        if "bad" in rest:
+            return Outcome("failed", error="no plan", failure_reason="error")
+        return Outcome("done", text=f"found{rest}")
+
+    def _about_triggers(self, request: EngineRequest, head: str, rest: str) -> Outcome:
         if head == "change":
             trigger_id, action = rest.split()
             request.call_tool("change_trigger", {"id": trigger_id, "action": action})
             return Outcome("done", text="changed")
-        if head == "chain":
-            before: list[str] = []
-            for part in rest.split(">"):
-                step = part.strip()
-                arguments = {"prompt": step, "title": step, "label": step, "after": before}
-                request.call_tool("delegate", arguments)
-                before = [step]
-            return Outcome("done", text="chained")
-        if "bad" in rest:
-            return Outcome("failed", error="no plan", failure_reason="error")
-        return Outcome("done", text=f"found{rest}")
+        before: list[str] = []
+        for part in rest.split(">"):
+            step = part.strip()
+            arguments = {"prompt": step, "title": step, "label": step, "after": before}
+            request.call_tool("delegate", arguments)
+            before = [step]
+        return Outcome("done", text="chained")
 
     def _worker(self, request: EngineRequest) -> Outcome:
         prompt = request.brief.task.prompt if request.brief.task else ""
