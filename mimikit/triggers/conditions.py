@@ -418,7 +418,11 @@ class _Judge:
         files = self._facts.files(patterns.parse(condition.params["path"]))
         if files is None:
             return Node(path, condition.type, None, "too_many")
-        known: Seen | None = self._seen.get(path)
+        remembered: Seen | float | None = self._seen.get(path)
+        if isinstance(remembered, (int, float)):  # an earlier format: the newest time, in ms
+            known = {name: e for name, e in files.items() if e[0] <= remembered * 1e6}
+        else:
+            known = remembered
         if known is None:
             if not (condition.params.get("fireOnInit") and files):
                 self.baseline[path] = files

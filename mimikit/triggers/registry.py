@@ -100,7 +100,20 @@ def sound(definition_: dict[str, Any] | None) -> Trigger | None:
 
 def state(files: Files, trigger_id: str) -> TriggerState:
     """What the consumer knows of it; a fresh state when nothing yet."""
-    return files.load(paths.trigger_state(trigger_id), TriggerState) or TriggerState()
+    found = files.load(paths.trigger_state(trigger_id), TriggerState) or TriggerState()
+    return _migrated(found) if found.__pydantic_extra__ else found
+
+
+def _migrated(old: TriggerState) -> TriggerState:
+    """A state as an earlier format had it: one memory for the whole condition.
+
+    Source: spec 1, records: lastSeenResultId and lastMtime (milliseconds) are read on.
+    """
+    extra = old.__pydantic_extra__ or {}
+    used = extra.get("lastSeenResultId") or extra.get("lastMtime")
+    if old.seen or not isinstance(used, (str, int, float)):
+        return old
+    return old.but(seen={conditions.ROOT: used}, initialized=True)
 
 
 def save_state(files: Files, trigger_id: str, new: TriggerState) -> None:

@@ -202,3 +202,21 @@ def test_a_step_made_by_hand_joins_the_trace_it_builds_on(judged: Client) -> Non
     judged.product.idle()
     (line,) = slots(judged.files, "step")
     assert loaded(judged.files, f"worker/ended/{line['taskId']}.json")["traceId"] == "trace-t1"
+
+
+@pytest.mark.parametrize(("condition", "old", "runs"), [
+    (cond("task_done", taskId="t1"), {"lastSeenResultId": "t1"}, 0),
+    (cond("task_done", taskId="t1"), {"lastSeenResultId": "t0"}, 1),
+    (cond("file_changed", path="a"), {"lastMtime": 1.0}, 0),
+    (cond("file_changed", path="a"), {"lastMtime": 0.0}, 1),
+])  # fmt: skip
+def test_what_an_earlier_format_has_seen_is_not_seen_again(
+    judged: Client, condition: dict[str, Any], old: dict[str, object], runs: int
+) -> None:
+    judged.submit("t1", "one")
+    judged.touch("a")
+    judged.product.idle()
+    judged.files.write(paths.trigger_state("g1"), json.dumps({"fireCount": 0, **old}).encode())
+    judged.when("g1", "then", condition)
+    judged.product.idle()
+    assert fired(judged) == runs
