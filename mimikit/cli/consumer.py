@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -50,10 +51,14 @@ def consumer(frame: Frame, workers_only: bool, with_parent: bool) -> None:
 
 
 def _leave_cleanly_from_the_start() -> None:
-    """Until the consumer listens itself, a signal ends the start as if nothing had begun."""
+    """Until the consumer listens itself, a signal ends the start as if nothing had begun.
+
+    At once, as a kill would: an exception out of a handler may come in the middle of anything, also
+    of a lock being taken. What is half done then is made good at the next start, as after a kill.
+    """
 
     def leave(_number: int, _frame: FrameType | None) -> NoReturn:
-        sys.exit(0)
+        os._exit(0)
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, leave)
