@@ -28,8 +28,6 @@ MARK = "MIMIKIT_RUN"
 _SWEEP_GRACE_S = 2.0
 """What a dead consumer left may take this long to end by itself: no result waits for it."""
 _PATIENCE_S = 5.0
-_ORPHAN_GRACE_S = 2.0
-"""How long a dead consumer's leftovers may take to end by themselves: a start waits for them."""
 
 
 @dataclass(frozen=True, slots=True)

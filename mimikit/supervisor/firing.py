@@ -19,7 +19,6 @@ from mimikit.protocol.models import (
     Task,
     Trigger,
     TriggerState,
-    time_text,
 )
 from mimikit.supervisor import judging
 from mimikit.supervisor.agenda import Agenda
@@ -221,7 +220,7 @@ class Firing:
         slot, plan = state.next_run_at, trigger.schedule
         if plan is not None and plan.run_at is None and slot is not None and slot <= now:
             self._write_slot(
-                trigger, time_text(slot), now, state="skipped", reason="paused",
+                trigger, schedule.slot_name(slot), now, state="skipped", reason="paused",
                 missed=self._missed(trigger, slot, now),
             )  # fmt: skip
             state = state.but(next_run_at=self._following(trigger, slot, now))
@@ -304,9 +303,9 @@ class Firing:
         if trigger.schedule is None or slot is None or slot > now:
             self._books.triggers_changed(trigger.id)
             return False
-        run = make_run(trigger, time_text(slot), now)
+        run = make_run(trigger, schedule.slot_name(slot), now)
         missed = self._missed(trigger, slot, now)
-        if self._is_settled(trigger, run, time_text(slot)):
+        if self._is_settled(trigger, run, schedule.slot_name(slot)):
             self._save_next(trigger, state, slot, now)
         elif (
             trigger.schedule.run_at is None
@@ -314,12 +313,21 @@ class Firing:
             and judging.is_at_it(self._books, state)
         ):
             self._write_slot(
-                trigger, time_text(slot), now, state="skipped", reason="overlap", missed=missed
+                trigger,
+                schedule.slot_name(slot),
+                now,
+                state="skipped",
+                reason="overlap",
+                missed=missed,
             )
             self._save_next(trigger, state.but(last_verdict="skipped"), slot, now)
         else:
             intent = FiringIntent(
-                slot=time_text(slot), task=run, fired_at=now, planned_at=slot, missed=missed
+                slot=schedule.slot_name(slot),
+                task=run,
+                fired_at=now,
+                planned_at=slot,
+                missed=missed,
             )
             self._fire(trigger, state, intent)
         return True

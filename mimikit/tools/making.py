@@ -59,18 +59,7 @@ def new_task(wanted: Wanted, now: datetime) -> Task:
     """
     id_ = wanted.id or new_id("task", now)
     try:
-        return Task(
-            id=id_,
-            profile=wanted.profile,
-            title=wanted.title,
-            prompt=wanted.prompt,
-            priority=wanted.priority,
-            created_at=now,
-            max_attempts=wanted.max_attempts,
-            timeout=wanted.timeout,
-            trace_id=id_,
-            origin=wanted.origin,
-        )
+        return Task.model_validate(_fields(wanted, id_, now))
     except ValidationError as error:
         raise bad_record(error) from None
 
@@ -84,26 +73,32 @@ def new_trigger(files: Files, wanted: Wanted, now: datetime) -> Trigger:
     id_ = wanted.id or new_id("trig", now)
     schedule, condition = wanted.more.get("schedule"), wanted.more.get("condition")
     try:
-        trigger = Trigger(
-            id=id_,
-            type="conditional",
-            title=wanted.title,
-            prompt=wanted.prompt,
-            profile=wanted.profile,
-            priority=wanted.priority,
-            created_at=now,
-            timeout=wanted.timeout,
-            max_attempts=wanted.max_attempts,
-            trace_id=id_,
-            origin=wanted.origin,
+        type_ = definition.type_of(schedule)
+        trigger = Trigger.model_validate(
+            {**_fields(wanted, id_, now), "type": type_, **wanted.more}
         )
-        trigger = trigger.but(type=definition.type_of(schedule), **wanted.more)
     except ValidationError as error:
         raise bad_record(error) from None
     registry.check_new(files, trigger)
     if condition is None:
         return trigger
     return trigger.but(trace_id=check_known(files, condition) or id_)
+
+
+def _fields(wanted: Wanted, id_: str, now: datetime) -> dict[str, Any]:
+    """What a task and a trigger have in common, by the names in the models."""
+    return {
+        "id": id_,
+        "title": wanted.title,
+        "prompt": wanted.prompt,
+        "profile": wanted.profile,
+        "priority": wanted.priority,
+        "created_at": now,
+        "timeout": wanted.timeout,
+        "max_attempts": wanted.max_attempts,
+        "trace_id": id_,
+        "origin": wanted.origin,
+    }
 
 
 def check_known(files: Files, condition: Condition) -> str | None:
