@@ -14,10 +14,10 @@ import fcntl
 import os
 import stat as stat_bits
 import threading
+import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from mimikit.errors import UnsafeFile
 
@@ -27,8 +27,7 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RENAME_NOREPLACE = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(NamedTuple):
     """What is known of a file without reading it. Units: bytes, nanoseconds."""
 
     kind: Kind
@@ -62,6 +61,10 @@ class FileSystem(Protocol):
 
     def list_dir(self, path: str) -> list[tuple[str, Kind]]:
         """Names and kinds in a folder, unordered."""
+        ...
+
+    def stat_dir(self, path: str) -> list[tuple[str, Stat]]:
+        """Names with what is known of each, in one go; links are not followed."""
         ...
 
     def stat(self, path: str) -> Stat | None:
@@ -113,6 +116,8 @@ class RealDisk:
         self._root = root
         self._folders: dict[str, int] = {"": os.open(root, _FOLDER_FLAGS)}
         self._opening = threading.Lock()
+        self._closing = weakref.finalize(self, _close_all, self._folders)
+        self._closing.atexit = False  # a thread may still write then; the system closes them
 
     @property
     def root(self) -> str:
@@ -120,21 +125,27 @@ class RealDisk:
         return str(self._root)
 
     def close(self) -> None:
-        """Close every folder descriptor."""
-        for descriptor in self._folders.values():
-            os.close(descriptor)
-        self._folders.clear()
+        """Close every folder descriptor; at the latest done when nobody has this any more."""
+        self._closing()
 
     def folder_fd(self, path: str) -> int:
-        """A descriptor of the folder, opened part by part without following links."""
+        """A descriptor of the folder, opened part by part without following links.
+
+        A folder that was removed and made anew is the new one.
+        """
         known = self._folders.get(path)
-        if known is not None:
+        if known is not None and (not path or os.fstat(known).st_nlink):
             return known
         parent, _, name = path.rpartition("/")
         above = self.folder_fd(parent)
         with self._opening:
-            if path not in self._folders:
-                self._folders[path] = os.open(_part(name), _FOLDER_FLAGS, dir_fd=above)
+            if self._folders.get(path) == known:  # none yet, or of a folder that was removed
+                opened = os.open(_part(name), _FOLDER_FLAGS, dir_fd=above)
+                if known is None:
+                    self._folders[path] = opened
+                else:  # under the same number: another thread may be using it
+                    os.dup2(opened, known, inheritable=False)
+                    os.close(opened)
             return self._folders[path]
 
     def make_dir(self, path: str) -> None:
@@ -142,7 +153,6 @@ class RealDisk:
         folder, name = self._split(path)
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=folder)
-        self._forget_if_replaced(path)
 
     def list_dir(self, path: str) -> list[tuple[str, Kind]]:
         """Names and kinds, unordered."""
@@ -155,6 +165,19 @@ class RealDisk:
         finally:
             os.close(listing)
 
+    def stat_dir(self, path: str) -> list[tuple[str, Stat]]:
+        """Names with what is known of each; what goes meanwhile is not among them."""
+        listing = os.open(".", _FOLDER_FLAGS, dir_fd=self.folder_fd(path))
+        found: list[tuple[str, Stat]] = []
+        try:
+            with os.scandir(listing) as entries:
+                for entry in entries:
+                    with contextlib.suppress(FileNotFoundError):
+                        found.append((entry.name, _stat_of(entry.stat(follow_symlinks=False))))
+        finally:
+            os.close(listing)
+        return found
+
     def stat(self, path: str) -> Stat | None:
         """What stands at `path`."""
         try:
@@ -162,7 +185,7 @@ class RealDisk:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return Stat(_kind(found.st_mode), found.st_size, found.st_mtime_ns, found.st_ino)
+        return _stat_of(found)
 
     def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
         """Bytes of a plain file; a fifo or device is refused, never waited for."""
@@ -270,12 +293,10 @@ class RealDisk:
                 raise UnsafeFile(f"expected a plain file, got something else, at {path}") from None
             raise
 
-    def _forget_if_replaced(self, path: str) -> None:
-        """Drop the cached descriptor of a folder that was removed and made anew."""
-        known = self._folders.get(path)
-        if known is not None and os.fstat(known).st_nlink == 0:
-            with self._opening:
-                os.close(self._folders.pop(path))
+
+def _close_all(folders: dict[str, int]) -> None:
+    while folders:
+        os.close(folders.popitem()[1])
 
 
 class _FileLock:
@@ -293,6 +314,10 @@ def _part(name: str) -> str:
     if name in ("", ".", "..") or "\x00" in name:
         raise UnsafeFile(f"expected a file name, got {name!r}")
     return name
+
+
+def _stat_of(found: os.stat_result) -> Stat:
+    return Stat(_kind(found.st_mode), found.st_size, found.st_mtime_ns, found.st_ino)
 
 
 def _entry_kind(entry: os.DirEntry[str]) -> Kind:

@@ -183,6 +183,11 @@ class MemoryDisk:
                     files.append((rest, "folder"))
             return files
 
+    def stat_dir(self, path: str) -> list[tuple[str, Stat]]:
+        """Names with what is known of each."""
+        names = ((name, f"{path}/{name}".lstrip("/")) for name, _ in self.list_dir(path))
+        return [(name, found) for name, below in names if (found := self.stat(below))]
+
     def stat(self, path: str) -> Stat | None:
         """What stands at `path`."""
         with self._guard:

@@ -158,6 +158,24 @@ def test_a_folder_that_was_removed_and_made_anew_is_the_new_one(
     assert (tmp_path / "inbox" / "b").read_bytes() == b"2"
 
 
+def test_a_folder_made_anew_by_another_process_is_the_new_one(
+    real_disk: RealDisk, tmp_path: Path
+) -> None:
+    real_disk.make_dir("memory")
+    real_disk.make_dir("memory/summary")
+    held = real_disk.folder_fd("memory/summary")
+    for folder in (tmp_path / "memory" / "summary", tmp_path / "memory"):
+        folder.rmdir()
+    with pytest.raises(FileNotFoundError):
+        real_disk.list_dir("memory")
+    (tmp_path / "memory" / "summary").mkdir(parents=True)
+    (tmp_path / "memory" / "summary" / "a").write_bytes(b"1")
+    assert real_disk.list_dir("memory/summary") == [("a", "file")]
+    real_disk.write_new("memory/b", b"2", sync=True)
+    assert (tmp_path / "memory" / "b").read_bytes() == b"2"
+    assert real_disk.folder_fd("memory/summary") == held, "who uses it meanwhile has the new one"
+
+
 def test_no_descriptor_is_left_open_whatever_fails(real_disk: RealDisk, tmp_path: Path) -> None:
     real_disk.make_dir("inbox")
     (tmp_path / "inbox" / "link").symlink_to("nowhere")
