@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 
 from pydantic import ValidationError
 
-from mimikit.errors import BadInput, StorageError
-from mimikit.protocol import paths
-from mimikit.protocol.files import Files
+from mimikit.errors import BadInput, BadRecord, StorageError
+from mimikit.protocol import jsontext, paths
+from mimikit.protocol.files import MAX_RECORD_BYTES, Files
 from mimikit.protocol.models import History, Message
 
 SOFT_CAP = 200
+HARD_CAP = 300
+HARD_BYTES = 10 * 2**20
+_RECORD_BYTES = 450
+"""What a message takes in history.json, apart from its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How much the working set may hold; only what is archived is ever taken out of it."""
+
+    soft: int = SOFT_CAP
+    hard: int = HARD_CAP
+    hard_bytes: int = HARD_BYTES
 
 
 class Conversation:
     """Adds messages; the supervisor's alone. Readers use the functions below."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, caps: Caps = Caps()) -> None:
         """Read the working set."""
         self._files = files
-        history = files.load(paths.HISTORY, History) or History()
+        self.caps = caps
+        history = _load_whole(files) or files.load(paths.HISTORY, History) or History()
         self.messages: list[Message] = list(history.messages)
         self._days: dict[date, set[str]] = {}
 
@@ -42,10 +56,43 @@ class Conversation:
         have = {message.id for message in self.messages}
         missing = [m for m in {m.id: m for m in fresh}.values() if m.id not in have]
         if missing:
-            messages = _capped(self.messages + missing)
-            self._files.save(paths.HISTORY, History(messages=messages))
-            self.messages = messages
+            self._save(self.messages + missing)
         return added
+
+    def change(self, changes: Mapping[str, Mapping[str, object]]) -> int:
+        """Change fields of messages in the working set, by their ids; gives how many it has.
+
+        What became archived may leave the working set at once, so it must stand in memory by now.
+        Crash: all are changed, or none.
+        """
+        changed = [
+            message.model_copy(update=dict(changes[message.id]))
+            if message.id in changes
+            else message
+            for message in self.messages
+        ]
+        count = sum(message.id in changes for message in self.messages)
+        if count:
+            self._save(changed)
+        return count
+
+    def trim(self) -> bool:
+        """Take out archived messages beyond the caps; gives whether there were any."""
+        kept = capped(self.messages, self.caps)
+        if len(kept) == len(self.messages):
+            return False
+        self._save(kept)
+        return True
+
+    def is_over(self) -> bool:
+        """Whether more is left than the hard cap allows, as none of it is archived."""
+        caps = self.caps
+        return len(self.messages) > caps.hard or _size(self.messages) > caps.hard_bytes
+
+    def _save(self, messages: list[Message]) -> None:
+        kept = capped(messages, self.caps)
+        self._files.save(paths.HISTORY, History(messages=kept))
+        self.messages = kept
 
     def has(self, message_id: str, day: date) -> bool:
         """Whether it was said: in the working set, or on that day or the one before."""
@@ -72,16 +119,42 @@ class Conversation:
         return self._days[day]
 
 
-def _capped(messages: list[Message]) -> list[Message]:
-    """Drop the oldest archived messages beyond the soft cap; an unarchived one is never dropped."""
-    surplus = len(messages) - SOFT_CAP
+def capped(messages: list[Message], caps: Caps) -> list[Message]:
+    """Without the oldest archived messages beyond the caps; an unarchived one is never dropped."""
+    surplus, bytes_ = len(messages) - caps.soft, _size(messages) - caps.hard_bytes
+    if surplus <= 0 and bytes_ <= 0:
+        return messages
     kept: list[Message] = []
     for message in messages:
-        if surplus > 0 and message.archived is True:
+        if message.archived is True and (surplus > 0 or bytes_ > 0):
             surplus -= 1
+            bytes_ -= _size([message])
         else:
             kept.append(message)
     return kept
+
+
+def _size(messages: Iterable[Message]) -> int:
+    """About how many bytes they take in history.json; rather more than less."""
+    return sum(
+        _RECORD_BYTES + len(message.text) * (1 if message.text.isascii() else 3)
+        for message in messages
+    )
+
+
+def _load_whole(files: Files) -> History | None:
+    """A working set that is larger than other records may be; None when it is not.
+
+    What is not archived is never dropped, however much it is.
+    """
+    stat = files.stat(paths.HISTORY)
+    if stat is None or stat.size <= MAX_RECORD_BYTES:
+        return None
+    data = files.read(paths.HISTORY) or b""
+    with contextlib.suppress(BadRecord, ValidationError):
+        jsontext.parse_object(data)
+        return History.model_validate_json(data)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

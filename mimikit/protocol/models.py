@@ -7,7 +7,7 @@ version loses nothing. Times are UTC with milliseconds. Records are frozen: a ch
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -96,6 +96,18 @@ class Usage(Record):
     output_tokens: int = 0
 
 
+class Covers(Record):
+    """What a summary is made from, and where it goes. Of an internal run."""
+
+    kind: Literal["day", "month"]
+    name: Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$")]
+    """The day or the month: `2026-01-28`, `2026-01`."""
+    sources: list[str]
+    """Ids of messages, notes and parts of summaries, or names of files."""
+    attempt: Annotated[int, Field(ge=0)] = 0
+    """How often it has failed before."""
+
+
 class Task(Record):
     """One thing to be done, once. Lives in `planner|worker/queue|running`."""
 
@@ -132,6 +144,8 @@ class Task(Record):
     """The tasks whose results it builds on."""
     timezone: str | None = None
     """Of a Planner task: the zone its user's times are meant in."""
+    covers: Covers | None = None
+    """Of a run that makes a summary of memory."""
     notify: Notify = "message"
     origin: Origin = "file"
 
@@ -337,6 +351,8 @@ class Message(Record):
     archive_attempts: int = 0
     archive_failed_at: Instant | None = None
     archive_next_at: Instant | None = None
+    archive_task: Id | None = None
+    """While it is pending: the run that summarises it; None when code writes it down."""
     turn_id: Id | None = None
     in_reply_to: list[Id] = Field(default_factory=list[str])
     task_ids: list[Id] = Field(default_factory=list[str])
@@ -424,6 +440,16 @@ class TurnStarted(Record):
     inputs: list[Id]
 
 
+class Injected(Record):
+    """A passage of memory that a turn was given."""
+
+    source: str
+    text: str
+    line: int = 0
+    kind: str = "memory"
+    day: date | None = None
+
+
 class TurnRecord(Record):
     """The commit of a turn: everything it changes, in one file. Lives in `turns/new`, `turns/done`.
 
@@ -451,8 +477,8 @@ class TurnRecord(Record):
     """A plan in `planner/results` this turn brings to its end (its question was answered)."""
     usage: Usage = Usage()
     engine: str = ""
-    injected: list[str] = Field(default_factory=list[str])
-    """Sources of the memory hits the turn was given."""
+    injected: list[str | Injected] = Field(default_factory=list[str | Injected])
+    """What the turn was given of memory; older records name the sources alone."""
     started_at: Instant
     completed_at: Instant
 

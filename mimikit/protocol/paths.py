@@ -23,6 +23,7 @@ HISTORY = "history.json"
 TRANSCRIPT = "history"
 MEMORY = "memory.md"
 MEMORY_FOLDER = "memory"
+SUMMARIES = "memory/summary"
 BACKLOG = "backlog.md"
 TRIGGERS = "triggers"
 TRIGGER_STATE = "triggers/state"
@@ -56,7 +57,7 @@ FOLDERS: tuple[str, ...] = (
     TURNS_DONE,
     TRANSCRIPT,
     MEMORY_FOLDER,
-    "memory/summary",
+    SUMMARIES,
     *SEATS,
     *(f"{seat}/{part}" for seat in SEATS for part in ("queue", "running", "results", "ended")),
     "planner/done",
@@ -147,6 +148,16 @@ def trigger_state(trigger_id: str) -> str:
 def transcript(day: date) -> str:
     """The transcript of one UTC day."""
     return f"{TRANSCRIPT}/{day.isoformat()}.jsonl"
+
+
+def memory_file(name: str) -> str:
+    """A raw file of memory."""
+    return f"{MEMORY_FOLDER}/{name}"
+
+
+def summary(name: str) -> str:
+    """The summary of a day or a month."""
+    return f"{SUMMARIES}/{name}.md"
 
 
 def ledger(now: datetime) -> str:

@@ -8,8 +8,16 @@ from mimikit.assets import asset_folder
 from mimikit.errors import BadSettings
 from mimikit.protocol.files import Files
 
-NAMES = ("teller", "planner", "worker", "llm-eval-batch")
-PLACEHOLDERS = frozenset({"tools", "workspace", "now", "timezone", "statements"})
+NAMES = ("teller", "planner", "worker", "llm-eval-batch", "daily-summary", "monthly-summary")
+PLACEHOLDERS = frozenset(
+    {"tools", "workspace", "now", "timezone", "statements", "period", "messages"}
+)
+NEEDED = {
+    "llm-eval-batch": "statements",
+    "daily-summary": "messages",
+    "monthly-summary": "messages",
+}
+"""Without it the answer would be made of nothing, and taken for one of something."""
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-zA-Z_]*)\s*\}\}")
 
 
@@ -20,7 +28,7 @@ class Prompts:
         """Read and check every template.
 
         Raises:
-            BadSettings: one is missing, empty, or names an unknown placeholder.
+            BadSettings: one is missing or empty, names an unknown placeholder, or lacks one.
         """
         self._templates = {name: _read(files, name) for name in NAMES}
 
@@ -44,8 +52,14 @@ def _read(files: Files, name: str) -> str:
         raise BadSettings(
             f"{where}: expected a prompt template, got an empty file; fill or remove it"
         )
-    for found in _PLACEHOLDER.findall(text):
+    named = _PLACEHOLDER.findall(text)
+    for found in named:
         if found not in PLACEHOLDERS:
             known = ", ".join(sorted(PLACEHOLDERS))
             raise BadSettings(f"{where}: expected placeholders among {known}; got {found!r}")
+    if name in NEEDED and NEEDED[name] not in named:
+        raise BadSettings(
+            f"{where}: expected {{{{{NEEDED[name]}}}}} where the data goes, got none; "
+            "add it or remove the file"
+        )
     return text

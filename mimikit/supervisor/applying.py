@@ -6,7 +6,9 @@ record out of sight, so that only what is not yet applied is ever applied again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 
 from mimikit.conversation import inbox, questions, turns
 from mimikit.errors import UnsafeFile
@@ -90,6 +92,8 @@ def end_worker(books: Books, result: TaskResult) -> None:
         _remember_outcome(books, task.source_trigger_id, result)
     if task is not None and task.source_trigger_ids:
         books.answers_came(task, result)
+    if task is not None and task.covers is not None:
+        books.summary_came(task, result)
     queue.leave_running(books.files, "worker", result.id)
     books.feed.tell("task", id=result.id, seat="worker")
 
@@ -219,14 +223,24 @@ def _order_changes(books: Books, plan: PlanResult) -> None:
 
 
 def _keep(books: Books, record: TurnRecord) -> None:
-    """Write what is to be remembered; where a link stands, the turn goes on without."""
+    """Write what is to be remembered; a link in the way of one thing is in no other's."""
+    said_at = record.completed_at.astimezone(books.settings.zone)
+    for note in record.remembered:
+        # Rather in the file of the day than nowhere: the user was told that it is remembered.
+        for place in (note, note.but(long_term=False)) if note.long_term else (note,):
+            if _is_kept(books, record, partial(notes.remember, books.files, place, said_at)):
+                break
+    for change in record.backlog:
+        _is_kept(books, record, partial(notes.change_backlog, books.files, change))
+
+
+def _is_kept(books: Books, record: TurnRecord, write: Callable[[], None]) -> bool:
     try:
-        for note in record.remembered:
-            notes.remember(books.files, note, record.completed_at)
-        for change in record.backlog:
-            notes.change_backlog(books.files, change)
+        write()
     except UnsafeFile as error:
         books.log.write("error", "not_remembered", turnId=record.id, error=str(error))
+        return False
+    return True
 
 
 def _apply_questions(books: Books, record: TurnRecord) -> None:

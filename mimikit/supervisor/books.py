@@ -37,6 +37,8 @@ class Books:
     """Tell those who wait for this task: its end stands in the ledger."""
     answers_came: Callable[[Task, TaskResult], None] = field(default=lambda _task, _result: None)
     """Take in what a model said of conditions."""
+    summary_came: Callable[[Task, TaskResult], None] = field(default=lambda _task, _result: None)
+    """Write down the summary that this run has made."""
     canceling: set[str] = field(default_factory=set[str])
     """Tasks whose cancel this process began and the disk cut short: to be taken up again."""
 

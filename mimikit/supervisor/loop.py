@@ -5,6 +5,7 @@ An operation that fails is logged and rests for a second; the others go on.
 
 from __future__ import annotations
 
+import contextlib
 import queue as queues
 import threading
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.doorbell import Doorbell
 from mimikit.protocol.models import PlanResult, Seat, TaskResult
 from mimikit.supervisor import applying, dropped, orders, recovery
+from mimikit.supervisor.archiving import Archiving
 from mimikit.supervisor.asking import Asking
 from mimikit.supervisor.books import Books
 from mimikit.supervisor.firing import Firing
@@ -25,6 +27,8 @@ from mimikit.supervisor.waking import Waking
 Operation = Callable[[datetime], bool]
 REST_S = 1.0
 LONGEST_WAIT_S = 1.0
+TOLD_EVERY = 300
+"""An operation that fails in the same way at each try is told at the first and each of so many."""
 
 
 class Supervisor:
@@ -36,6 +40,7 @@ class Supervisor:
         firing: Firing,
         asking: Asking,
         waking: Waking,
+        archiving: Archiving,
         housekeeping: Housekeeping,
         heartbeat: Heartbeat | None = None,
         doorbell: Doorbell | None = None,
@@ -44,6 +49,7 @@ class Supervisor:
         self.books = books
         self.firing = firing
         self.waking = waking
+        self.archiving = archiving
         self.housekeeping = housekeeping
         self.heartbeat = heartbeat
         self.doorbell = doorbell or Doorbell()
@@ -53,6 +59,8 @@ class Supervisor:
         self._changed_files: queues.SimpleQueue[set[str]] = queues.SimpleQueue()
         self._to_look_at: set[str] = set()
         self._resting: dict[str, float] = {}
+        self._told: dict[str, tuple[str, int]] = {}
+        """The last error of an operation, and how often it came in a row."""
         self._last_tick = books.clock.monotonic()
         books.triggers_changed = self.trigger_changed
         self._operations: list[tuple[str, Operation]] = [
@@ -63,6 +71,7 @@ class Supervisor:
             ("fire", self.firing.fire_due),
             ("ask about conditions", asking.step),
             ("wake", self.waking.step),
+            ("archive", self.archiving.step),
             ("keep house", self.housekeeping.step),
         ]
 
@@ -70,6 +79,7 @@ class Supervisor:
         """Recover, then read the triggers. Before it nothing else may look at the state."""
         now = self.books.clock.now()
         recovery.recover(self.books, now)
+        self.archiving.recover(now)
         self.firing.load(now)
 
     def run(self, stop: threading.Event) -> None:
@@ -131,15 +141,35 @@ class Supervisor:
         if self._resting.get(name, 0) > self.books.clock.monotonic():
             return False
         try:
-            return operation(now)
+            done = operation(now)
         except Exception as error:  # noqa: BLE001 - the loop outlives whatever an operation does
             self._resting[name] = self.books.clock.monotonic() + REST_S
-            self.books.log.write("error", "operation_failed", operation=name, error=repr(error))
+            self._tell(name, repr(error))
             if self.heartbeat is not None:
                 self.heartbeat.degraded = f"{name}: {error}"
+            if isinstance(error.__cause__, FileNotFoundError):
+                self._make_folders()
             return False
+        else:
+            self._told.pop(name, None)
+            return done
         finally:
             self._recovered(name)
+
+    def _tell(self, name: str, error: str) -> None:
+        """Log it; the same over and over only now and then: the log is to last for months."""
+        last, times = self._told.get(name, ("", 0))
+        times = times + 1 if last == error else 1
+        self._told[name] = error, times
+        if times == 1 or times % TOLD_EVERY == 0:
+            self.books.log.write(
+                "error", "operation_failed", operation=name, error=error, times=times
+            )
+
+    def _make_folders(self) -> None:
+        """Somebody removed one of our folders: what is next written in it finds it again."""
+        with contextlib.suppress(StorageError):
+            self.books.files.make_folders()
 
     def _recovered(self, name: str) -> None:
         beat = self.heartbeat

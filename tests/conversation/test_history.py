@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mimikit.conversation import history
-from mimikit.conversation.history import SOFT_CAP, Conversation, page
+from mimikit.conversation.history import SOFT_CAP, Caps, Conversation, page
 from mimikit.errors import BadInput, StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files
+from mimikit.protocol.files import MAX_RECORD_BYTES, Files
 from mimikit.protocol.memory_disk import MemoryDisk, Step
 from mimikit.protocol.models import History, Message
 
@@ -210,3 +210,105 @@ def test_lines_that_are_no_message_are_left_out(files: Files) -> None:
 def test_a_cursor_that_is_none_of_ours_is_refused(files: Files, cursor: str) -> None:
     with pytest.raises(BadInput, match="before: expected a cursor"):
         page(files, cursor)
+
+
+# ---- what is archived --------------------------------------------------------------------
+
+
+def test_fields_of_messages_are_changed_all_at_once(files: Files) -> None:
+    conversation = Conversation(files)
+    conversation.add([said("a"), said("b"), said("c")])
+    writes = len(_writes(files))
+    marked: dict[str, object] = {"archived": "pending", "archive_task": "task-1"}
+    assert conversation.change({"a": marked, "c": marked, "gone": marked}) == 2
+    assert len(_writes(files)) == writes + 1
+    for one in (conversation, Conversation(files)):
+        assert [(m.archived, m.archive_task) for m in one.messages] == [
+            ("pending", "task-1"),
+            (False, None),
+            ("pending", "task-1"),
+        ]
+    assert conversation.change({"gone": marked}) == 0
+    assert len(_writes(files)) == writes + 1, "nothing was to be changed"
+
+
+def _writes(files: Files) -> list[Step]:
+    disk = files.fs
+    assert isinstance(disk, MemoryDisk)
+    return [s for s in disk.log if s.operation == "rename" and paths.HISTORY in str(s)]
+
+
+def test_a_refused_change_has_not_happened(files: Files, disk: MemoryDisk) -> None:
+    conversation = Conversation(files)
+    conversation.add([said("a")])
+    full = OSError(errno.ENOSPC, "full")
+    disk.fail = lambda _n, step: full if step.operation == "write" else None
+    with pytest.raises(StorageError):
+        conversation.change({"a": {"archived": True}})
+    disk.fail = None
+    assert conversation.messages[0].archived is False
+    assert Conversation(files).messages[0].archived is False
+
+
+def test_what_becomes_archived_beyond_the_cap_leaves_at_once(files: Files) -> None:
+    conversation = Conversation(files, Caps(soft=2))
+    conversation.add([said("a"), said("b"), said("c"), said("d")])
+    assert not conversation.trim()
+    conversation.change({id_: {"archived": True} for id_ in ("b", "c", "d")})
+    assert [m.id for m in conversation.messages] == ["a", "d"]
+    assert not conversation.trim()
+    assert transcript(files) == ["a", "b", "c", "d"]
+
+
+def test_messages_archived_by_an_earlier_start_are_trimmed(files: Files) -> None:
+    wide = Conversation(files, Caps(soft=10))
+    wide.add([said(f"m{n}", archived=n < 4) for n in range(6)])
+    narrow = Conversation(files, Caps(soft=3))
+    assert narrow.trim()
+    assert [m.id for m in Conversation(files).messages] == ["m3", "m4", "m5"]
+    assert not narrow.trim()
+
+
+@pytest.mark.parametrize(
+    ("messages", "kept"),
+    [
+        ([said("a", archived=True), said("b")], ["a", "b"]),
+        ([said("a", archived=True), said("b", text="x" * 9000)], ["b"]),
+        ([said("a", archived=True, text="字" * 3000), said("b", archived=True)], ["b"]),
+        ([said("a", text="x" * 9000), said("b", archived="pending", text="x" * 9000)], ["a", "b"]),
+    ],
+)
+def test_archived_messages_make_room_by_their_size(
+    messages: list[Message], kept: list[str]
+) -> None:
+    left = history.capped(messages, Caps(hard_bytes=9000))
+    assert [message.id for message in left] == kept
+
+
+@pytest.mark.parametrize(("count", "is_over"), [(300, False), (301, True)])
+def test_an_overflow_is_what_can_not_be_dropped(files: Files, count: int, *, is_over: bool) -> None:
+    conversation = Conversation(files)
+    conversation.add([said(f"m{n}") for n in range(count)])
+    assert conversation.is_over() is is_over
+    assert len(conversation.messages) == count
+
+
+def test_ten_megabytes_are_an_overflow_too(files: Files) -> None:
+    conversation = Conversation(files)
+    conversation.add([said(f"m{n}", text="字" * 200_000) for n in range(17)])
+    assert not conversation.is_over()
+    conversation.add([said("m17", text="字" * 200_000)])
+    assert conversation.is_over()
+
+
+def test_unarchived_messages_outlive_the_limit_of_other_records(files: Files) -> None:
+    conversation = Conversation(files)
+    conversation.add([said(f"m{n}", text="字" * 200_000) for n in range(30)])
+    data = files.read(paths.HISTORY)
+    assert data is not None
+    assert len(data) > MAX_RECORD_BYTES
+    assert [m.id for m in Conversation(files).messages] == [f"m{n}" for n in range(30)]
+    assert files.names(paths.CORRUPT) == []
+    files.write(paths.HISTORY, data[:-1000])
+    assert Conversation(files).messages == []
+    assert len(files.names(paths.CORRUPT)) == 1, "torn: into quarantine, as ever"

@@ -278,6 +278,15 @@ def site(frame: FrameType | None) -> Site:
     return Site("client", "client", 0)
 
 
+def asker(frame: FrameType | None) -> Site:
+    """As `site`, but of a shared file: who had it changed."""
+    while frame is not None and frame.f_globals["__name__"] != "mimikit.memory.shared":
+        frame = frame.f_back
+    while frame is not None and frame.f_globals["__name__"] == "mimikit.memory.shared":
+        frame = frame.f_back
+    return site(frame)
+
+
 def _restore(
     group: frozenset[str], folders: dict[str, _Names]
 ) -> Callable[[dict[str, _Names]], None]:

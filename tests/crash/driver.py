@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -21,7 +22,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mimikit.clock import FakeClock
 from mimikit.conversation import inbox
+from mimikit.conversation.history import Caps
 from mimikit.engines.base import EngineRequest
+from mimikit.memory import backlog, shared
+from mimikit.memory.archive import RULES, Rules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.memory_disk import Step
@@ -29,13 +33,20 @@ from mimikit.protocol.models import InboxItem, Order, Task, Trigger
 from mimikit.tasks import orders, queue
 from mimikit.triggers import registry
 from tests.crash.dice import DICE, dead_owner
-from tests.crash.disk import Contents, Endless, Image, Site, WatchedDisk
-from tests.crash.oracle import Expected, Frozen, Oracle, fired_as_expected, judge
+from tests.crash.disk import Contents, Endless, Image, Site, WatchedDisk, asker
+from tests.crash.oracle import (
+    Expected,
+    Frozen,
+    Oracle,
+    fired_as_expected,
+    judge,
+    kept_as_expected,
+)
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 
 Action: TypeAlias = "Callable[[Client], object]"
-TOLD_ERRORS = frozenset({"turn_failed", "trigger_fault"})
+TOLD_ERRORS = frozenset({"turn_failed", "trigger_fault", "archive_backlog", "history_overflow"})
 """What a flow may bring about on purpose."""
 START_NS = int(START.timestamp()) * 10**9
 
@@ -125,6 +136,17 @@ class Client:
             self.oracle.renote(f"put {path}", True)
             self.files.write(path, data)
 
+    def edit(self, path: str, line: str) -> None:
+        """Add a line to a file of memory, as the page does; whoever sees it there is content."""
+        note = shared.read(self.files, path)
+        text = note.text if note else ""
+        if line not in text:
+            shared.replace(self.files, path, f"{text}{line}\n", note.hash if note else None)
+
+    def jot(self, action: backlog.Action, item: str) -> None:
+        """Change the backlog, as the page does."""
+        backlog.change(self.files, action, item)
+
     def drop(self, data: bytes) -> None:
         """Put an `inbox.json` there."""
         self.put(paths.DROPPED_INBOX, data)
@@ -159,6 +181,12 @@ class Flow:
     """Called inside a Worker's run whose prompt holds `~`."""
     expected: Expected = field(default_factory=Expected)
     base: Callable[[], Contents] | None = None
+    rules: Rules = RULES
+    caps: Caps | None = None
+
+    def product(self, files: Files, clock: FakeClock, mind: Mind) -> Product:
+        """What lives through it."""
+        return Product(files, clock, mind, rules=self.rules, caps=self.caps)
 
 
 class Node(NamedTuple):
@@ -308,7 +336,7 @@ class Explorer:
         watching.action = node.action
         files.make_folders()
         mind = Mind(oracle.runs)
-        product = Product(files, clock, mind)
+        product = self.flow.product(files, clock, mind)
         product.workspace.files.update(oracle.files())
         client = Client(product, oracle)
         if self.flow.hook is not None:
@@ -332,7 +360,9 @@ class Explorer:
             boundaries.append(boundary)
             found = self._judge(disk, oracle, product)
             if number == len(self.flow.actions) - 1:
-                found += fired_as_expected(disk.kill_image().folders, self.flow.expected)
+                left = disk.kill_image().folders
+                found += fired_as_expected(left, self.flow.expected)
+                found += kept_as_expected(left, self.flow.expected)
         if not found:
             self._passed.update(boundaries)
         return found
@@ -382,7 +412,7 @@ class _Watching:
 
     def see(self, step: Step, site: Site) -> None:
         """Before a change."""
-        self._explorer.report.sites.add(site)
+        self._explorer.report.sites |= {site, asker(sys._getframe(1))}
         if self._collect is None:
             return
         self._steps += 1

@@ -17,9 +17,9 @@ from mimikit.protocol.files import Files
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Endless, Image, WatchedDisk
 from tests.crash.driver import START_NS, Client, Flow, warm_folder
-from tests.crash.oracle import Oracle, judge
+from tests.crash.oracle import Oracle, judge, kept_as_expected
 from tests.support.mind import Mind
-from tests.support.product import START, Product
+from tests.support.product import START
 
 WRITES_ONLY = frozenset({errno.ENOSPC, errno.EROFS})
 LONGEST_WAIT_S = 2.0
@@ -89,7 +89,7 @@ def _one(
     DICE.life(0)
     files = Files(disk)
     dead_owner(files, 0)
-    product = Product(files, clock, Mind(oracle.runs))
+    product = flow.product(files, clock, Mind(oracle.runs))
     client = Client(product, oracle)
     if flow.hook is not None:
         hook = flow.hook
@@ -109,6 +109,7 @@ def _one(
     waited = (clock.now() - fault.ended_at).total_seconds() - client.passed_since(fault.ended_at)
     report.slowest_s = max(report.slowest_s, waited)
     found = judge(disk.kill_image().folders, oracle, replace(flow.expected, faulty=True))
+    found += kept_as_expected(disk.kill_image().folders, flow.expected)
     found = [v for v in found if ".tmp-" not in v]  # swept at the next start: its writer lives
     if waited > LONGEST_WAIT_S:
         found.append(f"went on only {waited} s after the fault was over")

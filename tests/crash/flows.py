@@ -5,11 +5,18 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from mimikit.conversation.history import Caps
 from mimikit.engines.base import EngineRequest
+from mimikit.memory.archive import Rules
 from mimikit.protocol.models import time_text
 from tests.crash.driver import Client, Flow
 from tests.crash.oracle import Expected
 from tests.support.product import START
+
+_HOURS, _DAYS = 3600, 86400
+_AGAIN = 700
+"""After so many seconds what has failed once is tried again."""
+_LIKE_A_HEAD = "so:\n## 09:30 user <!-- msg-9 2026-12-01T09:30:00.000Z -->\n\nno"
 
 
 def _cancel_meanwhile(client: Client, request: EngineRequest) -> None:
@@ -126,6 +133,142 @@ FLOWS = (
             lambda c: c.say("m1", "hello"),
         ),
         expected=Expected(quarantined=3),
+    ),
+    # memory
+    Flow(
+        "archive, young",
+        (
+            lambda c: c.say("m1", "a day of tea and cake"),
+            lambda c: c.at(_HOURS * 6 + 10),
+            lambda c: c.say("m2", _LIKE_A_HEAD),
+            lambda c: c.at(_HOURS * 13),
+        ),
+        expected=Expected(memory=(("memory/2026-12-01-*.md", 4),)),
+    ),
+    Flow(
+        "archive, many",
+        (
+            lambda c: c.say("m1", "first"),
+            lambda c: c.say("m2", "second"),
+            lambda c: c.say("m3", "third"),
+            lambda c: c.at(_HOURS * 7),
+        ),
+        rules=Rules(start_above=3, batch=2),
+        expected=Expected(memory=(("memory/2026-12-01-*.md", 6),)),
+    ),
+    Flow(
+        "archive a day",
+        (
+            lambda c: c.say("m1", "a day ~"),
+            lambda c: c.at(_DAYS * 7),
+            lambda c: c.at(_DAYS * 7 + _AGAIN),
+        ),
+        hook=_talk_meanwhile,
+        expected=Expected(memory=(("memory/summary/2026-12-01.md", 2),)),
+    ),
+    Flow(
+        "archive a month",
+        (
+            lambda c: c.say("m1", "a month"),
+            lambda c: c.at(_DAYS * 70),
+            lambda c: c.at(_DAYS * 70 + _AGAIN),
+        ),
+        expected=Expected(memory=(("memory/summary/2026-12.md", 2),), forgets=True),
+    ),
+    Flow(
+        "archive old and young",
+        (
+            lambda c: c.order("o1", "pause"),
+            lambda c: c.say("m1", "an old day"),
+            lambda c: c.at(_DAYS * 7),
+            lambda c: c.say("m2", "a young day"),
+            lambda c: c.at(_DAYS * 7 + _HOURS * 7),
+            lambda c: c.order("o2", "resume"),
+            lambda c: c.at(_DAYS * 7 + _HOURS * 7 + _AGAIN),
+        ),
+        expected=Expected(
+            memory=(("memory/summary/2026-12-01.md", 2), ("memory/2026-12-08-*.md", 2))
+        ),
+    ),
+    Flow(
+        "a summary that fails",
+        (
+            lambda c: c.say("m1", "a difficult day"),
+            lambda c: c.at(_DAYS * 7),
+            lambda c: c.at(_DAYS * 7 + _AGAIN),
+            lambda c: c.at(_DAYS * 7 + _AGAIN * 4),
+        ),
+        expected=Expected(memory=(("memory/summary/2026-12-01.md", 2),)),
+    ),
+    Flow(
+        "a summary that is canceled",
+        (
+            lambda c: c.order("o1", "pause"),
+            lambda c: c.say("m1", "a day"),
+            lambda c: c.at(_DAYS * 7),
+            lambda c: c.order("o2", "cancel", _summary_task(c)),
+            lambda c: c.order("o3", "resume"),
+            lambda c: c.at(_DAYS * 7 + _AGAIN),
+            lambda c: c.at(_DAYS * 7 + _AGAIN * 4),
+        ),
+        expected=Expected(memory=(("memory/summary/2026-12-01.md", 2),)),
+    ),
+    Flow(
+        "flush",
+        (
+            lambda c: c.say("m1", "an unspeakable day"),
+            lambda c: c.at(_DAYS * 7),
+            lambda c: c.say("m2", "a day"),
+            lambda c: c.at(_DAYS * 7 + _HOURS + 10),
+        ),
+        rules=Rules(flush_at=2),
+        expected=Expected(
+            memory=(("memory/2026-12-01.md", 2), ("memory/2026-12-08*.md", 2), ("memory/s*", 0))
+        ),
+    ),
+    Flow(
+        "memory ages",
+        (
+            lambda c: c.say("m1", "a day"),
+            lambda c: c.say("m2", "and night"),
+            lambda c: c.at(_HOURS * 7),
+            lambda c: c.at(_DAYS * 7),
+            lambda c: c.at(_DAYS * 7 + _AGAIN),
+            lambda c: c.at(_DAYS * 70),
+            lambda c: c.at(_DAYS * 70 + _AGAIN),
+        ),
+        expected=Expected(
+            memory=(
+                ("memory/2026-12-01-*.md", 4),
+                ("memory/summary/2026-12-01.md", 4),
+                ("memory/summary/2026-12.md", 1),
+            ),
+            forgets=True,
+        ),
+    ),
+    Flow(
+        "caps",
+        (
+            lambda c: c.say("m1", "one"),
+            lambda c: c.say("m2", "two"),
+            lambda c: c.say("m3", "three"),
+            lambda c: c.say("m4", "four"),
+            lambda c: c.say("m5", "five"),
+        ),
+        caps=Caps(soft=3, hard=3),
+        expected=Expected(memory=(("memory/2026-12-01-*.md", 8),)),
+    ),
+    Flow(
+        "edits by hand",
+        (
+            lambda c: c.say("m1", "remember the long way"),
+            lambda c: c.edit("memory.md", "mine"),
+            lambda c: c.jot("add", "sweep"),
+            lambda c: (c.say("m2", "remember tea for long"), c.say("m3", "backlog polish")),
+            lambda c: c.jot("done", "sweep"),
+            lambda c: c.edit("memory/2026-12-01-mine.md", "a note"),
+            lambda c: c.at(_HOURS * 7),
+        ),
     ),
     # questions
     Flow("answer", (lambda c: c.say("m1", "ask: colour?"), lambda c: c.answer("a1", "blue"))),
@@ -326,6 +469,12 @@ def _exists(path: str) -> dict[str, Any]:
 
 def _both(*parts: dict[str, Any]) -> dict[str, Any]:
     return {"type": "and", "params": {"conditions": list(parts)}}
+
+
+def _summary_task(client: Client) -> str:
+    """The run that waits to summarise; the same one when the client repeats itself."""
+    names = [name.removesuffix(".json") for name in client.files.names("worker/queue")]
+    return client.oracle.note("the summary", names[0] if names else "nobody")
 
 
 def _planner_task(client: Client) -> str:

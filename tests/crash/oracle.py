@@ -6,7 +6,9 @@ run an engine began. It reads the folder as plain JSON, with none of the product
 
 from __future__ import annotations
 
+import fnmatch
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -116,6 +118,7 @@ class Expected:
     quarantined: at most so many files were no records and lie in `corrupt/`, each with its reason.
     forgets: so much time has passed that what has ended was removed.
     fires: how often each of these triggers has fired at the end.
+    memory: how many messages, or parts of other files, such files of memory hold at the end.
     """
 
     limited: bool = False
@@ -123,6 +126,22 @@ class Expected:
     quarantined: int = 0
     forgets: bool = False
     fires: tuple[tuple[str, int], ...] = ()
+    memory: tuple[tuple[str, int], ...] = ()
+
+
+def kept_as_expected(contents: Contents, expected: Expected) -> list[str]:
+    """What differs from the number of messages that files of memory hold at the end of a flow."""
+    folder = Folder(contents)
+    found: list[str] = []
+    for pattern, wanted in expected.memory:
+        held = sum(
+            len(sources)
+            for path, sources in (_raw(folder) | _summarised(folder)).items()
+            if fnmatch.fnmatch(path, pattern)
+        )
+        if held != wanted:
+            found.append(f"{pattern} holds {held} messages or parts instead of {wanted}")
+    return found
 
 
 def fired_as_expected(contents: Contents, expected: Expected) -> list[str]:
@@ -143,6 +162,7 @@ def judge(contents: Contents, oracle: Oracle, expected: Expected = Expected()) -
     found += _stuck(folder)
     found += _quarantined(folder, expected.quarantined)
     found += _lost(folder, oracle)
+    found += remembered(folder)
     if expected.forgets:
         return found
     found += _messages(folder, oracle)
@@ -201,8 +221,9 @@ def _messages(folder: Folder, oracle: Oracle) -> list[str]:
     found += [f"message {id_} is in the transcript {n} times" for id_, n in said.items() if n > 1]
     history = Counter(m["id"] for m in (folder.record("history.json") or {}).get("messages", []))
     found += [f"message {id_} is in history.json {n} times" for id_, n in history.items() if n > 1]
-    if set(history) != set(said):
-        found.append(f"history.json and transcript differ: {set(history) ^ set(said)}")
+    differ = (set(history) - set(said)) | (set(said) - set(history) - _in_memory(folder))
+    if differ:
+        found.append(f"history.json and transcript differ: {differ}")
     users = _users(folder)
     consumed = Counter(id_ for turn in folder.turns.values() for id_ in turn["consumed"])
     for id_ in users:
@@ -219,6 +240,80 @@ def _messages(folder: Folder, oracle: Oracle) -> list[str]:
         turn = folder.turns.get(message["turnId"])
         if turn is None or message["id"] not in {m["id"] for m in turn["messages"]}:
             found.append(f"message {message['id']} belongs to no turn")
+    return found
+
+
+_HEAD = re.compile(r"^## \d\d:\d\d (\w+) <!-- (\S+) (\S+) -->$", re.MULTILINE)
+_PART = re.compile(r"^<!-- part (\S+): from (.+) -->$", re.MULTILINE)
+
+
+def _raw(folder: Folder) -> dict[str, list[str]]:
+    """The ids of the messages in each raw file."""
+    names = [name for name in folder.names("memory") if name[0] != "."]
+    texts = {f"memory/{name}": folder.text(f"memory/{name}") for name in names}
+    return {path: [head[1] for head in _HEAD.findall(text)] for path, text in texts.items()}
+
+
+def _summarised(folder: Folder) -> dict[str, list[str]]:
+    """What each summary was made from."""
+    names = [name for name in folder.names("memory/summary") if name[0] != "."]
+    texts = {name: folder.text(f"memory/summary/{name}") for name in names}
+    return {
+        f"memory/summary/{name}": [
+            source for part in _PART.findall(text) for source in part[1].split(", ")
+        ]
+        for name, text in texts.items()
+    }
+
+
+def _in_memory(folder: Folder) -> set[str]:
+    return {id_ for ids in (_raw(folder) | _summarised(folder)).values() for id_ in ids}
+
+
+def remembered(folder: Folder) -> list[str]:
+    """Every message is in the working set or in memory, and never twice in the same file or day."""
+    found: list[str] = []
+    history = {m["id"]: m for m in (folder.record("history.json") or {}).get("messages", [])}
+    memory = _in_memory(folder)
+    said = {message["id"]: message for message in folder.transcript}
+    found += [
+        f"message {id_} is neither in history.json nor in memory"
+        for id_ in sorted(set(said) - set(history) - memory)
+    ]
+    found += [
+        f"message {id_} says it is archived, but is not in memory"
+        for id_, message in history.items()
+        if message["archived"] is True and id_ not in memory
+    ]
+    alive = {
+        name.removesuffix(".json")
+        for place in ("queue", "running")
+        for name in folder.names(f"worker/{place}")
+    }
+    found += [
+        f"message {id_} is pending for nobody"
+        for id_, message in history.items()
+        if message["archived"] == "pending" and message["archiveTask"] not in alive
+    ]
+    found += _twice(folder)
+    for path, ids in _raw(folder).items():
+        text = folder.text(path)
+        for id_ in ids:
+            if id_ not in said:
+                found.append(f"{path} holds {id_}, which nobody said")
+            elif f" -->\n\n{said[id_]['text']}\n" not in text and "<!--" not in said[id_]["text"]:
+                found.append(f"{path} holds {id_} with another text")
+    return found
+
+
+def _twice(folder: Folder) -> list[str]:
+    found: list[str] = []
+    days: dict[str, Counter[str]] = {}
+    for path, ids in _raw(folder).items():
+        days.setdefault(path[: len("memory/2026-12-01")], Counter()).update(ids)
+    files = days | {path: Counter(sources) for path, sources in _summarised(folder).items()}
+    for path, counts in files.items():
+        found += [f"{path} holds {id_} {n} times" for id_, n in counts.items() if n > 1]
     return found
 
 

@@ -8,12 +8,16 @@ from typing import NamedTuple
 
 import mimikit
 
-ROOMS = ("conversation", "tasks", "supervisor", "roles", "triggers")
+ROOMS = ("conversation", "tasks", "memory", "supervisor", "roles", "triggers")
 CHANGES = frozenset(
     {"write", "create", "save", "save_new", "move", "remove", "append", "quarantine", "settle",
      "sweep_temps"}
 )  # fmt: skip
+CACHES = frozenset({"mimikit.memory.index"})
+"""What writes only what can be thrown away at any time."""
 HOLDERS = frozenset({"files", "_files"})
+SHARED = frozenset({"amend", "replace"})
+"""The ways to change a file that its user may change too: `shared.amend(…)`."""
 
 
 class Place(NamedTuple):
@@ -36,7 +40,8 @@ def places() -> list[Place]:
     for room in ROOMS:
         for path in sorted((root / room).glob("*.py")):
             module = f"mimikit.{room}.{path.stem}"
-            found += _of(module, ast.parse(path.read_text()))
+            if module not in CACHES:
+                found += _of(module, ast.parse(path.read_text()))
     return found
 
 
@@ -53,10 +58,14 @@ def _of(module: str, tree: ast.Module) -> list[Place]:
 
 
 def _change(call: ast.Call) -> str | None:
-    """The name of the method, if this is a change by way of a Files."""
+    """The name of the method, if this is a change by way of a Files, or of what is shared."""
     method = call.func
-    if not isinstance(method, ast.Attribute) or method.attr not in CHANGES:
+    if not isinstance(method, ast.Attribute):
         return None
     holder = method.value
     name = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
+    if name == "shared" and method.attr in SHARED:
+        return method.attr
+    if method.attr not in CHANGES:
+        return None
     return method.attr if name in HOLDERS else None

@@ -5,12 +5,17 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from datetime import date, tzinfo
 
 import pytest
 
 from mimikit.clock import FakeClock
+from mimikit.memory import daybook
+from mimikit.memory.archive import Group
 from mimikit.protocol.files import Files
 from mimikit.protocol.memory_disk import Crash, MemoryDisk, Step
+from mimikit.protocol.models import Message, Task, TaskResult
+from mimikit.supervisor.archiving import Archiving
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Image, Site, WatchedDisk, is_hint
 from tests.crash.driver import START_NS, Client, Explorer, Flow, warm_folder
@@ -325,6 +330,55 @@ def test_what_is_expected_is_not_complained_about() -> None:
     assert judge(contents, oracle, Expected(quarantined=1)) == []
     oracle.runs.append(oracle.runs[0])
     assert judge(contents, oracle, Expected(quarantined=1, limited=True)) == []
+
+
+def _marks_first(archiving: Archiving, group: Group) -> None:
+    archiving._mark(group.messages)
+    WRITE_RAW(archiving, group)
+
+
+def _marks_the_summarised_first(archiving: Archiving, task: Task, result: TaskResult) -> None:
+    archiving._mark(archiving._waiting_for(task.id))
+    TAKE_IN(archiving, task, result)
+
+
+def _writes_twice(text: str, day: date, messages: list[Message], zone: tzinfo) -> str:
+    blocks = [daybook.block(message, zone) for message in messages]
+    return "\n".join([text or f"# {day}\n", *blocks])
+
+
+WRITE_RAW, TAKE_IN = Archiving._write_raw, Archiving.take_in
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "broken", "complaint"),
+    [
+        ("archive, young", (Archiving, "_write_raw"), _marks_first, "is not in memory"),
+        ("caps", (Archiving, "_write_raw"), _marks_first, "neither in history.json nor in memory"),
+        ("flush", (Archiving, "_write_raw"), _marks_first, "is not in memory"),
+        ("archive a day", (Archiving, "take_in"), _marks_the_summarised_first, "not in memory"),
+        ("archive, young", (Archiving, "recover"), lambda *_: None, "is pending for nobody"),
+        ("archive a day", (Archiving, "recover"), lambda *_: None, "is pending for nobody"),
+        ("archive, many", (daybook, "extended"), _writes_twice, "times"),
+        ("archive a day", (daybook, "part_ids"), lambda _text: frozenset(), None),
+    ],
+)
+def test_an_archive_in_a_wrong_order_is_noticed(
+    name: str,
+    place: tuple[object, str],
+    broken: object,
+    complaint: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(*place, broken)
+    if complaint is None:  # a second guard stands behind this one: what is covered is known too
+        assert Explorer(flow_of(name), crashes=1).run().violations == []
+        monkeypatch.setattr(daybook, "covered", lambda _text: frozenset())
+        complaint = "holds"
+    if place[1] == "extended":
+        monkeypatch.setattr(Archiving, "_raw_of", lambda *_: ({}, set()))
+    report = Explorer(flow_of(name), crashes=1).run()
+    assert any(complaint in violation for violation in report.violations), report.violations[:3]
 
 
 def test_the_report_says_where_a_violation_was_found(monkeypatch: pytest.MonkeyPatch) -> None:

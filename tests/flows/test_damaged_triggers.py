@@ -12,7 +12,7 @@ from mimikit.clock import FakeClock
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.supervisor.loop import LONGEST_WAIT_S
+from mimikit.supervisor.loop import LONGEST_WAIT_S, REST_S, TOLD_EVERY
 from tests.crash.disk import WatchedDisk
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
@@ -220,3 +220,22 @@ def test_what_an_earlier_format_has_seen_is_not_seen_again(
     judged.when("g1", "then", condition)
     judged.product.idle()
     assert fired(judged) == runs
+
+
+def test_what_fails_over_and_over_is_told_at_times_and_anew_after_it_went_well(
+    client: Client,
+) -> None:
+    supervisor, outcomes = client.product.supervisor, iter([1] * 650 + [0] + [1] * 2)
+
+    def operation(_now: object) -> bool:
+        if next(outcomes):
+            raise RuntimeError("as ever")
+        return False
+
+    supervisor._operations = [("trouble", operation)]
+    for _ in range(653):
+        client.product.clock.advance(REST_S + 0.1)
+        supervisor.tick()
+    told = [e["times"] for e in client.product.log.errors if e["event"] == "operation_failed"]
+    assert told == [1, TOLD_EVERY, 2 * TOLD_EVERY, 1]
+    client.product.log.errors.clear()

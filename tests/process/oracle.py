@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,8 +58,21 @@ class _Judge:
             if message["role"] == "user" and turns.get(message["id"]) != {message["turnId"]}:
                 yield f"{message['id']}: answered by the turns {turns.get(message['id'])}"
         history = (self._world.record("history.json") or {"messages": []})["messages"]
-        if sorted(m["id"] for m in history) != sorted(count):
-            yield f"history.json holds {len(history)} messages, the transcript {len(count)}"
+        held = Counter(message["id"] for message in history)
+        yield from (f"{id_}: {n} times in history.json" for id_, n in held.items() if n > 1)
+        yield from (f"{id_}: in history.json alone" for id_ in held.keys() - count.keys())
+        memory = self._in_memory()
+        yield from (
+            f"{id_}: neither in history.json nor in memory"
+            for id_ in count.keys() - held.keys() - memory.keys()
+        )
+        yield from (f"{id_}: {n} times in memory" for id_, n in memory.items() if n > 1)
+
+    def _in_memory(self) -> Counter[str]:
+        """How often each message stands in raw files; it is too young for summaries."""
+        texts = [path.read_text() for path in (self._world.state / "memory").glob("*.md")]
+        heads = [re.findall(r"(?m)^## .* <!-- (\S+) \S+ -->$", text) for text in texts]
+        return Counter(id_ for ids in heads for id_ in ids)
 
     def tasks(self) -> Iterator[str]:
         """Each task that was ever accepted has one end."""

@@ -66,7 +66,9 @@ def wait_ended(pids: list[int], timeout_s: float) -> bool:
             handle = os.pidfd_open(pid)
             try:
                 left_s = max(0.0, deadline - time.monotonic())
-                if not select.select([handle], [], [], left_s)[0]:
+                poll = select.poll()
+                poll.register(handle, select.POLLIN)
+                if not poll.poll(left_s * 1000):
                     return False
             finally:
                 os.close(handle)

@@ -1,0 +1,258 @@
+"""The text of memory's files: raw days of messages, remembered notes, summaries. Pure.
+
+Everything written carries an id, so that writing it again finds it. Files are their user's to edit:
+what is no head, no note and no part is text like any other, and kept. A line of somebody's text
+that looks like one of our marks is written with a backslash before it, so that no text can pass
+for another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, tzinfo
+from typing import Literal
+
+from mimikit.protocol.models import Message, time_text
+
+_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+_INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+_SOURCE = r"[A-Za-z0-9][A-Za-z0-9._/-]*"
+
+HEAD = re.compile(
+    rf"## (?P<hour>\d\d):(?P<minute>\d\d) (?P<role>user|agent|system)"
+    rf" <!-- (?P<id>{_ID}) (?P<at>{_INSTANT}) -->[ \t\r]*"
+)
+"""A whole line that begins a message. For `fullmatch`."""
+NOTE_MARK = re.compile(rf"<!-- (?P<id>{_ID}) -->[ \t\r]*$")
+"""The end of a line that holds a remembered note. For `search` in one line."""
+PART = re.compile(rf"<!-- part (?P<id>{_ID}): from (?P<sources>{_SOURCE}(?:, {_SOURCE})*) -->\s*")
+"""A whole line that begins a part of a summary. For `fullmatch`."""
+_TITLE = re.compile(r"\ufeff?# (?:Summary of )?\d{4}-\d\d(?:-\d\d)?\s*")
+
+Kind = Literal["message", "note", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that stands in a raw file: a message, a note, or text its user wrote."""
+
+    kind: Kind
+    text: str
+    line: int
+    """1-based: of the head, of the note, or where the text begins."""
+    text_line: int
+    """1-based: where `text` itself begins."""
+    id: str | None = None
+    role: str | None = None
+    at: datetime | None = None
+    """In UTC. Of a message only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a summary: what it says, and what it was made from."""
+
+    id: str
+    sources: tuple[str, ...]
+    """Ids of messages, or names of the files it was made from."""
+    text: str
+    line: int
+    """1-based: of its mark."""
+
+
+def escape(text: str) -> str:
+    """A text as it stands in a file: what looks like a mark of ours gets a backslash."""
+    text = _whole(text)
+    if "<!-- " not in text:
+        return text
+    return "\n".join("\\" + line if _is_mark(line.lstrip("\\")) else line for line in _split(text))
+
+
+def unescape(text: str) -> str:
+    """The text that was escaped."""
+    if "<!-- " not in text:
+        return text
+    return "\n".join(
+        line[1:] if line.startswith("\\") and _is_mark(line.lstrip("\\")) else line
+        for line in _split(text)
+    )
+
+
+# ---- raw files
+
+
+def ids(text: str) -> frozenset[str]:
+    """The ids of the messages that stand in a raw file."""
+    return frozenset(
+        head["id"] for line in _split(text) if line[:3] == "## " and (head := HEAD.fullmatch(line))
+    )
+
+
+def note_ids(text: str) -> frozenset[str]:
+    """The ids of the remembered notes that stand in a file."""
+    return frozenset(
+        mark["id"]
+        for line in _split(text)
+        if "<!-- " in line and not line.startswith("\\") and (mark := NOTE_MARK.search(line))
+    )
+
+
+def extended(text: str, day: date, messages: Iterable[Message], zone: tzinfo) -> str:
+    """A raw file with those messages that do not stand in it yet, at its end.
+
+    text: the file as it is, "" for a new one.
+    """
+    have = set(ids(text))
+    added: list[str] = []
+    for message in messages:
+        if message.id not in have:
+            have.add(message.id)
+            added.append(block(message, zone))
+    if not added:
+        return text
+    return _joined(text or f"# {day.isoformat()}\n", "\n".join(added))
+
+
+def block(message: Message, zone: tzinfo) -> str:
+    """One message as it stands in a raw file."""
+    at = message.created_at
+    head = f"## {at.astimezone(zone):%H:%M} {message.role} <!-- {message.id} {time_text(at)} -->"
+    return f"{head}\n\n{escape(message.text)}\n"
+
+
+def with_note(text: str, note_id: str, content: str) -> str:
+    """A file with a note at its end; one already there (by its id) is not written again."""
+    if note_id in note_ids(text):
+        return text
+    line = f"- {' '.join(_whole(content).split())} <!-- {note_id} -->\n"
+    last = text.rstrip("\n").rpartition("\n")[2]
+    if not text.strip():
+        return line
+    if NOTE_MARK.search(last) and not last.startswith("\\"):
+        return f"{text.rstrip(chr(10))}\n{line}"
+    return _joined(text, line)
+
+
+def entries(text: str) -> list[Entry]:
+    """Everything in a raw file (or in memory.md), in its order, without its title."""
+    found: list[Entry] = []
+    lines = _split(text)
+    head: re.Match[str] | None = None
+    start = 0
+    """Where the text under way began, as an index of `lines`."""
+    if lines and _TITLE.fullmatch(lines[0]):
+        start = 1
+    for number in range(start, len(lines) + 1):
+        line = lines[number] if number < len(lines) else None
+        next_head = HEAD.fullmatch(line) if line and line[:3] == "## " else None
+        mark = NOTE_MARK.search(line) if line and "<!-- " in line and line[0] != "\\" else None
+        if line is not None and next_head is None and mark is None:
+            continue
+        found += _closed(head, lines, start, number)
+        head, start = next_head, number + 1
+        if line is not None and next_head is None and mark is not None:
+            said = line[: mark.start()].strip().removeprefix("- ").strip()
+            found.append(Entry("note", said, number + 1, number + 1, mark["id"]))
+    return found
+
+
+def _closed(head: re.Match[str] | None, lines: list[str], start: int, end: int) -> list[Entry]:
+    """The message of `head`, or the free text, that stands in lines[start:end]."""
+    if head is not None:
+        first = start + (start < end and not lines[start].strip())
+        last = end - (first < end and not lines[end - 1].strip())
+        text = unescape("\n".join(lines[first:last]))
+        at = datetime.fromisoformat(head["at"]).astimezone(UTC) if _is_time(head["at"]) else None
+        return [Entry("message", text, start, first + 1, head["id"], head["role"], at)]
+    while start < end and not lines[start].strip():
+        start += 1
+    text = "\n".join(lines[start:end]).rstrip()
+    return [Entry("text", unescape(text), start + 1, start + 1)] if text else []
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+# ---- summaries
+
+
+def part_ids(text: str) -> frozenset[str]:
+    """The ids of a summary's parts."""
+    return frozenset(part.id for part in parts(text))
+
+
+def covered(text: str) -> frozenset[str]:
+    """Everything a summary was made from: ids of messages, names of files."""
+    return frozenset(source for part in parts(text) for source in part.sources)
+
+
+def parts(text: str) -> list[Part]:
+    """The parts of a summary, in their order."""
+    lines = _split(text)
+    marks = [
+        (number, found)
+        for number, line in enumerate(lines)
+        if line[:9] == "<!-- part" and (found := PART.fullmatch(line))
+    ]
+    ends = [*(number for number, _ in marks[1:]), len(lines)]
+    return [
+        Part(
+            found["id"],
+            tuple(found["sources"].split(", ")),
+            unescape("\n".join(lines[number + 1 : end])).strip(),
+            number + 1,
+        )
+        for (number, found), end in zip(marks, ends, strict=False)
+    ]
+
+
+def extended_summary(text: str, name: str, part_id: str, sources: Sequence[str], said: str) -> str:
+    """A summary with one more part; one already there (by its id) is not written again.
+
+    name: the day or the month, as `2026-01-20` or `2026-01`.
+
+    Raises:
+        ValueError: a source is neither an id nor the plain name of a file.
+    """
+    if part_id in part_ids(text):
+        return text
+    mark = f"<!-- part {part_id}: from {', '.join(sources)} -->"
+    if not PART.fullmatch(mark):
+        raise ValueError(f"expected ids and file names as sources, got {mark[:200]!r}")
+    title = f"# Summary of {name}\n"
+    return _joined(text or title, f"{mark}\n{escape(said.strip())}\n")
+
+
+# ---- lines
+
+
+def _joined(text: str, more: str) -> str:
+    """Text that has an empty line between what was there and what is added."""
+    return f"{text}{'' if text.endswith(chr(10)) else chr(10)}\n{more}"
+
+
+def _is_mark(line: str) -> bool:
+    if "<!-- " not in line:
+        return False
+    return bool(HEAD.fullmatch(line) or NOTE_MARK.search(line) or PART.fullmatch(line))
+
+
+def _split(text: str) -> list[str]:
+    """Lines end at a line feed and nowhere else."""
+    return text.split("\n")
+
+
+def _whole(text: str) -> str:
+    """The text with half characters (lone surrogates) replaced: it can be written."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
