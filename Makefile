@@ -41,8 +41,9 @@ layers: $(CAN_TEST)
 test: $(CAN_TEST)
 	$(BIN)/python -m pytest $(ARGS)
 
+# `make bench`, `make bench ARGS=queue`; with question sets for the search: `make bench DATA=FOLDER`.
 bench: $(CAN_TEST)
-	$(BIN)/python -m benchmarks $(ARGS)
+	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(ARGS)
 
 # The long tests at SIZE times their usual work: `make nightly SIZE=100`.
 nightly: $(CAN_TEST)

@@ -1,7 +1,11 @@
-"""All benchmarks in turn: `python -m benchmarks`; or those named: `… queue consumer`."""
+"""All benchmarks in turn: `python -m benchmarks`; or those named: `… queue consumer`.
+
+With `--data FOLDER` alone: how well memory is searched, by the question sets of a folder.
+"""
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 
@@ -11,20 +15,26 @@ SHORT: dict[str, list[str]] = {
     "consumer": [],
     "web": [],
     "triggers": [],
+    "retrieval": ["--scale", "6000"],
 }
 
 
 def main() -> int:
     """Run each in a process of its own, so that none warms another's caches."""
-    wanted = sys.argv[1:] or list(SHORT)
-    unknown = [name for name in wanted if name not in SHORT]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(SHORT))
+    parser.add_argument("--data", metavar="FOLDER", help="question sets, as JSON files")
+    args = parser.parse_args()
+    unknown = [name for name in args.names if name not in SHORT]
     if unknown:
-        print(f"expected some of {', '.join(SHORT)}; got {', '.join(unknown)}", file=sys.stderr)
-        return 2
+        parser.error(f"expected some of {', '.join(SHORT)}; got {', '.join(unknown)}")
+    runs = {name: SHORT[name] for name in args.names or SHORT}
+    if args.data:
+        runs = {"retrieval": ["--data", args.data]}
     failed = 0
-    for name in wanted:
+    for name, more in runs.items():
         print(f"\n== {name}", flush=True)
-        command = [sys.executable, "-m", f"benchmarks.{name}", *SHORT[name]]
+        command = [sys.executable, "-m", f"benchmarks.{name}", *more]
         failed |= subprocess.run(command, check=False).returncode
     return failed
 

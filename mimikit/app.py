@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mimikit import config
 from mimikit.clock import Clock, SystemClock
@@ -18,6 +20,9 @@ from mimikit.protocol import paths, process_id
 from mimikit.protocol.disk import Lock, RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Holder, Seat, Task
+
+if TYPE_CHECKING:
+    from mimikit.memory.search import Search
 
 STATE_FOLDER = ".mimikit"
 
@@ -32,6 +37,33 @@ class State:
     settings: Settings
     clock: Clock
     log: EventLog
+
+    @functools.cached_property
+    def search(self) -> Search:
+        """The search in memory; one for the whole process."""
+        return make_search(self)
+
+
+def make_search(state: State, *, words: bool = True, stays: bool = False) -> Search:
+    """A search over a state folder and its workspace.
+
+    words: use the dictionary of Chinese words. stays: for a process that lives long.
+    """
+    from mimikit.memory.index import Index
+    from mimikit.memory.search import Search
+    from mimikit.memory.words import Words
+    from mimikit.protocol.doorbell import FolderWatch
+
+    return Search(
+        state.files,
+        workspace=state.workspace,
+        index=Index(state.files, state.path),
+        zone=state.settings.zone,
+        clock=state.clock,
+        words=Words() if words else None,
+        watch=FolderWatch(state.path, everything=True) if stays else None,
+        patience_s=2.0 if stays else 3600.0,
+    )
 
 
 def find_state(state: Path | None = None, workspace: Path | None = None) -> tuple[Path, Path]:
@@ -73,10 +105,12 @@ def engines_of(state: State) -> list[Engine]:
     from mimikit.engines.codex_exec import CodexExec
     from mimikit.engines.command import CommandEngine
     from mimikit.engines.scripted import Scripted
+    from mimikit.memory.summarise import summarise_prompt
 
     settings = state.settings
     script = Scripted.from_file(Path(settings.script)) if settings.script else Scripted({})
-    return [CodexExec(settings, state.path), Builtin(), CommandEngine(settings), script]
+    builtin = Builtin(summarise=summarise_prompt)
+    return [CodexExec(settings, state.path), builtin, CommandEngine(settings), script]
 
 
 def take_consumer_lock(state: State) -> Lock:
@@ -117,6 +151,7 @@ class ConsumerApp:
         from mimikit.roles.views import StateViews
         from mimikit.runner.consumer import build_consumer
         from mimikit.runs import LiveRuns
+        from mimikit.supervisor.archiving import Archiving
         from mimikit.supervisor.asking import Asking
         from mimikit.supervisor.books import Books
         from mimikit.supervisor.firing import Firing
@@ -131,6 +166,7 @@ class ConsumerApp:
         self.state = state
         settings, files = state.settings, state.files
         live = LiveRuns()
+        self.search = make_search(state, stays=True)
         books = Books.open(files, settings, state.clock, live=live, log=state.log)
         rack = Rack(engines if engines is not None else engines_of(state), settings)
         self.door = ToolServer(
@@ -143,7 +179,7 @@ class ConsumerApp:
             live=live,
             rack=rack,
             prompts=Prompts(files),
-            views=StateViews(files, books.ledger.trace_size),
+            views=StateViews(files, self.search, books.ledger.trace_size),
             feed=books.feed,
             log=state.log,
             workspace=state.workspace,
@@ -166,8 +202,9 @@ class ConsumerApp:
         self.file_watch = FileWatch(workspace, self._files_changed)
         firing = Firing(books, workspace, self.file_watch)
         asking = Asking(books, firing, self.office)
+        archiving = Archiving(books, self.office)
         self.supervisor = Supervisor(
-            books, firing, asking, waking, housekeeping, self.heartbeat, self.bell
+            books, firing, asking, waking, archiving, housekeeping, self.heartbeat, self.bell
         )
         self.heartbeat.tick_age_s = self.supervisor.tick_age_s
 
@@ -184,7 +221,10 @@ class ConsumerApp:
             run_task=run_task,
             supervise=self.supervisor.run,
             wake_supervisor=self.bell.ring,
-            periodic={"retention": ("17 */6 * * *", housekeeping.ring)},
+            periodic={
+                "retention": ("17 */6 * * *", housekeeping.ring),
+                "archive": ("41 */6 * * *", archiving.ring),
+            },
             on_stopping=self._stopping,
             last_tick=self.supervisor.last_tick,
             on_hung=lambda age_s: state.log.write("error", "supervisor_hung", ageS=age_s),
@@ -214,6 +254,7 @@ class ConsumerApp:
         self._watch_folders()
         self._apply_pause()
         self.door.start()
+        self.search.warm_up()
         try:
             self.consumer.run()
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -102,6 +102,10 @@ class Hit:
     source: str
     text: str
     score: float = 0.0
+    kind: str = "memory"
+    line: int = 0
+    """1-based; 0 where there are no lines."""
+    day: date | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from mimikit.conversation import history
-from mimikit.engines.base import Brief, ToldResult
-from mimikit.protocol.models import InboxItem, Question, Task, TaskResult
+from mimikit.engines.base import Brief, Hit, ToldResult
+from mimikit.protocol.models import InboxItem, Message, Question, Task, TaskResult
 from mimikit.roles.office import Office
 from mimikit.tasks import views
+
+RECENT = 5
+"""Messages that belong to the query, with less weight."""
 
 
 def teller_brief(
@@ -22,7 +25,8 @@ def teller_brief(
     """What a Teller's turn is given."""
     inputs = tuple(item for item in items if item.kind != "task_result")
     settings = office.settings
-    query = " ".join(item.text[:2000] for item in inputs)
+    asked = "\n".join(item.text for item in inputs)
+    conversation = _conversation(office)
     newest = inputs[-1] if inputs else None
     return Brief(
         now=now,
@@ -30,8 +34,8 @@ def teller_brief(
         locale=(newest and newest.locale) or "en",
         inputs=inputs,
         results=results,
-        conversation=_conversation(office),
-        memory=tuple(office.views.search(query, settings.budgets.memory_hits)) if query else (),
+        conversation=conversation,
+        memory=_memory(office, asked, conversation),
         tasks=tuple(office.views.tasks("all")),
         question=question,
         facts=facts,
@@ -40,12 +44,12 @@ def teller_brief(
 
 def planner_brief(office: Office, task: Task, now: datetime) -> Brief:
     """What a Planner's run is given."""
-    hits = office.views.search(task.prompt[:2000], office.settings.budgets.memory_hits)
+    conversation = _conversation(office)
     return Brief(
         now=now,
         timezone=task.timezone or office.settings.zone.key,
-        conversation=_conversation(office),
-        memory=tuple(hits),
+        conversation=conversation,
+        memory=_memory(office, task.prompt, conversation),
         tasks=tuple(office.views.tasks("all")),
         task=task,
     )
@@ -76,6 +80,18 @@ def _result_of(office: Office, task_id: str) -> TaskResult | None:
     )
 
 
-def _conversation(office: Office):
+def _memory(office: Office, asked: str, conversation: tuple[Message, ...]) -> tuple[Hit, ...]:
+    """What memory has on what is asked; what was said last counts a little."""
+    if not asked.strip():
+        return ()
+    recent = [message.text for message in conversation[-RECENT:]]
+    try:
+        return tuple(office.views.recall(asked, recent, office.settings.budgets.memory_hits))
+    except Exception as error:  # noqa: BLE001 - better an answer without memory than none
+        office.log.write("error", "memory_not_searched", error=repr(error))
+        return ()
+
+
+def _conversation(office: Office) -> tuple[Message, ...]:
     limit = office.settings.budgets.conversation_messages
     return tuple(history.page(office.files, limit=limit).messages)

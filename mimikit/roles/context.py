@@ -9,7 +9,6 @@ from mimikit.protocol.models import time_text
 
 FIRST_LINE = "You are the Mimikit runtime teller."
 MAX_RESULT_CHARACTERS = 2000
-MAX_HIT_CHARACTERS = 300
 MAX_UPSTREAM_CHARACTERS = 4000
 
 
@@ -61,10 +60,7 @@ def _blocks(brief: Brief, budgets: Budgets) -> list[str]:
             least=budgets.conversation_least,
         )
     ]
-    memory = [
-        f"[{hit.source}] {budget.cut(hit.text, MAX_HIT_CHARACTERS, ' [truncated]')}"
-        for hit in brief.memory[: budgets.memory_hits]
-    ]
+    memory = [f"[{hit.source}] {hit.text}" for hit in brief.memory[: budgets.memory_hits]]
     tasks = [f"{task.id} [{task.state}] {task.title}" for task in brief.tasks]
     results = [
         f"[{r.task_id}] {r.title} — {r.status}"

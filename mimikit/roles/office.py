@@ -27,6 +27,7 @@ from mimikit.engines.choice import Choice, Rack
 from mimikit.engines.process import state_id
 from mimikit.errors import StorageError
 from mimikit.log import ChangeFeed, EventLog
+from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Role, RunEvent
@@ -37,6 +38,8 @@ from mimikit.runs import LiveRuns
 from mimikit.tools.handlers import Desk, Limits, Views
 
 T = TypeVar("T")
+_MINDLESS = frozenset({"builtin", "command", "scripted"})
+"""Engines that have no use for the prompt's tokens."""
 
 
 class Door(Protocol):
@@ -161,6 +164,8 @@ def run_engine(office: Office, job: Job, desk: Desk | None) -> Outcome:
             office.door.unregister(token)
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
+    if job.choice.engine.name not in _MINDLESS:
+        tokens.load_soon()  # a model is served here: the turns to come are counted, not estimated
     if job.cancel.reason == "killed" and outcome.status != "done":
         outcome = Outcome("failed", error="mimikit was stopped meanwhile", failure_reason="killed")
     output.write("ended", outcome.error or "", {"status": outcome.status})

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from mimikit.conversation import history
 from mimikit.engines.base import Hit, TaskLine
-from mimikit.memory import notes
+from mimikit.memory import shared
+from mimikit.memory.search import Found, Searcher
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
@@ -21,9 +22,15 @@ MOST_LINES = 20
 class StateViews:
     """Reads only; safe from any thread."""
 
-    def __init__(self, files: Files, trace_size: Callable[[str], int] = lambda _trace: 0) -> None:
+    def __init__(
+        self,
+        files: Files,
+        searcher: Searcher,
+        trace_size: Callable[[str], int] = lambda _trace: 0,
+    ) -> None:
         """`trace_size` counts the tasks a trace has had."""
         self._files = files
+        self._searcher = searcher
         self._trace_size = trace_size
 
     def tasks(self, scope: str) -> list[TaskLine]:
@@ -45,7 +52,7 @@ class StateViews:
     def history(self, count: int, offset: int) -> list[Message]:
         """The last messages, oldest first."""
         messages = history.page(self._files, limit=count + offset).messages
-        return messages[: len(messages) - offset][-count:]
+        return messages[: max(0, len(messages) - offset)][-count:]
 
     def history_between(self, after: datetime, before: datetime | None) -> list[Message]:
         """At most 200 messages between two times, the newest of them."""
@@ -64,9 +71,26 @@ class StateViews:
                 break
         return found[-200:]
 
-    def search(self, query: str, limit: int) -> list[Hit]:
-        """What memory has on it."""
-        return [Hit(p.source, p.text, p.score) for p in notes.search(self._files, query, limit)]
+    def search(
+        self,
+        query: str,
+        limit: int,
+        after: datetime | None = None,
+        before: datetime | None = None,
+    ) -> list[Hit]:
+        """What was said, remembered or found on it, best first."""
+        found = self._searcher.find(query, limit=limit, after=after, before=before)
+        return [_hit(hit, hit.text) for hit in found]
+
+    def recall(self, asked: str, recent: Sequence[str], limit: int) -> list[Hit]:
+        """What memory has on what is asked, as it is quoted."""
+        found = self._searcher.recall(asked, recent, limit=limit)
+        return [_hit(hit, hit.snippet) for hit in found]
+
+    def backlog(self) -> str:
+        """The backlog's text."""
+        note = shared.read(self._files, paths.BACKLOG)
+        return note.text if note else ""
 
     def exists(self, id_: str) -> bool:
         """Whether a task or trigger of that id is known, be it gone."""
@@ -92,6 +116,10 @@ class StateViews:
                 title = trigger.title or trigger.prompt[:60]
                 lines.append(TaskLine(trigger.id, title, state, "trigger", trigger.created_at))
         return lines
+
+
+def _hit(found: Found, text: str) -> Hit:
+    return Hit(found.source, text, found.score, found.kind, found.line, found.day)
 
 
 def _line(view: views.TaskView) -> TaskLine:

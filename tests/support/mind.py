@@ -5,7 +5,7 @@ anything else is heard. Planner: `plan: a; b` plans a task for each part · `ask
 first · `every 60: x` schedules · `chain: a > b` chains · `change: id action` changes a trigger ·
 `find: …` finds and tells. Worker: `bad…` fails · `flaky…` fails at its first attempt · `long` tells
 much · anything else is done. A part that holds `~` calls the hook while it runs. `limited` is
-turned away the first time.
+turned away the first time. Summaries of memory count what they cover.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable
 
 from mimikit.engines.base import EngineRequest, Outcome
-from mimikit.protocol.models import Role
+from mimikit.protocol.models import Covers, Role
 
 
 class Mind:
@@ -110,11 +110,14 @@ class Mind:
         return Outcome("done", text="chained")
 
     def _worker(self, request: EngineRequest) -> Outcome:
-        prompt = request.brief.task.prompt if request.brief.task else ""
+        task = request.brief.task
+        prompt = task.prompt if task else ""
         if "~" in prompt:
             self.hook(request)
         if prompt.startswith("Decide for each statement"):
             return Outcome("done", text=_judged(prompt))
+        if task is not None and task.covers is not None:
+            return _summed_up(prompt, task.covers)
         if (prompt.startswith("bad") and not self.heals) or (
             prompt.startswith("flaky") and request.attempt == 1
         ):
@@ -124,6 +127,13 @@ class Mind:
         if prompt == "long":
             return Outcome("done", text="a long story " * 100)
         return Outcome("done", text=f"did {prompt}")
+
+
+def _summed_up(prompt: str, covers: Covers) -> Outcome:
+    """What is `unspeakable` is never summed up, what is `difficult` not at the first attempt."""
+    if "unspeakable" in prompt or ("difficult" in prompt and covers.attempt == 0):
+        return Outcome("failed", error="it broke", failure_reason="error")
+    return Outcome("done", text=f"- {covers.name}: {len(covers.sources)} things")
 
 
 def _judged(prompt: str) -> str:

@@ -24,10 +24,12 @@ from mimikit.config import (
     Settings,
     TellerSeat,
 )
+from mimikit.conversation.history import Caps
 from mimikit.engines.base import Engine
 from mimikit.engines.choice import Rack
 from mimikit.errors import StorageError
 from mimikit.log import EventLog
+from mimikit.memory.archive import RULES, Rules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.memory_disk import MemoryDisk
@@ -38,6 +40,7 @@ from mimikit.roles.prompts import Prompts
 from mimikit.roles.seats import TellerInPlace, work
 from mimikit.roles.views import StateViews
 from mimikit.runs import LiveRuns
+from mimikit.supervisor.archiving import Archiving
 from mimikit.supervisor.asking import Asking
 from mimikit.supervisor.books import Books
 from mimikit.supervisor.firing import Firing
@@ -46,6 +49,7 @@ from mimikit.supervisor.loop import REST_S, Supervisor
 from mimikit.supervisor.waking import Waking
 from mimikit.tasks.drop import order_of, parse_task
 from tests.support.desk import Desk
+from tests.support.searching import plain_search
 
 START = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 NOWHERE = Path("/nowhere")
@@ -121,6 +125,8 @@ class Product:
         state: Path = NOWHERE,
         workspace_files: Desk | None = None,
         more_engines: tuple[Engine, ...] = (),
+        rules: Rules = RULES,
+        caps: Caps | None = None,
     ) -> None:
         """Wire it as the app does; nothing is recovered before `start`."""
         self.files, self.clock = files, clock
@@ -139,7 +145,9 @@ class Product:
             live=live,
             rack=Rack([engine, *more_engines], self.settings),
             prompts=shipped_prompts(),
-            views=StateViews(files, self.books.ledger.trace_size),
+            views=StateViews(
+                files, plain_search(files, self.settings.zone), self.books.ledger.trace_size
+            ),
             feed=self.books.feed,
             log=self.log,
             workspace=workspace,
@@ -152,8 +160,10 @@ class Product:
         self.workspace = workspace_files or Desk()
         firing = Firing(self.books, self.workspace, self.workspace)
         self.asking = Asking(self.books, firing, self.office)
+        self.books.conversation.caps = caps or self.books.conversation.caps
+        self.archiving = Archiving(self.books, self.office, rules)
         self.supervisor = Supervisor(
-            self.books, firing, self.asking, self.waking, self.housekeeping
+            self.books, firing, self.asking, self.waking, self.archiving, self.housekeeping
         )
         self.workspace.changed = self.supervisor.files_changed
         self.ticking = False

@@ -1,0 +1,448 @@
+"""The index of passages: tantivy's, below `cache/search`. It may be deleted at any time.
+
+Who searches compares the files with the list of what is indexed (`manifest.json`), so a lost or old
+index costs time and never a wrong answer: a file that has changed since is indexed again before it
+is searched, and until then its old passages do not count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import secrets
+import shutil
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple, TypeVar, cast
+
+import tantivy
+
+from mimikit.errors import StorageError, UnsafeFile
+from mimikit.memory import passages
+from mimikit.memory.corpus import FAR, NEAR, Scope, Stamp, Window, scope_of
+from mimikit.memory.counted import Counted, counted
+from mimikit.memory.fresh import Totals
+from mimikit.memory.passages import Passage
+from mimikit.memory.ranking import Match
+from mimikit.memory.text import Cutter
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+
+T = TypeVar("T")
+
+FORMAT = 2
+"""Of terms, weights and fields: an index of another format is made anew."""
+_FOLDER = f"{paths.CACHE}/search"
+_MANIFEST = f"{_FOLDER}/manifest.json"
+_UNFINISHED = f"{_FOLDER}/unfinished"
+_LOCK = f"{paths.CACHE}/search.lock"
+_HEAP = 16 * 2**20
+_BATCH = 2000
+"""Files of one commit."""
+
+
+class Broken(StorageError):
+    """The index can not be used; it is made anew."""
+
+
+class Counts(NamedTuple):
+    """How much is indexed."""
+
+    files: dict[str, Sequence[int]]
+    """Totals by path, as plain numbers: there may be very many."""
+    sums: dict[Scope, Totals]
+
+    def copy(self) -> Counts:
+        """One that may be changed."""
+        return Counts(dict(self.files), dict(self.sums))
+
+    def replace(self, path: str, totals: Totals | None) -> None:
+        """Count a file anew, or (None) no more."""
+        scope = scope_of(path)
+        was = Totals(*self.files.pop(path, ()))
+        now = totals or Totals()
+        sums = zip(self.sums[scope], was, now, strict=True)
+        self.sums[scope] = Totals(*(all_ - old + new for all_, old, new in sums))
+        if totals is not None:
+            self.files[path] = totals
+
+
+class View:
+    """What is indexed at one moment: what can be found, and of which files. Never changes."""
+
+    def __init__(
+        self,
+        schema: tantivy.Schema,
+        searcher: tantivy.Searcher | None = None,
+        stamps: Mapping[str, Stamp] | None = None,
+        counts: Counts | None = None,
+    ) -> None:
+        """`stamps`: of the files. `counts`: how much is in each, and in all."""
+        self._schema = schema
+        self._searcher = searcher
+        self.stamps: Mapping[str, Stamp] = stamps or {}
+        self.counts = counts or Counts({}, {NEAR: Totals(), FAR: Totals()})
+
+    def search(
+        self,
+        weights: Mapping[str, float],
+        scope: Scope,
+        limit: int,
+        window: Window,
+    ) -> list[Match]:
+        """The passages that share terms with the query, best first, by BM25.
+
+        k1 is 1.2, b 0.75 and the weight of a term never negative: tantivy's own.
+        """
+        searcher = self._searcher
+        if searcher is None or not weights:
+            return []
+        query = self._query(weights, scope.passage)
+        if not window.is_open:
+            query = tantivy.Query.boolean_query(
+                [(tantivy.Occur.Must, query), (tantivy.Occur.Must, self._within(*window))]
+            )
+        return _guarded(
+            lambda: [
+                _match(searcher.doc(address), score)
+                for score, address in searcher.search(query, self._room(limit), count=False).hits
+            ]
+        )
+
+    def search_files(
+        self, weights: Mapping[str, float], scope: Scope, limit: int
+    ) -> dict[str, float]:
+        """The score of whole files, by path: what a passage stands among says what it is about."""
+        searcher = self._searcher
+        if searcher is None or not weights:
+            return {}
+        query = self._query(weights, scope.file)
+        return _guarded(
+            lambda: {
+                _text(searcher.doc(address), "path"): score
+                for score, address in searcher.search(query, self._room(limit), count=False).hits
+            }
+        )
+
+    def frequency(self, term: str, scope: Scope) -> int:
+        """In how many passages a term stands."""
+        searcher = self._searcher
+        return _guarded(lambda: searcher.doc_freq(scope.passage, term)) if searcher else 0
+
+    @property
+    def passage_count(self) -> int:
+        """How many passages there are."""
+        return sum(totals.passages for totals in self.counts.sums.values())
+
+    def totals(self, scope: Scope) -> Totals:
+        """How much there is of one part."""
+        return self.counts.sums[scope]
+
+    def _query(self, weights: Mapping[str, float], field: str) -> tantivy.Query:
+        query = tantivy.Query
+        return query.boolean_query(
+            [
+                (
+                    tantivy.Occur.Should,
+                    query.boost_query(query.term_query(self._schema, field, term, "freq"), weight),
+                )
+                for term, weight in weights.items()
+            ]
+        )
+
+    def _within(self, after: datetime | None, before: datetime | None) -> tantivy.Query:
+        return tantivy.Query.const_score_query(
+            tantivy.Query.range_query(
+                self._schema,
+                "at",
+                tantivy.FieldType.Integer,
+                _instant(after) if after else -(2**62),
+                _instant(before) if before else 2**62,
+                include_upper=False,
+            ),
+            0.0,
+        )
+
+    def _room(self, limit: int) -> int:
+        """So many places at most are of use: the library makes room for all it is asked for."""
+        return max(min(limit, self.passage_count + len(self.counts.files)), 1)
+
+
+class Index:
+    """One process's hold of the index; safe from several threads, but updates are one at a time."""
+
+    def __init__(self, files: Files, folder: Path | None) -> None:
+        """`folder`: the state folder on the disk; None keeps the index in memory alone."""
+        self._files = files
+        self._folder = folder / _FOLDER if folder else None
+        self._schema = _schema()
+        self._generation = ""
+        self._seen: tuple[int, int] | None = None
+        self._index: tantivy.Index | None = None
+        self._changing = threading.RLock()
+        self.view = View(self._schema)
+        """What can be searched now; another object after each change."""
+
+    def refresh(self) -> None:
+        """Take up what another process has indexed since.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        if self._folder is None:
+            return
+        with self._changing:
+            seen = self._look_at_manifest()
+            if seen is None and self._seen is not None:
+                self._find_folder()  # gone, or made anew by another process
+                seen = self._look_at_manifest()
+            if seen != self._seen:
+                self._open()
+                self._seen = seen
+
+    def _look_at_manifest(self) -> tuple[int, int] | None:
+        stat = self._files.stat(_MANIFEST)
+        return (stat.mtime_ns, stat.inode) if stat else None
+
+    def _find_folder(self) -> None:
+        """See that names below the cache lead to the folders that are there now."""
+        try:
+            self._files.fs.make_dir(paths.CACHE)
+            self._files.fs.make_dir(_FOLDER)
+        except OSError as error:
+            raise StorageError(f"{_FOLDER}: {error.strerror or error}") from error
+
+    def update(
+        self,
+        changed: Iterable[tuple[str, Stamp, list[Passage]]],
+        gone: Iterable[str],
+        cut: Cutter | None = None,
+    ) -> bool:
+        """Index files anew and forget those that are gone; False when another process does so now.
+
+        Crash: the mark of an unfinished update makes the next opening begin from nothing.
+
+        Raises:
+            StorageError: the disk refuses; Broken: the index can not be used.
+        """
+        if self._folder is not None:
+            self._find_folder()
+        lock = self._files.lock(_LOCK)
+        if lock is None:
+            return False
+        try:
+            self.refresh()
+            if self._folder is not None and self._files.exists(_UNFINISHED):
+                self._forget()  # whoever wrote it died: what is in it is not known
+            self._make_ready()
+            self._write(changed, gone, cut)
+            return True
+        finally:
+            lock.release()
+
+    def clear(self) -> None:
+        """Begin from nothing at the next update."""
+        with self._changing:
+            self._generation = ""
+            self._forget()
+            if self._folder is not None:
+                self._find_folder()
+                self._empty()
+
+    @property
+    def bytes_on_disk(self) -> int:
+        """The room the index takes."""
+        if self._folder is None or not self._folder.is_dir():
+            return 0
+        total = 0
+        for entry in self._folder.rglob("*"):
+            with contextlib.suppress(OSError):  # a merge took it away meanwhile
+                total += entry.lstat().st_size
+        return total
+
+    # ---- opening
+
+    def _open(self) -> None:
+        """Open what the manifest tells of; without one, or with a broken one, nothing."""
+        try:
+            known = _manifest(self._files.read(_MANIFEST))
+        except UnsafeFile:  # no file at all: it goes with the rest when that is made anew
+            known = None
+        if known is None or self._folder is None or self._files.exists(_UNFINISHED):
+            self._forget()
+            return
+        generation, stamps, counts = known
+        try:
+            if self._index is None or generation != self._generation:
+                self._index = _guarded(lambda: tantivy.Index.open(str(self._folder)))
+                self._generation = generation
+            self._look(stamps, counts)
+        except Broken:
+            self._forget()
+
+    def _look(self, stamps: dict[str, Stamp], counts: Counts) -> None:
+        index = self._index
+        if index is not None:
+            _guarded(index.reload)
+            self.view = View(self._schema, _guarded(index.searcher), stamps, counts)
+
+    def _forget(self) -> None:
+        self._index = None
+        self.view = View(self._schema)
+
+    # ---- writing
+
+    def _make_ready(self) -> None:
+        """Have an index to write to; the lock is held."""
+        if self._index is not None:
+            return
+        self._generation = secrets.token_hex(8)
+        self.view = View(self._schema)
+        if self._folder is None:
+            self._index = tantivy.Index(self._schema)
+            return
+        self._empty()
+        path = str(self._folder)
+        self._index = _guarded(lambda: tantivy.Index(self._schema, path=path, reuse=False))
+
+    def _empty(self) -> None:
+        """Begin from nothing in the same folder: other processes hold on to it."""
+        if self._folder is None:
+            return
+        for entry in self._folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+
+    def _write(
+        self,
+        changed: Iterable[tuple[str, Stamp, list[Passage]]],
+        gone: Iterable[str],
+        cut: Cutter | None,
+    ) -> None:
+        index = self._index
+        if index is None:
+            raise Broken(f"{_FOLDER}: expected an index, there is none")
+        if self._folder is not None:
+            self._files.write(_UNFINISHED, b"", sync=False)
+        stamps, counts = dict(self.view.stamps), self.view.counts.copy()
+        try:
+            writer = _guarded(lambda: index.writer(_HEAP, 1))
+            for path in gone:
+                _guarded(lambda path=path: writer.delete_documents_by_term("path", path))
+                stamps.pop(path, None)
+                counts.replace(path, None)
+            for number, (path, stamp, found) in enumerate(changed, 1):
+                made = counted(found, cut)
+                _guarded(
+                    lambda path=path, found=found, made=made: _replace(
+                        writer, path, _documents(path, found, made), known=path in stamps
+                    )
+                )
+                stamps[path] = stamp
+                lengths = sum(map(len, made.each))
+                counts.replace(path, Totals(len(found), lengths, 1, len(made.whole)))
+                if number % _BATCH == 0:
+                    _guarded(writer.commit)
+            _guarded(writer.commit)
+            _guarded(writer.wait_merging_threads)
+        except BaseException:
+            self._forget()  # what was written is not known: the mark has it made anew
+            raise
+        with self._changing:
+            self._look(stamps, counts)
+            self._save()
+
+    def _save(self) -> None:
+        """Tell other processes what is indexed now; last, so that the index is never behind."""
+        if self._folder is None:
+            return
+        view = self.view
+        counts = view.counts
+        files = {path: [*stamp, *counts.files[path]] for path, stamp in view.stamps.items()}
+        sums = [counts.sums[NEAR], counts.sums[FAR]]
+        facts = {
+            "format": FORMAT, "generation": self._generation, "totals": sums, "files": files,
+        }  # fmt: skip
+        self._files.write(_MANIFEST, json.dumps(facts, separators=(",", ":")).encode(), sync=False)
+        self._files.remove(_UNFINISHED)
+        self._seen = self._look_at_manifest()
+
+
+def _replace(
+    writer: tantivy.IndexWriter, path: str, documents: Iterable[tantivy.Document], *, known: bool
+) -> None:
+    if known:
+        writer.delete_documents_by_term("path", path)
+    for document in documents:
+        writer.add_document(document)
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("path", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_bytes_field("body", stored=True)
+    builder.add_integer_field("at", indexed=True, fast=True)
+    for field in (*NEAR, *FAR):
+        builder.add_text_field(field, tokenizer_name="whitespace", index_option="freq")
+    return builder.build()
+
+
+def _documents(path: str, found: list[Passage], made: Counted) -> Iterator[tantivy.Document]:
+    """One document for each passage, and one for the whole file."""
+    scope = scope_of(path)
+    for passage, terms in zip(found, made.each, strict=True):
+        document = tantivy.Document()
+        document.add_text("path", path)
+        document.add_bytes("body", passages.stored(passage))
+        document.add_text(scope.passage, " ".join(terms))
+        if passage.at:
+            document.add_integer("at", _instant(passage.at))
+        yield document
+    whole = tantivy.Document()
+    whole.add_text("path", path)
+    whole.add_text(scope.file, " ".join(made.whole))
+    yield whole
+
+
+def _instant(at: datetime) -> int:
+    """Milliseconds, as exact as a record tells them."""
+    return math.floor(at.timestamp() * 1000)
+
+
+def _match(document: tantivy.Document, score: float) -> Match:
+    body = cast("bytes", document.get_first("body"))
+    return Match(_text(document, "path"), passages.restored(body), score)
+
+
+def _text(document: tantivy.Document, field: str) -> str:
+    return cast("str", document.get_first(field) or "")
+
+
+def _manifest(data: bytes | None) -> tuple[str, dict[str, Stamp], Counts] | None:
+    """Generation, stamps and counts; None when it is not one of this format."""
+    try:
+        facts = json.loads(data or b"{}")
+        if facts["format"] != FORMAT:
+            return None
+        files = facts["files"]
+        near, far = (Totals(*numbers) for numbers in facts["totals"])
+        stamps = {path: Stamp(numbers[0], numbers[1]) for path, numbers in files.items()}
+        counts = {path: numbers[2:] for path, numbers in files.items()}
+        return facts["generation"], stamps, Counts(counts, {NEAR: near, FAR: far})
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _guarded(act: Callable[[], T]) -> T:
+    """Turn whatever the library raises, a panic too, into one error."""
+    try:
+        return act()
+    except (KeyboardInterrupt, SystemExit, StorageError):
+        raise
+    except BaseException as error:  # a panic of Rust is no Exception
+        raise Broken(f"{_FOLDER}: the index can not be used ({error}); it is made anew") from error

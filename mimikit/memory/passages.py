@@ -1,0 +1,316 @@
+"""Cuts what is remembered into passages: what a search finds and a prompt quotes. Pure.
+
+A message, a note and a paragraph are a passage each; what is long is cut further, at the ends of
+lines and sentences. A passage knows its neighbours by its number in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, tzinfo
+from typing import Literal, TypeAlias
+
+from pydantic import ValidationError
+
+from mimikit.memory import daybook
+from mimikit.protocol import paths
+from mimikit.protocol.models import Message, PlanResult, TaskResult
+
+Kind: TypeAlias = Literal["memory", "summary", "docs", "transcript", "result"]
+
+LONGEST = 1200
+"""Characters of one passage."""
+_WRAPPED = 100
+"""Characters: a longer line is no wrapped one, it stands for itself."""
+_TOGETHER = 300
+"""Characters: short lines that stand together are one passage up to here."""
+_MOST = 20_000
+"""Passages of one file; a file with more is no memory."""
+
+_DAY = re.compile(r"(?:^|/)(\d{4}-\d\d-\d\d)(?=[-.])")
+_HEADING = re.compile(r"(#{1,6})\s+(.*)")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？；])")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One thing that can be found."""
+
+    text: str
+    line: int
+    """1-based, where it begins in its file; 0 in a file that is no text."""
+    context: str = ""
+    """Searched with it and not shown as its own: the headings above, the title of a result."""
+    at: datetime | None = None
+    day: date | None = None
+    role: str | None = None
+    message_id: str | None = None
+    task_id: str | None = None
+    alone: bool = False
+    """What stands beside it has nothing to do with it (notes)."""
+
+
+def kind_of(path: str) -> Kind:
+    """What a file is, by its path."""
+    if path.startswith("docs/"):
+        return "docs"
+    if path.startswith(f"{paths.TRANSCRIPT}/"):
+        return "transcript"
+    if path.startswith(f"{paths.MEMORY_FOLDER}/summary/"):
+        return "summary"
+    in_memory = path == paths.MEMORY or path.startswith(f"{paths.MEMORY_FOLDER}/")
+    return "memory" if in_memory else "result"
+
+
+def day_of(path: str) -> date | None:
+    """The day a file's name begins with."""
+    found = _DAY.search(path)
+    try:
+        return date.fromisoformat(found[1]) if found else None
+    except ValueError:
+        return None
+
+
+def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:
+    """The passages of a file, in its order; what can not be read has none."""
+    kind = kind_of(path)
+    if kind == "transcript":
+        found = _transcript(data, zone)
+    elif kind == "result":
+        found = _result(path, data, zone)
+    elif b"\0" in data:  # no text, whatever its name says
+        found = iter(())
+    else:
+        text = data.decode("utf-8", "replace").replace("\r\n", "\n").removeprefix("\ufeff")
+        found = _summary(text) if kind == "summary" else _raw(text, zone)
+        day = day_of(path)
+        found = (p if p.day else replace(p, day=day, at=_beginning(day, zone)) for p in found)
+    return [passage for passage, _ in zip(found, range(_MOST), strict=False)]
+
+
+def _beginning(day: date | None, zone: tzinfo) -> datetime | None:
+    """When a day begins where its owner lives."""
+    try:
+        return datetime.combine(day, time(), zone).astimezone(UTC) if day else None
+    except OverflowError:  # in the year 1
+        return None
+
+
+def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
+    """Messages, notes and what their user wrote between them."""
+    for entry in daybook.entries(text):
+        if entry.kind == "message":
+            day = entry.at.astimezone(zone).date() if entry.at else None
+            said = Passage(
+                entry.text, entry.line, "", entry.at, day, role=entry.role, message_id=entry.id
+            )
+            yield from _pieces(said, entry.text_line)
+        elif entry.kind == "note":
+            yield Passage(entry.text, entry.line, alone=True)
+        else:
+            yield from _paragraphs(entry.text, entry.line)
+
+
+def _summary(text: str) -> Iterator[Passage]:
+    parts = daybook.parts(text)
+    for part in parts:
+        yield from _paragraphs(part.text, part.line + 1)
+    if not parts:
+        yield from _paragraphs(text, 1)
+
+
+def _transcript(data: bytes, zone: tzinfo) -> Iterator[Passage]:
+    for number, line in enumerate(data.split(b"\n"), 1):
+        try:
+            message = Message.model_validate_json(line)
+        except ValidationError:
+            continue
+        at = message.created_at
+        day = at.astimezone(zone).date()
+        said = Passage(message.text, number, "", at, day, role=message.role, message_id=message.id)
+        for piece in _pieces(said, number):
+            yield replace(piece, line=number)
+
+
+def _result(path: str, data: bytes, zone: tzinfo) -> Iterator[Passage]:
+    """What a task came to; of a plan its summary."""
+    is_plan = path.startswith("planner/")
+    try:
+        result = (PlanResult if is_plan else TaskResult).model_validate_json(data)
+    except ValidationError:
+        return
+    if isinstance(result, TaskResult) and result.internal:
+        return
+    text = (result.summary or "") if isinstance(result, PlanResult) else result.text
+    at = result.completed_at
+    told = Passage(text, 0, "", at, at.astimezone(zone).date(), task_id=result.id)
+    for piece in _pieces(told, 0):
+        yield replace(piece, line=0)
+
+
+def _pieces(whole: Passage, line: int) -> Iterator[Passage]:
+    """A text as it is, or in pieces when it is long."""
+    if len(whole.text) <= LONGEST:
+        if whole.text.strip():
+            yield whole
+        return
+    for text, offset in _cut(whole.text):
+        yield replace(whole, text=text, line=line + offset)
+
+
+def _cut(text: str) -> Iterator[tuple[str, int]]:
+    """Pieces of at most `LONGEST` characters, with the number of the line each begins on."""
+    piece, begun, at = "", 0, 0
+    for part in _parts(text):
+        if piece and len(piece) + len(part) > LONGEST:
+            yield piece.strip(), begun
+            piece = ""
+        if not piece.strip():
+            begun, piece = at, ""
+        piece += part
+        at += part.count("\n")
+    if piece.strip():
+        yield piece.strip(), begun
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Lines; of long lines the sentences; of endless sentences what fits."""
+    for line in text.splitlines(keepends=True):
+        if len(line) <= LONGEST:
+            yield line
+            continue
+        at = 0
+        for end in [*(found.end() for found in _ENDS.finditer(line)), len(line)]:
+            yield from (line[i : min(i + LONGEST, end)] for i in range(at, end, LONGEST))
+            at = end
+
+
+def _paragraphs(text: str, line: int) -> Iterator[Passage]:
+    """Paragraphs of a document under its headings. `line`: of the file, where the text begins."""
+    headings: list[tuple[int, str]] = []
+    """Level and words of those that stand above."""
+    bare = _without_comments(text)
+    block: list[str] = []
+    begun = line
+    in_code = False
+    bare_heading: list[Passage] = []
+    """A heading under which nothing stands (yet), not even another: then it is a passage itself."""
+    for number, written in enumerate([*bare.split("\n"), ""], line):
+        in_code ^= _FENCE.match(written) is not None
+        heading = None if in_code else _HEADING.fullmatch(written)
+        if heading or not written.strip():
+            yield from _block(block, begun, _words(headings))
+            block = []
+            if heading:
+                level, words = len(heading[1]), heading[2].rstrip().rstrip("#").rstrip()
+                if headings and headings[-1][0] >= level:
+                    yield from bare_heading
+                headings = [above for above in headings if above[0] < level]
+                bare_heading = list(_pieces(Passage(words, number, _words(headings)), number))
+                headings.append((level, words[:_TOGETHER]))
+            continue
+        bare_heading = []
+        if not block:
+            begun = number
+        block.append(written)
+    yield from bare_heading
+
+
+def _words(headings: list[tuple[int, str]]) -> str:
+    return " ".join(words for _, words in headings)
+
+
+def _without_comments(text: str) -> str:
+    """The text without what no reader sees, on the same lines; what is never closed stays."""
+    kept: list[str] = []
+    at = 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept += text[at:start], "\n" * text.count("\n", start, end)
+        at = end + 3
+    return "".join([*kept, text[at:]])
+
+
+def _block(lines: list[str], begun: int, above: str) -> Iterator[Passage]:
+    """Lines that stand together: a wrapped paragraph, a list, or one thing a line."""
+    text = _joined(lines)
+    if len(text) <= _TOGETHER or len(lines) == 1:
+        if text:
+            yield from _pieces(Passage(text, begun, above), begun)
+        return
+    for group, number in _groups(lines):
+        yield from _pieces(Passage(_joined(group), begun + number, above), begun + number)
+
+
+def _joined(lines: list[str]) -> str:
+    """Lines as one text; of an item that stands alone without its mark."""
+    text = "\n".join(lines).strip()
+    return _ITEM.sub("", text, count=1) if len(lines) == 1 else text
+
+
+def _groups(lines: list[str]) -> Iterator[tuple[list[str], int]]:
+    """Long lines and list items alone, short lines together; with the number of the first."""
+    group: list[str] = []
+    for number, line in enumerate(lines):
+        alone = len(line) > _WRAPPED or _ITEM.match(line) is not None
+        if group and (alone or sum(map(len, group)) + len(line) > _TOGETHER):
+            yield group, number - len(group)
+            group = []
+        group.append(line)
+        if len(line) > _WRAPPED:
+            yield group, number - len(group) + 1
+            group = []
+    if group:
+        yield group, len(lines) - len(group)
+
+
+def stored(passage: Passage) -> bytes:
+    """A passage as the index keeps it."""
+    facts = {
+        "t": passage.text,
+        "l": passage.line,
+        "c": passage.context,
+        "a": passage.at.isoformat() if passage.at else None,
+        "d": passage.day.isoformat() if passage.day else None,
+        "r": passage.role,
+        "m": passage.message_id,
+        "k": passage.task_id,
+        "s": passage.alone,
+    }
+    kept = {key: value for key, value in facts.items() if value}
+    return json.dumps(kept, ensure_ascii=False).encode(errors="replace")
+
+
+def restored(data: bytes) -> Passage:
+    """The passage the index kept."""
+    facts = json.loads(data.decode())
+    at, day = facts.get("a"), facts.get("d")
+    return Passage(
+        text=facts.get("t", ""),
+        line=facts.get("l", 0),
+        context=facts.get("c", ""),
+        at=datetime.fromisoformat(at) if at else None,
+        day=date.fromisoformat(day) if day else None,
+        role=facts.get("r"),
+        message_id=facts.get("m"),
+        task_id=facts.get("k"),
+        alone=facts.get("s", False),
+    )
+
+
+def neighbours(passages: Iterable[Passage]) -> Iterator[tuple[Passage, dict[int, Passage]]]:
+    """Each passage with those that stand around it: -2, -1 and 1 are places before and after."""
+    known = list(passages)
+    for number, passage in enumerate(known):
+        around = {
+            step: known[number + step]
+            for step in (-2, -1, 1)
+            if not passage.alone
+            and 0 <= number + step < len(known)
+            and not known[number + step].alone
+        }
+        yield passage, around

@@ -1,0 +1,347 @@
+"""The search in memory, in English and Chinese: what a turn is given, what a user looks for.
+
+One object serves a whole process, from any thread. Every process searches for itself; the files
+decide what is true.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, tzinfo
+from pathlib import Path
+from typing import Protocol
+
+from mimikit.clock import Clock
+from mimikit.errors import StorageError
+from mimikit.memory import excerpts, passages, ranking, scan
+from mimikit.memory.corpus import FAR, NEAR, Scope, Window
+from mimikit.memory.fresh import idf
+from mimikit.memory.index import Broken, Index
+from mimikit.memory.passages import Kind, Passage
+from mimikit.memory.ranking import Match
+from mimikit.memory.text import terms
+from mimikit.memory.upkeep import Fit, Status, Upkeep
+from mimikit.memory.words import Words
+from mimikit.protocol.doorbell import FolderWatch
+from mimikit.protocol.files import Files
+
+MOST_TERMS = 64
+"""Of a query: its rarest ones."""
+LONGEST_QUERY = 20_000
+"""Characters; of a longer one the beginning counts."""
+ASKED_FIRST, ASKED_LAST = 3000, 1000
+"""Characters of a message that are searched for before it is answered."""
+RECENT_WEIGHT, RECENT_CHARACTERS = 0.2, 2000
+"""Of what was said before: how much it counts, and how much of each message."""
+_TURN_SHARE = 0.3
+"""Below this share of the best hit, none is quoted."""
+_LEAST_MATCHES = 100
+_FILES_SCORED = 200
+_TURN_HITS = 40
+"""Of these a turn's quotations are made: some are quoted beside others."""
+_TURN_PATIENCE_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One hit. Units: `line` counts from 1, 0 in a file that is no text."""
+
+    source: str
+    """`memory/2026-01-28-deploy.md`, `docs/setup.md` (in the workspace), …"""
+    kind: Kind
+    text: str
+    """The whole passage."""
+    snippet: str
+    """At most 300 characters around the best place."""
+    score: float
+    """Above 0; comparable within one answer only."""
+    day: date | None
+    line: int
+    message_id: str | None
+    role: str | None
+    task_id: str | None
+
+
+class Searcher(Protocol):
+    """What searches are made with."""
+
+    def find(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        after: datetime | None = None,
+        before: datetime | None = None,
+        everywhere: bool = True,
+    ) -> list[Found]:
+        """Hits, best first."""
+        ...
+
+    def recall(self, asked: str, recent: Sequence[str] = (), *, limit: int = 5) -> list[Found]:
+        """What a turn is given."""
+        ...
+
+    def refresh(self, *, rebuild: bool = False) -> Status:
+        """Bring the index up to date."""
+        ...
+
+    def status(self) -> Status:
+        """How the index is."""
+        ...
+
+
+class Search:
+    """Asks the index and what is held in memory; scans plainly where neither has anything."""
+
+    def __init__(
+        self,
+        files: Files,
+        *,
+        workspace: Path | None,
+        index: Index | None,
+        zone: tzinfo,
+        clock: Clock,
+        words: Words | None = None,
+        watch: FolderWatch | None = None,
+        patience_s: float = 2.0,
+    ) -> None:
+        """Nothing is read before the first search.
+
+        workspace: whose docs are searched too; None: there are none.
+        index: None: everything is held in memory.
+        words: the dictionary to use; None: this process does without.
+        watch: on the state folder, of everything; for processes that live long.
+        patience_s: how long `find` waits for a large update.
+        """
+        self._upkeep = Upkeep(
+            files,
+            workspace=workspace,
+            index=index,
+            zone=zone,
+            clock=clock,
+            words=words,
+            watch=watch,
+        )
+        self._zone, self._clock = zone, clock
+        self._patience_s = patience_s
+
+    def find(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        after: datetime | None = None,
+        before: datetime | None = None,
+        everywhere: bool = True,
+    ) -> list[Found]:
+        """Hits, best first, of memory, summaries, docs; with `everywhere` of all that was said.
+
+        after, before: inclusive and exclusive; what has no time is left out then.
+        """
+        window = Window(after, before)
+        patience_s = self._patience_s
+        fit = self._upkeep.bring_up(everywhere=everywhere, patience_s=patience_s)
+        own = self._weights(query[:LONGEST_QUERY], 1.0)
+        weights = _rarest(own, fit, _scopes(everywhere=everywhere))
+        hits = self._hits(weights, fit, limit, window, everywhere=everywhere)
+        hits = hits or self._scanned(query, fit, limit, window, patience_s)
+        return [_found(hit, ranking.snippet(hit.passage.text, weights)) for hit in hits]
+
+    def recall(self, asked: str, recent: Sequence[str] = (), *, limit: int = 5) -> list[Found]:
+        """What a turn is given: of memory, summaries and docs; never waits for long.
+
+        The snippet of each is what is to be quoted: the passage with what fits beside it.
+
+        asked: what is to be answered. recent: what was said before, which counts less.
+        """
+        fit = self._upkeep.bring_up(everywhere=False, patience_s=_TURN_PATIENCE_S)
+        hits, weights = self._recalled(_ends(asked), recent, fit)
+        hits = hits or self._scanned(asked, fit, limit, Window(), _TURN_PATIENCE_S)
+        known: dict[str, list[Passage]] = {}
+
+        def passages_of(path: str) -> list[Passage]:
+            if path not in known:
+                known[path] = self._upkeep.passages_of(path)
+            return known[path]
+
+        meant = [hit for hit in hits if hit.score >= _TURN_SHARE * hits[0].score]
+        made = excerpts.excerpts(meant, passages_of, weights, limit)
+        return [_found(excerpt.hit, excerpt.text) for excerpt in made]
+
+    def warm_up(self) -> None:
+        """Have what a turn needs read by a thread of its own, before the first one comes."""
+        threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
+
+    def _warm_up(self) -> None:
+        with contextlib.suppress(StorageError):  # the turn that needs it will say so
+            self.recall("mimikit")
+
+    def refresh(self, *, rebuild: bool = False) -> Status:
+        """Bring the index up to date, from nothing with `rebuild`; takes as long as it takes."""
+        return self._upkeep.refresh(rebuild=rebuild)
+
+    def status(self) -> Status:
+        """How the index is now."""
+        return self._upkeep.status()
+
+    @property
+    def fallback(self) -> str | None:
+        """Why the index does not serve; None when it does."""
+        return self._upkeep.fault
+
+    def _recalled(
+        self, asked: str, recent: Sequence[str], fit: Fit
+    ) -> tuple[list[Match], Mapping[str, float]]:
+        """The hits of what is asked; which of them are meant, what was said before says.
+
+        By that alone something is found only when the question itself finds nothing ("and then?").
+        """
+        own = self._weights(asked, 1.0)
+        hits = self._near(own, fit)
+        if not recent:
+            return hits, own
+        weights = {**self._recent_weights(recent, len(own)), **own}
+        both = self._near(weights, fit)
+        asked_for = {(hit.path, hit.passage) for hit in hits}
+        return [h for h in both if not hits or (h.path, h.passage) in asked_for] or hits, weights
+
+    def _near(self, weights: dict[str, float], fit: Fit) -> list[Match]:
+        rarest = _rarest(weights, fit, (NEAR,))
+        return self._hits(rarest, fit, _TURN_HITS, Window(), everywhere=False)
+
+    def _hits(
+        self,
+        weights: Mapping[str, float],
+        fit: Fit,
+        limit: int,
+        window: Window,
+        *,
+        everywhere: bool,
+    ) -> list[Match]:
+        found: list[Match] = []
+        scores: dict[str, float] = {}
+        for scope in _scopes(everywhere=everywhere):
+            held, held_scores = _held(weights, scope, fit, window)
+            found += held
+            scores |= held_scores
+            try:
+                found += _indexed(weights, scope, fit, max(_LEAST_MATCHES, 4 * limit), window)
+                scores |= _file_scores(weights, scope, fit)
+            except Broken as error:
+                self._upkeep.give_up(error)
+        today = self._clock.now().astimezone(self._zone).date()
+        return ranking.rank(found, scores, today, limit)
+
+    def _weights(self, query: str, weight: float) -> dict[str, float]:
+        return dict.fromkeys(terms(query, self._upkeep.cutter(query)), weight)
+
+    def _recent_weights(self, recent: Sequence[str], own: int) -> dict[str, float]:
+        """The terms of what was said before: together they never weigh more than the query."""
+        said = "\n".join(text[:RECENT_CHARACTERS] for text in recent)
+        found = self._weights(said, RECENT_WEIGHT)
+        share = min(1.0, max(own, 1) / max(len(found), 1))
+        return {term: weight * share for term, weight in found.items()}
+
+    def _scanned(
+        self, query: str, fit: Fit, limit: int, window: Window, patience_s: float
+    ) -> list[Match]:
+        """Hits by looking through the files, for as long as there is patience."""
+        until = time.monotonic() + patience_s
+        found: list[Match] = []
+        wanted = scan.wanted(query[:LONGEST_QUERY])
+        for path in fit.paths if wanted else ():
+            if time.monotonic() > until:
+                break
+            data = self._upkeep.read(path)
+            if data is not None and scan.may_hold(data, wanted):
+                found += scan.hits(path, self._upkeep.passages_of(path, data), wanted, window)
+        today = self._clock.now().astimezone(self._zone).date()
+        return ranking.rank(found, {}, today, limit)
+
+
+def _ends(asked: str) -> str:
+    """Of a very long message what begins and what ends it: there the question stands."""
+    if len(asked) <= ASKED_FIRST + ASKED_LAST:
+        return asked
+    return f"{asked[:ASKED_FIRST]}\n{asked[-ASKED_LAST:]}"
+
+
+def _scopes(*, everywhere: bool) -> tuple[Scope, ...]:
+    return (NEAR, FAR) if everywhere else (NEAR,)
+
+
+def _found(hit: Match, snippet: str) -> Found:
+    passage = hit.passage
+    return Found(
+        source=hit.path,
+        kind=passages.kind_of(hit.path),
+        text=passage.text,
+        snippet=snippet,
+        score=hit.score,
+        day=passage.day,
+        line=passage.line,
+        message_id=passage.message_id,
+        role=passage.role,
+        task_id=passage.task_id,
+    )
+
+
+def _held(
+    weights: Mapping[str, float], scope: Scope, fit: Fit, window: Window
+) -> tuple[list[Match], dict[str, float]]:
+    """Matches among what is held in memory, scored as if it were in the index."""
+    held, view = fit.held, fit.view
+    mine = held.totals(scope)
+    if not mine.passages:
+        return [], {}
+    totals = mine.plus(view.totals(scope)) if view else mine
+    # The index counts every document it has, of files too: so that scores can be compared, we do.
+    known = [held.totals(part) for part in (NEAR, FAR)]
+    known += [view.totals(part) for part in (NEAR, FAR)] if view else []
+    documents = max(sum(part.passages + part.files for part in known), 1)
+    often = {term: _frequency(term, scope, fit) for term in weights}
+    says = idf(weights, often, documents)
+    found = held.search(says, scope, totals.terms / documents, window)
+    scores = held.search_files(says, scope, totals.file_terms / documents)
+    return [match for match in found if fit.is_held(match.path)], scores
+
+
+def _indexed(
+    weights: Mapping[str, float], scope: Scope, fit: Fit, wanted: int, window: Window
+) -> list[Match]:
+    """The best matches in the index; more are asked for when outdated ones are among them."""
+    while fit.view is not None:
+        found = fit.view.search(weights, scope, wanted, window)
+        kept = [match for match in found if fit.is_indexed(match.path)]
+        if 2 * len(kept) >= wanted or len(found) < wanted:
+            return kept
+        wanted *= 8
+    return []
+
+
+def _file_scores(weights: Mapping[str, float], scope: Scope, fit: Fit) -> dict[str, float]:
+    found = fit.view.search_files(weights, scope, _FILES_SCORED) if fit.view else {}
+    return {path: score for path, score in found.items() if fit.is_indexed(path)}
+
+
+def _rarest(weights: dict[str, float], fit: Fit, scopes: tuple[Scope, ...]) -> Mapping[str, float]:
+    """Of very many terms those that weigh most, and of these the rarest."""
+    if len(weights) <= MOST_TERMS:
+        return weights
+    often = {term: sum(_frequency(term, scope, fit) for scope in scopes) for term in weights}
+    known = [term for term in weights if often[term]]
+    known.sort(key=lambda term: (-weights[term], often[term]))
+    return {term: weights[term] for term in known[:MOST_TERMS]}
+
+
+def _frequency(term: str, scope: Scope, fit: Fit) -> int:
+    """In how many passages a term stands."""
+    held = fit.held.frequency(term, scope)
+    try:
+        return held + (fit.view.frequency(term, scope) if fit.view else 0)
+    except Broken:  # told by the search that follows
+        return held

@@ -1,0 +1,192 @@
+"""What a text is searched by: its terms. Pure; the same for what is stored and what is asked.
+
+English: words without the most common ones, cut to their stems, and the parts of identifiers.
+Chinese (also Japanese and Korean script): single characters and pairs, traditional ones as
+simplified, with the longer words of a dictionary when it is at hand. Every term knows where it
+stands in the text.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterator
+from importlib import import_module, resources
+from typing import NamedTuple, Protocol, TypeAlias, cast
+
+Cutter: TypeAlias = Callable[[str], list[str]]
+"""Cuts a run of simplified Chinese into the words of a dictionary, overlapping ones too."""
+
+LONGEST_TERM = 64
+"""Characters; what is longer (a hash, a data URL) is cut: nobody types it whole."""
+SHORTEST_WORD = 3
+"""Characters of a dictionary word: pairs are terms anyway."""
+
+_WIDE = r"\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_RUN = re.compile(
+    rf"(?P<wide>[{_WIDE}]+)|(?P<dotted>(?<!\w)v?\d+(?:\.\d+)+)|(?P<word>[^\W{_WIDE}]+)"
+)
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_ELISION = re.compile(r"(?<=\w)['’](?:s|m|re|ve|ll|d|t)\b", re.IGNORECASE)
+_ENGLISH = re.compile(r"[a-z]+")
+_WIDE_CHARACTER = re.compile(rf"[{_WIDE}]")
+
+_COMMON = """
+a about above after again against all am an and any are aren as at be because been before being
+below between both but by can cannot could couldn did didn do does doesn doing don down during each
+few for from further had hadn has hasn have haven having he her here hers herself him himself his
+how i if in into is isn it its itself just let ll me more most mustn my myself no nor not of off on
+once only or other ought our ours ourselves out over own please re same shan she should shouldn so
+some such than that the their theirs them themselves then there these they this those through to too
+under until up ve very was wasn we were weren what when where which while who whom why will with won
+would wouldn you your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_COMMON.split())
+STOP_CHARACTERS = frozenset("的了是在和与及于之为也都就而有被这那吗呢吧么嘛啊呀我你他她它")
+_ASKING = re.compile(
+    "为什么|什么时候|什么|哪里|哪儿|哪个|哪些|哪种|哪一|多少|几个|何时|何地|为何|如何|怎么样|怎么|怎样"
+    "|请问|是否|是不是|有没有|我们|你们|他们"
+)
+
+
+class Term(NamedTuple):
+    """A term and the characters of the text it stands for."""
+
+    start: int
+    end: int
+    text: str
+
+
+def has_wide(text: str) -> bool:
+    """Whether there is Chinese, Japanese or Korean in it."""
+    return _WIDE_CHARACTER.search(text) is not None
+
+
+def folded(text: str) -> str:
+    """The text in the characters it is searched by; as many as before."""
+    return text.translate(_folding())
+
+
+def terms(text: str, cut: Cutter | None = None) -> list[str]:
+    """The terms of a text, in order, repeated as often as they stand there."""
+    return [term for _, _, term in _pieces(text, cut)]
+
+
+def located(text: str, cut: Cutter | None = None) -> list[Term]:
+    """The terms of a text with their places. Units: characters."""
+    return [Term(*piece) for piece in _pieces(text, cut)]
+
+
+_Piece: TypeAlias = tuple[int, int, str]
+"""A term before it is given out: plain, since there are millions."""
+
+
+def _pieces(text: str, cut: Cutter | None) -> Iterator[_Piece]:
+    plain = _ELISION.sub(lambda found: " " * len(found[0]), text)
+    for run in _RUN.finditer(folded(plain)):
+        start, end = run.span()
+        if run.lastgroup == "wide":
+            yield from _wide(run[0], start, cut)
+        elif run.lastgroup == "dotted":
+            number = run[0].removeprefix("v")
+            yield start, end, number[:LONGEST_TERM]
+            yield from ((start, end, part[:LONGEST_TERM]) for part in number.split("."))
+        else:
+            for word in _word(plain[start:end]):
+                yield start, end, word
+
+
+def occurrences(text: str, wanted: Collection[str]) -> list[Term]:
+    """Where terms of a query stand in a text, in order: for marks and snippets, without cutting."""
+    plain = folded(text)
+    found = [
+        Term(at, at + len(term), term)
+        for term in wanted
+        if has_wide(term)
+        for at in _places(plain, term)
+    ]
+    if any(not has_wide(term) for term in wanted):
+        narrow = _WIDE_CHARACTER.sub(" ", text)
+        found += [term for term in located(narrow) if term.text in wanted]
+    return sorted(found)
+
+
+def _places(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
+
+
+def _wide(run: str, start: int, cut: Cutter | None) -> Iterator[_Piece]:
+    """Characters and pairs, but for the words that only ask; then the dictionary's words."""
+    at = 0
+    for gap in [*_ASKING.finditer(run), None]:
+        end = gap.start() if gap else len(run)
+        for i in range(at, end):
+            if run[i] not in STOP_CHARACTERS:
+                yield start + i, start + i + 1, run[i]
+            if i + 1 < end:
+                yield start + i, start + i + 2, run[i : i + 2]
+        at = gap.end() if gap else end
+    at = 0
+    for word in cut(run) if cut and len(run) >= SHORTEST_WORD else ():
+        place = run.find(word, at)
+        if place < 0:  # a long word comes after the short ones that stand in it
+            place = run.rfind(word, 0, at + len(word))
+        at = max(at, place)
+        if place >= 0 and len(word) >= SHORTEST_WORD and not _ASKING.search(word):
+            yield start + place, start + place + len(word), word
+
+
+@functools.lru_cache(maxsize=65_536)
+def _word(written: str) -> tuple[str, ...]:
+    """The stem of a word; of an identifier the whole and the stems of its parts."""
+    lower = folded(written)
+    parts = _PART.findall(written)
+    if len(parts) <= 1:
+        bare = lower.strip("_")
+        return (stem(bare[:LONGEST_TERM]),) if bare and bare not in STOP_WORDS else ()
+    words = (folded(part) for part in parts)
+    known = (stem(word[:LONGEST_TERM]) for word in words if word not in STOP_WORDS)
+    return (lower[:LONGEST_TERM], *known)
+
+
+def stem(word: str) -> str:
+    """The stem of an English word; any other word as it is. Source: Porter's second stemmer."""
+    return _stemmer().stemWord(word) if _ENGLISH.fullmatch(word) else word
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str) -> str: ...  # noqa: N802 - the library's name
+
+
+@functools.cache
+def _stemmer() -> _Stemmer:
+    # Without a cache of its own: that of `_word` is safe in threads.
+    return cast("_Stemmer", import_module("Stemmer").Stemmer("english", 0))
+
+
+class _Folding(dict[int, str]):
+    """Character → the one it is searched as; as many characters as before, so that places stay."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        pieces = unicodedata.normalize("NFKD", character)
+        first = pieces[0] if pieces else character
+        marks = all(unicodedata.combining(mark) for mark in pieces[1:])
+        base = (first if marks else character).lower()
+        # Hangul falls apart under NFKD, some letters grow in lower case: these stay.
+        self[code] = base if len(base) == 1 and not has_wide(character) else character
+        return self[code]
+
+
+@functools.cache
+def _folding() -> _Folding:
+    """The table, with traditional characters as simplified ones."""
+    table = _Folding()
+    lines = resources.files("mimikit.memory").joinpath("simplified.txt").read_text("utf-8").split()
+    for line in lines:
+        table.update({ord(traditional): line[0] for traditional in line[1:]})
+    return table

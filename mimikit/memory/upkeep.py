@@ -1,0 +1,335 @@
+"""Keeps what is searched in step with the files.
+
+A file that changed is held in memory at once (`Fresh`); what is much, or has gathered, is written
+into the index by a thread of its own. So no search waits for a flush, and none misses an edit.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from pathlib import Path
+
+from mimikit.clock import Clock
+from mimikit.errors import StorageError
+from mimikit.memory import passages, ranking
+from mimikit.memory.corpus import FAR, NEAR, Corpus, Look, Stamp, Stamps, scope_of
+from mimikit.memory.fresh import Fresh, Held
+from mimikit.memory.index import Broken, Index, View
+from mimikit.memory.passages import Passage
+from mimikit.memory.text import Cutter, has_wide
+from mimikit.memory.words import Words
+from mimikit.protocol.doorbell import FolderWatch
+from mimikit.protocol.files import Files
+
+SMALL_FILES, SMALL_BYTES = 12, 40_000
+"""So much is taken in by whoever searches; more by a thread of its own."""
+MOST_FRESH = 300
+"""Passages held in memory; beyond it they go into the index."""
+MOST_HELD = 20_000
+"""Passages held in memory while there is no index that can be used."""
+_TRIES = 3
+_REPAIR_S = 60.0
+_NOTHING: Stamps = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How the index is. Units: bytes."""
+
+    files: int
+    passages: int
+    bytes: int
+    fresh: bool
+    """Whether nothing on disk is newer than the index."""
+    stale_files: int
+    refreshed_at: datetime | None
+    words: str
+    """Of the Chinese dictionary: ready, loading, not loaded."""
+    fallback: str | None
+    """Why the index does not serve; None when it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How what is searched fits the files. Units: bytes."""
+
+    look: Look
+    view: View | None
+    """What was indexed then; None: there is no index."""
+    held: Held
+    """What was held in memory then."""
+    behind: frozenset[str]
+    """Files the index does not have as they are now."""
+    gone: frozenset[str]
+    """Files it has and that are no more."""
+    stale: list[str]
+    """Files that are searched neither there nor in memory as they are now."""
+    size: int
+    """Of the stale ones."""
+
+    @property
+    def paths(self) -> list[str]:
+        """All that is there and not hidden."""
+        return ranking.visible(self.look.stamps)
+
+    def is_indexed(self, path: str) -> bool:
+        """Whether the passages that the index has of a file count."""
+        return path not in self.behind and self._is_shown(path)
+
+    def is_held(self, path: str) -> bool:
+        """Whether the passages that are held of a file count."""
+        now = self.look.stamps.get(path)
+        return path in self.behind and self.held.stamps.get(path) == now and self._is_shown(path)
+
+    def _is_shown(self, path: str) -> bool:
+        return path in self.look.stamps and not ranking.is_hidden(path, self.look.stamps)
+
+
+class Upkeep:
+    """The files, what is held of them in memory, and the index. Safe from any thread."""
+
+    def __init__(
+        self,
+        files: Files,
+        *,
+        workspace: Path | None,
+        index: Index | None,
+        zone: tzinfo,
+        clock: Clock,
+        words: Words | None,
+        watch: FolderWatch | None,
+    ) -> None:
+        """Nothing is read before the first search; see `Search`."""
+        self._corpus = Corpus(files, workspace, watch)
+        self.index = index
+        self.fresh = Fresh()
+        self._zone, self._clock, self._words = zone, clock, words
+        self._looking = threading.Lock()
+        self._updating = threading.Lock()
+        self._fits: dict[bool, Fit] = {}
+        self._worker: threading.Thread | None = None
+        self._refreshed_at: datetime | None = None
+        self._fault: str | None = None
+        self._rests_until = 0.0
+        self._closing = False
+        self._newest: dict[bool, Look] = {}
+
+    def bring_up(self, *, everywhere: bool, patience_s: float) -> Fit:
+        """Have what is searched fit the files, as far as there is patience for it."""
+        look = self._look(everywhere=everywhere)
+        fit = self._fit_of(look, everywhere=everywhere)
+        for _ in range(_TRIES):  # another search, with a later look, may let go of what is held
+            small = len(fit.stale) <= SMALL_FILES and fit.size <= SMALL_BYTES
+            if not fit.stale or not (small or self.index is None):
+                break
+            self._hold(fit.stale, look.stamps)
+            fit = self._fit_of(look, everywhere=everywhere)
+        if fit.stale:
+            self._start_worker().join(patience_s)
+            fit = self._fit_of(look, everywhere=everywhere)
+        elif self.index is not None and self.fresh.now.passage_count > MOST_FRESH:
+            self._start_worker()
+        return fit
+
+    def _hold(self, paths: Iterable[str], now: Mapping[str, Stamp]) -> None:
+        self.fresh.put(self._read(paths, now), self._words.cut if self._words else None)
+
+    def fit(self, *, everywhere: bool) -> Fit:
+        """How it fits now."""
+        return self._fit_of(self._look(everywhere=everywhere), everywhere=everywhere)
+
+    def _look(self, *, everywhere: bool) -> Look:
+        if self.index is not None and not self._rests():
+            try:
+                self.index.refresh()
+            except StorageError as error:
+                self.give_up(error)
+        with self._looking:
+            look = self._corpus.look(everywhere=everywhere)
+            self._newest[everywhere] = look
+            return look
+
+    def _fit_of(self, look: Look, *, everywhere: bool) -> Fit:
+        """Worked out once for each state of the files and of what is held."""
+        with self._looking:
+            view, held = self.index.view if self.index else None, self.fresh.now
+            known = self._fits.get(everywhere)
+            if known and known.look is look and known.view is view and known.held is held:
+                return known
+            fit = _fit(look, view, held, known, everywhere=everywhere)
+            if look is self._newest.get(everywhere):
+                self._fits[everywhere] = fit
+                self.fresh.keep(
+                    # Of the far files nothing is known when they were not looked at.
+                    lambda path, stamp: (
+                        (path in fit.behind and look.stamps.get(path) == stamp)
+                        or (scope_of(path) == FAR and not everywhere)
+                    )
+                )
+            return fit
+
+    def refresh(self, *, rebuild: bool = False) -> Status:
+        """Have the index fit the files, from nothing with `rebuild`."""
+        if self._words is not None:
+            self._words.load()
+        with self._updating:
+            self._rests_until = 0.0
+            if rebuild and self.index is not None:
+                self.index.clear()
+            self._write()
+        return self.status()
+
+    def status(self) -> Status:
+        """How the index is now."""
+        fit, index = self.fit(everywhere=True), self.index
+        stale = len(fit.behind) + len(fit.gone)
+        return Status(
+            files=len(fit.view.stamps) if fit.view else 0,
+            passages=fit.view.passage_count if fit.view else 0,
+            bytes=index.bytes_on_disk if index else 0,
+            fresh=stale == 0,
+            stale_files=stale,
+            refreshed_at=self._refreshed_at,
+            words=self._words.state if self._words else "not loaded",
+            fallback=self.fault,
+        )
+
+    @property
+    def fault(self) -> str | None:
+        """Why the index does not serve; None when it does."""
+        return self._fault if self.index is not None else "there is no index here"
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of one of the files; None when it is gone."""
+        return self._corpus.read(path)
+
+    def passages_of(self, path: str, data: bytes | None = None) -> list[Passage]:
+        """The passages of a file as it is now; `data`: when it was read already."""
+        found = passages.of_file(path, data or self.read(path) or b"", self._zone)
+        if self._words and any(has_wide(passage.text) for passage in found):
+            self._words.want()
+        return found
+
+    def cutter(self, text: str) -> Cutter | None:
+        """The dictionary, if it is there; a Chinese text has it loaded for later."""
+        if self._words is None:
+            return None
+        if has_wide(text):
+            self._words.want()
+        return self._words.cut
+
+    def give_up(self, error: Exception) -> None:
+        """The index failed: it is made anew after a while; what is told of it is kept."""
+        self._fault = str(error)
+        self._rests_until = time.monotonic() + _REPAIR_S
+        try:
+            if self.index is not None and isinstance(error, Broken):
+                self.index.clear()
+        except (StorageError, OSError):
+            return  # the disk refuses more than the index; the next repair clears it
+
+    # ---- taking in
+
+    def _rests(self) -> bool:
+        return time.monotonic() < self._rests_until
+
+    def _start_worker(self) -> threading.Thread:
+        with self._looking:
+            worker = self._worker
+            if worker is None or not worker.is_alive():
+                worker = threading.Thread(target=self._work, name="index", daemon=True)
+                self._worker = worker
+                # The interpreter must not end while the library's own code runs in a thread.
+                atexit.register(self.close)
+                worker.start()
+            return worker
+
+    def close(self) -> None:
+        """Have the thread write down what it has, and wait for its end."""
+        self._closing = True
+        worker = self._worker
+        if worker is not None and worker is not threading.current_thread():
+            worker.join()
+
+    def _work(self) -> None:
+        try:
+            with self._updating:
+                if not self._rests():
+                    self._write()
+                if self._rests():
+                    self._hold_what_there_is()
+        finally:
+            atexit.unregister(self.close)
+
+    def _hold_what_there_is(self) -> None:
+        """Without an index: search in memory, as far as there is room."""
+        look = self._look(everywhere=True)
+        stale = self._fit_of(look, everywhere=True).stale
+        for at in range(0, len(stale), SMALL_FILES):
+            if self.fresh.now.passage_count > MOST_HELD:
+                break
+            self._hold(stale[at : at + SMALL_FILES], look.stamps)
+
+    def _write(self) -> None:
+        """Write into the index what it is behind in; what goes wrong is kept for `status`."""
+        index = self.index
+        if index is None:
+            return
+        try:
+            for _ in range(_TRIES):  # an index that was begun anew lacks what was up to date
+                look = self._look(everywhere=True)
+                fit = self._fit_of(look, everywhere=True)
+                if self._closing or not (fit.behind or fit.gone):
+                    break
+                cut = self._words.cut if self._words else None
+                if not index.update(self._read(fit.behind, look.stamps), fit.gone, cut):
+                    break
+                self._refreshed_at = self._clock.now()
+            self._fault = None
+        except (StorageError, OSError) as error:
+            self.give_up(error)
+
+    def _read(
+        self, paths: Iterable[str], now: Mapping[str, Stamp]
+    ) -> Iterator[tuple[str, Stamp, list[Passage]]]:
+        """Each file with the state it was in before it was read: a later one is read again."""
+        for path in paths:
+            if self._closing:
+                return
+            if path in now:
+                yield path, now[path], self.passages_of(path)
+
+
+def _fit(look: Look, view: View | None, held: Held, known: Fit | None, *, everywhere: bool) -> Fit:
+    """Work it out from nothing, or from what was known a moment ago and what has changed since."""
+    indexed, now = view.stamps if view else _NOTHING, look.stamps
+    changed = _changed(look, known) if known and known.view is view else None
+    if known is None or changed is None:
+        there = (item for part in look.parts for item in part.items())
+        behind = {path for path, stamp in there if indexed.get(path) != stamp}
+        gone = set(indexed).difference(*look.parts)
+    else:
+        behind = {p for p in known.behind | changed if p in now and indexed.get(p) != now[p]}
+        gone = {p for p in known.gone | changed if p not in now and p in indexed}
+    stale = [path for path in behind if held.stamps.get(path) != now[path]]
+    return Fit(
+        look=look,
+        view=view,
+        held=held,
+        behind=frozenset(behind),
+        gone=frozenset(path for path in gone if everywhere or scope_of(path) == NEAR),
+        stale=sorted(stale),
+        size=sum(now[path].size for path in stale),
+    )
+
+
+def _changed(look: Look, known: Fit) -> frozenset[str] | None:
+    """What is otherwise than in the look that is known; None when that can not be said."""
+    if look is known.look:
+        return frozenset()
+    return look.changed if look.before and look.before() is known.look else None

@@ -1,0 +1,906 @@
+"""The search as a whole, on a real folder: the same hits however they are come by."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mimikit.app import make_search, open_state
+from mimikit.memory import daybook, upkeep
+from mimikit.memory import search as search_module
+from mimikit.memory.search import Found, Search
+from mimikit.memory.words import Words
+from mimikit.protocol import disk
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from tests.memory.questions import (
+    CODE,
+    DEPLOY,
+    ZONE,
+    World,
+    ask_all,
+    at,
+    day_summary,
+    empty_world,
+    full_world,
+    keys,
+    lines,
+    said,
+    wait_for,
+)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return full_world(tmp_path)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> World:
+    return empty_world(tmp_path)
+
+
+def sources(found: list[Found]) -> list[str]:
+    """The files of the hits: what stands beside a hit is often one too."""
+    return list(dict.fromkeys(hit.source for hit in found))
+
+
+# ---- the same hits each time
+
+
+def test_every_question_finds_its_passage_before_anything_is_indexed(world: World) -> None:
+    ask_all(world.search())
+
+
+def test_hits_are_the_same_in_memory_in_the_index_and_after_a_restart(world: World) -> None:
+    held = {query: keys(hits) for query, hits in ask_all(world.search(index=False)).items()}
+    search = world.search()
+    status = search.refresh()
+    assert (status.fresh, status.stale_files, status.fallback) == (True, 0, None)
+    assert status.files == 13
+    indexed = {query: keys(hits) for query, hits in ask_all(search).items()}
+    again = world.search()
+    assert {query: keys(hits) for query, hits in ask_all(again).items()} == indexed
+    assert again.status().fresh
+    assert {query: set(hits) for query, hits in held.items()} == {
+        query: set(hits) for query, hits in indexed.items()
+    }
+
+
+def test_the_dictionary_changes_no_first_hit(world: World) -> None:
+    words = Words()
+    words.load()
+    ask_all(world.search(index=False, words=words))
+    search = world.search(words=words)
+    assert search.refresh().words == "ready"
+    ask_all(search)
+
+
+def test_the_programs_own_search_finds_the_same(world: World) -> None:
+    search = make_search(world.state, words=False)
+    search.refresh()
+    ask_all(search)
+
+
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("texts", [["The cellar key hangs behind the door."], ["钥匙在门后"]])
+def test_one_or_two_passages_are_enough(bare: World, index: bool, texts: list[str]) -> None:
+    search = bare.search(index=index)
+    bare.put("memory.md", f"- {texts[0]} <!-- n1 -->\n")
+    for query in ("key door", "钥匙在哪里"):
+        search.refresh()
+        found = search.find(query)
+        assert len(found) == (("key" in texts[0]) == ("key" in query))
+        assert all(hit.score > 0 for hit in found)
+    bare.put("memory.md", f"- {texts[0]} <!-- n1 -->\n- {texts[0]} Yes. <!-- n2 -->\n")
+    search.refresh()
+    assert len(search.find("key 钥匙")) == 2
+
+
+def test_nothing_remembered_gives_nothing(bare: World) -> None:
+    search = bare.search()
+    assert search.find("anything") == []
+    assert search.recall("anything", ["more"]) == []
+    assert search.refresh().files == 0
+    assert search.find("anything") == []
+
+
+def test_only_what_a_turn_is_given_is_recalled(world: World) -> None:
+    search = world.search()
+    assert sources(search.find("whales sing", everywhere=False)) == []
+    assert sources(search.recall("whales sing")) == []
+    assert search.find("whales sing")[0].kind == "transcript"
+    assert search.find("throughput", everywhere=True)[0].task_id == "task-1"
+    assert search.find("throughput", everywhere=False) == []
+
+
+def test_a_hit_says_where_it_stands(world: World) -> None:
+    search = world.search()
+    hit = search.find("glaciers")[0]
+    assert (hit.source, hit.role, hit.message_id) == (
+        "memory/2026-01-28-deploy.md",
+        "user",
+        "msg-3",
+    )
+    assert hit.day == date(2026, 1, 28)
+    text = (world.path / hit.source).read_text().split("\n")
+    assert "msg-3" in text[hit.line - 1]
+    note = search.find("Kestrel")[0]
+    assert (note.line, note.role, note.day) == (2, None, None)
+    line = search.find("鯨魚")[0]
+    assert (line.source, line.line, line.kind) == ("history/2026-01-20.jsonl", 1, "transcript")
+
+
+# ---- one hit for one thing
+
+
+def test_a_message_in_memory_and_in_the_transcript_is_one_hit(world: World) -> None:
+    for search in (world.search(), world.search(index=False)):
+        search.refresh()
+        found = search.find("glaciers documentaries")
+        assert sources(found) == ["memory/2026-01-28-deploy.md"]
+        assert len({hit.message_id for hit in found}) == len(found)
+
+
+def test_a_day_that_a_month_tells_of_is_hidden_until_the_month_goes(world: World) -> None:
+    search = world.search()
+    search.refresh()
+    assert sources(search.find("otter printer")) == ["memory/summary/2025-12.md"]
+    os.unlink(world.path / "memory/summary/2025-12.md")
+    assert sources(search.find("otter printer")) == ["memory/summary/2025-12-03.md"]
+    world.put("memory/summary/2025-12.md", day_summary("2025-12", "The printer was replaced."))
+    assert sources(search.find("otter printer")) == ["memory/summary/2025-12.md"]
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_the_words_of_a_day_stand_for_its_summary(bare: World, index: bool) -> None:
+    day = "2026-01-10"
+    raw = daybook.extended(
+        "", date(2026, 1, 10), [said(1, "The budget meeting went on and on", "user", day)], ZONE
+    )
+    bare.put(f"memory/summary/{day}.md", day_summary(day, "budget budget meeting"))
+    search = bare.search(index=index)
+    assert sources(search.find("budget meeting")) == [f"memory/summary/{day}.md"]
+    bare.put(f"memory/{day}.md", raw)
+    assert sources(search.find("budget meeting")) == [f"memory/{day}.md"]
+    search.refresh()
+    assert sources(search.find("budget meeting")) == [f"memory/{day}.md"]
+    # The words of that day that have nothing to do with the question do not hide it.
+    other = [said(1, "Lunch was noodles", "user", day)]
+    bare.put(f"memory/{day}.md", daybook.extended("", date(2026, 1, 10), other, ZONE))
+    assert sources(search.find("budget meeting")) == [f"memory/summary/{day}.md"]
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_a_window_of_time_holds_what_was_said_in_it(world: World, index: bool) -> None:
+    search = world.search(index=index)
+    search.refresh()
+    first, second = at("2026-01-28", minute=1), at("2026-01-28", minute=2)
+    query = "Cloudflare timeout E1027 seconds pnpm firewall budget 预算"
+
+    def found(after: datetime | None, before: datetime | None) -> set[str | None]:
+        return {
+            hit.message_id or hit.source for hit in search.find(query, after=after, before=before)
+        }
+
+    assert {"msg-1", "msg-2", "memory.md", "docs/setup.md"} <= found(None, None)
+    assert found(first, second) == {"msg-1"}
+    assert found(second, second + timedelta(milliseconds=1)) == {"msg-2"}
+    assert found(first + timedelta(milliseconds=1), second) == set()
+    assert found(second, None) == {"msg-2", "msg-3"}  # what stands beside a message says of it
+    assert found(None, at("2026-01-11", hour=0)) == {"memory/summary/2026-01-10.md"}
+
+
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("query", ["lantern festival", "antern"])
+@pytest.mark.parametrize(
+    ("zone", "begins"),
+    [("America/New_York", 5), ("Asia/Shanghai", -8), ("Pacific/Kiritimati", -14), ("UTC", 0)],
+)
+def test_what_has_a_day_alone_is_in_the_window_of_its_owners_day(
+    tmp_path: Path, index: bool, query: str, zone: str, begins: int
+) -> None:
+    world = empty_world(tmp_path, zone=zone)
+    world.put("memory/2026-01-10-x.md", "The lantern festival is near.\n")
+    search = world.search(index=index)
+    search.refresh()
+    start = datetime(2026, 1, 10, tzinfo=UTC) + timedelta(hours=begins)
+    day, ms = timedelta(days=1), timedelta(milliseconds=1)
+    assert search.find(query, after=start, before=start + day)
+    assert search.find(query, after=start, before=start + ms)
+    assert not search.find(query, after=start + ms, before=start + day)
+    assert not search.find(query, after=start - day, before=start)
+
+
+def test_no_more_than_asked_for(bare: World) -> None:
+    bare.put("memory.md", "".join(f"- apple number {n} <!-- n{n} -->\n" for n in range(40)))
+    search = bare.search()
+    search.refresh()
+    for limit in (0, 1, 7, 40, 10**7):
+        assert len(search.find("apple", limit=limit)) == min(limit, 40)
+        assert len(search.recall("apple", limit=limit)) == min(limit, 40)
+
+
+def test_of_two_alike_the_later_comes_first(bare: World) -> None:
+    for day in ("2025-03-01", "2026-01-30", "2025-10-01"):
+        bare.put(f"memory/{day}.md", "We talked about the orchard.\n")
+    for index in (False, True):
+        search = bare.search(index=index)
+        search.refresh()
+        found = [f"{hit.day}" for hit in search.find("orchard")]
+        # The date counts as a term of a passage and makes none of these longer than the others.
+        assert found[0] == "2026-01-30"
+
+
+def test_what_is_recalled_is_quoted_once_and_briefly(world: World) -> None:
+    long = "The ferry to the island leaves at noon. " * 60
+    world.put(
+        "memory/2026-01-30.md",
+        daybook.extended(
+            "",
+            date(2026, 1, 30),
+            [
+                said(20, "When does the ferry leave?", "user", "2026-01-30"),
+                said(21, long, "agent", "2026-01-30", 1),
+                said(22, "And the ferry back?", "user", "2026-01-30", 2),
+                said(23, "At six.", "agent", "2026-01-30", 3),
+            ],
+            ZONE,
+        ),
+    )
+    search = world.search()
+    for _ in range(2):
+        found = search.recall("ferry")
+        quoted = "\n".join(hit.snippet for hit in found)
+        assert all(len(hit.snippet) <= 300 for hit in found)
+        assert quoted.count("And the ferry back?") == 1
+        assert quoted.count("When does the ferry leave?") == 1
+        assert "user: And the ferry back?\nagent: At six." in quoted
+        assert any(hit.snippet.endswith(" [truncated]") for hit in found)
+        search.refresh()
+
+
+def test_what_was_said_before_finds_something_when_the_question_says_nothing(world: World) -> None:
+    search = world.search()
+    found = search.recall("and then?", ["Tell me about glaciers"])
+    assert found[0].message_id == "msg-3"
+    assert search.recall("Kestrel", ["Tell me about glaciers"])[0].source == "memory.md"
+
+
+# ---- edits are seen by the next search
+
+
+EDITS: dict[str, Callable[[World], None]] = {
+    "in place": lambda w: _in_place(w, "memory/2026-01-29.md"),
+    "by rename": lambda w: w.put("memory/2026-01-29.md", "A walrus.\n"),
+    "a new file": lambda w: w.put("memory/2026-01-31-new.md", "A walrus.\n"),
+    "memory.md in place": lambda w: _in_place(w, "memory.md"),
+    "memory.md by rename": lambda w: w.put("memory.md", "- A walrus. <!-- n -->\n"),
+    "a summary": lambda w: w.put("memory/summary/2026-01-11.md", day_summary("x", "A walrus.")),
+    "a line of the transcript": lambda w: _appended(w, "history/2026-01-28.jsonl"),
+    "docs in place": lambda w: _in_place(w, "docs/setup.md"),
+    "a new folder of docs": lambda w: w.put("docs/a/b/c.md", "A walrus.\n"),
+}
+
+
+def _in_place(world: World, path: str) -> None:
+    base = world.state.workspace if path.startswith("docs/") else world.path
+    folder = (base / path).parent
+    before = folder.stat().st_mtime_ns
+    (base / path).write_text("A walrus.\n")
+    assert folder.stat().st_mtime_ns == before
+
+
+def _appended(world: World, path: str) -> None:
+    with (world.path / path).open("a") as file:
+        file.write(lines([said(90, "A walrus.", "user", "2026-01-28", 50)]))
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
+@pytest.mark.parametrize("index", [False, True])
+def test_an_edit_is_seen_by_the_next_search(
+    world: World, index: bool, edit: Callable[[World], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimikit.memory.corpus._SLOW_S", 60.0)
+    search = world.search(index=index)
+    search.refresh()
+    assert search.find("walrus") == []
+    edit(world)
+    first = search.find("walrus")
+    assert "A walrus." in first[0].text
+    search.refresh()
+    assert keys(search.find("walrus")) == keys(first)
+
+
+def _gone_link(path: Path) -> None:
+    target = path.with_name("kept")
+    shutil.copy(path, target)
+    os.unlink(path)
+    os.symlink(target, path)
+
+
+def _gone_folder(path: Path) -> None:
+    os.unlink(path)
+    os.mkdir(path)
+
+
+def _gone_fifo(path: Path) -> None:
+    os.unlink(path)
+    os.mkfifo(path)
+
+
+REMOVALS: dict[str, Callable[[Path], object]] = {
+    "removed": os.unlink,
+    "emptied": lambda path: path.write_text(""),
+    "a link": _gone_link,
+    "a folder": _gone_folder,
+    "a fifo": _gone_fifo,
+    "renamed to another kind": lambda path: os.rename(path, path.with_suffix(".txt")),  # noqa: TID251
+    "hidden": lambda path: os.rename(path, path.with_name(f".{path.name}")),  # noqa: TID251
+    "no text": lambda path: path.write_bytes(bytes(range(256)) * 20),
+}
+
+
+@pytest.mark.parametrize("removal", REMOVALS.values(), ids=REMOVALS.keys())
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [("memory/2026-01-29.md", "HttpRequestParser"), ("docs/guide/api.md", "getUserName")],
+)
+def test_what_is_gone_is_not_found_again(
+    world: World,
+    index: bool,
+    removal: Callable[[Path], object],
+    path: str,
+    query: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mimikit.memory.corpus._SLOW_S", 60.0)
+    search = world.search(index=index)
+    search.refresh()
+    assert sources(search.find(query)) == [path]
+    removal((world.state.workspace if path.startswith("docs/") else world.path) / path)
+    assert search.find(query) == []
+    assert search.find("firewall")
+    search.refresh()
+    assert search.find(query) == []
+    assert search.status().fresh == index
+
+
+def test_an_edit_of_the_same_size_and_time_is_the_known_limit(world: World) -> None:
+    search = world.search()
+    path = world.path / "memory.md"
+    path.write_text("- A walrus. <!-- n -->\n")
+    stat = path.stat()
+    search.refresh()
+    path.write_text("- A badger. <!-- n -->\n")
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert search.find("walrus")  # a file is known by its size and time
+    os.utime(path)
+    assert search.find("walrus") == []
+    assert search.find("badger")
+
+
+@pytest.mark.parametrize("folder", ["memory/summary", "memory", "history", "worker/results"])
+def test_a_folder_removed_by_hand_is_no_trouble(world: World, folder: str) -> None:
+    search = world.search()
+    search.refresh()
+    shutil.rmtree(world.path / folder)
+    assert search.find("firewall")
+    assert search.recall("firewall")
+    assert search.status().stale_files
+    os.makedirs(world.path / folder, exist_ok=True)
+    assert search.find("firewall")
+    if folder.startswith("memory"):
+        world.put(f"{folder}/2026-01-31.md", "A walrus.\n")
+        assert sources(search.find("walrus")) == [f"{folder}/2026-01-31.md"]
+
+
+def test_a_folder_put_back_from_a_copy_is_searched_again(world: World) -> None:
+    search = world.search()
+    assert search.find("HttpRequestParser")
+    shutil.copytree(world.path / "memory", world.path / "copy")
+    shutil.rmtree(world.path / "memory")
+    assert search.find("HttpRequestParser") == []
+    shutil.rmtree(world.path / "memory", ignore_errors=True)
+    shutil.copytree(world.path / "copy", world.path / "memory")
+    assert search.find("HttpRequestParser")
+
+
+# ---- many files
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_edits_among_many_files_are_seen(bare: World, stays: bool) -> None:
+    for number in range(330):
+        bare.put(f"memory/2026-01-{number % 28 + 1:02d}-n{number}.md", f"Note {number}.\n")
+    search = make_search(bare.state, words=False, stays=stays)
+    assert search.refresh().files == 330
+    assert search.find("note")
+    assert search.find("note")
+    path = bare.path / "memory/2026-01-06-n5.md"
+
+    def seen(query: str, count: int) -> None:
+        if stays:  # the system tells of it in its own time, which is short
+            wait_for(lambda: len(search.find(query)) == count)
+        assert len(search.find(query)) == count
+
+    path.write_text("A walrus.\n")
+    seen("walrus", 1)
+    bare.put("memory/2026-01-06-n5.md", "A badger.\n")
+    seen("badger", 1)
+    seen("walrus", 0)
+    bare.put("memory/2026-01-31.md", "Another badger.\n")
+    seen("badger", 2)
+    os.unlink(path)
+    seen("badger", 1)
+    _gone_folder(bare.path / "memory/2026-01-31.md")
+    seen("badger", 0)
+    shutil.rmtree(bare.path / "memory")
+    seen("note", 0)
+    os.makedirs(bare.path / "memory/summary", exist_ok=True)
+    bare.put("memory/2026-01-31.md", "One more badger.\n")
+    seen("badger", 1)
+
+
+class Counting(Files):
+    """Files that count who reads how much."""
+
+    def __init__(self, fs: disk.FileSystem) -> None:
+        super().__init__(fs)
+        self.reads: dict[str, int] = {}
+        self.slow: threading.Event | None = None
+
+    def read(self, path: str) -> bytes | None:
+        name = threading.current_thread().name
+        self.reads[name] = self.reads.get(name, 0) + path.startswith("memory/")
+        if name == "index" and self.slow is not None:
+            self.slow.wait(60)
+        return super().read(path)
+
+
+def test_a_turn_never_reads_a_crowd_of_new_files_itself(
+    bare: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1000):
+        bare.put(f"memory/2026-01-{number % 28 + 1:02d}-n{number}.md", f"Note zebra{number}.\n")
+    files = Counting(bare.files.fs)
+    search = bare.search(files=files)
+    files.slow = threading.Event()
+    monkeypatch.setattr(search_module.time, "monotonic", _leaping(0.001))
+    found = search.recall("zebra77")
+    me = threading.current_thread().name
+    assert files.reads.get(me, 0) <= 30  # what a plain scan manages in its time
+    monkeypatch.undo()
+    files.slow.set()
+    wait_for(lambda: search.status().fresh)
+    before = files.reads.get(me, 0)
+    found = search.recall("zebra77")
+    assert [hit.text for hit in found] == ["Note zebra77."]
+    assert files.reads[me] == before + 1  # the hit's own file, for what stands around it
+
+
+def _leaping(step: float) -> Callable[[], float]:
+    clock = iter(range(10**9))
+    return lambda: next(clock) * step
+
+
+# ---- what is never searched
+
+
+def test_names_that_are_no_text_and_hidden_ones_are_left_out(world: World) -> None:
+    search = world.search()
+    for folder in (world.path / "memory", world.state.workspace / "docs"):
+        for name in (b"2026-01-30-\xff.md", b".hidden.md"):
+            with open(os.fsencode(folder) + b"/" + name, "wb") as file:
+                file.write(b"A walrus.\n")
+    os.makedirs(world.state.workspace / "docs/.git")
+    (world.state.workspace / "docs/.git/x.md").write_text("A walrus.\n")
+    assert search.find("walrus") == []
+    assert search.refresh().fallback is None
+    assert search.find("walrus") == []
+
+
+def test_docs_that_are_a_link_or_lead_out_by_one_are_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x.md").write_text("A walrus.\n")
+    world = empty_world(tmp_path / "w")
+    (tmp_path / "w/docs").symlink_to(outside)
+    assert world.search().find("walrus") == []
+    other = empty_world(tmp_path / "v")
+    (tmp_path / "v/docs").mkdir()
+    (tmp_path / "v/docs/folder").symlink_to(outside)
+    (tmp_path / "v/docs/file.md").symlink_to(outside / "x.md")
+    assert other.search().find("walrus") == []
+
+
+@pytest.mark.parametrize("place", ["docs/state", "docs", "docs/a/.mimikit"])
+def test_a_state_folder_among_the_docs_is_no_doc(tmp_path: Path, place: str) -> None:
+    world = empty_world(tmp_path, state=place)
+    world.put("memory.md", "- A walrus. <!-- n -->\n")
+    (world.path / "prompts/x.md").write_text("A badger.\n")
+    search = world.search()
+    assert sources(search.find("walrus")) == ["memory.md"]
+    assert search.find("badger") == []
+
+
+# ---- trouble with the index
+
+
+def _rm_cache(path: Path) -> None:
+    shutil.rmtree(path / "cache")
+
+
+def _rm_index(path: Path) -> None:
+    shutil.rmtree(path / "cache/search")
+
+
+def _garbage_manifest(path: Path) -> None:
+    (path / "cache/search/manifest.json").write_bytes(b"\xff{ nothing")
+
+
+def _odd_manifest(path: Path) -> None:
+    (path / "cache/search/manifest.json").write_text('{"format": 1, "files": {"a": [1]}}')
+
+
+def _folder_manifest(path: Path) -> None:
+    _gone_folder(path / "cache/search/manifest.json")
+
+
+def _garbage_files(path: Path) -> None:
+    for file in (path / "cache/search").iterdir():
+        if file.name != "manifest.json":
+            file.write_bytes(b"\xff" * 5000)
+
+
+def _empty_files(path: Path) -> None:
+    for file in (path / "cache/search").iterdir():
+        if file.name != "manifest.json":
+            file.write_bytes(b"")
+
+
+def _half_files(path: Path) -> None:
+    for file in (path / "cache/search").iterdir():
+        if file.name != "manifest.json":
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def _no_files(path: Path) -> None:
+    for file in (path / "cache/search").iterdir():
+        if file.name != "manifest.json":
+            file.unlink()
+
+
+def _unfinished(path: Path) -> None:
+    (path / "cache/search/unfinished").write_bytes(b"")
+
+
+def _cache_is_a_file(path: Path) -> None:
+    shutil.rmtree(path / "cache")
+    (path / "cache").write_bytes(b"")
+
+
+def _cache_is_a_link(path: Path) -> None:
+    os.rename(path / "cache", path / "elsewhere")  # noqa: TID251
+    (path / "cache").symlink_to(path / "elsewhere")
+
+
+def _other_version(path: Path) -> None:
+    manifest = path / "cache/search/manifest.json"
+    facts = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps(facts | {"format": facts["format"] + 1}))
+
+
+BREAKS = [
+    _rm_cache,
+    _rm_index,
+    _garbage_manifest,
+    _odd_manifest,
+    _folder_manifest,
+    _garbage_files,
+    _empty_files,
+    _half_files,
+    _no_files,
+    _unfinished,
+    _cache_is_a_file,
+    _cache_is_a_link,
+    _other_version,
+]
+OPEN_TOO = [
+    _rm_cache,
+    _rm_index,
+    _garbage_manifest,
+    _odd_manifest,
+    _folder_manifest,
+    _no_files,
+    _unfinished,
+    _cache_is_a_file,
+    _cache_is_a_link,
+    _other_version,
+]
+"""Not those that cut files which are mapped: that ends a process, whoever reads them."""
+
+
+@pytest.mark.parametrize("damage", BREAKS)
+def test_a_damaged_index_loses_no_hit_after_a_restart(
+    world: World, damage: Callable[[Path], None]
+) -> None:
+    world.search().refresh()
+    damage(world.path)
+    again = Files(RealDisk(world.path))
+    search = world.search(files=again)
+    ask_all(search)
+    assert search.recall("glaciers")
+    status = search.refresh()
+    ask_all(search)
+    if damage not in (_cache_is_a_file, _cache_is_a_link):
+        assert (status.fresh, status.fallback) == (True, None)
+    else:
+        assert status.fallback
+
+
+@pytest.mark.parametrize("damage", OPEN_TOO)
+def test_a_damage_while_it_is_open_loses_no_hit(
+    world: World, damage: Callable[[Path], None]
+) -> None:
+    search, other = world.search(), world.search(files=Files(RealDisk(world.path)))
+    search.refresh()
+    assert other.status().fresh
+    damage(world.path)
+    world.put("memory/2026-01-31.md", "A walrus.\n")
+    for one in (search, other, search):
+        assert one.find("walrus")
+        ask_all(one)
+        one.refresh()
+        ask_all(one)
+        assert one.find("walrus")
+
+
+def test_two_that_make_it_anew_do_not_undo_each_other(world: World) -> None:
+    first = world.search()
+    second = world.search(files=Files(RealDisk(world.path)))
+    first.refresh()
+    assert second.status().fresh
+    for damage in (_rm_cache, _rm_index, None):
+        if damage:
+            damage(world.path)
+        first.refresh(rebuild=damage is None)
+        generation = json.loads((world.path / "cache/search/manifest.json").read_text())
+        assert second.status().fresh
+        second.find("glaciers")
+        second.refresh()
+        assert first.status().fresh
+        first.refresh()
+        now = json.loads((world.path / "cache/search/manifest.json").read_text())
+        assert now["generation"] == generation["generation"]
+
+
+def test_what_one_process_indexed_another_does_not_index_again(world: World) -> None:
+    first, second = world.search(), world.search(files=Files(RealDisk(world.path)))
+    first.refresh()
+    assert second.status().fresh
+    world.put("memory/2026-01-31.md", "A walrus.\n")
+    assert second.find("walrus")
+    assert second.status().stale_files == 1
+    first.refresh()
+    assert second.status().fresh
+    assert second.find("walrus")
+    assert second.status().refreshed_at is None
+
+
+class FullDisk(RealDisk):
+    """A disk that refuses writes below the cache while `full`."""
+
+    full = False
+
+    def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
+        if self.full and path.startswith("cache"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        super().write_new(path, data, sync=sync)
+
+
+def test_a_full_disk_loses_no_hit_and_no_index(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FullDisk(world.path)
+    search = world.search(files=Files(disk))
+    search.refresh()
+    disk.full = True
+    world.put("memory/2026-01-31.md", "A walrus.\n")
+    status = search.refresh()
+    assert "disk is full" in (status.fallback or "")
+    assert status.files == 13  # what was indexed still serves
+    ask_all(search)
+    assert search.find("walrus")
+    disk.full = False
+    status = search.refresh()
+    assert (status.fresh, status.fallback, status.files) == (True, None, 14)
+    ask_all(search)
+
+
+def test_without_any_index_many_files_are_searched_in_memory(bare: World) -> None:
+    disk = FullDisk(bare.path)
+    disk.full = True
+    for number in range(60):
+        bare.put(f"memory/2026-01-{number % 28 + 1:02d}-n{number}.md", f"Note zebra{number}.\n")
+    search = bare.search(files=Files(disk))
+    assert len(search.find("note", limit=100)) == 60
+    bare.put("memory.md", "- A note on gardens. <!-- n -->\n")
+    assert len(search.find("note", limit=100)) == 61
+    assert search.find("zebra7")[0].text == "Note zebra7."
+    assert search.status().fallback
+
+
+KILLED = """
+import sys, os, signal
+from pathlib import Path
+from mimikit.app import open_state, make_search
+from mimikit.memory import index
+left = int(sys.argv[2])
+def step(name, real):
+    def stepped(*args, **more):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*args, **more)
+    return stepped
+for name in ("_guarded", "_documents", "counted"):
+    setattr(index, name, step(name, getattr(index, name)))
+index.Index._save = step("_save", index.Index._save)
+root = Path(sys.argv[1])
+make_search(open_state(root / ".mimikit", root), words=False).refresh()
+print("done")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [False, True])
+def test_a_kill_in_the_middle_of_an_update_loses_no_hit(tmp_path: Path, before: bool) -> None:
+    program = [sys.executable, "-c", KILLED]
+    killed = ended = 0
+    for step in range(2, 60, 8):
+        root = tmp_path / f"w{step}"
+        world = full_world(root)
+        if before:
+            world.search().refresh()
+            world.put("memory/2026-01-31.md", "A walrus.\n")
+            world.put("memory/2026-01-29.md", daybook.extended("", date(2026, 1, 29), CODE, ZONE))
+            os.unlink(world.path / "memory/summary/2025-12-03.md")
+        reader = world.search()
+        assert reader.status().files == (13 if before else 0)
+        run = subprocess.run(
+            [*program, str(root), str(step)], check=False, capture_output=True, text=True
+        )
+        killed += run.returncode == -signal.SIGKILL
+        ended += run.stdout == "done\n"
+        for search in (reader, world.search(files=Files(RealDisk(world.path)))):
+            ask_all(search)
+            assert bool(search.find("walrus")) == before
+            assert search.refresh().fresh
+            ask_all(search)
+    assert killed >= 2
+    assert killed + ended == len(range(2, 60, 8))
+
+
+# ---- threads
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stays", [False, True])
+def test_threads_find_what_is_there_while_it_changes(  # noqa: C901 - one story, told at once
+    world: World, stays: bool, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(upkeep, "MOST_FRESH", 5)
+    search = make_search(world.state, words=False, stays=stays)
+    wrong: list[object] = []
+    over = threading.Event()
+    others = ["glaciers", "Kestrel", "HttpRequestParser", "备份数据", "whales"]
+
+    def look() -> None:
+        try:
+            while not over.is_set():
+                for query in others:
+                    if not search.find(query):
+                        wrong.append(query)
+                hits = search.find("tally", everywhere=False)
+                if [hit.source for hit in hits] != ["memory/2026-01-31.md"]:
+                    wrong.append([(hit.source, hit.text) for hit in hits])
+                search.recall("glaciers")  # in its short time it may find nothing: never an error
+        except BaseException as error:
+            wrong.append(error)
+            raise
+
+    world.put("memory/2026-01-31.md", "The tally is 0.\n")
+    threads = [threading.Thread(target=look) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(1, 60 * size):
+            world.put("memory/2026-01-31.md", f"The tally is {number}.\n")
+            world.put(f"memory/2026-01-{number % 27 + 1:02d}-n.md", f"Noise {number}. " * 20)
+            found = search.find("tally", everywhere=False)
+            assert [hit.text for hit in found] == [f"The tally is {number}."]
+            if number % 20 == 0:
+                search.refresh(rebuild=number % 40 == 0)
+            assert not wrong
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
+def test_a_program_that_ends_while_the_index_is_written_ends_quietly(bare: World) -> None:
+    for number in range(400):
+        bare.put(f"memory/2026-01-{number % 28 + 1:02d}-n{number}.md", f"Note zebra{number}.\n")
+    program = (
+        "import sys; from pathlib import Path; from mimikit.app import open_state, make_search\n"
+        "root = Path(sys.argv[1])\n"
+        "make_search(open_state(root / '.mimikit', root), stays=True).recall('zebra 你好世界')\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program, str(bare.state.workspace)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    assert bare.search().find("zebra77")[0].text == "Note zebra77."
+
+
+def test_nothing_is_written_outside_the_cache(world: World) -> None:
+    def everything() -> dict[str, bytes]:
+        return {
+            str(path): path.read_bytes()
+            for path in world.state.workspace.rglob("*")
+            if path.is_file() and "cache" not in path.parts
+        }
+
+    before = everything()
+    search: Search = world.search()
+    search.refresh()
+    ask_all(search)
+    search.refresh(rebuild=True)
+    assert everything() == before
+    assert DEPLOY[0].id == "msg-1"
+
+
+_LEAVES = """
+import sys
+from pathlib import Path
+from mimikit.app import make_search, open_state
+state = open_state(Path(sys.argv[1]) / ".mimikit", Path(sys.argv[1]))
+search = make_search(state, stays=True)
+search._patience_s = 0.05
+search.find("otter")
+"""
+
+
+def test_a_process_that_ends_while_it_indexes_ends_well_and_keeps_what_it_has(
+    tmp_path: Path,
+) -> None:
+    state = open_state(tmp_path / ".mimikit", tmp_path)
+    for number in range(2000):
+        path = tmp_path / f".mimikit/memory/2026-01-01-n{number}.md"
+        path.write_text(f"otter number {number} " * 20)
+    done = subprocess.run(
+        [sys.executable, "-c", _LEAVES, str(tmp_path)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    search = make_search(state)
+    assert 0 < search.status().files <= 2000
+    assert search.find("number 1999", limit=1)[0].source.endswith("-n1999.md")

@@ -1,0 +1,104 @@
+"""Terms: the same for what is stored and asked, with places that are right, on any text."""
+
+from __future__ import annotations
+
+import random
+
+import jieba
+import pytest
+import rjieba
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimikit.memory import passages
+from mimikit.memory.text import folded, has_wide, located, occurrences, terms
+
+ANY = st.text(st.characters(), max_size=80) | st.text(
+    "aA1_.v'’ s中國国科学院的什么為éİßﬁＡ９ｱ한か\n\x00\ud800\u0301\u200f🦦", max_size=60
+)
+
+
+def cut(run: str) -> list[str]:
+    return list(rjieba.cut_for_search(run))
+
+
+@given(ANY)
+def test_places_lie_inside_and_terms_are_plain(text: str) -> None:
+    assert len(folded(text)) == len(text)
+    for found in (located(text), located(text, cut)):
+        for term in found:
+            assert 0 <= term.start < term.end <= len(text)
+            assert term.text
+            assert not any(one.isspace() for one in term.text)
+            if has_wide(term.text):
+                assert folded(text)[term.start : term.end] == term.text
+            term.text.encode()  # it can be stored
+    assert terms(text) == [term.text for term in located(text)]
+    for term in occurrences(text, set(terms(text))):
+        assert 0 <= term.start < term.end <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [
+        ("資料庫", "资料库"),
+        ("running tests", "test runs"),
+        ("Zürich", "zurich"),
+        ("ＡＢＣ１２３", "abc123"),
+        ("userName", "user name"),
+        ("parse_config_file", "parse config"),
+        ("v2.13.4", "2.13.4"),
+        ("André's", "andre"),
+        ("中国科学院", "科学院"),
+        ("E1027", "e1027"),
+    ],
+)
+def test_what_is_asked_shares_its_terms_with_what_is_stored(stored: str, asked: str) -> None:
+    for one in (None, cut):
+        assert set(terms(asked, one)) <= set(terms(stored, one))
+
+
+def test_stop_words_and_bare_underscores_say_nothing() -> None:
+    assert terms("the of _the_ ___ 的 什么 isn't") == []
+
+
+def test_a_long_word_of_the_dictionary_knows_its_place() -> None:
+    words = {term.text: (term.start, term.end) for term in located("在中国科学院", cut)}
+    assert words["科学院"] == (3, 6)
+    assert words["中国科学院"] == (1, 6)
+
+
+def test_words_are_cut_as_jieba_cuts_them() -> None:
+    jieba.setLogLevel(60)
+    words = [
+        *("我们", "今天", "在", "北京", "大学", "学习", "自然语言处理", "中国科学院"),
+        *("计算技术研究所", "部署", "服务器", "数据库", "备份", "失败", "超时", "错误"),
+        *("用户", "喜欢", "使用", "模型", "机器学习", "的", "生日", "奶奶", "六月"),
+        *("明天", "会议", "取消", "了", "人工智能", "项目"),
+    ]
+    dice = random.Random(1)
+    same = 0
+    for _ in range(300):
+        sentence = "".join(dice.choices(words, k=dice.randint(2, 10)))
+        same += cut(sentence) == list(jieba.cut_for_search(sentence))
+    assert same == 300
+
+
+def count_terms(text: str) -> int:
+    return len(terms(text, cut))
+
+
+@pytest.mark.parametrize("part", ["a", "A", "aA1_", "1", "1.", "v1.2 ", "_", "a's", "中国", "é"])
+def test_hostile_text_has_terms_in_proportion(part: str) -> None:
+    once, many = count_terms(part * 50), count_terms(part * 50 * 20)
+    assert many <= 21 * max(once, 1)
+    assert all(len(term) <= 64 for term in terms(part * 5000))
+
+
+@pytest.mark.parametrize("part", ["<!-- ", "# a  ", "`" * 3 + "\n", "a\n", "-->", "中" * 40, " "])
+def test_hostile_documents_end(part: str) -> None:
+    # Each of the first two took minutes when comments and headings were found by one pattern.
+    from datetime import UTC
+
+    found = passages.of_file("docs/x.md", (part * 60_000 + "b").encode(), UTC)
+    assert all(len(passage.text) <= passages.LONGEST for passage in found)

@@ -1,0 +1,15 @@
+"""Searches for tests."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+
+from mimikit.clock import FakeClock
+from mimikit.memory.search import Search
+from mimikit.protocol.files import Files
+
+
+def plain_search(files: Files, zone: tzinfo = UTC) -> Search:
+    """The product's search without its index: it scans what there is, on any disk."""
+    clock = FakeClock(datetime(2026, 12, 1, 9, 0, tzinfo=UTC))
+    return Search(files, workspace=None, index=None, zone=zone, clock=clock)
