@@ -20,6 +20,8 @@ SECTIONS = {
         "enqueue": ("enqueue", "Put a task into the queue, or have it repeat with --every."),
         "tasks": ("tasks", "List tasks, show one, follow its output, cancel or retry it."),
         "triggers": ("triggers", "List what repeats; pause, resume, run or remove it."),
+        "memory": ("memory", "Search what is known, show it, add a note."),
+        "backlog": ("backlog", "The list of things to do: see it, add, tick, remove."),
         "pause": ("queues", "Let the queues rest: what runs goes on, nothing new starts."),
         "resume": ("queues", "Let the queues go on."),
     },

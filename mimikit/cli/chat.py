@@ -82,13 +82,15 @@ class _OneMessage:
             if is_settled:
                 self._printer.end()
                 return replies
-            self._check("teller", queued=False)
+            self._check("teller", item.id, queued=False)
             watcher.pause()
 
-    def _check(self, seat: str, *, queued: bool) -> None:
+    def _check(self, seat: str, awaited: str | None, *, queued: bool) -> None:
         try:
             self._patience.check(seat, queued=queued)
         except Failed:
+            for news in self._talk.news():  # what came just before the end
+                self._printer.take(news, awaited)
             self._printer.end()
             raise
 
@@ -116,7 +118,7 @@ class _OneMessage:
             if is_over:
                 self._printer.end()
                 return late
-            self._check("planner", queued=True)
+            self._check("planner", None, queued=True)
             watcher.pause()
 
     def _is_over(self, traces: set[str]) -> bool:

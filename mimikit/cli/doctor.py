@@ -62,6 +62,7 @@ def examine(frame: Frame, folder: Path, workspace: Path) -> Iterator[Finding]:
     """Every finding, the ground first."""
     yield from machine_checks.python()
     yield from machine_checks.assets()
+    yield from machine_checks.token_counts()
     if not workspace.is_dir():
         yield Finding("broken", "workspace", f"expected a folder, got {workspace}")
         return

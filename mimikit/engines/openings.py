@@ -7,8 +7,11 @@ text takes longer than a few passes.
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from mimikit.engines.command_lines import MARKS
+
+BacklogAction = Literal["add", "done", "remove"]
 
 _POLITE = (
     r"(?>(?:(?:please|pls|kindly|hey|hi|ok|okay|now|just|mimikit)(?![A-Za-z])"
@@ -66,6 +69,12 @@ def _whole(*phrases: str) -> re.Pattern[str]:
     return re.compile(rf"{_PRE}(?:{either})[\s?!.。~]*+\Z", re.IGNORECASE)
 
 
+def _around(phrase: str) -> re.Pattern[str]:
+    """Matches a text that is the phrase, courtesy aside."""
+    spaced = phrase.replace(" ", r"\s++")
+    return re.compile(rf"{_PRE}(?:{spaced}){_GRANTED}[\s?!.。~]*+\Z", re.IGNORECASE)
+
+
 def _opening(*phrases: str) -> re.Pattern[str]:
     """Matches a text that begins with one of the phrases, courtesy aside."""
     either = "|".join(phrase.replace(" ", r"\s++") for phrase in phrases)
@@ -101,18 +110,28 @@ TASKS = _whole(
     "你?(?:现在|正)?在(?:做|干|忙)些?(?:什么|啥)",
 )
 RECALL_EN = _opening(
-    r"(?:tell me )?what (?:do )?you (?:know|remember|have)(?: in memory)? (?:about|on|of)(?=\s)",
+    r"(?:tell me )?what (?:do )?you (?:know|remember|have)(?: in (?:your )?memory)?"
+    r" (?:about|on|of)(?=\s)",
     r"what (?:have i told you|did i tell you|did i say) about(?=\s)",
+    r"what(?:'s|’s| is) in (?:your |my |the )?memory (?:about|on)(?=\s)",
     r"do you (?:know|remember|have) anything (?:about|on)(?=\s)",
     r"do you (?:still )?remember(?=\s)",
     r"search (?:your |my |the )?memory for(?=\s)",
-    r"(?:search memory|recall)(?=[\s:])",
+    r"(?:search (?:your |my |the )?memory|recall)(?=[\s:])",
 )
 RECALL_ZH = (
-    _whole(rf"关于{_ABOUT}[,\s]*+你?{_KNOW}{_WHAT}"),
+    _whole(rf"(?:有关于?|关于|对于){_ABOUT}[,\s]*+你?{_KNOW}{_WHAT}"),
     _whole(rf"(?:告诉我)?你{_KNOW}关于{_ABOUT}的?(?:{_WHAT}|事情?|信息|内容|东西)?吗?"),
     _whole(rf"你?对于?{_ABOUT}[,\s]*+你?{_KNOW}{_WHAT}"),
     _whole(rf"你?还?记得{_ABOUT}吗"),
+    _whole(
+        r"(?:搜索|查找|搜寻|查一?查|查一下|搜一?搜|搜一下)(?:你的|我的)?记忆"
+        rf"(?:[里中]面?(?:有关|关于|的)?|有关|关于|(?=[:\s]))[:,\s]*+{_ABOUT}"
+    ),
+    _whole(
+        rf"(?:你的)?记忆[里中](?:都|还)?有(?:{_WHAT}|没有)?关于{_ABOUT}"
+        rf"的?(?:{_WHAT}|事情?|信息|内容|东西)?吗?"
+    ),
 )
 REMEMBER = _opening(
     r"remember(?: that)?(?=[\s:,]|\Z)",
@@ -131,6 +150,81 @@ CANCEL = _opening(
     "终止",
     "中止",
 )
+_ITEM = r"(?P<item>\S.{0,499}?)"
+_TODO = r"(?:backlog|to[-\s]?do\s++list|todos?)(?![A-Za-z])"
+_ON_TODO = rf"(?:(?:the|my|our|your)\s++)?{_TODO}"
+_DONE_EN = r"(?:done|finished|completed?)"
+_TODO_ZH = r"(?:我的)?待办(?:事项)?(?:清单|列表)?"
+_IN_TODO_ZH = rf"{_TODO_ZH}(?:里面?|中|上)?的?"
+_OUT_ZH = r"(?:删除|移除|删掉|去掉|拿掉|划去)"
+_TICKED_ZH = r"(?:勾掉|划掉|勾选|打勾|(?:标记?|设)(?:为|成)(?:已?(?:完成|做完)))"
+_PUT_ZH = r"(?:(?:添加|加|加入|放|写|记|列)(?:到|进|入)?)"
+_SEPARATED = r"(?=[\s:,`「『“‘\"'])"
+_GRANTED = r"(?:[\s,]*+(?:please|pls|thanks|thank\s++you|谢谢你?|多谢|吧|了|(?:好|可以|行)?吗))*+"
+BACKLOG = _whole(
+    rf"/?(?:(?:list|show|show me|read|open) )?{_ON_TODO}(?: list)?",
+    rf"what(?:'s|’s| is)(?: left| still)? (?:on|in) {_ON_TODO}",
+    rf"(?:(?:查看|看看|看一下|显示|列出|打开)(?:一下)?)?{_TODO_ZH}",
+    r"我?(?:现在|目前)?(?:都|还)?有(?:哪些|什么|啥)待办(?:事项)?",
+    rf"{_IN_TODO_ZH}(?:现在|目前)?(?:都|还)?有(?:哪些|什么|啥)(?:事情?|东西)?",
+)
+BACKLOG_VERBS: dict[BacklogAction, tuple[re.Pattern[str], ...]] = {
+    "add": (
+        _opening(rf"{_TODO}\s*+[:,]?\s*+add(?=[\s:]|\Z)"),
+        _opening(rf"(?:add|put|write) (?:to|on|onto|in|into) {_ON_TODO}(?=\s*+:)"),
+        _opening(
+            rf"(?:添加|新增|增加|加上?|记下?)(?:一?[条个项])?(?:新的?)?{_TODO_ZH}{_SEPARATED}"
+        ),
+        _opening(
+            rf"{_IN_TODO_ZH}[\s:,]*+(?:添加|新增|增加|加入|加上?|记下?)(?:一?[条个项])?(?=[\s:])"
+        ),
+        _opening(rf"[在往]{_IN_TODO_ZH}(?:添加|新增|增加|加入|加上|加一?[条个项])(?:一?[条个项])?"),
+    ),
+    "done": (
+        _opening(
+            rf"{_TODO}\s*+[:,]?\s*+(?:done|finish(?:ed)?|completed?|tick(?: off)?|check(?: off)?)"
+            r"(?=[\s:]|\Z)"
+        ),
+        _opening(rf"(?:完成|做完|勾掉|勾选|划掉)(?:一?[条个项])?{_TODO_ZH}{_SEPARATED}"),
+        _opening(rf"{_IN_TODO_ZH}[\s:,]*+(?:完成|做完|办完|勾掉|划掉)了?(?=[\s:])"),
+    ),
+    "remove": (
+        _opening(rf"{_TODO}\s*+[:,]?\s*+(?:remove|delete|drop)(?=[\s:]|\Z)"),
+        _opening(rf"{_OUT_ZH}(?:一?[条个项])?{_TODO_ZH}{_SEPARATED}"),
+        _opening(rf"{_IN_TODO_ZH}[\s:,]*+{_OUT_ZH}(?=[\s:])"),
+    ),
+}
+"""What is to be done with the item that follows."""
+BACKLOG_AROUND: dict[BacklogAction, tuple[re.Pattern[str], ...]] = {
+    "add": (
+        _around(rf"(?:add|put|write) {_ITEM} (?:to|on|onto|in|into) {_ON_TODO}"),
+        _around(rf"[把将]{_ITEM}{_PUT_ZH}{_TODO_ZH}(?:里面?|中|上)?(?:去|来)?"),
+    ),
+    "done": (
+        _around(rf"(?:mark|set) {_ITEM} (?:on|in) {_ON_TODO} (?:as )?{_DONE_EN}"),
+        _around(rf"(?:mark|set) {_ITEM} (?:as )?{_DONE_EN} (?:on|in) {_ON_TODO}"),
+        _around(rf"(?:tick|check|cross)(?: off)? {_ITEM} (?:off|on|in|from) {_ON_TODO}"),
+        _around(rf"[把将]{_IN_TODO_ZH}[\s:,]*+{_ITEM}{_TICKED_ZH}"),
+        _around(rf"[把将]{_ITEM}(?:从|在){_IN_TODO_ZH}{_TICKED_ZH}"),
+    ),
+    "remove": (
+        _around(rf"(?:remove|delete|drop|take) {_ITEM} (?:from|off) {_ON_TODO}"),
+        _around(rf"[把将]{_ITEM}从{_IN_TODO_ZH}{_OUT_ZH}"),
+        _around(rf"从{_IN_TODO_ZH}{_OUT_ZH}[\s:,]*+{_ITEM}"),
+        _around(rf"[把将]{_IN_TODO_ZH}[\s:,]*+{_ITEM}{_OUT_ZH}"),
+    ),
+}
+"""What is to be done with the item inside the sentence."""
+BACKLOG_NOTE = _opening(rf"(?:{_TODO}|{_TODO_ZH})(?=\s*+:)")
+_NO_ITEM_WORDS = """
+    it this that them these those all everything something anything nothing one some more a an the
+    item items thing things add done remove delete drop list
+    了 吗 它 它们 他 她 这 这个 这些 这条 这项 那 那个 那些 那条 那项 全部 所有 所有的 什么 东西
+    事情 事项 哪些 添加 新增 加 完成 删除 移除 列表 清单
+"""
+NO_ITEM = frozenset(_NO_ITEM_WORDS.split())
+"""What only points at an item, or is a verb whose item is missing."""
+ASKS = re.compile(r"(?<!吗)\?[\s.!]*+\Z|(?<![好以行])吗[\s?!.]*+\Z|怎么|为什么|如何|什么时候")
 AT_TIME = _opening("")
 WHEN_FILE = (
     _opening(

@@ -23,6 +23,11 @@ _EN = {
     "`tasks` shows it, `cancel` with its name or id ends it.",
     "refused": "I could not do {what}: {reason}",
     "remembered": "I'll remember that: {content}",
+    "backlog": "This is on the backlog:",
+    "backlog_none": "The backlog is empty. Say `backlog add: …` to put something on it.",
+    "backlog_add": "I'm putting it on the backlog: {item}",
+    "backlog_done": "I'm ticking it off on the backlog: {item}",
+    "backlog_remove": "I'm taking it off the backlog: {item}",
     "answered": "Thank you, I've passed your answer on.",
     "canceling": "I'm canceling {task}.",
     "cancel_none": "I found no running or waiting task that fits “{reference}”.",
@@ -74,6 +79,8 @@ _EN = {
     "- `cancel backup`: end a task or a schedule, by name or id\n"
     "- `remember: I prefer tea`: keep it in memory\n"
     "- `what do you know about tea`: search memory\n"
+    "- `backlog`, `backlog add: water the plants`, `backlog done: plants`, "
+    "`backlog remove: plants`: your list of things to do\n"
     "- `status`: how I am\n\n"
     "{connect}",
     "result_done": "{title} is done.",
@@ -123,6 +130,11 @@ _ZH = {
     "说「任务」可以查看，说「取消」加上名字或编号就会停掉。",
     "refused": "{what} 没办成：{reason}",
     "remembered": "记住了：{content}",
+    "backlog": "待办清单里有这些：",
+    "backlog_none": "待办清单是空的。说「添加待办：……」就能加上一条。",
+    "backlog_add": "已记到待办清单：{item}",
+    "backlog_done": "已在待办清单里勾掉：{item}",
+    "backlog_remove": "已从待办清单里删除：{item}",
     "answered": "谢谢，你的回答已经转达。",
     "canceling": "正在取消 {task}。",
     "cancel_none": "没有找到与「{reference}」相符的任务。",
@@ -172,6 +184,7 @@ _ZH = {
     "- `取消 备份`：按名字或编号结束任务或定时\n"
     "- `记住：我喜欢喝茶`：存进记忆\n"
     "- `关于喝茶你知道什么`：搜索记忆\n"
+    "- `待办`、`添加待办：浇花`、`完成待办：浇花`、`删除待办：浇花`：你的待办清单\n"
     "- `状态`：看看我的情况\n\n"
     "{connect}",
     "result_done": "{title} 完成了。",

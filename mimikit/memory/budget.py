@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
+from mimikit.memory import tokens as counter
 from mimikit.protocol.models import Message
 
 CUT_CHARACTERS = 500
 AGENT_CUT_CHARACTERS = 200
-_CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
+_SEEN_PER_TOKEN = 4
+"""Characters that are looked at first for each token that may stay."""
+_CLOSE = 256
+"""A cut is found to so many parts of the text before it."""
 
-
-def estimate_tokens(text: str) -> int:
-    """A calibrated estimate: about 4 bytes of English, or 0.8 of a Chinese character, a token."""
-    wide = len(_CJK.findall(text))
-    return (len(text) - wide + 3) // 4 + (wide * 5 + 3) // 4
+Count = Callable[[str], int]
 
 
 def cut(text: str, characters: int, mark: str = "… [truncated]") -> str:
@@ -23,17 +22,22 @@ def cut(text: str, characters: int, mark: str = "… [truncated]") -> str:
     return text if len(text) <= characters else text[:characters].rstrip() + mark
 
 
-def cut_tokens(text: str, tokens: int, count: Callable[[str], int] = estimate_tokens) -> str:
-    """At most `tokens` of a text."""
-    if count(text) <= tokens:
-        return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
+def cut_tokens(text: str, tokens: int, count: Count = counter.count) -> str:
+    """At most `tokens` of a text, with a mark where it was cut.
+
+    Only about as much of the text is counted as stays, however long it is.
+    """
+    low, high = 0, min(len(text), max(tokens, 1) * _SEEN_PER_TOKEN)
+    while count(text[:high]) <= tokens:
+        if high == len(text):
+            return text
+        low, high = high, min(len(text), 2 * high)
+    while high - low > max(1, high // _CLOSE):
+        middle = (low + high) // 2
         if count(text[:middle]) <= tokens:
             low = middle
         else:
-            high = middle - 1
+            high = middle
     return text[:low].rstrip() + "… [truncated]"
 
 
@@ -43,7 +47,7 @@ def fit(
     *,
     most: int = 20,
     least: int = 5,
-    count: Callable[[str], int] = estimate_tokens,
+    count: Count = counter.count,
 ) -> list[Message]:
     """The newest messages that fit, oldest first; long ones cut, duplicates dropped.
 
@@ -51,18 +55,20 @@ def fit(
     """
     newest = _unique(messages)[-most:]
     kept = [m.but(text=cut(m.text, CUT_CHARACTERS)) for m in newest]
-    if _sum(kept, count) > budget_tokens:
+    costs = [count(m.text) for m in kept]
+    if sum(costs) > budget_tokens:
         kept = [
             m.but(text=cut(m.text, AGENT_CUT_CHARACTERS)) if m.role != "user" else m for m in kept
         ]
-    while len(kept) > least and _sum(kept, count) > budget_tokens:
-        kept = kept[1:]
-    return kept
+        costs = [count(m.text) for m in kept]
+    first, left = 0, sum(costs)
+    while len(kept) - first > least and left > budget_tokens:
+        left -= costs[first]
+        first += 1
+    return kept[first:]
 
 
-def fit_parts(
-    parts: list[str], budget_tokens: int, count: Callable[[str], int] = estimate_tokens
-) -> list[str]:
+def fit_parts(parts: list[str], budget_tokens: int, count: Count = counter.count) -> list[str]:
     """The first parts that fit together; at least one, cut if it must be."""
     kept: list[str] = []
     left = budget_tokens
@@ -73,10 +79,6 @@ def fit_parts(
         kept.append(part)
         left -= cost
     return kept or [cut_tokens(part, budget_tokens, count) for part in parts[:1]]
-
-
-def _sum(messages: list[Message], count: Callable[[str], int]) -> int:
-    return sum(count(m.text) for m in messages)
 
 
 def _unique(messages: list[Message]) -> list[Message]:

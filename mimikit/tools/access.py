@@ -130,10 +130,13 @@ class Answer(Arguments):
 
 
 class Backlog(Arguments):
-    """Change the backlog list."""
+    """Change the backlog, the user's list of things to do, or list it.
 
-    action: Literal["add", "done", "remove"]
-    item: Short
+    For done and remove, `item` is the text of an item, or a part that only it has.
+    """
+
+    action: Literal["add", "done", "remove", "list"]
+    item: Short | None = None
 
 
 class ListTasks(Arguments):
@@ -148,24 +151,37 @@ class Cancel(Arguments):
     id: Short
 
 
+Moment = Annotated[
+    Short, Field(description="ISO 8601 with its zone, such as 2026-01-28T09:30:00+08:00")
+]
+
+
 class RecentHistory(Arguments):
-    """Read the last messages of the conversation."""
+    """Read the last `count` messages of the conversation, oldest first.
+
+    `offset` leaves out that many of the newest.
+    """
 
     count: Annotated[int, Field(ge=1, le=100)] = 20
-    offset: Annotated[int, Field(ge=0)] = 0
+    offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
 
 class HistoryByTime(Arguments):
-    """Read the messages between two times (ISO 8601)."""
+    """Read the messages from `after` (included) to `before` (not included), oldest first."""
 
-    after: Short
-    before: Short | None = None
+    after: Moment
+    before: Moment | None = None
 
 
 class SearchMemory(Arguments):
-    """Search what is remembered."""
+    """Search notes, summaries, documents, all past messages and task results; best first.
+
+    `after` and `before` keep to what is of that time; memory.md and documents have none.
+    """
 
     query: Text
+    after: Moment | None = None
+    before: Moment | None = None
     limit: Annotated[int, Field(ge=1, le=50)] = 10
 
 

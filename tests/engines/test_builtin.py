@@ -127,6 +127,52 @@ def test_a_sentence_that_can_not_be_done_starts_nothing_and_says_why(text: str, 
     assert desk.calls == []
 
 
+# ---- Teller: the backlog
+
+
+@pytest.mark.parametrize(
+    ("sentence", "action", "item", "said"),
+    [
+        ("add milk to my backlog", "add", "milk", "I'm putting it on the backlog: milk"),
+        ("backlog done: milk", "done", "milk", "I'm ticking it off on the backlog: milk"),
+        ("remove milk from my to-do list", "remove", "milk", "I'm taking it off the backlog: milk"),
+        ("添加待办：买牛奶", "add", "买牛奶", "已记到待办清单：买牛奶"),
+        ("完成待辦「買牛奶」", "done", "買牛奶", "已在待办清单里勾掉：買牛奶"),
+        ("把买牛奶从待办里删掉", "remove", "买牛奶", "已从待办清单里删除：买牛奶"),
+    ],
+)
+def test_the_backlog_is_changed_as_the_sentence_says(
+    sentence: str, action: str, item: str, said: str
+) -> None:
+    text, desk = tell(sentence)
+    assert desk.calls == [("update_backlog", {"action": action, "item": item})]
+    assert text == said
+
+
+def test_the_item_that_was_found_is_named_whole() -> None:
+    desk = Desk(lambda _name, _arguments: ToolReply(True, "noted, done: call Ann: about the bread"))
+    text, _ = tell("backlog done ann", desk=desk)
+    assert text == "I'm ticking it off on the backlog: call Ann: about the bread"
+
+
+def test_a_refused_change_of_the_backlog_is_told_with_its_reason() -> None:
+    text, _ = tell("backlog done: eggs", desk=refusing("expected one of the backlog (milk)"))
+    assert text == "I could not do `backlog done: eggs`: expected one of the backlog (milk)"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "head"), [("backlog", "This is on"), ("待辦", "待办清单里有")]
+)
+def test_the_backlog_is_listed(sentence: str, head: str) -> None:
+    desk = Desk(lambda _name, _arguments: ToolReply(True, "- [ ] milk\n- [x] bread"))
+    text, _ = tell(sentence, desk=desk)
+    assert desk.calls == [("update_backlog", {"action": "list"})]
+    assert text.startswith(head)
+    assert text.endswith("\n\n- [ ] milk\n- [x] bread")
+    nothing = Desk(lambda _name, _arguments: ToolReply(True, "nothing"))
+    assert "`backlog add: …`" in tell("backlog", desk=nothing)[0]
+
+
 # ---- Teller: times, files, chains
 
 

@@ -15,6 +15,8 @@ from mimikit.engines.base import ToldResult
 from mimikit.engines.grammar import (
     After,
     At,
+    Backlog,
+    ChangeBacklog,
     Every,
     Help,
     Plain,
@@ -67,6 +69,7 @@ def test_every_sentence_that_help_names_is_understood(language: str) -> None:
     named = re.findall(r"`([^`]+)`", listed)
     kinds = {type(parse(sentence, {"date"}.__contains__)) for sentence in named}
     assert {Run, Every, At, WhenFile, After, Tasks, Remember, Recall, Status} <= kinds
+    assert {Backlog, ChangeBacklog} <= kinds
     assert not {Help, Plain} & kinds
 
 

@@ -7,6 +7,10 @@ import re
 import pytest
 
 from mimikit.assets import asset_folder
+from mimikit.errors import BadSettings
+from mimikit.protocol.files import Files
+from mimikit.protocol.memory_disk import MemoryDisk
+from mimikit.roles.prompts import Prompts
 
 KNOWN = {"tools", "workspace", "now", "timezone"}
 NAMES = ("teller", "planner", "worker")
@@ -41,3 +45,14 @@ def test_a_template_says_that_what_is_shown_is_data(name: str) -> None:
 @pytest.mark.parametrize("name", ["teller", "planner"])
 def test_a_role_with_tools_is_told_of_them(name: str) -> None:
     assert "{{tools}}" in template(name)
+
+
+@pytest.mark.parametrize("name", ["daily-summary", "monthly-summary", "llm-eval-batch"])
+def test_an_override_without_its_data_is_refused(name: str) -> None:
+    files = Files(MemoryDisk())
+    files.make_folders()
+    files.write(f"prompts/{name}.md", b"Sum up {{period}}.")
+    with pytest.raises(BadSettings, match=rf"prompts/{name}\.md: expected \{{\{{\w+\}}\}} where"):
+        Prompts(files)
+    files.write(f"prompts/{name}.md", b"Sum up: {{ messages }} {{statements}}")
+    assert Prompts(files).fill(name, {"messages": "m", "statements": "s"}) == "Sum up: m s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,8 +31,20 @@ class Known:
     def history_between(self, after: datetime, before: datetime | None) -> list[Message]:
         return []
 
-    def search(self, query: str, limit: int) -> list[Hit]:
+    def search(
+        self,
+        query: str,
+        limit: int,
+        after: datetime | None = None,
+        before: datetime | None = None,
+    ) -> list[Hit]:
         return []
+
+    def recall(self, asked: str, recent: Sequence[str], limit: int) -> list[Hit]:
+        return []
+
+    def backlog(self) -> str:
+        return ""
 
     def exists(self, id_: str) -> bool:
         return id_ in self._ids

