@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
@@ -14,17 +17,33 @@ from mimikit.config import Settings
 from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
 from mimikit.log import EventLog
 from mimikit.protocol.files import Files
-from mimikit.web.api import conversation, feed, session, status, tasks, traces, triggers
+from mimikit.web.api import (
+    backlog,
+    conversation,
+    feed,
+    memory,
+    searching,
+    session,
+    status,
+    tasks,
+    traces,
+    triggers,
+)
+from mimikit.web.documents import Documents
 from mimikit.web.feed import Feed, StreamsFull
 from mimikit.web.guard import Denied, Guard
 from mimikit.web.guest import GuestFiles
 from mimikit.web.hosts import allowed_hosts
 from mimikit.web.limits import RateLimit
 from mimikit.web.page import Assets, page_routes
+from mimikit.web.shown.memory import Library
 from mimikit.web.shown.messages import KnownIds
 from mimikit.web.shown.whole import Shown
 from mimikit.web.site import EXTENSION, Site, error_answer, site
 from mimikit.web.tokens import Keys
+
+if TYPE_CHECKING:
+    from mimikit.memory.search import Search
 
 MAX_BODY_BYTES = 2**20
 
@@ -54,6 +73,10 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+_AREAS = (
+    *(session, conversation, tasks, triggers, traces, feed, status),
+    *(memory, searching, backlog),
+)
 _PLAIN = {
     400: "the request is malformed",
     404: "there is nothing at this address",
@@ -72,12 +95,14 @@ def build_web(
     session_key: bytes,
     clock: Clock,
     bound: tuple[str, int],
+    search: Callable[[], Search],
     is_local: bool = True,
     assets: Assets | None = None,
 ) -> Flask:
     """The app of one web process.
 
     bound: the real address and port it is served at.
+    search: makes the search in memory; asked when it is needed first, and once.
     is_local: whether that address is a loopback one.
 
     Raises:
@@ -113,15 +138,31 @@ def build_web(
         feed=Feed(guest, shown.change, lambda: shown.vitals().state, max_streams=web.max_streams),
         inputs=RateLimit(clock, web.inputs_per_minute),
         known_ids=KnownIds(guest),
+        library=Library(guest, Documents(workspace, files.fs.root), shown.markdown),
+        search=_once(search),
         is_local=is_local,
     )
     guard.install(app)
     app.register_blueprint(page_routes(assets))
-    for area in (session, conversation, tasks, triggers, traces, feed, status):
+    for area in _AREAS:
         app.register_blueprint(area.routes)
     app.register_error_handler(Exception, _on_error)
     app.after_request(_add_headers)
     return app
+
+
+def _once(make: Callable[[], Search]) -> Callable[[], Search]:
+    """Gives what `make` makes, made at the first call, whichever thread's that is."""
+    making = threading.Lock()
+    made: list[Search] = []
+
+    def give() -> Search:
+        with making:
+            if not made:
+                made.append(make())
+            return made[0]
+
+    return give
 
 
 def _add_headers(response: Response) -> Response:

@@ -31,10 +31,11 @@ _HIGHLIGHT_S = 0.1
 # The parser's time grows with these; brackets and addresses are worst: 50,000 take it a second.
 _MANY_COSTLY = 4_000
 _MANY_MARKS = 40_000
+_MANY_CELLS = 20_000
 _SCHEMES = ("http", "https", "mailto")
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#.-]{1,30}")
 _ALIGN = re.compile(r"text-align:(left|right|center)")
-_CUT = "\n\n… (cut here: the text is longer than can be shown)"
+CUT = "\n\n… (cut here: the text is longer than can be shown)"
 
 # Those whose code agents write; a closed list keeps memory small and slow lexers out.
 _LANGUAGES = """
@@ -91,7 +92,7 @@ def render(text: str) -> str:
     import nh3
 
     if len(text) > MAX_CHARACTERS:
-        text = text[:MAX_CHARACTERS] + _CUT
+        text = text[:MAX_CHARACTERS] + CUT
     return nh3.clean(
         _as_it_is(text) if _is_hard(text) else _parser().render(text),
         tags=set(_TAGS.split()),
@@ -106,7 +107,9 @@ def render(text: str) -> str:
 def _is_hard(text: str) -> bool:
     """Whether parsing would take so long that the text is better shown as it is."""
     costly = text.count("[") + text.count("://")
-    return costly > _MANY_COSTLY or costly + sum(map(text.count, "*_~`<")) > _MANY_MARKS
+    if costly > _MANY_COSTLY or text.count("|") > _MANY_CELLS:
+        return True
+    return costly + sum(map(text.count, "*_~`<")) > _MANY_MARKS
 
 
 def _as_it_is(text: str) -> str:

@@ -310,17 +310,24 @@ class _Server(BaseApplication):
 
     def load(self) -> Any:
         """The app, made in the worker: descriptors and threads do not survive a fork."""
+        from mimikit.app import State, make_search
+        from mimikit.log import EventLog
         from mimikit.web.app import build_web
 
         _, files = _open(self._state, self._settings)
         token, session_key = self._secrets
+        clock = SystemClock()
+        log = EventLog(files, clock)
+        state = State(self._state, self._workspace, files, self._settings, clock, log)
         return build_web(
             files,
             self._settings,
             workspace=self._workspace,
             token=token,
             session_key=session_key,
-            clock=SystemClock(),
+            clock=clock,
+            # Without the dictionary: it is large, and what is found without it is nearly as much.
+            search=lambda: make_search(state, words=False, stays=True),
             bound=(self._bound.host, self._bound.port),
             is_local=self._bound.is_local,
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from flask import Response, current_app
 
@@ -16,8 +17,12 @@ from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard
 from mimikit.web.guest import GuestFiles
 from mimikit.web.limits import RateLimit
+from mimikit.web.shown.memory import Library
 from mimikit.web.shown.messages import KnownIds
 from mimikit.web.shown.whole import Shown
+
+if TYPE_CHECKING:
+    from mimikit.memory.search import Search
 
 EXTENSION = "mimikit"
 
@@ -36,6 +41,8 @@ class Site:
     feed: Feed
     inputs: RateLimit
     known_ids: KnownIds
+    library: Library
+    search: Callable[[], Search]
     is_local: bool
     """Whether only this machine can reach the page."""
 
@@ -53,4 +60,9 @@ def answer(data: object, status: int = 200) -> Response:
 
 def error_answer(status: int, message: str, field: str | None = None) -> Response:
     """An error as every route tells it."""
-    return answer({"error": {"message": message, "field": field}}, status)
+    return answer({"error": error_dict(message, field)}, status)
+
+
+def error_dict(message: str, field: str | None) -> dict[str, str | None]:
+    """The error itself, for an answer that says more."""
+    return {"message": message, "field": field}

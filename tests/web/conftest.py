@@ -21,7 +21,10 @@ from werkzeug.wrappers import Response
 from mimikit.clock import FakeClock
 from mimikit.config import Settings
 from mimikit.log import ChangeFeed
+from mimikit.memory.index import Index
+from mimikit.memory.search import Search
 from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.memory_disk import MemoryDisk
 from mimikit.protocol.models import Health, LiveRun
@@ -35,6 +38,7 @@ KEY = b"the key that signs sessions"
 HOST = "127.0.0.1:8787"
 ORIGIN = f"http://{HOST}"
 HARMLESS = (paths.LOG,)
+SECRET = "the secret of this test"
 
 
 @dataclass(repr=False)
@@ -127,7 +131,7 @@ MakeWeb = Callable[..., Web]
 
 @pytest.fixture
 def make_web(tmp_path: Path) -> MakeWeb:
-    """Makes apps; keyword arguments are settings, or `disk`, `clock`, `is_local`, `token`."""
+    """Makes apps; keyword arguments are settings, or parts of an app, as `disk` and `clock`."""
     page = tmp_path / "page"
     (page / "js").mkdir(parents=True)
     (page / "index.html").write_text('<script src="{{assets}}/js/main.js"></script>')
@@ -139,6 +143,7 @@ def make_web(tmp_path: Path) -> MakeWeb:
         clock: FakeClock | None = None,
         is_local: bool = True,
         token: str = TOKEN,
+        search: Callable[[], Search] | None = None,
         **settings: Any,
     ) -> Web:
         disk = disk or MemoryDisk()
@@ -146,6 +151,11 @@ def make_web(tmp_path: Path) -> MakeWeb:
         files.make_folders()
         clock = clock or FakeClock(START)
         chosen = Settings(**settings)
+
+        def plain_search() -> Search:
+            index = Index(files, None)
+            return Search(files, workspace=tmp_path, index=index, zone=chosen.zone, clock=clock)
+
         app = build_web(
             files,
             chosen,
@@ -154,6 +164,7 @@ def make_web(tmp_path: Path) -> MakeWeb:
             session_key=KEY,
             clock=clock,
             bound=("127.0.0.1", 8787),
+            search=search or plain_search,
             is_local=is_local,
             assets=Assets(page),
         )
@@ -168,6 +179,36 @@ def web(make_web: MakeWeb) -> Iterator[Web]:
     made = make_web()
     yield made
     assert [line for line in made.log_lines() if line["event"] == "web_failed"] == []
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    (folder / "guide" / "deep").mkdir(parents=True)
+    (folder / "start.md").write_text("# Start\n\nHello.\n")
+    (folder / "guide" / "deep" / "部署.md").write_text("Cloudflare")
+    return folder
+
+
+@pytest.fixture
+def on_disk(make_web: MakeWeb, tmp_path: Path) -> Web:
+    """An app over a real state folder in its workspace, with things around it to be let out."""
+    state = tmp_path / ".mimikit"
+    state.mkdir()
+    disk: Any = RealDisk(state)
+    web = make_web(disk=disk)
+    for path in (
+        *("secrets/token", "secrets/session_key", "config.toml", "history.json", "backlog.md"),
+        *("cache/x.md", "prompts/teller.md", "turns/done/x.md", "side/x.txt", "memory/x.txt"),
+        *("memory/.hidden.md", "memory/summary/.hidden.md"),
+    ):
+        web.files.write(path, SECRET.encode())
+    for path in ("memory.md", "memory/2026-01-28-tea.md", "memory/summary/2026-01-20.md"):
+        web.files.write(path, b"long")
+    (tmp_path / "README.md").write_text(SECRET)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "x.md").write_text(SECRET)
+    return web
 
 
 def live_run(run_id: str, role: Any, **facts: Any) -> LiveRun:

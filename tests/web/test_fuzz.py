@@ -26,6 +26,8 @@ REQUESTS = 50_000
 FRESH_AFTER = 1_000
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "FOO"]
 ONE_TRIGGER = "/api/triggers/trig-0"
+ONE_NOTE = "/api/memory/memory.md"
+EDITS = {ONE_TRIGGER: ("PATCH", "DELETE"), ONE_NOTE: ("PUT",)}
 
 texts = st.text(st.characters(exclude_categories=()), max_size=30)
 scalars = (
@@ -64,6 +66,7 @@ fields = st.sampled_from(
         *("id", "text", "quote", "timezone", "locale", "questionId", "prompt", "title", "profile"),
         *("priority", "timeout", "maxAttempts", "token", "code", "__proto__", "createdAt"),
         *("schedule", "condition", "when", "cooldown", "once", "overlap", "notify"),
+        *("hash", "action", "item"),
     ]
 )
 bodies = st.dictionaries(fields | texts, values, max_size=8) | values
@@ -76,7 +79,8 @@ ASKED = [
 posts = st.sampled_from([address for address, body in ASKED if body is not None])
 gets = st.sampled_from([address for address, _ in ASKED])
 queries = st.dictionaries(
-    st.sampled_from(["since", "tab", "before", "limit", "state", "offset"]) | texts,
+    st.sampled_from(["since", "tab", "before", "limit", "state", "offset", "q", "after", "scope"])
+    | texts,
     texts | st.sampled_from(["0", "50", "-1", "done", "seg:1", "2026-03-01:0", "x:²"]),
     max_size=4,
 )
@@ -95,6 +99,7 @@ def fill(web: Web) -> Web:
     web.files.save(paths.PENDING_QUESTION, question)
     queue.submit(web.files, Task(id="task-0", prompt="x", created_at=START, trace_id="t"))
     registry.create(web.files, trigger(id="trig-0"))
+    web.files.write(paths.MEMORY, b"- tea <!-- note-0 -->\n")
     web.feed.tell("message", id="msg-0")
     return web
 
@@ -120,7 +125,7 @@ def surprises(web: Web) -> list[dict[str, Any]]:
 @given(address=posts, body=bodies)
 def test_any_json_is_answered_plainly(filled: Web, address: str, body: Any) -> None:
     data = json.dumps(body).encode()
-    for method in ("PATCH", "DELETE") if address == ONE_TRIGGER else ("POST",):
+    for method in EDITS.get(address, ("POST",)):
         check(filled, filled.ask(method, address, data=data))
     assert surprises(filled) == []
 
@@ -169,7 +174,8 @@ def test_any_timing_is_answered_plainly_and_shown_afterwards(
 @hard
 @given(address=posts, data=st.binary(max_size=200))
 def test_any_bytes_are_answered_plainly(filled: Web, address: str, data: bytes) -> None:
-    check(filled, filled.ask("POST", address, data=data))
+    for method in EDITS.get(address, ("POST",)):
+        check(filled, filled.ask(method, address, data=data))
     assert surprises(filled) == []
 
 
@@ -193,8 +199,9 @@ class Mutator:
     def requests(self, count: int) -> Iterator[dict[str, Any]]:
         for _ in range(count):
             address, body = self.random.choice(ASKED)
+            usual = EDITS.get(address, ("POST",))[0] if body is not None else "GET"
             yield {
-                "method": self._maybe("POST" if body is not None else "GET", METHODS),
+                "method": self._maybe(usual, METHODS),
                 "path": self._maybe(address, [self._bent(address)]),
                 "data": self._data(body),
                 "headers": self._headers(),

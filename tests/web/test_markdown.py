@@ -274,6 +274,7 @@ HARD = {
     "addresses": "https://" * 25_000,
     "lists": "".join("  " * n + "- a\n" for n in range(300)),
     "table": "|" * 200_000,
+    "cells": f"|{'a|' * 60}\n|{'-|' * 60}\n" + f"|{'a|' * 60}\n" * 1600,
     "less": "<" * 200_000,
     "java": "```java\n" + "a " * 9000 + "(\n```",
     "xml": "```xml\n" + "<!--" * 4000 + "\n```",

@@ -14,6 +14,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem, Message, Question, TurnStarted, time_text
 from mimikit.web.guest import GuestFiles
 from mimikit.web.markdown import Markdown
+from mimikit.web.shown.hits import Counts
 
 _TAILS = (2**16, 2**20, 2**24)
 _DAYS_SEARCHED = 3
@@ -28,6 +29,7 @@ class Conversation:
         """Read `files`, render with `markdown`."""
         self._files = files
         self._markdown = markdown
+        self._hits = Counts(files)
 
     def page(self, before: str | None, limit: int) -> dict[str, Any]:
         """Some messages, oldest first, and the cursor of those before them."""
@@ -49,6 +51,7 @@ class Conversation:
             "durationMs": message.duration_ms,
             "quote": message.quote,
             "engine": message.engine,
+            "memory": self._hits.of(message.turn_id) if message.role == "agent" else 0,
         }
 
     def find(self, message_id: str) -> dict[str, Any] | None:

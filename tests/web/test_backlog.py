@@ -1,0 +1,128 @@
+"""The backlog over HTTP: listed, and changed one item at a time."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from typing import Any
+
+import pytest
+from werkzeug.wrappers import Response
+
+from mimikit.memory import backlog
+from mimikit.protocol import paths
+from tests.web.conftest import MakeWeb, Web, error_of
+
+
+def change(web: Web, action: Any, item: Any, **more: Any) -> Response:
+    return web.ask("POST", "/api/backlog", {"action": action, "item": item} | more)
+
+
+def listed(web: Web) -> list[tuple[str, bool]]:
+    return [(item["text"], item["done"]) for item in web.get("/api/backlog")["items"]]
+
+
+def test_an_empty_list_has_a_hash_to_begin_with(web: Web) -> None:
+    empty = web.get("/api/backlog")
+    assert empty["items"] == []
+    made = change(web, "add", "扫地 <b>", hash=empty["hash"])
+    assert made.status_code == 200
+    assert made.get_json() == web.get("/api/backlog")
+    assert listed(web) == [("扫地 <b>", False)]
+
+
+def test_items_are_added_ticked_opened_and_removed(web: Web) -> None:
+    web.files.write(paths.BACKLOG, b"# Mine\n\n* [x] cook\n\nkeep this\n")
+    for action, item, expected in (
+        ("add", "  sweep\nthe  floor ", [("cook", True), ("sweep the floor", False)]),
+        ("add", "sweep the floor", [("cook", True), ("sweep the floor", False)]),
+        ("done", "sweep the floor", [("cook", True), ("sweep the floor", True)]),
+        ("undone", "cook", [("cook", False), ("sweep the floor", True)]),
+        ("remove", "sweep the floor", [("cook", False)]),
+    ):
+        answer = change(web, action, item)
+        assert answer.status_code == 200
+        assert listed(web) == expected
+    assert web.files.read(paths.BACKLOG) == b"# Mine\n\n* [ ] cook\n\nkeep this\n"
+
+
+def test_a_change_of_an_older_list_is_refused_with_the_list_as_it_is(web: Web) -> None:
+    old = web.get("/api/backlog")["hash"]
+    change(web, "add", "a")
+    refused = change(web, "add", "b", hash=old)
+    assert refused.status_code == 409
+    told = refused.get_json()
+    assert told["error"]["field"] == "hash"
+    assert told["current"] == web.get("/api/backlog")
+    assert change(web, "add", "b", hash=told["current"]["hash"]).status_code == 200
+    assert change(web, "add", "c").status_code == 200, "without a hash it is changed as it is"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"action": "add"}, "item"),
+        ({"item": "a"}, "action"),
+        ({"action": "burn", "item": "a"}, "action"),
+        ({"action": "add", "item": ""}, "item"),
+        ({"action": "add", "item": " \n\t\x00"}, "item"),
+        ({"action": "add", "item": "<!-- only this -->"}, "item"),
+        ({"action": "add", "item": "x" * 2_001}, "item"),
+        ({"action": "add", "item": 1}, "item"),
+        ({"action": "add", "item": "a", "hash": "x"}, "hash"),
+        ({"action": "add", "item": "a", "more": 1}, "more"),
+        ({"action": "done", "item": "nobody's"}, "item"),
+        ({"action": "remove", "item": "nobody's"}, "item"),
+    ],
+)
+def test_a_bad_change_is_refused_by_its_field(web: Web, body: Any, field: str) -> None:
+    refused = web.ask("POST", "/api/backlog", body)
+    assert refused.status_code == 422
+    assert error_of(refused)["field"] == field
+    assert web.files.read(paths.BACKLOG) is None
+
+
+def test_others_may_not_change_it(web: Web) -> None:
+    body = {"action": "add", "item": "a"}
+    assert web.ask("POST", "/api/backlog", body, login=False).status_code == 401
+    assert web.ask("GET", "/api/backlog", login=False).status_code == 401
+    foreign = {"Cookie": web.log_in(), "Origin": "https://evil.example"}
+    assert web.ask("POST", "/api/backlog", body, headers=foreign).status_code == 403
+    assert web.ask("POST", "/api/backlog", body, type_="text/plain").status_code == 415
+    assert web.ask("POST", "/api/backlog", data=b"x" * (2**20 + 1)).status_code == 413
+    assert web.files.read(paths.BACKLOG) is None
+
+
+@pytest.mark.parametrize(("code", "status"), [(errno.ENOSPC, 507), (errno.EROFS, 503)])
+def test_a_failing_disk_is_told(make_web: MakeWeb, code: int, status: int) -> None:
+    web = make_web()
+    change(web, "add", "a")
+    web.disk.fail = lambda _, step: OSError(code, "no") if step.path != paths.LOG else None
+    assert change(web, "add", "b").status_code == status
+    web.disk.fail = None
+    assert listed(web) == [("a", False)]
+
+
+def test_changes_at_once_lose_nothing(web: Web) -> None:
+    start = threading.Barrier(6)
+
+    def over_http(who: int) -> None:
+        start.wait()
+        for number in range(10):
+            assert change(web, "add", f"{who}.{number}").status_code == 200
+
+    def by_the_consumer(who: int) -> None:
+        start.wait()
+        for number in range(10):
+            backlog.change(web.files, "add", f"{who}.{number}")
+
+    threads = [
+        threading.Thread(target=by_the_consumer if who % 2 else over_http, args=(who,))
+        for who in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    names = sorted(text for text, _ in listed(web))
+    assert names == sorted(f"{who}.{number}" for who in range(6) for number in range(10))

@@ -1,0 +1,213 @@
+"""Nothing but memory's own files and plain documents is read over HTTP, whatever is asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mimikit.memory.shared import content_hash
+from mimikit.protocol.disk import RealDisk
+from mimikit.web.documents import Documents
+from mimikit.web.shown.memory import named
+from tests.web.conftest import SECRET, MakeWeb, Web
+from tests.web.remembering import put
+
+NONE_OF_THESE = [
+    *("", ".", "..", "/", "memory", "memory/", "docs", "docs/", "memory.md/", "/memory.md"),
+    *("secrets/token", "config.toml", "history.json", "backlog.md", "cache/x.md", "side/x.txt"),
+    *("prompts/teller.md", "turns/done/x.md", "MEMORY.MD", "memory.MD", "memory/x.txt", "memory/x"),
+    *("memory/../secrets/token", "memory/..", "memory/../memory.md", "./memory.md", "memory//x.md"),
+    *("docs/../memory.md", "docs/../README.md", "docs/../.mimikit/secrets/token", "docs/x/../y.md"),
+    *("memory/.hidden.md", "memory/.md", "memory/summary/.hidden.md", "docs/.git/x.md", "docs/.md"),
+    *("memory/2026-01-28-tea.md\x00", "memory\x00.md", "memory/\x00.md", "docs/a\x00.md"),
+    *("memory/2026-01-28-tea.md\n", "memory/a\nb.md", "memory/a\rb.md", "docs/\u2028.md"),
+    *("memory/2026/01/28.md", "memory/summary/x/y.md", "memory/summary", "../README.md"),
+    *("memory\\2026-01-28-tea.md", "..\\memory.md", "//etc/passwd", "/etc/passwd", "~/x.md"),
+    *("memory/" + "x" * 300 + ".md", "memory/" + "字" * 100 + ".md", "docs/" + "x/" * 60 + "y.md"),
+    *(
+        "docs/" + "y" * 5000 + ".md",
+        "outside/x.md",
+        "README.md",
+        "file:///etc/passwd",
+        "%2e%2e/x.md",
+    ),
+]
+
+
+@pytest.mark.parametrize("safe", ["/", ""])
+def test_nothing_but_memory_is_ever_read_or_written(on_disk: Web, docs, safe: str) -> None:
+    for path in NONE_OF_THESE:
+        address = f"/api/memory/{quote(path, safe=safe)}"
+        assert on_disk.ask("GET", address).status_code in (404, 405), path
+        for hash_ in (None, content_hash(SECRET)):
+            sent = on_disk.ask("PUT", address, {"text": "mine", "hash": hash_})
+            assert sent.status_code in (403, 404, 405), path
+    everything = on_disk.site.workspace.rglob("*")
+    assert all(b"mine" not in p.read_bytes() for p in everything if p.is_file())
+
+
+segments = st.sampled_from(
+    [
+        *("memory", "docs", "summary", "memory.md", "..", ".", "", "secrets", "token", ".mimikit"),
+        *("guide", "deep", "start.md", "link.md", "link", "x.md", "2026-01-28-tea.md", "outside"),
+        *("2026-01-20.md", "README.md", "\x00", "a\n.md", "x" * 260 + ".md", "\udcff.md", "%2e%2e"),
+    ]
+) | st.text(max_size=8).map(lambda text: f"{text}.md")
+beginnings = st.sampled_from(
+    [[], [], ["memory"], ["memory", "summary"], ["docs"], ["docs", "guide"]]
+)
+addresses = st.builds(
+    lambda first, rest: "/".join([*first, *rest]),
+    beginnings,
+    st.lists(segments, min_size=1, max_size=4),
+)
+READABLE = {
+    *("memory.md", "memory/2026-01-28-tea.md", "memory/summary/2026-01-20.md"),
+    *("docs/start.md", "docs/guide/deep/部署.md"),
+}
+
+
+@settings(
+    max_examples=400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(path=addresses, safe=st.sampled_from(["/", ""]))
+def test_any_path_reads_a_memory_file_or_nothing(on_disk: Web, docs, path: str, safe) -> None:
+    if not (docs / "link").is_symlink():
+        (docs / "link").symlink_to(on_disk.site.workspace / "outside")
+        (docs / "link.md").symlink_to(on_disk.site.workspace / "README.md")
+    address = f"/api/memory/{quote(path.encode('utf-8', 'surrogateescape'), safe=safe)}"
+    answer = on_disk.ask("GET", address)
+    body = answer.get_data(as_text=True)
+    assert SECRET not in body
+    assert answer.status_code == (200 if path in READABLE else 404)
+    sent = on_disk.ask("PUT", address, {"text": "mine", "hash": content_hash(SECRET)})
+    assert sent.status_code in (403, 404, 405, 409)
+
+
+@given(path=addresses)
+def test_what_is_named_lies_where_it_may(path: str) -> None:
+    known = named(path)
+    if known is not None:
+        parts = path.split("/")
+        assert all(p and not p.startswith(".") and "\x00" not in p for p in parts)
+        assert parts[-1].endswith(".md")
+        assert parts[0] in ("memory", "docs") or path == "memory.md"
+        assert known.kind == "docs" or len(parts) <= 3
+        assert not known.may_be_made or known.kind in ("longTerm", "raw")
+
+
+def link_file(docs: Path, outside: Path) -> str:
+    (docs / "a.md").symlink_to(outside / "x.md")
+    return "a.md"
+
+
+def link_file_within(docs: Path, outside: Path) -> str:
+    (docs / "a.md").symlink_to(docs / "start.md")
+    return "a.md"
+
+
+def link_folder(docs: Path, outside: Path) -> str:
+    (docs / "a").symlink_to(outside)
+    return "a/x.md"
+
+
+def link_docs(docs: Path, outside: Path) -> str:
+    docs.rename(docs.with_name("old"))
+    docs.symlink_to(outside)
+    return "x.md"
+
+
+def fifo(docs: Path, outside: Path) -> str:
+    os.mkfifo(docs / "a.md")
+    return "a.md"
+
+
+def folder(docs: Path, outside: Path) -> str:
+    (docs / "a.md").mkdir()
+    return "a.md"
+
+
+def loop(docs: Path, outside: Path) -> str:
+    (docs / "a.md").symlink_to(docs / "a.md")
+    return "a.md"
+
+
+def file_as_folder(docs: Path, outside: Path) -> str:
+    return "start.md/x.md"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [link_file, link_file_within, link_folder, link_docs, fifo, folder, loop, file_as_folder],
+)
+def test_no_link_and_no_odd_file_is_a_document(
+    on_disk: Web, docs: Path, make: Callable[[Path, Path], str]
+) -> None:
+    name = make(docs, on_disk.site.workspace / "outside")
+    assert on_disk.ask("GET", f"/api/memory/docs/{name}").status_code == 404
+    listed = [file["path"] for file in on_disk.get("/api/memory")["files"]]
+    assert f"docs/{name}" not in listed
+
+
+@pytest.mark.parametrize("name", ["memory.md", "memory/2026-01-29.md", "memory/summary/2026-02.md"])
+def test_no_link_is_a_memory_file_and_none_is_written_through(on_disk: Web, name: str) -> None:
+    state = Path(on_disk.files.fs.root)
+    target = on_disk.site.workspace / "README.md"
+    (state / name).unlink(missing_ok=True)
+    (state / name).symlink_to(target)
+    assert on_disk.ask("GET", f"/api/memory/{name}").status_code == 404
+    for hash_ in (None, content_hash(SECRET)):
+        assert put(on_disk, name, "mine", hash_).status_code in (422, 503)
+    assert target.read_text() == SECRET
+    assert name not in [file["path"] for file in on_disk.get("/api/memory")["files"]]
+
+
+def test_a_state_folder_among_the_documents_stays_closed(make_web: MakeWeb, tmp_path: Path) -> None:
+    state = tmp_path / "docs" / "state"
+    state.mkdir(parents=True)
+    disk: Any = RealDisk(state)
+    web = make_web(disk=disk)
+    web.files.write("prompts/teller.md", SECRET.encode())
+    (tmp_path / "docs" / "a.md").write_text("x")
+    assert [file["path"] for file in web.get("/api/memory")["files"]] == ["docs/a.md"]
+    assert web.ask("GET", "/api/memory/docs/state/prompts/teller.md").status_code == 404
+
+
+def test_very_many_documents_are_listed_in_part(tmp_path: Path, docs: Path) -> None:
+    for number in range(2_100):
+        (docs / f"{number}.md").touch()
+    assert len(Documents(tmp_path, str(tmp_path / ".mimikit")).listed()) == 2_000
+
+
+def test_what_lies_very_deep_is_no_document(tmp_path: Path, docs: Path) -> None:
+    documents = Documents(tmp_path, str(tmp_path / ".mimikit"))
+    deepest = docs / "/".join("x" * 16)
+    (deepest / "x").mkdir(parents=True)
+    for folder in (deepest, deepest / "x"):
+        (folder / "deep.md").touch()
+    listed = [document.path for document in documents.listed() if "deep.md" in document.path]
+    assert listed == [f"docs/{'x/' * 16}deep.md"]
+    assert documents.read(listed[0], 10) is not None
+    assert documents.read(f"docs/{'x/' * 17}deep.md", 10) is None
+
+
+def test_reading_leaves_no_descriptor_open(on_disk: Web, docs: Path) -> None:
+    def ask() -> None:
+        for path in ("docs/start.md", "docs/none/none.md", "docs/guide/deep", "memory.md"):
+            on_disk.ask("GET", f"/api/memory/{path}")
+        on_disk.get("/api/memory")
+
+    ask()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        ask()
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,232 @@
+"""A search over HTTP gives hits as data, with the places that were asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mimikit.clock import FakeClock
+from mimikit.conversation.history import Conversation
+from mimikit.memory.index import Index
+from mimikit.memory.search import Found, Search, Status
+from mimikit.protocol.files import Files
+from mimikit.protocol.memory_disk import MemoryDisk
+from mimikit.protocol.models import Message
+from mimikit.web.shown.hits import marks
+from tests.web.conftest import START, MakeWeb, Web, error_of
+
+
+class Noting(Search):
+    """The real search; keeps how it was asked, and may say that its index does not serve."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how)
+        self.asked: list[dict[str, Any]] = []
+        self.trouble: str | None = None
+
+    def find(self, query: str, **how: Any) -> list[Found]:
+        self.asked.append({"query": query} | how)
+        return super().find(query, **how)
+
+    @property
+    def fallback(self) -> str | None:
+        return self.trouble
+
+    def status(self) -> Status:
+        return dataclasses.replace(super().status(), fallback=self.trouble)
+
+
+@pytest.fixture
+def noting(tmp_path: Path) -> Noting:
+    files = Files(MemoryDisk())
+    files.make_folders()
+    zone = ZoneInfo("Asia/Shanghai")
+    return Noting(
+        files=files, workspace=tmp_path, index=Index(files, None), zone=zone, clock=FakeClock(START)
+    )
+
+
+def write(web: Web, path: str, text: str) -> None:
+    web.files.write(path, text.encode())
+
+
+def found(web: Web, q: str, **query: str) -> list[dict[str, Any]]:
+    return web.get("/api/search", q=q, **query)["hits"]
+
+
+def test_a_hit_says_what_and_where(web: Web) -> None:
+    write(
+        web,
+        "memory.md",
+        "- The user prefers pnpm. <!-- note-1 -->\n"
+        "- <script>alert(1)</script> deploys to 上海 <!-- note-2 -->\n",
+    )
+    answer = web.get("/api/search", q="which Deployment?")
+    assert set(answer) == {"query", "hits", "tookMs", "fallback"}
+    assert (answer["query"], answer["fallback"]) == ("which Deployment?", None)
+    assert answer["tookMs"] >= 0
+    (hit,) = answer["hits"]
+    assert set(hit) == {
+        *("source", "kind", "snippet", "marks", "score", "day", "line", "messageId", "role"),
+        "taskId",
+    }
+    assert (hit["source"], hit["kind"], hit["line"]) == ("memory.md", "memory", 2)
+    assert hit["snippet"] == "<script>alert(1)</script> deploys to 上海", "text, not markup"
+    assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["deploys"]
+
+
+def test_why_the_index_does_not_serve_is_told(make_web: MakeWeb, noting: Noting) -> None:
+    noting.trouble = "the index is broken"
+    web = make_web(search=lambda: noting)
+    assert web.get("/api/memory")["index"]["fallback"] == "the index is broken"
+    assert web.get("/api/search", q="x")["fallback"] == "the index is broken"
+
+
+@pytest.mark.parametrize(
+    ("query", "snippet", "marked"),
+    [
+        ("deploy", "Deployed, deploying; DEPLOY.", ["Deployed", "deploying", "DEPLOY"]),
+        ("the user", "the user and the users", ["user", "users"]),
+        ("数据库", "这个数据库的数目很多", ["数据库"]),
+        ("數據庫", "数据库", ["数据库"]),
+        ("库", "数据库", ["库"]),
+        ("tea", "🍵🍵 tea 🍵", ["tea"]),
+        ("café", "CAFE", ["CAFE"]),
+        ("max_retries", "maxRetries max", ["maxRetries", "max"]),
+        ("the", "the", []),
+        ("", "x", []),
+        ("x", "", []),
+    ],
+)
+def test_the_words_of_a_query_are_marked(query: str, snippet: str, marked: list[str]) -> None:
+    assert [snippet[start:end] for start, end in marks(query, snippet)] == marked
+
+
+@given(query=st.text(max_size=20), snippet=st.text(max_size=60))
+def test_marks_lie_in_the_snippet_in_order(query: str, snippet: str) -> None:
+    for asked in (query, snippet):
+        last = -1
+        for start, end in marks(asked, snippet):
+            assert last < start < end <= len(snippet)
+            last = end
+
+
+def test_how_it_is_asked_reaches_the_search(make_web: MakeWeb, noting: Noting) -> None:
+    web = make_web(timezone="Asia/Shanghai", search=lambda: noting)
+    web.get("/api/search", q="x")
+    web.get("/api/search", q="x", limit="100", scope="memory", after="2026-01-28")
+    web.get("/api/search", q="x", scope="all", after="2026-01-28T09:30", before="2026-02-01T00:00Z")
+    web.get("/api/search", q="x", after="", before="2026-01-28T09:30:00.123+01:00")
+    usual = {"query": "x", "limit": 20, "after": None, "before": None, "everywhere": True}
+    in_shanghai = datetime(2026, 1, 27, 16, tzinfo=UTC)
+    half_past_nine = datetime(2026, 1, 28, 1, 30, tzinfo=UTC)
+    february = datetime(2026, 2, 1, tzinfo=UTC)
+    elsewhere = datetime(2026, 1, 28, 8, 30, 0, 123000, tzinfo=UTC)
+    assert noting.asked == [
+        usual,
+        usual | {"limit": 100, "after": in_shanghai, "everywhere": False},
+        usual | {"after": half_past_nine, "before": february},
+        usual | {"before": elsewhere},
+    ]
+
+
+def test_the_search_is_made_once_and_not_before_it_is_asked(
+    make_web: MakeWeb, noting: Noting
+) -> None:
+    made: list[Noting] = []
+
+    def make() -> Noting:
+        made.append(noting)
+        return noting
+
+    web = make_web(search=make)
+    web.get("/api/snapshot")
+    assert made == []
+    threads = [threading.Thread(target=web.get, args=("/api/memory",)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [noting]
+
+
+def test_a_search_of_memory_leaves_the_conversation_out(web: Web) -> None:
+    write(web, "memory.md", "tea\n")
+    message = Message(id="msg-1", role="user", text="more tea", created_at=START)
+    Conversation(web.files).add([message])
+    assert {hit["kind"] for hit in found(web, "tea")} == {"memory", "transcript"}
+    assert {hit["kind"] for hit in found(web, "tea", scope="memory")} == {"memory"}
+    assert len(found(web, "tea", limit="1")) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({}, "q"),
+        ({"q": ""}, "q"),
+        ({"q": " \t\n"}, "q"),
+        ({"q": "x" * 1_001}, "q"),
+        ({"q": "x", "limit": "0"}, "limit"),
+        ({"q": "x", "limit": "101"}, "limit"),
+        ({"q": "x", "limit": "ten"}, "limit"),
+        ({"q": "x", "scope": "everything"}, "scope"),
+        ({"q": "x", "after": "yesterday"}, "after"),
+        ({"q": "x", "before": "2026-02-30"}, "before"),
+        ({"q": "x", "before": "9999-12-31T23:59:59-12:00"}, "before"),
+        ({"q": "x", "after": "0001-01-01"}, "after"),
+        ({"q": "x", "after": "2" * 41}, "after"),
+        ({"q": "x", "more": "1"}, "more"),
+    ],
+)
+def test_a_bad_query_is_refused_by_its_field(web: Web, query: dict[str, str], field: str) -> None:
+    refused = web.ask("GET", "/api/search", query=query)
+    assert refused.status_code == 422
+    assert error_of(refused)["field"] == field
+
+
+def test_a_query_may_have_a_thousand_characters(web: Web) -> None:
+    assert found(web, "茶" * 1_000) == []
+
+
+def test_others_may_not_search(web: Web) -> None:
+    assert web.ask("GET", "/api/search", query={"q": "x"}, login=False).status_code == 401
+    foreign = {"Cookie": web.log_in(), "Sec-Fetch-Site": "cross-site"}
+    refused = web.ask("GET", "/api/search", query={"q": "x"}, headers=foreign)
+    assert refused.status_code == 403
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(q=st.text(st.characters(exclude_categories=("Cs",)), max_size=40))
+def test_any_query_is_answered(web: Web, q: str) -> None:
+    write(web, "memory.md", "- tea `x` \\d+ (a|b) * 茶\n")
+    answer = web.ask("GET", "/api/search", query={"q": q})
+    assert answer.status_code == (200 if q.strip() else 422)
+
+
+def test_searches_at_once_all_answer(web: Web) -> None:
+    write(web, "memory.md", "".join(f"- note {n} about 茶 and tea{n}\n" for n in range(200)))
+    start, answers = threading.Barrier(8), list[list[list[str]]]()
+
+    def search(number: int) -> None:
+        start.wait()
+        answers.append([[hit["snippet"] for hit in found(web, f"tea{number}")] for _ in range(5)])
+
+    threads = [threading.Thread(target=search, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answer[0][0] for answer in answers) == [
+        f"note {n} about 茶 and tea{n}" for n in range(8)
+    ]
+    assert all(snippets == answer[0] for answer in answers for snippets in answer)
