@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import Browser, BrowserContext, Error, Page, expect
 
 from tests.browser.pages import Chat, Complaints, OpenChat
 from tests.browser.product import Product, make_product
@@ -28,6 +28,28 @@ VIOLATIONS = """addEventListener("securitypolicyviolation", (event) => {
   console.error(`content policy: ${violatedDirective} ${blockedURI} ${sample}`);
 });"""
 expect.set_options(timeout=15_000)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Function, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that fails shows what was on its pages: where they were, and what they said."""
+    report = yield
+    browser = item.funcargs.get("browser")
+    if call.when == "call" and report.failed and isinstance(browser, Browser):
+        pages = [page for context in browser.contexts for page in context.pages]
+        report.sections += [("the page as it was left", as_left(page)) for page in pages]
+    return report
+
+
+def as_left(page: Page) -> str:
+    """A page's address, and the text one sees on it."""
+    try:
+        text = page.locator("body").inner_text(timeout=2000)
+    except Error as error:
+        text = f"(cannot be read: {error})"
+    return f"{page.url}\n\n{text}"
 
 
 @pytest.fixture(scope="session")

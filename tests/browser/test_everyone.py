@@ -204,7 +204,7 @@ def test_everything_is_reached_by_the_keyboard(chat: Chat) -> None:
         ), name
         if "Triggers" in reached and any("by-hand" in one for one in reached):
             break
-    assert {"Settings", "Conversation", "Hide tasks and triggers", "Triggers"} <= reached
+    assert {"Settings", "Conversation", "Hide the side panel", "Triggers"} <= reached
     page.get_by_role("button", name="Settings").press("Enter")
     expect(page.locator("#settings")).to_be_visible()
     page.keyboard.press("Escape")

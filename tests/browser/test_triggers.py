@@ -143,6 +143,41 @@ def test_one_that_did_not_get_through_is_sent_again_and_made_once(chat: Chat) ->
     assert sum("sent-twice" in one["prompt"] for one in listed(chat.product)) == 1
 
 
+@pytest.mark.parametrize("kind", ["plain", "file_exists"])
+@pytest.mark.parametrize("height", [460, 820])
+def test_the_button_stays_under_the_pointer_while_the_preview_comes(
+    chat: Chat, kind: str, height: int
+) -> None:
+    page = chat.page
+    page.set_viewport_size({"width": 1280, "height": height})
+    form = form_of(chat)
+    fill_command(form, f"echo under-the-pointer-{kind}-{height}")
+    page.locator("#panel-body").evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/api/triggers/preview", hold)
+    form.get_by_label("Starts").select_option(kind)
+    with page.expect_request("**/api/triggers/preview"):
+        if kind == "plain":
+            form.get_by_role("textbox", name="Time").fill("every day at 9:00")
+        else:
+            form.get_by_label("Path").fill("never.flag")
+    preview = form.locator("#preview")
+    expect(preview).to_have_attribute("aria-busy", "true")
+    button = form.get_by_role("button", name="Create")
+    button.hover()
+    before = button.bounding_box()
+    page.mouse.down()
+    held[0].continue_()
+    expect(preview.locator(".preview-words")).to_be_visible()
+    assert button.bounding_box() == before
+    page.mouse.up()
+    expect(page.locator(".trigger-full .trigger-words")).to_be_visible()
+
+
 def test_one_is_made_by_the_keyboard_alone(chat: Chat) -> None:
     page = chat.page
     form = form_of(chat)
@@ -235,6 +270,8 @@ def test_a_condition_of_several_is_made_explained_and_fires(chat: Chat) -> None:
     for number, name in enumerate(("first.flag", "second.flag")):
         rows.nth(number).get_by_role("combobox").first.select_option("file_exists")
         rows.nth(number).get_by_label("Path").fill(name)
+    expect(form.locator("#preview")).to_contain_text("second.flag")
+    expect(form.locator("#preview")).to_have_attribute("aria-busy", "false")
     form.get_by_role("button", name="Create").click()
     nodes = page.locator(".nodes .node")
     expect(nodes).to_have_count(3)

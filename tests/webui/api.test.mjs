@@ -72,3 +72,16 @@ test("no answer, half an answer and a busy server may pass", async () => {
     });
   }
 });
+
+test("a file of memory is addressed folder by folder, and a conflict shows the other version", async () => {
+  const error = { message: "changed meanwhile", field: "hash" };
+  const { asked, api } = server(() => json({ error, current: { text: "theirs" } }, 409));
+  const note = { text: "mine", hash: "abc" };
+  await assert.rejects(api.saveNote("docs/a b/中?.md", note), (caught) => {
+    assert.deepEqual([caught.status, caught.data.current.text], [409, "theirs"]);
+    return true;
+  });
+  const [{ path, method, body }] = asked;
+  assert.deepEqual([path, method], ["/api/memory/docs/a%20b/%E4%B8%AD%3F.md", "PUT"]);
+  assert.deepEqual(JSON.parse(body), note);
+});

@@ -108,12 +108,30 @@ describe("routes", () => {
       { view: "trigger", id: "new" },
       { view: "triggerEdit", id: "trig-01m8" },
       { view: "triggerNew" },
+      { view: "memory" },
+      { view: "backlog" },
+      { view: "noteNew" },
+      { view: "note", path: "memory.md", line: null },
+      { view: "note", path: "docs/what? a%/中文 #1.md", line: 12 },
+      { view: "noteEdit", path: "memory/new.md" },
     ];
     for (const place of places) assert.deepEqual(routeOf(hashOf(place)), place);
   });
 
   test("that are none lead to the chat", () => {
-    for (const hash of ["", "#", "#/nonsense", "#/task", "#/task/../x", "#/trigger/<b>/edit", "#/tasks/x"]) {
+    for (const hash of [
+      "",
+      "#",
+      "#/nonsense",
+      "#/task",
+      "#/task/../x",
+      "#/trigger/<b>/edit",
+      "#/tasks/x",
+      "#/memory/x",
+      "#/memory/../x.md",
+      "#/memory/%ff.md",
+      "#/memory/a.md?line=x",
+    ]) {
       assert.deepEqual(routeOf(hash), { view: "chat" });
     }
   });
@@ -125,6 +143,10 @@ describe("routes", () => {
     assert.equal(above({ view: "triggers" }), null);
     assert.deepEqual(above({ view: "task", id: "task-1" }), { view: "tasks" });
     assert.equal(placeOf(edit), "triggers");
+    const writing = { view: "noteEdit", path: "memory.md" };
+    assert.deepEqual(above(writing), { view: "note", path: "memory.md", line: null });
+    assert.deepEqual(above(above(writing)), { view: "memory" });
+    assert.equal(placeOf(writing), "memory");
     assert.equal(placeOf({ view: "task", id: "task-1" }), "tasks");
   });
 

@@ -3,6 +3,7 @@
 import { FormActions } from "./form-actions.js";
 import { newId } from "./ids.js";
 import { loadLanguage, t, tn } from "./i18n.js";
+import { MemoryActions } from "./memory-actions.js";
 import { applyTheme, writePref } from "./prefs.js";
 import { live } from "./select.js";
 import { hashOf } from "./route.js";
@@ -20,6 +21,11 @@ import { hashOf } from "./route.js";
  * @property {(triggerId: string) => void} reloadTrigger
  * @property {() => void} focusError
  * @property {(row: string) => void} focusRow
+ * @property {(selector: string) => void} focus
+ * @property {() => void} reloadMemory
+ * @property {() => void} reloadBacklog
+ * @property {(path: string) => void} reloadNote
+ * @property {(query: string) => void} searchNow
  */
 
 /** A message that could not be handed over is tried again after these, then given back. */
@@ -53,6 +59,19 @@ export class Actions {
       focusError: hands.focusError,
       focusRow: hands.focusRow,
     });
+    this.memory = new MemoryActions(store, api, {
+      go: (route) => this.go(route),
+      notify: (text, tone) => this.notify(text, tone),
+      words: (error) => this.words(error),
+      signOut: () => session.signOutHere(),
+      focus: hands.focus,
+      showMessage: hands.showMessage,
+      loadOlder: () => this.loadOlder(),
+      reloadBacklog: hands.reloadBacklog,
+      searchNow: hands.searchNow,
+    });
+    /** @type {Promise<void>} */
+    this.olderComes = Promise.resolve();
   }
 
   // --- talking
@@ -164,9 +183,15 @@ export class Actions {
     this.hands.focusComposer();
   }
 
-  async loadOlder() {
+  /** @returns {Promise<void>} when they are there, or could not be had */
+  loadOlder() {
     const { before, older } = this.store.state;
-    if (!before || older === "loading") return;
+    if (before && older !== "loading") this.olderComes = this.fetchOlder(before);
+    return this.olderComes;
+  }
+
+  /** @private @param {string} before */
+  async fetchOlder(before) {
     this.store.set({ older: "loading" });
     try {
       const page = await this.api.older(before);
@@ -263,6 +288,27 @@ export class Actions {
     if (id) this.hands.reloadTrigger(id);
   }
 
+  reloadMemory() {
+    this.hands.reloadMemory();
+  }
+
+  /** @param {string} path */
+  reloadNote(path) {
+    this.hands.reloadNote(path);
+  }
+
+  reloadBacklog() {
+    this.hands.reloadBacklog();
+  }
+
+  /** Wherever one is: the field that searches everything. */
+  goSearch() {
+    const { wide, panelOpen, route } = this.store.state;
+    if (wide && !panelOpen) this.togglePanel();
+    if (route.view !== "memory") this.go({ view: "memory" });
+    this.hands.focus("#memory-search");
+  }
+
   /** @param {import("./types.js").Route} route */
   go(route) {
     location.hash = hashOf(route);
@@ -328,7 +374,7 @@ export class Actions {
     this.notify(this.words(error), "error");
   }
 
-  /** @private @param {any} error */
+  /** @param {any} error  Why a request failed. */
   words(error) {
     if (error?.status === 0) return t("load.unreachable");
     if (error?.status === 401) return t("send.signedOut");

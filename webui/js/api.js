@@ -8,12 +8,14 @@ export class ApiError extends Error {
    * @param {number} status 0: the server could not be reached
    * @param {string} message
    * @param {string | null} [field]
+   * @param {any} [data] the whole answer
    */
-  constructor(status, message, field = null) {
+  constructor(status, message, field = null, data = null) {
     super(message);
     this.name = "ApiError";
     this.status = status;
     this.field = field;
+    this.data = data;
   }
 
   /** Whether the same may work in a moment: nothing answered, or it could not just now. */
@@ -55,6 +57,8 @@ export function connect(tab, send = (...given) => fetch(...given)) {
   }
 
   const id = encodeURIComponent;
+  /** @param {string} path */
+  const noteAddress = (path) => `/api/memory/${path.split("/").map(id).join("/")}`;
   /** @param {string} path @param {Record<string, string | null | undefined>} values */
   const query = (path, values) => {
     const given = Object.entries(values).filter(([, value]) => value != null);
@@ -96,6 +100,18 @@ export function connect(tab, send = (...given) => fetch(...given)) {
     previewTrigger: (body) => call("POST", "/api/triggers/preview", body),
     /** @param {string} trigger */
     removeTrigger: (trigger) => call("DELETE", `/api/triggers/${id(trigger)}`),
+    memory: () => call("GET", "/api/memory"),
+    /** @param {string} path */
+    note: (path) => call("GET", noteAddress(path)),
+    /** @param {string} path @param {{text: string, hash: string | null}} note  Hash null: a new file. */
+    saveNote: (path, note) => call("PUT", noteAddress(path), note),
+    /** @param {string} q */
+    search: (q) => call("GET", query("/api/search", { q, limit: "30" })),
+    backlog: () => call("GET", "/api/backlog"),
+    /** @param {{action: "add" | "done" | "undone" | "remove", item: string}} change */
+    changeBacklog: (change) => call("POST", "/api/backlog", change),
+    /** @param {string} turn */
+    turnMemory: (turn) => call("GET", `/api/turns/${id(turn)}/memory`),
   };
 }
 
@@ -114,5 +130,6 @@ async function unwrap(answer) {
     if (answer.ok) throw new ApiError(0, ""); // cut off on the way
   }
   if (answer.ok) return data;
-  throw new ApiError(answer.status, data?.error?.message ?? "", data?.error?.field ?? null);
+  const { message = "", field = null } = data?.error ?? {};
+  throw new ApiError(answer.status, message, field, data);
 }

@@ -7,7 +7,9 @@ import { DetailKeeper } from "./detail.js";
 import { render } from "./html.js";
 import { loadLanguage, pickLanguage, t } from "./i18n.js";
 import { Link } from "./link.js";
+import { MemoryKeeper } from "./memory-keeper.js";
 import { applyTheme, readOutbox, readPref, tabId, writeOutbox, writePref } from "./prefs.js";
+import { blockAt } from "./reading.js";
 import { above, loginCode, routeOf } from "./route.js";
 import { ScrollKeeper } from "./scroll.js";
 import { live } from "./select.js";
@@ -39,6 +41,13 @@ const trigger = new TriggerKeeper(store, api, {
   drop: (timer) => clearTimeout(timer),
   zone: ownZone,
 });
+const memory = new MemoryKeeper(store, api, {
+  later: (act, ms) => setTimeout(act, ms),
+  drop: (timer) => clearTimeout(timer),
+  words: (error) => actions.words(error),
+  read: readPref,
+  keep: writePref,
+});
 /** @type {ScrollKeeper | null} */
 let keeper = null;
 
@@ -50,6 +59,11 @@ const actions = new Actions(store, api, session, {
   reloadTrigger: (id) => void trigger.load(id),
   focusError: () => focusSoon("#trigger-form [aria-invalid=true], #form-error"),
   focusRow: (row) => focusSoon(row ? `#${CSS.escape(`${row}.type`)}` : "#add-row"),
+  focus: focusSoon,
+  reloadMemory: () => void memory.loadList(),
+  reloadBacklog: () => void memory.loadBacklog(),
+  reloadNote: (path) => void memory.loadNote(path),
+  searchNow: (query) => memory.searchNow(query),
 });
 
 const tabs = new Tabs(
@@ -83,6 +97,7 @@ function drawSoon(/** @type {() => void} */ draw) {
 store.onChange((state, before) => {
   detail.onChange(state, before);
   trigger.onChange(state, before);
+  memory.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   announce(state, before);
@@ -100,6 +115,7 @@ function draw(state, before) {
   followOutput();
   showOwnStep();
   if (state.route !== before.route) focusPlace(state, before);
+  showLine(state);
 }
 
 /** @param {HTMLElement} scroller */
@@ -152,6 +168,28 @@ function showOwnStep() {
   box.scrollTop += place.top + place.height / 2 - frame.top - frame.height / 2;
 }
 
+/** @type {State["route"] | null} the place whose line was shown */
+let lineShown = null;
+
+/** @param {State} state  A file that is opened at a line is read from there. */
+function showLine({ route, note }) {
+  if (route.view !== "note" || !route.line || route === lineShown || note?.load !== "ready") return;
+  const box = document.getElementById("note-body");
+  const panel = document.getElementById("panel-body");
+  if (!box || !panel || !note.file || note.path !== route.path) return;
+  lineShown = route;
+  const block = blockAt(box, note.file.text, route.line);
+  if (!block) return;
+  panel.scrollTop += block.getBoundingClientRect().top - panel.getBoundingClientRect().top;
+  panel.scrollTop -= panel.clientHeight / 3;
+  block.tabIndex = -1;
+  block.focus({ preventScroll: true });
+  const next = block.classList.contains("said") ? block.nextElementSibling : null;
+  const found = next ?? block; // of a message, what was said
+  found.classList.add("is-found");
+  setTimeout(() => found.classList.remove("is-found"), 2500);
+}
+
 /** @param {string} selector  Focus what is there once the page is drawn. */
 function focusSoon(selector) {
   setTimeout(() => {
@@ -179,6 +217,10 @@ function focusPlace(/** @type {State} */ state, /** @type {State} */ before) {
 function leftRow(from, to) {
   const task = from.view === "task" && to.view === "tasks";
   const trigger = from.view === "trigger" && to.view === "triggers";
+  if (from.view === "note" && to.view === "memory") {
+    const row = CSS.escape(from.line ? `${from.path}:${from.line}` : from.path);
+    return `[data-note="${row}"] a`;
+  }
   return task || trigger ? `[data-${from.view}="${CSS.escape(from.id)}"] a` : "";
 }
 
@@ -244,8 +286,15 @@ document.addEventListener("visibilitychange", () => {
 });
 addEventListener("online", () => tabs.nudge());
 addEventListener("offline", () => store.set({ connection: "offline" }));
-addEventListener("hashchange", takeHash);
-addEventListener("pagehide", () => keepDrafts(store.state, { ...store.state, draft: "\0" }));
+addEventListener("hashchange", () => {
+  takeHash();
+  const { wide: isWide, panelOpen, route } = store.state;
+  if (isWide && !panelOpen && route.view !== "chat") store.set({ panelOpen: true }); // a link led there
+});
+addEventListener("pagehide", () => {
+  keepDrafts(store.state, { ...store.state, draft: "\0" });
+  memory.keepDrafts(store.state, null);
+});
 addEventListener("pageshow", (event) => {
   if (event.persisted) void session.load(); // back from the browser's cache, long after
 });
@@ -259,18 +308,32 @@ document.addEventListener("click", (event) => {
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
   if (document.querySelector(":popover-open")) return; // the browser closes it
-  const { route, confirming, wide: isWide } = store.state;
+  const { route, confirming, wide: isWide, memory: found } = store.state;
   const up = above(route);
-  if (confirming) actions.confirmRemoval("");
+  if (confirming === "note") actions.memory.keepTyping();
+  else if (confirming.startsWith("backlog ")) actions.memory.keepItem();
+  else if (confirming) actions.confirmRemoval("");
+  else if (route.view === "memory" && found.query) actions.memory.clear();
   else if (up && !typing(event)) actions.go(up);
   else if (route.view !== "chat" && !isWide) actions.go({ view: "chat" });
 });
+
+document.addEventListener("keydown", (event) => {
+  const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.isComposing;
+  if (event.key !== "/" || !plain || event.defaultPrevented) return;
+  if (store.state.session !== "in" || document.querySelector(":popover-open")) return;
+  if (event.target instanceof Element && event.target.matches(FIELDS)) return;
+  event.preventDefault();
+  actions.goSearch();
+});
+
+const FIELDS = "input, select, textarea, [contenteditable]";
 
 /** @param {KeyboardEvent} event  Escape in a field closes what the field has opened, no more. */
 function typing({ target }) {
   return (
     target instanceof Element &&
-    Boolean(target.closest("#trigger-form :is(input, select, textarea)"))
+    Boolean(target.closest(":is(#trigger-form, #note-form) :is(input, select, textarea)"))
   );
 }
 

@@ -14,8 +14,9 @@ function write(place, key, value) {
   try {
     if (value) place().setItem(`mimikit.${key}`, value);
     else place().removeItem(`mimikit.${key}`);
+    return true;
   } catch {
-    // closed or full: the same
+    return false; // closed or full: the same
   }
 }
 
@@ -25,7 +26,7 @@ const session = () => sessionStorage;
 /** @param {string} key */
 export const readPref = (key) => read(local, key);
 
-/** @param {string} key @param {string} value */
+/** @param {string} key @param {string} value @returns {boolean} whether it is kept */
 export const writePref = (key, value) => write(local, key, value);
 
 /**

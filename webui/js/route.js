@@ -1,21 +1,46 @@
 /** Where in the page we are, as the address's fragment says: so that the back button works. */
 
+import { isNotePath } from "./memory.js";
+
 /** @typedef {import("./types.js").Route} Route */
 
 const ID = "([A-Za-z0-9][\\w.-]{0,127})";
 const ONE = new RegExp(`^#/(task|trigger)/${ID}$`);
 const EDIT = new RegExp(`^#/trigger/${ID}/edit$`);
+const NOTE = /^#\/memory\/([^?]+)(?:\?(?:(edit)|line=(\d{1,7})))?$/;
+
+/** @type {Record<string, Route>} */
+const PLAIN = {
+  "#/tasks": { view: "tasks" },
+  "#/triggers": { view: "triggers" },
+  "#/triggers/new": { view: "triggerNew" },
+  "#/memory": { view: "memory" },
+  "#/memory/new": { view: "noteNew" },
+  "#/backlog": { view: "backlog" },
+};
 
 /** @param {string} hash @returns {Route} */
 export function routeOf(hash) {
-  if (hash === "#/tasks") return { view: "tasks" };
-  if (hash === "#/triggers") return { view: "triggers" };
-  if (hash === "#/triggers/new") return { view: "triggerNew" };
+  if (PLAIN[hash]) return { ...PLAIN[hash] };
   const edited = EDIT.exec(hash)?.[1];
   if (edited) return { view: "triggerEdit", id: edited };
   const [, view, id] = ONE.exec(hash) ?? [];
   if (view === "task" || view === "trigger") return { view, id };
-  return { view: "chat" };
+  return noteOf(hash) ?? { view: "chat" };
+}
+
+/** @param {string} hash @returns {Route | null} */
+function noteOf(hash) {
+  const [, name, edit, line] = NOTE.exec(hash) ?? [];
+  if (!name) return null;
+  try {
+    const path = name.split("/").map(decodeURIComponent).join("/");
+    if (!isNotePath(path)) return null;
+    if (edit) return { view: "noteEdit", path };
+    return { view: "note", path, line: line ? Number(line) : null };
+  } catch {
+    return null; // typed by hand, and not well
+  }
 }
 
 /** @param {Route} route */
@@ -30,24 +55,62 @@ export function hashOf(route) {
       return "#/triggers/new";
     case "triggerEdit":
       return `#/trigger/${route.id}/edit`;
+    case "noteNew":
+      return "#/memory/new";
+    case "note":
+      return noteHash(route.path) + (route.line ? `?line=${route.line}` : "");
+    case "noteEdit":
+      return `${noteHash(route.path)}?edit`;
     default:
       return `#/${route.view}`;
   }
 }
 
-/** @param {Route} route @returns {"chat" | "tasks" | "triggers"} the place it belongs to */
+/** @param {string} path */
+function noteHash(path) {
+  return `#/memory/${path.split("/").map(encodeURIComponent).join("/")}`;
+}
+
+/** @type {Record<Route["view"], "chat" | "tasks" | "triggers" | "memory">} */
+const PLACES = {
+  chat: "chat",
+  tasks: "tasks",
+  task: "tasks",
+  triggers: "triggers",
+  trigger: "triggers",
+  triggerNew: "triggers",
+  triggerEdit: "triggers",
+  memory: "memory",
+  note: "memory",
+  noteNew: "memory",
+  noteEdit: "memory",
+  backlog: "memory",
+};
+
+/** @param {Route} route  The place it belongs to. */
 export function placeOf(route) {
-  if (route.view === "task") return "tasks";
-  if (route.view === "chat" || route.view === "tasks") return route.view;
-  return "triggers";
+  return PLACES[route.view];
 }
 
 /** @param {Route} route @returns {Route | null} one level up, inside the side panel */
 export function above(route) {
-  if (route.view === "task") return { view: "tasks" };
-  if (route.view === "triggerEdit") return { view: "trigger", id: route.id };
-  if (route.view === "trigger" || route.view === "triggerNew") return { view: "triggers" };
-  return null;
+  switch (route.view) {
+    case "task":
+      return { view: "tasks" };
+    case "triggerEdit":
+      return { view: "trigger", id: route.id };
+    case "trigger":
+    case "triggerNew":
+      return { view: "triggers" };
+    case "noteEdit":
+      return { view: "note", path: route.path, line: null };
+    case "note":
+    case "noteNew":
+    case "backlog":
+      return { view: "memory" };
+    default:
+      return null;
+  }
 }
 
 /** @param {string} hash @returns {string | null} the code of a one-time login link */

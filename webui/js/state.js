@@ -10,6 +10,7 @@
  * @typedef {import("./types.js").OutboxItem} OutboxItem
  */
 
+import { MEMORY_ACTIONS, noMemory } from "./memory-state.js";
 import { TRIGGER_ACTIONS } from "./trigger-state.js";
 
 /** How long the draft of a turn that is over waits for its message. */
@@ -34,6 +35,7 @@ export function initialState() {
     skewMs: 0,
     now: 0,
     version: "",
+    zone: "",
     outdated: false,
     messages: [],
     before: null,
@@ -49,6 +51,7 @@ export function initialState() {
     detail: null,
     triggerDetail: null,
     forms: {},
+    ...noMemory(),
     chainListed: false,
     pending: {},
     confirming: "",
@@ -95,6 +98,7 @@ const ACTIONS = {
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
   ...TRIGGER_ACTIONS,
+  ...MEMORY_ACTIONS,
 };
 
 /**
@@ -137,6 +141,7 @@ function snapshot(state, { snapshot: given, now }) {
     skewMs,
     now: now + skewMs,
     version: state.version || given.version,
+    zone: given.timezone ?? state.zone,
     messages: [...kept, ...given.messages],
     before: kept.length ? state.before : given.before,
     older: "idle",

@@ -131,17 +131,37 @@ export function dayKey(at, zone) {
  * @param {string} [zone]
  */
 export function dayName(at, now, language, zone) {
-  const days = Math.round((noon(dayKey(now, zone)) - noon(dayKey(at, zone))) / DAY);
+  return dateName(dayKey(at, zone), dayKey(now, zone), language);
+}
+
+/**
+ * The same for a date without a time.
+ *
+ * @param {string} day `2026-11-21`
+ * @param {string} today
+ * @param {string} language
+ */
+export function dateName(day, today, language) {
+  const days = Math.round((noon(today) - noon(day)) / DAY);
   if (days === 0 || days === 1) {
     const words = relativeFormat(language, "auto").format(-days, "day");
     return words.charAt(0).toLocaleUpperCase(LOCALES[language]) + words.slice(1);
   }
-  const sameYear = dayKey(now, zone).slice(0, 4) === dayKey(at, zone).slice(0, 4);
-  return dateFormat(
-    language,
-    { weekday: "long", day: "numeric", month: "long", ...(sameYear ? {} : { year: "numeric" }) },
-    zone,
-  ).format(new Date(at));
+  const year =
+    today.slice(0, 4) === day.slice(0, 4) ? {} : /** @type {const} */ ({ year: "numeric" });
+  const options = /** @type {const} */ ({ weekday: "long", day: "numeric", month: "long" });
+  return dateFormat(language, { ...options, ...year }, "UTC").format(noon(day));
+}
+
+/**
+ * `November 2026`
+ *
+ * @param {string} month `2026-11`, or a day of it
+ * @param {string} language
+ */
+export function monthName(month, language) {
+  const options = /** @type {const} */ ({ month: "long", year: "numeric" });
+  return dateFormat(language, options, "UTC").format(noon(`${month.slice(0, 7)}-15`));
 }
 
 /** @param {string} key */
@@ -228,6 +248,23 @@ function unit(value, name, language) {
     () => new Intl.NumberFormat(locale, { style: "unit", unit: name, unitDisplay: "narrow" }),
   );
   return format.format(value);
+}
+
+/**
+ * The size of a file: `640B`, `1.2kB`, `3MB`.
+ *
+ * @param {number} bytes
+ * @param {string} language
+ */
+export function fileSize(bytes, language) {
+  if (bytes < 1000) return unit(bytes, "byte", language);
+  const large = bytes >= 1e6;
+  const value = bytes / (large ? 1e6 : 1000);
+  return unit(
+    value < 10 ? Math.round(value * 10) / 10 : Math.round(value),
+    large ? "megabyte" : "kilobyte",
+    language,
+  );
 }
 
 /**

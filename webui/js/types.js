@@ -13,6 +13,7 @@
  * @property {{inputTokens: number, cachedInputTokens?: number, outputTokens: number} | null} [usage]
  * @property {number | null} [durationMs]
  * @property {string | null} [engine]
+ * @property {number} [memory] how many hits of memory its turn was given
  *
  * @typedef {object} InboxItem a message that lies in the inbox and is not yet in the conversation
  * @property {string} id
@@ -193,6 +194,86 @@
  * @property {string[]} next
  * @property {Words[]} notes
  *
+ * @typedef {object} MemoryFile one in the list of memory
+ * @property {string} path
+ * @property {"longTerm" | "raw" | "day" | "month" | "docs"} kind
+ * @property {string} title
+ * @property {string | null} day
+ * @property {number} size bytes
+ * @property {string | null} modifiedAt
+ * @property {boolean} editable
+ * @property {boolean} [hidden] a day's summary behind its month's
+ *
+ * @typedef {object} Content
+ * @property {string} text
+ * @property {string} html rendered and sanitised by the server
+ * @property {string} hash guards an edit
+ * @property {boolean} [cut] it is longer than what is here
+ *
+ * @typedef {MemoryFile & Content} NoteFile what GET /api/memory/{path} says
+ *
+ * @typedef {"memory" | "summary" | "docs" | "transcript" | "result"} HitKind
+ *
+ * @typedef {object} Hit what a search found
+ * @property {string} source
+ * @property {HitKind} kind
+ * @property {string} snippet
+ * @property {[number, number][]} marks of the snippet's characters
+ * @property {number} score
+ * @property {string | null} day
+ * @property {number} line 0: not in a text file
+ * @property {string | null} messageId
+ * @property {"user" | "agent" | "system" | null} role
+ * @property {string | null} taskId
+ *
+ * @typedef {object} Search
+ * @property {string} asked empty: nothing is looked for
+ * @property {"idle" | "asking" | "ready" | "failed"} state
+ * @property {Hit[]} hits the last ones, shown until the next come
+ * @property {string | null} fallback why a plain scan served
+ * @property {string} error
+ *
+ * @typedef {object} Memory
+ * @property {"idle" | "loading" | "ready" | "failed"} load
+ * @property {MemoryFile[]} files
+ * @property {{files: number, passages: number, fresh?: boolean, words?: string,
+ *   fallback?: string | null} | null} index
+ * @property {string} query as it is typed
+ * @property {Search} search
+ * @property {string[]} whole the groups of which all files are shown
+ *
+ * @typedef {object} Note the opened file
+ * @property {string} path
+ * @property {"loading" | "ready" | "missing" | "failed"} load
+ * @property {NoteFile | null} file as it was last heard of
+ *
+ * @typedef {object} NoteForm a file of memory as it is typed
+ * @property {string} key `new`, or its path
+ * @property {string} title of a new one
+ * @property {string} text
+ * @property {{hash: string, text: string | null} | null} base what is edited; its text may be
+ *   known no more; null: there is no such file yet
+ * @property {string} error
+ * @property {{current: NoteFile | null, shown: boolean} | null} conflict another version was saved
+ *   meanwhile; null in it: the file is gone
+ * @property {boolean} restored what stands here was typed before the page was loaded
+ * @property {boolean} unkept the browser does not keep what is typed
+ * @property {boolean} busy
+ * @property {boolean} over sent or given up: it goes when its page is left
+ *
+ * @typedef {object} Backlog
+ * @property {"idle" | "loading" | "ready" | "failed"} load
+ * @property {{text: string, done: boolean}[]} items
+ * @property {string} draft
+ * @property {string} busy what is being changed
+ * @property {string} error
+ *
+ * @typedef {object} TurnHits what memory a reply was given
+ * @property {boolean} open
+ * @property {"idle" | "loading" | "ready" | "failed"} load
+ * @property {{source: string, text?: string | null, line?: number | null, day?: string | null,
+ *   kind?: HitKind | null}[]} hits
+ *
  * @typedef {object} Status
  * @property {"ok" | "down" | "hung"} consumer
  * @property {number | null} [beatAgeS]
@@ -279,7 +360,9 @@
  *
  * @typedef {{view: "chat"} | {view: "tasks"} | {view: "triggers"}
  *   | {view: "task", id: string} | {view: "trigger", id: string}
- *   | {view: "triggerNew"} | {view: "triggerEdit", id: string}} Route
+ *   | {view: "triggerNew"} | {view: "triggerEdit", id: string}
+ *   | {view: "memory"} | {view: "backlog"} | {view: "noteNew"}
+ *   | {view: "note", path: string, line: number | null} | {view: "noteEdit", path: string}} Route
  *
  * @typedef {object} Notice
  * @property {number} id
@@ -295,6 +378,7 @@
  * @property {number} skewMs the server's clock minus ours
  * @property {number} now the server's clock, milliseconds; moved by ticks
  * @property {string} version
+ * @property {string} zone the workspace's time zone; empty: not known yet
  * @property {boolean} outdated the server runs another version than the page was made by
  * @property {Message[]} messages
  * @property {string | null} before
@@ -310,9 +394,15 @@
  * @property {TaskDetail | null} detail
  * @property {TriggerDetail | null} triggerDetail
  * @property {Record<string, TriggerForm>} forms what is being typed, by `new` or the trigger's id
+ * @property {Memory} memory
+ * @property {Note | null} note
+ * @property {Record<string, NoteForm>} notes files that are edited, by `new` or their path
+ * @property {Backlog} backlog
+ * @property {Record<string, TurnHits>} hits by the id of the turn
  * @property {boolean} chainListed a chain is shown as a list instead of a picture
  * @property {Record<string, string>} pending what was asked of a task or trigger and is under way
- * @property {string} confirming the trigger whose deletion is to be confirmed
+ * @property {string} confirming what is to be confirmed: a trigger's deletion by its id, `note`,
+ *   or `backlog` and an item
  * @property {Route} route
  * @property {boolean} panelOpen the side panel, where there is room for one
  * @property {boolean} wide whether there is

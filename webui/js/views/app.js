@@ -2,6 +2,7 @@
 
 import { html } from "../html.js";
 import { t } from "../i18n.js";
+import { placeOf } from "../route.js";
 import { bannersView, noticesView } from "./banners.js";
 import { chatView } from "./chat.js";
 import { headerView } from "./header.js";
@@ -19,7 +20,8 @@ export function appView(state, act) {
   }
   if (state.session === "out") return loginView(state, act);
   const layout = state.wide ? (state.panelOpen ? "is-split" : "is-wide") : "is-narrow";
-  return html`<div class="app ${layout}">
+  const reads = placeOf(state.route) === "memory"; // texts want a wider panel than lists
+  return html`<div class="app ${layout} ${reads ? "is-reading" : ""}">
     <button type="button" class="skip" @click=${() => act.hands.focusComposer()}>
       ${t("nav.skip")}
     </button>

@@ -53,7 +53,8 @@ function entryView(entry, state, act) {
   }
   const { message, delivery, error, joined } = entry;
   const tasks = (message.taskIds ?? []).map((id) => namedTask(state.tasks, id)?.state).join();
-  return guard([message, delivery, error, joined, tasks, language()], () =>
+  const hits = message.turnId ? state.hits[message.turnId] : null;
+  return guard([message, delivery, error, joined, tasks, hits, language()], () =>
     messageView(entry, state, act),
   );
 }

@@ -29,15 +29,8 @@ const BY_ID = "\0by-id";
 export function conditionFields(row, errors, state, edit) {
   switch (row.type) {
     case "file_changed":
-      return html`${pathField(row, errors, edit)}
-      ${checkField(
-        rowField(row, "fireOnInit"),
-        t("form.fireOnInit"),
-        row.fireOnInit,
-        (fireOnInit) => edit({ fireOnInit }),
-      )}`;
     case "file_exists":
-      return pathField(row, errors, edit);
+      return fileFields(row, errors, edit);
     case "task":
       return taskFields(row, errors, state, edit);
     case "llm_eval":
@@ -46,6 +39,24 @@ export function conditionFields(row, errors, state, edit) {
       return html`<p class="kept">${said(row.words) || JSON.stringify(row.kept)}</p>
         <p class="hint">${t("form.keptHint")}</p>`;
   }
+}
+
+/**
+ * One template for both, so that the field someone types in stays when the type changes.
+ *
+ * @param {ConditionRow} row
+ * @param {Record<string, string>} errors
+ * @param {Edit} edit
+ */
+function fileFields(row, errors, edit) {
+  const init = (/** @type {boolean} */ fireOnInit) => edit({ fireOnInit });
+  const name = rowField(row, "fireOnInit");
+  return html`${pathField(row, errors, edit)}
+  ${
+    row.type === "file_changed"
+      ? checkField(name, t("form.fireOnInit"), row.fireOnInit, init)
+      : nothing
+  }`;
 }
 
 /** @param {ConditionRow} row @param {Record<string, string>} errors @param {Edit} edit */

@@ -60,6 +60,7 @@ export function places(state) {
     ["chat", "#/", "chat"],
     ["tasks", "#/tasks", "tasks"],
     ["triggers", "#/triggers", "trigger"],
+    ["memory", "#/memory", "memory"],
   ];
   return html`<nav class="places" aria-label=${t("nav.label")}>
     ${all

@@ -4,6 +4,7 @@ import { html, icon, nothing, serverHtml } from "../html.js";
 import { language, t } from "../i18n.js";
 import { namedTask } from "../select.js";
 import { duration } from "../time.js";
+import { hitsButton, hitsView } from "./hits.js";
 import { clock, stateIcon, taskTitle } from "./parts.js";
 
 /**
@@ -28,8 +29,9 @@ export function messageView(entry, state, act) {
       ${bodyView(message)} ${role === "system" ? nothing : chips}
       <div class="meta">
         ${clock(message.createdAt)} ${role === "user" ? deliveryView(entry, act) : origin(message)}
-        ${role === "system" ? chips : nothing}
+        ${role === "system" ? chips : nothing} ${hitsButton(message, state, act)}
       </div>
+      ${hitsView(message, state, act)}
     </div>
   </li>`;
 }

@@ -1,13 +1,20 @@
-/** The side panel: tasks and triggers; on a narrow screen a page of its own. */
+/** The side panel: tasks, triggers and memory; on a narrow screen a page of its own. */
 
 import { html, nothing } from "../html.js";
 import { t } from "../i18n.js";
+import { backlogView } from "./backlog.js";
 import { places } from "./header.js";
+import { memoryView } from "./memory.js";
+import { noteFormView } from "./note-form.js";
+import { noteView } from "./note.js";
 import { taskView } from "./task.js";
 import { tasksView } from "./tasks.js";
 import { triggerFormView } from "./trigger-form.js";
 import { triggerView } from "./trigger.js";
 import { triggersView } from "./triggers.js";
+
+/** Pages that are a form: their buttons stand at the bottom. */
+const FORMS = new Set(["triggerNew", "triggerEdit", "noteNew", "noteEdit"]);
 
 /**
  * @param {import("../types.js").State} state
@@ -18,7 +25,7 @@ export function panelView(state, act) {
   return html`<div class="panel ${away ? "is-away" : ""}" id="panel" ?inert=${away}>
     ${state.wide ? html`<div class="panel-head">${places(state)}</div>` : nothing}
     <div
-      class="panel-body"
+      class="panel-body ${FORMS.has(state.route.view) ? "is-form" : ""}"
       id="panel-body"
       tabindex="0"
       role="region"
@@ -44,6 +51,15 @@ function bodyView(state, act) {
     case "triggerNew":
     case "triggerEdit":
       return triggerFormView(state, act);
+    case "memory":
+      return memoryView(state, act);
+    case "note":
+      return noteView(state, act);
+    case "noteNew":
+    case "noteEdit":
+      return noteFormView(state, act);
+    case "backlog":
+      return backlogView(state, act);
     default:
       return tasksView(state, act);
   }

@@ -28,7 +28,7 @@ export function triggerFormView(state, act) {
   const back = html`<a class="back" href=${up}>${icon("back")}${label}</a>`;
   const form = state.forms[key];
   return html`${back}
-    <div class="trigger-form-page">
+    <div class="form-page">
       <h2 tabindex="-1" data-focus>${titleOf(key, state)}</h2>
       ${form ? formView(form, state, act) : waitingView(state, act)}
     </div>`;
@@ -268,7 +268,8 @@ function previewView(form, state) {
   const { answer } = preview;
   const busy = preview.state === "asking";
   const failed = preview.state === "failed" && !preview.error; // else its field says why
-  const look = `${answer || failed ? "" : "is-empty"} ${busy ? "is-busy" : ""}`;
+  const many = form.when === "plain" || form.when === "every" || form.when === "cron";
+  const look = `${preview.asked ? "" : "is-empty"} ${many ? "is-times" : ""} ${busy ? "is-busy" : ""}`;
   return html`<div
     class="preview ${look}"
     id="preview"
@@ -277,6 +278,7 @@ function previewView(form, state) {
   >
     ${answer ? answerView(answer, state) : nothing}
     ${failed ? html`<p class="muted">${t("form.previewFailed")}</p>` : nothing}
+    ${answer || failed ? nothing : html`<p class="muted">${t("form.previewWait")}</p>`}
   </div>`;
 }
 
