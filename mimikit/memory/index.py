@@ -353,9 +353,17 @@ class Index:
         except BaseException:
             self._forget()  # what was written is not known: the mark has it made anew
             raise
+        self._make_private()
         with self._changing:
             self._look(stamps, counts)
             self._save()
+
+    def _make_private(self) -> None:
+        """The library makes files as the umask says; what was said is nobody else's business."""
+        for entry in self._folder.iterdir() if self._folder else ():
+            with contextlib.suppress(OSError):  # a merge took it away meanwhile
+                if entry.lstat().st_mode & 0o077 and not entry.is_symlink():
+                    entry.chmod(0o600)
 
     def _save(self) -> None:
         """Tell other processes what is indexed now; last, so that the index is never behind."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
 import pytest
 from rank_bm25 import BM25Okapi
 
+from mimikit.app import open_state
 from mimikit.memory.corpus import NEAR, Stamp, Window
 from mimikit.memory.counted import counted
 from mimikit.memory.fresh import K1, B, Fresh, Held, idf
@@ -114,3 +116,15 @@ def test_an_update_that_another_makes_is_left_to_it(tmp_path: Path) -> None:
     assert not index.update([("memory.md", Stamp(1, 1), [Passage("word", 1)])], [])
     lock.release()
     assert index.update([("memory.md", Stamp(1, 1), [Passage("word", 1)])], [])
+
+
+def test_its_files_are_private(tmp_path: Path) -> None:
+    state = open_state(tmp_path / ".mimikit", tmp_path)
+    before = os.umask(0o022)
+    try:
+        Index(state.files, state.path).update(made(1), [])
+    finally:
+        os.umask(before)
+    entries = list((state.path / "cache/search").iterdir())
+    assert len(entries) > 3
+    assert [entry.name for entry in entries if entry.lstat().st_mode & 0o077] == []
