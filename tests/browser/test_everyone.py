@@ -7,35 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Route, expect
 
-from tests.browser.pages import Chat, Complaints
+from tests.browser.looking import for_everyone, looking
+from tests.browser.pages import Chat
 from tests.browser.product import Product, make_product
 
 pytestmark = pytest.mark.browser
-
-TAGS = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]
-TOO_WIDE = """() => [...document.querySelectorAll("body *")].filter((one) => {
-  const style = getComputedStyle(one);
-  const box = one.getBoundingClientRect();
-  return box.width > 1 && style.visibility !== "hidden" && !one.closest("pre, .output, .table-box")
-    && (box.right > innerWidth + 1 || box.left < -1);
-}).map((one) => `${one.tagName}.${one.className}`)"""
-
-
-def violations(page: Page) -> list[str]:
-    """What axe calls serious or critical."""
-    settle = "() => Promise.all(document.getAnimations().map((one) => one.finished.catch(() => 0)))"
-    page.emulate_media(reduced_motion="reduce")
-    page.evaluate(settle)
-    found = Axe().run(page, options={"runOnly": TAGS}).response["violations"]
-    return [
-        f"{one['id']}: {node['target']} {node.get('failureSummary', '')[:200]}"
-        for one in found
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"]
-    ]
 
 
 @dataclass
@@ -70,15 +48,7 @@ def lived_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivedIn]:
         product.stop()
 
 
-@pytest.mark.parametrize(
-    ("scheme", "language", "width"),
-    [
-        ("light", "en-GB", 1280),
-        ("light", "zh-CN", 360),
-        ("dark", "en-GB", 360),
-        ("dark", "zh-CN", 1280),
-    ],
-)
+@for_everyone
 def test_axe_finds_nothing_serious_and_nothing_goes_sideways(
     browser: Browser,
     lived_in: LivedIn,
@@ -86,41 +56,25 @@ def test_axe_finds_nothing_serious_and_nothing_goes_sideways(
     language: str,
     width: int,
 ) -> None:
-    context = browser.new_context(
-        locale=language,
-        timezone_id="Asia/Shanghai",
-        viewport={"width": width, "height": 740},
-        color_scheme=scheme,
-    )
     product = lived_in.product
-    kept = Complaints(expected=["401"])
-    page = context.new_page()
-    kept.watch(page)
-    found: dict[str, list[str]] = {}
-
-    def look(name: str) -> None:
-        found[name] = violations(page) + page.evaluate(TOO_WIDE)
-
-    page.goto(product.url)
-    expect(page.locator("#token")).to_be_visible()
-    look("login")
-    page.goto("about:blank")
-    page.goto(product.link())
-    expect(page.locator(".connection.is-online")).to_be_attached()
-    look("chat")
-    page.locator("[popovertarget=settings]").click()
-    look("settings")
-    page.keyboard.press("Escape")
-    page.locator(".engines").click()
-    look("engines")
-    page.keyboard.press("Escape")
-    for place in ("tasks", "triggers", f"task/{lived_in.running}", f"task/{lived_in.failed}"):
-        page.goto(f"{product.url}/#/{place}")
-        expect(page.locator("#panel :is(.row, .trigger, .facts)").first).to_be_visible()
-        look(place)
-    context.close()
-    assert {name: bad for name, bad in found.items() if bad} == {}
-    assert kept.unexpected() == []
+    with looking(browser, scheme, language, width, expected="401") as (page, look):
+        page.goto(product.url)
+        expect(page.locator("#token")).to_be_visible()
+        look("login")
+        page.goto("about:blank")
+        page.goto(product.link())
+        expect(page.locator(".connection.is-online")).to_be_attached()
+        look("chat")
+        page.locator("[popovertarget=settings]").click()
+        look("settings")
+        page.keyboard.press("Escape")
+        page.locator(".engines").click()
+        look("engines")
+        page.keyboard.press("Escape")
+        for place in ("tasks", "triggers", f"task/{lived_in.running}", f"task/{lived_in.failed}"):
+            page.goto(f"{product.url}/#/{place}")
+            expect(page.locator("#panel :is(.row, .trigger, .facts)").first).to_be_visible()
+            look(place)
 
 
 def test_the_language_is_changed_and_kept(chat: Chat) -> None:

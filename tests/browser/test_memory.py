@@ -14,9 +14,9 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 from mimikit.clock import SystemClock
 from mimikit.conversation.history import Conversation
 from mimikit.protocol.models import Message
-from tests.browser.pages import Chat, Complaints, OpenChat
+from tests.browser.looking import for_everyone, looking
+from tests.browser.pages import Chat, OpenChat
 from tests.browser.product import Product, make_product
-from tests.browser.test_everyone import TOO_WIDE, violations
 
 pytestmark = pytest.mark.browser
 
@@ -441,68 +441,45 @@ def test_the_backlog_is_kept_from_the_page_and_the_rest_of_its_file_stays(chat: 
 # ---- for everyone
 
 
-@pytest.mark.parametrize(
-    ("scheme", "language", "width"),
-    [
-        ("light", "en-GB", 1280),
-        ("light", "zh-CN", 360),
-        ("dark", "en-GB", 360),
-        ("dark", "zh-CN", 1280),
-    ],
-)
+@for_everyone
 def test_axe_finds_nothing_serious_and_nothing_goes_sideways(
     browser: Browser, kept: Product, scheme: Any, language: str, width: int
 ) -> None:
-    context = browser.new_context(
-        locale=language,
-        timezone_id="Asia/Shanghai",
-        viewport={"width": width, "height": 740},
-        color_scheme=scheme,
-    )
     path = f"memory/{YESTERDAY}-{scheme}-{width}.md"
     long = "a-word-that-is-far-too-long-for-a-line-" * 6
     write(kept, path, f"# Wide\n\n{long}\n\n| {long} | b |\n|---|---|\n| 1 | 2 |\n")
-    complaints = Complaints(expected=["409"])
-    page = context.new_page()
-    complaints.watch(page)
-    found: dict[str, list[str]] = {}
+    with looking(browser, scheme, language, width, expected="409") as (page, look):
 
-    def look(name: str) -> None:
-        found[name] = violations(page) + page.evaluate(TOO_WIDE)
+        def go(place: str, shown: str) -> None:
+            page.goto(f"{kept.url}/#/{place}")
+            expect(page.locator(shown).first).to_be_visible()
+            look(place)
 
-    def go(place: str, shown: str) -> None:
-        page.goto(f"{kept.url}/#/{place}")
-        expect(page.locator(shown).first).to_be_visible()
-        look(place)
-
-    page.goto(kept.link())
-    expect(page.locator(".connection.is-online")).to_be_attached()
-    go("memory", "[data-group] .row")
-    page.locator("#memory-search").fill("otter 证书")
-    expect(page.locator(".hit mark").first).to_be_visible()
-    look("found")
-    page.locator("#memory-search").fill("xyzzyplugh")
-    expect(page.locator(".empty")).to_be_visible()
-    look("nothing found")
-    page.locator("#memory-search").fill("")
-    go("memory/memory.md", ".note-text")
-    go(f"memory/{path}", ".note-text")
-    go(f"memory/memory/{YESTERDAY}.md", ".note-text")
-    go(f"memory/{path}?edit", "#note-text")
-    page.locator("#note-text").fill(f"mine {long}")
-    write(kept, path, f"theirs {long}\n")
-    page.locator("#note-text").press("Control+s")
-    page.locator(".conflict button").first.click()
-    expect(page.locator(".other")).to_be_visible()
-    look("conflict")
-    page.locator(".form-actions button").last.click()
-    expect(page.locator("#note-keep")).to_be_visible()
-    look("discard?")
-    go("memory/new", "#note-text")
-    page.locator("#note-form [type=submit]").click()
-    expect(page.locator("#note-error")).to_be_visible()
-    look("an empty note")
-    go("backlog", ".backlog-add")
-    context.close()
-    assert {name: bad for name, bad in found.items() if bad} == {}
-    assert complaints.unexpected() == []
+        page.goto(kept.link())
+        expect(page.locator(".connection.is-online")).to_be_attached()
+        go("memory", "[data-group] .row")
+        page.locator("#memory-search").fill("otter 证书")
+        expect(page.locator(".hit mark").first).to_be_visible()
+        look("found")
+        page.locator("#memory-search").fill("xyzzyplugh")
+        expect(page.locator(".empty")).to_be_visible()
+        look("nothing found")
+        page.locator("#memory-search").fill("")
+        go("memory/memory.md", ".note-text")
+        go(f"memory/{path}", ".note-text")
+        go(f"memory/memory/{YESTERDAY}.md", ".note-text")
+        go(f"memory/{path}?edit", "#note-text")
+        page.locator("#note-text").fill(f"mine {long}")
+        write(kept, path, f"theirs {long}\n")
+        page.locator("#note-text").press("Control+s")
+        page.locator(".conflict button").first.click()
+        expect(page.locator(".other")).to_be_visible()
+        look("conflict")
+        page.locator(".form-actions button").last.click()
+        expect(page.locator("#note-keep")).to_be_visible()
+        look("discard?")
+        go("memory/new", "#note-text")
+        page.locator("#note-form [type=submit]").click()
+        expect(page.locator("#note-error")).to_be_visible()
+        look("an empty note")
+        go("backlog", ".backlog-add")

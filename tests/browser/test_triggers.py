@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.browser.pages import Chat, Complaints
+from tests.browser.looking import for_everyone, looking
+from tests.browser.pages import Chat
 from tests.browser.product import Product, make_product
-from tests.browser.test_everyone import TOO_WIDE, violations
 
 pytestmark = pytest.mark.browser
 
@@ -392,53 +392,29 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         product.stop()
 
 
-@pytest.mark.parametrize(
-    ("scheme", "language", "width"),
-    [
-        ("light", "en-GB", 1280),
-        ("light", "zh-CN", 360),
-        ("dark", "en-GB", 360),
-        ("dark", "zh-CN", 1280),
-    ],
-)
+@for_everyone
 def test_axe_finds_nothing_serious_and_nothing_goes_sideways(
     browser: Browser, scene: Scene, scheme: Any, language: str, width: int
 ) -> None:
-    context = browser.new_context(
-        locale=language,
-        timezone_id="Asia/Shanghai",
-        viewport={"width": width, "height": 740},
-        color_scheme=scheme,
-    )
     product = scene.product
-    kept = Complaints(expected=["422"])
-    page = context.new_page()
-    kept.watch(page)
-    found: dict[str, list[str]] = {}
-
-    def look(name: str) -> None:
-        found[name] = violations(page) + page.evaluate(TOO_WIDE)
-
-    page.goto(product.link())
-    expect(page.locator(".connection.is-online")).to_be_attached()
-    page.goto(f"{product.url}/#/triggers")
-    expect(page.locator(".trigger")).to_have_count(5)
-    expect(page.locator(".badge-danger")).to_have_count(1)
-    look("list")
-    for place in ("trigger/trig-after", "trigger/trig-broken", f"task/{scene.task}"):
-        page.goto(f"{product.url}/#/{place}")
-        expect(page.locator("#panel :is(.facts, .trigger-headline)").first).to_be_visible()
-        look(place)
-    page.goto(f"{product.url}/#/trigger/trig-after")
-    expect(page.locator("svg.chain-picture")).to_be_visible()
-    page.locator(".chain-head button").click()
-    expect(page.locator(".trace")).to_be_visible()
-    look("chain as a list")
-    page.locator(".chain-head button").click()
-    look_at_forms(page, product, look)
-    context.close()
-    assert {name: bad for name, bad in found.items() if bad} == {}
-    assert kept.unexpected() == []
+    with looking(browser, scheme, language, width, expected="422") as (page, look):
+        page.goto(product.link())
+        expect(page.locator(".connection.is-online")).to_be_attached()
+        page.goto(f"{product.url}/#/triggers")
+        expect(page.locator(".trigger")).to_have_count(5)
+        expect(page.locator(".badge-danger")).to_have_count(1)
+        look("list")
+        for place in ("trigger/trig-after", "trigger/trig-broken", f"task/{scene.task}"):
+            page.goto(f"{product.url}/#/{place}")
+            expect(page.locator("#panel :is(.facts, .trigger-headline)").first).to_be_visible()
+            look(place)
+        page.goto(f"{product.url}/#/trigger/trig-after")
+        expect(page.locator("svg.chain-picture")).to_be_visible()
+        page.locator(".chain-head button").click()
+        expect(page.locator(".trace")).to_be_visible()
+        look("chain as a list")
+        page.locator(".chain-head button").click()
+        look_at_forms(page, product, look)
 
 
 def look_at_forms(page: Page, product: Product, look: Any) -> None:

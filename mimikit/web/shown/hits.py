@@ -57,8 +57,7 @@ def marks(query: str, snippet: str) -> list[list[int]]:
     """
     from mimikit.memory import text
 
-    wanted = set(text.terms(query))
-    places = [term for term in text.located(snippet) if term.text in wanted]
+    places = text.occurrences(snippet, set(text.terms(query)))
     long = [term for term in places if len(term.text) > 1 or not text.has_wide(term.text)]
     return _joined(sorted((term.start, term.end) for term in long or places))
 
