@@ -12,7 +12,7 @@ CAN_TEST := $(VENV)/.can-test
 
 CHECKS := format lint types layers test
 
-.PHONY: up venv check checks $(CHECKS) bench nightly soak lock clean
+.PHONY: up venv check checks $(CHECKS) figures bench nightly soak lock clean
 .DELETE_ON_ERROR:
 
 up: $(CAN_RUN)
@@ -40,6 +40,10 @@ layers: $(CAN_TEST)
 
 test: $(CAN_TEST)
 	$(BIN)/python -m pytest $(ARGS)
+
+# Sizes of modules, classes and functions, and what the layout forbids; ARGS=--list names the places.
+figures: $(CAN_TEST)
+	@$(BIN)/python scripts/figures.py $(ARGS)
 
 # `make bench`, `make bench ARGS=queue`; with question sets for the search: `make bench DATA=FOLDER`.
 bench: $(CAN_TEST)
