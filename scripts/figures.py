@@ -1,6 +1,6 @@
-"""Where the house stands: the size of modules, classes and functions, and what the layout forbids.
+"""Where the house stands: sizes of modules, classes and functions, and what the layout forbids.
 
-`python scripts/figures.py` prints one table; with `--list` also every place behind what should be 0.
+`python scripts/figures.py` prints one table; `--list` adds each place behind what should be 0.
 """
 
 from __future__ import annotations
