@@ -52,7 +52,7 @@ def make_search(state: State, *, words: bool = True, stays: bool = False) -> Sea
     from mimikit.memory.index import Index
     from mimikit.memory.search import Search
     from mimikit.memory.words import Words
-    from mimikit.protocol.doorbell import FolderWatch
+    from mimikit.protocol.watch import FolderWatch
 
     return Search(
         state.files,
@@ -144,7 +144,7 @@ class ConsumerApp:
     def __init__(self, state: State, engines: list[Engine] | None = None) -> None:
         """Wire everything; nothing runs before `run`. The consumer lock must be held."""
         from mimikit.engines.choice import Rack
-        from mimikit.protocol.doorbell import Doorbell, FolderWatch
+        from mimikit.protocol.watch import Doorbell, FolderWatch
         from mimikit.roles.office import Office
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.seats import TellerThread, work

@@ -11,9 +11,9 @@ from typing import Any, Literal, Self, TypeVar
 from mimikit.app import State
 from mimikit.errors import MimikitError
 from mimikit.protocol import paths, process_id
-from mimikit.protocol.doorbell import Doorbell, FolderWatch
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import Health, Holder, LiveRun, Order, OrderOutcome
+from mimikit.protocol.watch import Doorbell, FolderWatch
 from mimikit.tasks import orders
 
 T = TypeVar("T")

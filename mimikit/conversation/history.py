@@ -10,8 +10,9 @@ from datetime import date, timedelta
 from pydantic import ValidationError
 
 from mimikit.errors import BadInput, BadRecord, StorageError
-from mimikit.protocol import jsontext, paths
+from mimikit.protocol import paths
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files
+from mimikit.protocol.json import parse_object
 from mimikit.protocol.models import History, Message
 
 SOFT_CAP = 200
@@ -152,7 +153,7 @@ def _load_whole(files: Files) -> History | None:
         return None
     data = files.read(paths.HISTORY) or b""
     with contextlib.suppress(BadRecord, ValidationError):
-        jsontext.parse_object(data)
+        parse_object(data)
         return History.model_validate_json(data)
     return None
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from mimikit.engines.base import EventKind, OnEvent
 from mimikit.errors import BadRecord
 from mimikit.plain import plain
-from mimikit.protocol.jsontext import Json, parse_object
+from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import FailureReason, Usage
 
 _SHOWN_CHARACTERS = 4000

@@ -20,8 +20,8 @@ from mimikit.errors import StorageError
 from mimikit.memory import passages
 from mimikit.protocol import paths
 from mimikit.protocol.disk import Stat
-from mimikit.protocol.doorbell import FolderWatch
 from mimikit.protocol.files import Files
+from mimikit.protocol.watch import FolderWatch
 
 LARGEST = 8 * 2**20
 """Bytes; a longer file is not searched."""

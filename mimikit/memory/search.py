@@ -26,8 +26,8 @@ from mimikit.memory.ranking import Match
 from mimikit.memory.text import terms
 from mimikit.memory.upkeep import Fit, Status, Upkeep
 from mimikit.memory.words import Words
-from mimikit.protocol.doorbell import FolderWatch
 from mimikit.protocol.files import Files
+from mimikit.protocol.watch import FolderWatch
 
 MOST_TERMS = 64
 """Of a query: its rarest ones."""

@@ -23,8 +23,8 @@ from mimikit.memory.index import Broken, Index, View
 from mimikit.memory.passages import Passage
 from mimikit.memory.text import Cutter, has_wide
 from mimikit.memory.words import Words
-from mimikit.protocol.doorbell import FolderWatch
 from mimikit.protocol.files import Files
+from mimikit.protocol.watch import FolderWatch
 
 SMALL_FILES, SMALL_BYTES = 12, 40_000
 """So much is taken in by whoever searches; more by a thread of its own."""

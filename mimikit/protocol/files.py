@@ -19,8 +19,9 @@ from typing import TypeAlias, TypeVar
 from pydantic import ValidationError
 
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
-from mimikit.protocol import jsontext, paths, process_id
+from mimikit.protocol import paths, process_id
 from mimikit.protocol.disk import FileSystem, Lock, Stat
+from mimikit.protocol.json import Json, dump_line, parse_object
 from mimikit.protocol.models import Record
 
 OnEvent: TypeAlias = Callable[[str, dict[str, object]], None]
@@ -223,22 +224,18 @@ class Files:
         """
         with _disk_errors(path):
             fresh = self.fs.stat(path) is None
-            offset = self.fs.append_line(
-                path, jsontext.dump_line(value), sync=sync and self.durable
-            )
+            offset = self.fs.append_line(path, dump_line(value), sync=sync and self.durable)
             if fresh and sync:
                 self._sync_folders(path)
             return offset
 
-    def lines(
-        self, path: str, *, offset: int = 0
-    ) -> Iterator[tuple[int, dict[str, jsontext.Json]]]:
+    def lines(self, path: str, *, offset: int = 0) -> Iterator[tuple[int, dict[str, Json]]]:
         """Each line's end offset and object from `offset` on; torn and foreign ones are skipped."""
         return self._parse_lines(path, offset, None)
 
     def _parse_lines(
         self, path: str, offset: int, limit: int | None
-    ) -> Iterator[tuple[int, dict[str, jsontext.Json]]]:
+    ) -> Iterator[tuple[int, dict[str, Json]]]:
         with _disk_errors(path):
             try:
                 data = self.fs.read(path, offset=offset, limit=limit)
@@ -247,13 +244,13 @@ class Files:
         for line in data.split(b"\n")[:-1]:
             offset += len(line) + 1
             try:
-                yield offset, jsontext.parse_object(line)
+                yield offset, parse_object(line)
             except BadRecord:
                 continue
 
     def head_lines(
         self, path: str, *, limit_bytes: int = 4096
-    ) -> Iterator[tuple[int, dict[str, jsontext.Json]]]:
+    ) -> Iterator[tuple[int, dict[str, Json]]]:
         """The lines within the first bytes of a file."""
         return self._parse_lines(path, 0, limit_bytes)
 
@@ -330,7 +327,7 @@ def decode(data: bytes, model: type[R]) -> R:
     """
     if len(data) > MAX_RECORD_BYTES:
         raise BadRecord(f"expected at most {MAX_RECORD_BYTES} bytes, got {len(data)}")
-    jsontext.parse_object(data)
+    parse_object(data)
     try:
         return model.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
     except ValidationError as error:

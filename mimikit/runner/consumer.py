@@ -26,9 +26,9 @@ from huey.consumer import Consumer, ConsumerStopped, Worker
 from mimikit.clock import Clock, SystemClock
 from mimikit.errors import BadRecord
 from mimikit.protocol import paths
-from mimikit.protocol.doorbell import FolderWatch
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Seat, Task
+from mimikit.protocol.watch import FolderWatch
 from mimikit.runner.folder import Inspect
 from mimikit.runner.hueys import TaskHuey
 from mimikit.runner.index import Ticket

@@ -17,9 +17,8 @@ from huey.constants import EmptyData
 
 from mimikit.clock import Clock
 from mimikit.errors import BadRecord
-from mimikit.protocol import jsontext
 from mimikit.protocol.files import Files
-from mimikit.protocol.jsontext import Json
+from mimikit.protocol.json import Json, dump_line, parse_object
 from mimikit.runner.folder import read_bytes
 from mimikit.runner.owners import wait_for_lock
 from mimikit.runner.serializer import embed, extract
@@ -119,7 +118,7 @@ class KeyValue:
             data = read_bytes(self._files, path)
             value = EmptyData if data is None else self._value(path, data)
             if data is not None and isinstance(value, bytes):
-                yield _key_text(jsontext.parse_object(data)), value
+                yield _key_text(parse_object(data)), value
 
     def sweep(self) -> None:
         """Remove what was being taken when its taker died."""
@@ -154,14 +153,14 @@ class KeyValue:
     def _value(self, path: str, data: bytes) -> bytes | type[EmptyData]:
         """The value in a file; one that can not be read is put aside and counts as none."""
         try:
-            return extract(jsontext.parse_object(data).get("value"))
+            return extract(parse_object(data).get("value"))
         except BadRecord as error:
             self._files.quarantine(path, str(error))
             return EmptyData
 
 
 def _entry(key: str | bytes, value: bytes) -> bytes:
-    return jsontext.dump_line({**_key_json(key), "value": embed(value)})
+    return dump_line({**_key_json(key), "value": embed(value)})
 
 
 class Counters:
@@ -178,7 +177,7 @@ class Counters:
         lock = wait_for_lock(self._files, f"{self._folder}/guard.lock", _LOCK_WAIT_S)
         try:
             value = self._read(path) + amount
-            self._files.write(path, jsontext.dump_line({**_key_json(key), "value": value}))
+            self._files.write(path, dump_line({**_key_json(key), "value": value}))
             return value
         finally:
             lock.release()
@@ -192,7 +191,7 @@ class Counters:
         if data is None:
             return 0
         try:
-            return _whole_number(jsontext.parse_object(data).get("value"))
+            return _whole_number(parse_object(data).get("value"))
         except BadRecord as error:
             self._files.quarantine(path, str(error))
             return 0

@@ -26,9 +26,8 @@ from huey.serializer import Serializer
 from huey.utils import SKIPPED, Error
 
 from mimikit.errors import BadInput, BadRecord
-from mimikit.protocol import jsontext
 from mimikit.protocol.files import MAX_RECORD_BYTES
-from mimikit.protocol.jsontext import Json
+from mimikit.protocol.json import Json, dump_line, parse_object
 
 MAX_MESSAGE_BYTES = MAX_RECORD_BYTES // 2  # in base64 they are a third more
 _OURS = b'{"huey":'
@@ -111,7 +110,7 @@ def unwrap(data: bytes) -> bytes:
         except (binascii.Error, ValueError):
             raise BadRecord("base64: expected base64 text, got something else") from None
     # Somebody edited it, or it is half written.
-    return extract(cast("Json", jsontext.parse_object(data)))
+    return extract(cast("Json", parse_object(data)))
 
 
 def embed(data: bytes) -> Json:
@@ -125,8 +124,8 @@ def embed(data: bytes) -> Json:
         # Only what comes back byte for byte, and what our own reader does not refuse.
         try:
             value = cast("Json", json.loads(data))
-            line = jsontext.dump_line({"value": value})
-            if line == b'{"value":' + data + b"}\n" and jsontext.parse_object(line):
+            line = dump_line({"value": value})
+            if line == b'{"value":' + data + b"}\n" and parse_object(line):
                 return value
         except (ValueError, RecursionError, BadRecord):
             pass
@@ -141,7 +140,7 @@ def extract(value: Json) -> bytes:
     """
     if isinstance(value, dict):
         if "huey" in value:
-            return jsontext.dump_line(value)[:-1]
+            return dump_line(value)[:-1]
         text = value.get("base64")
         if isinstance(text, str):
             try:

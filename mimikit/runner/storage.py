@@ -38,8 +38,8 @@ from mimikit.clock import Clock, SystemClock
 from mimikit.errors import BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
-from mimikit.protocol.doorbell import FolderWatch
 from mimikit.protocol.files import Files
+from mimikit.protocol.watch import FolderWatch
 from mimikit.runner.claims import Claims, OwnedClaims, SeatClaims
 from mimikit.runner.folder import Glance, Inspect, QueueFolder, read_bytes
 from mimikit.runner.index import Ticket

@@ -9,7 +9,7 @@ from mimikit.errors import BadInput, BadRecord, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.files import MAX_RECORD_BYTES, decode
 from mimikit.protocol.ids import check_id, derived_id, new_id
-from mimikit.protocol.jsontext import Json, dump_line, parse_json
+from mimikit.protocol.json import Json, dump_line, parse_json
 from mimikit.protocol.models import InboxItem, time_text
 from mimikit.supervisor.books import Books
 

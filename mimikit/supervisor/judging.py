@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from mimikit.protocol import jsontext
+from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import (
     Condition,
     FiringIntent,
@@ -102,7 +102,7 @@ def _edge(
 ) -> FiringIntent:
     """The firing of a condition; its slot is named by its number and what it uses up."""
     uses = verdict.root.uses
-    digest = hashlib.sha256(jsontext.dump_line(uses)).hexdigest()[:12]
+    digest = hashlib.sha256(dump_line(uses)).hexdigest()[:12]
     slot = f"{time_text(trigger.created_at)} #{state.fire_count + 1} {digest}"
     run = make_run(trigger, slot, now, upstream=verdict.root.upstream)
     first = books.ledger.end_of(run.upstream[0]) if run.upstream else None

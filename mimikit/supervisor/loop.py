@@ -13,8 +13,8 @@ from datetime import datetime
 
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.doorbell import Doorbell
 from mimikit.protocol.models import PlanResult, Seat, TaskResult
+from mimikit.protocol.watch import Doorbell
 from mimikit.supervisor import applying, dropped, orders, recovery
 from mimikit.supervisor.archiving import Archiving
 from mimikit.supervisor.asking import Asking

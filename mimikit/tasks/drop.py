@@ -13,9 +13,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from mimikit.errors import BadInput, BadRecord
-from mimikit.protocol import jsontext
 from mimikit.protocol.files import MAX_RECORD_BYTES, bad_record
 from mimikit.protocol.ids import check_id, derived_id
+from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import Seat, Task, time_text
 
 SUFFIX = ".json"
@@ -40,7 +40,7 @@ def read_task(name: str, data: bytes, seat: Seat, seen_at: datetime) -> tuple[Ta
     if len(data) > MAX_RECORD_BYTES:
         raise BadRecord(f"expected at most {MAX_RECORD_BYTES} bytes, got more")
     task_id = _stem(name)
-    given = jsontext.parse_object(data)
+    given = parse_object(data)
     if given.get("id") not in (None, task_id):
         raise BadRecord(
             f"id: expected {task_id!r}, the name of the file, got {given['id']!r}; "
@@ -101,14 +101,12 @@ def _stem(name: str) -> str:
         raise BadRecord(str(error), field="id") from None
 
 
-def _filled(
-    given: dict[str, jsontext.Json], task_id: str, seat: Seat, seen_at: datetime
-) -> dict[str, jsontext.Json]:
+def _filled(given: dict[str, Json], task_id: str, seat: Seat, seen_at: datetime) -> dict[str, Json]:
     """`given` itself when nothing is missing, else a copy with the rest."""
     missing = [key for key in _FILLED if given.get(key) is None]
     if not missing and given.get("role") == seat:
         return given
-    known: dict[str, jsontext.Json] = {
+    known: dict[str, Json] = {
         "id": task_id,
         "createdAt": time_text(seen_at),
         "traceId": derived_id("trace", task_id),

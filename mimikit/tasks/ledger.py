@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
-from mimikit.protocol import jsontext, paths
+from mimikit.protocol import paths
 from mimikit.protocol.files import Files
+from mimikit.protocol.json import dump_line, parse_object
 from mimikit.protocol.models import (
     EndStatus,
     FailureReason,
@@ -291,7 +292,7 @@ def slots_of(files: Files, trigger_id: str, limit: int) -> list[dict[str, Any]]:
     """
     found: list[dict[str, Any]] = []
     slots, left = 0, _LOOK_BACK_BYTES
-    needle = jsontext.dump_line({"id": trigger_id})[1:-2]
+    needle = dump_line({"id": trigger_id})[1:-2]
     for name in reversed(files.names(paths.LEDGER, suffix=".jsonl")):
         data = _tail(files, f"{paths.LEDGER}/{name}", left)
         left -= len(data)
@@ -321,7 +322,7 @@ def _tail(files: Files, path: str, limit: int) -> bytes:
 def _line(data: bytes) -> dict[str, Any]:
     """The object on one line; an empty one where the line is torn."""
     try:
-        return jsontext.parse_object(data)
+        return parse_object(data)
     except BadRecord:
         return {}
 

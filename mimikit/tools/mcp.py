@@ -23,7 +23,7 @@ from typing import Any, Self, TypeAlias, cast
 from mimikit import __version__
 from mimikit.engines.base import ToolReply, ToolSpec
 from mimikit.errors import BadRecord, MimikitError
-from mimikit.protocol.jsontext import Json, parse_object
+from mimikit.protocol.json import Json, parse_object
 
 PROTOCOLS = ("2025-11-25", "2025-06-18")
 """Versions of MCP that are spoken, newest first."""

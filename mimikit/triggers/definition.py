@@ -12,9 +12,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from mimikit.errors import BadInput, BadRecord
-from mimikit.protocol import jsontext
 from mimikit.protocol.files import MAX_RECORD_BYTES, bad_record
 from mimikit.protocol.ids import check_id, derived_id
+from mimikit.protocol.json import Json, dump_line, line_of, parse_object
 from mimikit.protocol.models import Schedule, Trigger, time_text
 from mimikit.triggers import conditions, schedule
 
@@ -30,16 +30,14 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
     """
     if len(data) > MAX_RECORD_BYTES:
         raise BadRecord(f"expected at most {MAX_RECORD_BYTES} bytes, got more")
-    given = jsontext.parse_object(data)
+    given = parse_object(data)
     try:
         if given.get("id") not in (None, trigger_id):
             raise BadRecord(
                 f"id: expected {trigger_id!r} as in the file's name, got {given['id']!r}",
                 field="id",
             )
-        trigger = Trigger.model_validate_json(
-            jsontext.dump_line(_filled(given, trigger_id, seen_at))
-        )
+        trigger = Trigger.model_validate_json(dump_line(_filled(given, trigger_id, seen_at)))
         check(trigger)
     except ValidationError as error:
         raise _with_line(bad_record(error), data) from None
@@ -91,7 +89,7 @@ def edited(trigger: Trigger, changes: dict[str, Any]) -> Trigger:
     kept = {"id", "createdAt", "origin", "traceId", "parentTaskId"}
     given |= {name: value for name, value in trigger.to_dict().items() if name in kept}
     try:
-        new = Trigger.model_validate_json(jsontext.dump_line(given))
+        new = Trigger.model_validate_json(dump_line(given))
         new = new.but(type=type_of(new.schedule))
     except ValidationError as error:
         complaint = bad_record(error)
@@ -130,13 +128,11 @@ def find_cycle(
     return None
 
 
-def _filled(
-    given: dict[str, jsontext.Json], trigger_id: str, seen_at: datetime
-) -> dict[str, jsontext.Json]:
+def _filled(given: dict[str, Json], trigger_id: str, seen_at: datetime) -> dict[str, Json]:
     plan = given.get("schedule")
     timed = isinstance(plan, dict)
     once = timed and plan.get("runAt") is not None
-    known: dict[str, jsontext.Json] = {
+    known: dict[str, Json] = {
         "id": trigger_id,
         "type": "scheduled" if once else "recurring" if timed else "conditional",
         "createdAt": time_text(seen_at),
@@ -148,5 +144,5 @@ def _filled(
 
 def _with_line(error: BadInput, data: bytes) -> BadRecord:
     """The complaint with the line of the field it is about."""
-    line = jsontext.line_of(data, error.field) if error.field else None
+    line = line_of(data, error.field) if error.field else None
     return BadRecord(f"line {line}: {error}" if line else str(error), field=error.field)

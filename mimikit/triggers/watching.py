@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from mimikit.protocol.doorbell import FolderWatch
+from mimikit.protocol.watch import FolderWatch
 from mimikit.triggers.patterns import Pattern
 from mimikit.triggers.workspace import FolderWorkspace, is_folder
 

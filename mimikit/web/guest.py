@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
-from mimikit.protocol import jsontext
 from mimikit.protocol.files import Files
+from mimikit.protocol.json import Json, parse_object
 
 
 class GuestFiles(Files):
@@ -23,9 +23,7 @@ class GuestFiles(Files):
     def quarantine(self, path: str, reason: str) -> None:
         """Nothing: a broken file is its keeper's to move."""
 
-    def lines(
-        self, path: str, *, offset: int = 0
-    ) -> Iterator[tuple[int, dict[str, jsontext.Json]]]:
+    def lines(self, path: str, *, offset: int = 0) -> Iterator[tuple[int, dict[str, Json]]]:
         """Each line's end offset and object; none where no plain file stands."""
         try:
             yield from super().lines(path, offset=offset)
@@ -34,7 +32,7 @@ class GuestFiles(Files):
 
     def head_lines(
         self, path: str, *, limit_bytes: int = 4096
-    ) -> Iterator[tuple[int, dict[str, jsontext.Json]]]:
+    ) -> Iterator[tuple[int, dict[str, Json]]]:
         """The lines within the first bytes of a file; none where no plain file stands."""
         try:
             yield from super().head_lines(path, limit_bytes=limit_bytes)
@@ -50,7 +48,7 @@ class GuestFiles(Files):
         except OSError as error:
             raise StorageError(f"{path}: {error.strerror or error}") from error
 
-    def tail(self, path: str, limit: int) -> list[dict[str, jsontext.Json]]:
+    def tail(self, path: str, limit: int) -> list[dict[str, Json]]:
         """The objects on the whole lines within the last `limit` bytes, oldest first."""
         stat = self.stat(path)
         start = max(stat.size - limit, 0) if stat else 0
@@ -60,7 +58,7 @@ class GuestFiles(Files):
         return [value for _, value in whole_lines(data)]
 
 
-def whole_lines(data: bytes) -> Iterator[tuple[int, dict[str, jsontext.Json]]]:
+def whole_lines(data: bytes) -> Iterator[tuple[int, dict[str, Json]]]:
     """Each line's end within `data` and its object; torn and foreign lines are skipped."""
     end = 0
     for line in data.splitlines(keepends=True):
@@ -68,6 +66,6 @@ def whole_lines(data: bytes) -> Iterator[tuple[int, dict[str, jsontext.Json]]]:
             return
         end += len(line)
         try:
-            yield end, jsontext.parse_object(line)
+            yield end, parse_object(line)
         except BadRecord:
             continue

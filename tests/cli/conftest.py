@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 from mimikit.__main__ import main
 from mimikit.protocol import paths
-from mimikit.protocol.doorbell import Doorbell, FolderWatch
+from mimikit.protocol.watch import Doorbell, FolderWatch
 
 REPO = Path(__file__).parents[2]
 PATIENCE_S = 30.0

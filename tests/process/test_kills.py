@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 import psutil
 import pytest
 
-from mimikit.protocol.doorbell import FolderWatch
+from mimikit.protocol.watch import FolderWatch
 from tests.process.load import Load
 from tests.process.oracle import complaints
 from tests.process.world import World, children, until

@@ -18,9 +18,9 @@ import pytest
 
 from mimikit.clock import SystemClock
 from mimikit.errors import BadSettings
-from mimikit.protocol.doorbell import FolderWatch
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Seat, Task
+from mimikit.protocol.watch import FolderWatch
 from mimikit.runner.consumer import PooledConsumer, build_consumer
 from tests.runner.helpers import START, names, real_files, reasons, until
 
@@ -343,7 +343,7 @@ PROGRAM = """
 import sys, threading, logging
 from pathlib import Path
 from mimikit.protocol.disk import RealDisk
-from mimikit.protocol.doorbell import FolderWatch
+from mimikit.protocol.watch import FolderWatch
 from mimikit.protocol.files import Files
 from mimikit.runner.consumer import build_consumer
 

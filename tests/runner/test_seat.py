@@ -13,9 +13,9 @@ import pytest
 
 from mimikit.clock import FakeClock, SystemClock
 from mimikit.errors import BadRecord
-from mimikit.protocol.doorbell import FolderWatch
 from mimikit.protocol.files import Files
 from mimikit.protocol.memory_disk import MemoryDisk, Step
+from mimikit.protocol.watch import FolderWatch
 from mimikit.runner.index import Ticket
 from mimikit.runner.serializer import NamedBytes
 from mimikit.runner.storage import ClaimStorage

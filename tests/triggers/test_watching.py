@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.protocol.doorbell import FolderWatch
+from mimikit.protocol.watch import FolderWatch
 from mimikit.triggers import watching
 from mimikit.triggers.patterns import parse
 from mimikit.triggers.watching import FileWatch

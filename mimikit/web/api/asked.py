@@ -10,9 +10,9 @@ from pydantic.alias_generators import to_camel
 from werkzeug.exceptions import BadRequest
 
 from mimikit.errors import BadInput, BadRecord
-from mimikit.protocol import jsontext
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.ids import ID_PATTERN, check_id
+from mimikit.protocol.json import Json, parse_object
 
 MESSAGE_ID_PATTERN = r"^msg-[A-Za-z0-9._-]{1,124}$"
 
@@ -40,7 +40,7 @@ def body(model: type[A], *, may_be_empty: bool = False) -> A:
     """
     data = request.get_data(cache=False)
     try:
-        values = {} if may_be_empty and not data else jsontext.parse_object(data)
+        values = {} if may_be_empty and not data else parse_object(data)
     except BadRecord as error:
         raise BadRequest(str(error)) from None
     return _checked(model, values)
@@ -52,7 +52,7 @@ def query(model: type[A]) -> A:
     Raises:
         BadInput: a name is not known, comes twice, or its value can not be used.
     """
-    values: dict[str, jsontext.Json] = {}
+    values: dict[str, Json] = {}
     for name, given in request.args.lists():
         if len(given) > 1:
             raise BadInput(f"{name[:40]}: expected one value, got {len(given)}", field=name[:40])
@@ -65,7 +65,7 @@ def path_id(text: str) -> str:
     return check_id(text)
 
 
-def _checked(model: type[A], values: dict[str, jsontext.Json], *, strict: bool = True) -> A:
+def _checked(model: type[A], values: dict[str, Json], *, strict: bool = True) -> A:
     try:
         return model.model_validate(values, strict=strict)
     except ValidationError as error:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mimikit.errors import BadRecord, StorageError
-from mimikit.protocol import jsontext, paths
+from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
+from mimikit.protocol.json import Json, parse_object
 from mimikit.web.guest import GuestFiles
 
 if TYPE_CHECKING:
@@ -84,12 +85,12 @@ def of_turn(files: GuestFiles, turn_id: str) -> list[dict[str, Any]] | None:
     return None if injected is None else list(_hits(injected))
 
 
-def _injected(files: GuestFiles, turn_id: str) -> list[jsontext.Json] | None:
+def _injected(files: GuestFiles, turn_id: str) -> list[Json] | None:
     # As JSON, not as a record: its messages and tasks need not be read for this.
     for path in (paths.turn_done(turn_id), paths.turn_new(turn_id), paths.turn_done(turn_id)):
         try:
             data = files.read(path)
-            record = jsontext.parse_object(data) if data is not None else None
+            record = parse_object(data) if data is not None else None
         except (BadRecord, StorageError):
             return None
         if record is not None:
@@ -98,7 +99,7 @@ def _injected(files: GuestFiles, turn_id: str) -> list[jsontext.Json] | None:
     return None
 
 
-def _hits(injected: list[jsontext.Json]) -> Iterator[dict[str, Any]]:
+def _hits(injected: list[Json]) -> Iterator[dict[str, Any]]:
     for hit in injected:
         if isinstance(hit, str):
             yield {"source": hit, **dict.fromkeys(_HIT)}

@@ -9,8 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from mimikit.conversation import history, questions
-from mimikit.protocol import jsontext, paths
+from mimikit.protocol import paths
 from mimikit.protocol.files import Files
+from mimikit.protocol.json import Json
 from mimikit.protocol.models import InboxItem, Message, Question, TurnStarted, time_text
 from mimikit.web.guest import GuestFiles
 from mimikit.web.markdown import Markdown
@@ -64,7 +65,7 @@ class Conversation:
                         return self._parsed(line)
         return None
 
-    def _parsed(self, line: dict[str, jsontext.Json]) -> dict[str, Any] | None:
+    def _parsed(self, line: dict[str, Json]) -> dict[str, Any] | None:
         try:
             return self.shown(Message.model_validate(line, strict=False))
         except ValidationError:
@@ -156,7 +157,7 @@ class Usage:
                     self._add(usage)
             return dict(self._sum)
 
-    def _add(self, usage: dict[str, jsontext.Json]) -> None:
+    def _add(self, usage: dict[str, Json]) -> None:
         for key in self._sum:
             amount = usage.get(key)
             self._sum[key] += amount if isinstance(amount, int) else 0

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from mimikit.plain import plain
-from mimikit.protocol import jsontext, paths
+from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
+from mimikit.protocol.json import Json
 from mimikit.protocol.models import LiveRun, Task, TaskResult, time_text, to_utc
 from mimikit.tasks import drop, views
 from mimikit.tasks.views import TaskView
@@ -199,7 +200,7 @@ def output(files: GuestFiles, run_id: str, offset: int) -> tuple[list[dict[str, 
     return shown_events, offset + end, len(data) < limit
 
 
-def _event(line: dict[str, jsontext.Json]) -> dict[str, Any]:
+def _event(line: dict[str, Json]) -> dict[str, Any]:
     data = line.get("data")
     more = data if isinstance(data, dict) else {}
     return {
@@ -226,7 +227,7 @@ def _began(files: GuestFiles, view: TaskView, run: LiveRun | None) -> datetime |
     return None
 
 
-def _ledger_backwards(files: GuestFiles, tail: int) -> Iterator[dict[str, jsontext.Json]]:
+def _ledger_backwards(files: GuestFiles, tail: int) -> Iterator[dict[str, Json]]:
     for name in reversed(_names(files, paths.LEDGER, ".jsonl")[-2:]):
         yield from reversed(files.tail(f"{paths.LEDGER}/{name}", tail))
 
@@ -248,7 +249,7 @@ def _trace_backwards(files: GuestFiles, trace_id: str) -> Iterator[str]:
                     yield id_
 
 
-def _lines_with(files: GuestFiles, path: str, task_id: str) -> Iterator[dict[str, jsontext.Json]]:
+def _lines_with(files: GuestFiles, path: str, task_id: str) -> Iterator[dict[str, Json]]:
     """Lines about a task; the others are passed over unparsed, for a ledger grows long."""
     needle, offset = task_id.encode(), 0
     while data := files.part(path, offset, _PART):

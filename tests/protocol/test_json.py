@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.errors import BadRecord
-from mimikit.protocol.jsontext import MAX_DEPTH, dump_line, line_of, parse_json, parse_object
+from mimikit.protocol.json import MAX_DEPTH, dump_line, line_of, parse_json, parse_object
 
 LEAVES = (
     st.none()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.protocol.doorbell import Doorbell, FolderWatch
+from mimikit.protocol.watch import Doorbell, FolderWatch
 
 
 class Heard:
