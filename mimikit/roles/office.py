@@ -38,7 +38,7 @@ from mimikit.runs import LiveRuns
 from mimikit.tools.handlers import Desk, Limits, Views
 
 T = TypeVar("T")
-_MINDLESS = frozenset({"builtin", "command", "scripted"})
+_WITHOUT_TOKENS = frozenset({"builtin", "command", "scripted"})
 """Engines that have no use for the prompt's tokens."""
 
 
@@ -164,7 +164,7 @@ def run_engine(office: Office, job: Job, desk: Desk | None) -> Outcome:
             office.door.unregister(token)
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
-    if job.choice.engine.name not in _MINDLESS:
+    if job.choice.engine.name not in _WITHOUT_TOKENS:
         tokens.load_soon()  # a model is served here: the turns to come are counted, not estimated
     if job.cancel.reason == "killed" and outcome.status != "done":
         outcome = Outcome("failed", error="mimikit was stopped meanwhile", failure_reason="killed")

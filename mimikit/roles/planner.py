@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from mimikit import permission
 from mimikit.engines.base import Brief, CancelToken, Outcome
 from mimikit.protocol.models import PlanResult, Task
 from mimikit.roles import context
 from mimikit.roles.office import Job, Office, run_engine
-from mimikit.roles.worker import OWNERS_ORIGINS
 from mimikit.tasks import queue
 from mimikit.tasks.after_run import Ended, Finish, after_run
 from mimikit.tools.handlers import Caller, Desk, Effects
@@ -21,8 +21,6 @@ def run_plan(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> b
     """
     started = office.clock.now()
     choice = office.rack.for_role("planner")
-    # A builtin Planner after a Teller with a mind would plan whatever that was talked into.
-    mindless = choice.engine.name == "builtin" and task.origin in OWNERS_ORIGINS
     effects = Effects()
     if choice.waiting:
         outcome = Outcome("failed", error=choice.waiting, failure_reason="engine_unavailable")
@@ -32,9 +30,11 @@ def run_plan(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> b
             task.id,
             task.trace_id,
             started,
-            mindless=mindless,
+            by_user=permission.is_by_user(choice.engine.name, task.origin),
             parent=task,
-            may_trigger=task.source_trigger_id is None or task.allow_triggers,
+            may_trigger=permission.may_make_triggers(
+                task.source_trigger_id, allow_triggers=task.allow_triggers
+            ),
             timezone=brief.timezone,
         )
         desk = Desk(caller, office.views, office.limits(), office.on_refused(task.id))

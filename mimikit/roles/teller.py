@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from mimikit import permission
 from mimikit.engines.base import Brief, CancelToken, Outcome
 from mimikit.engines.choice import Choice
 from mimikit.protocol.ids import derived_id
@@ -52,13 +53,12 @@ class TurnOutcome:
 def take_turn(office: Office, job: TurnJob) -> TurnOutcome:
     """Run the engine and make its effects a record; nothing is written here."""
     started = office.clock.now()
-    mindless = job.choice.engine.name == "builtin"
     caller = Caller(
         "teller",
         job.id,
         job.trace_id,
         job.brief.now,
-        mindless=mindless,
+        by_user=permission.is_by_user(job.choice.engine.name),
         timezone=job.brief.timezone,
         question_open=_stays_open(job),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from mimikit import permission
 from mimikit.config import Settings
 from mimikit.engines.base import Brief, CancelToken, Outcome
 from mimikit.errors import BadSettings
@@ -13,11 +14,6 @@ from mimikit.protocol.models import FailureReason, Served, Task, TaskResult
 from mimikit.roles.office import Job, Office, run_engine
 from mimikit.tasks import queue
 from mimikit.tasks.after_run import Ended, Finish, after_run
-
-OWNERS_ORIGINS = frozenset({"cli", "http", "file", "builtin"})
-"""Where a command may come from: its owner, with no model in between."""
-_AT_THE_MACHINE = frozenset({"cli", "file"})
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 def run_task(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> bool:
@@ -45,25 +41,20 @@ def run_task(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> b
 
 
 def command_refusal(task: Task, settings: Settings, served: Served | None) -> str | None:
-    """Why a `command` task may not run: who asked for it decides. None when it may.
+    """Why a `command` task may not run; None when it may.
 
     `served` tells where the page really listens, which need not be what the settings say.
     """
     if task.profile != "command":
         return None
-    origin = task.trigger_origin if task.origin == "trigger" else task.origin
-    away = settings.web.host not in _LOOPBACK or (served is not None and not served.local)
-    if away and not settings.web.allow_commands and origin not in _AT_THE_MACHINE:
-        return (
-            "commands from chat and HTTP are off while the page is served beyond this machine; "
-            "web.allow_commands = true would change that"
-        )
-    if origin not in OWNERS_ORIGINS and not settings.allow_llm_commands:
-        return (
-            f"a command from {origin or 'nobody'} is not run: commands come from their owner; "
-            "allow_llm_commands = true would change that"
-        )
-    return None
+    is_local = settings.web.host in permission.LOOPBACK and (served is None or served.local)
+    return permission.command_refusal(
+        task.origin,
+        task.trigger_origin,
+        is_local=is_local,
+        allow_commands=settings.web.allow_commands,
+        allow_llm_commands=settings.allow_llm_commands,
+    )
 
 
 def _outcome(
@@ -98,8 +89,8 @@ def _outcome(
         read_only=task.internal,  # it is asked for a word; nobody asked for work
     )
     outcome = run_engine(office, job, None)
-    mindless = choice.engine.name == "builtin"
-    return outcome, choice.engine.name, mindless and outcome.failure_reason == "engine_unavailable"
+    final = choice.engine.name == "builtin" and outcome.failure_reason == "engine_unavailable"
+    return outcome, choice.engine.name, final
 
 
 def _result(

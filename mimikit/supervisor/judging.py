@@ -9,6 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from mimikit import permission
 from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import (
     Condition,
@@ -25,9 +26,6 @@ from mimikit.triggers import conditions
 from mimikit.triggers.conditions import Verdict
 from mimikit.triggers.run import make_run
 from mimikit.triggers.workspace import Workspace
-
-MODELS = frozenset({"teller", "planner", "self_awake"})
-"""Origins of triggers that a model made: they look at nothing outside the workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def look(
     """Judge a condition and decide whether its trigger fires."""
     if state.last_triggered_at is not None and state.last_triggered_at > now:
         state = state.but(last_triggered_at=now)  # the clock was set back
-    confined = trigger.origin in MODELS
+    confined = permission.is_confined(trigger.origin)
     facts = FactsNow(books, workspace, state, now, confined=confined)
     cooldown = conditions.cooldown_of(condition, trigger.cooldown)
     verdict = conditions.evaluate(condition, facts, state.seen, cooldown=cooldown)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from mimikit import permission
 from mimikit.conversation import questions, turns
 from mimikit.errors import BadInput, UnsafeFile
 from mimikit.protocol import paths
@@ -16,7 +17,6 @@ from mimikit.protocol.ids import derived_id, is_id
 from mimikit.protocol.models import Order, OrderOutcome, Task
 from mimikit.supervisor import applying
 from mimikit.supervisor.books import Books
-from mimikit.supervisor.judging import MODELS
 from mimikit.tasks import orders, queue
 from mimikit.triggers import definition, registry
 from mimikit.triggers.run import make_run
@@ -184,8 +184,9 @@ def _trigger_edit(books: Books, order: Order, now: datetime) -> Said:
     if trigger is None or broken:
         return False, _broken(broken) or f"no trigger {order.target}", None
     new = definition.edited(trigger, order.args)
-    if new.profile == "command" and trigger.profile != "command" and trigger.origin in MODELS:
-        return False, "a model made this trigger: for a command make one of your own", None
+    refusal = permission.profile_change_refusal(trigger.origin, trigger.profile, new.profile)
+    if refusal:
+        return False, refusal, None
     registry.check_new(books.files, new)
     registry.save(books.files, new)
     _changed(books, order.target)

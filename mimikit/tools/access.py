@@ -1,4 +1,4 @@
-"""Which tool exists, what it takes, and which role may call it."""
+"""What each tool takes, and how it is offered to a model."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
+from mimikit import permission
 from mimikit.engines.base import ToolSpec
 from mimikit.protocol.models import MAX_TEXT, Role
 
@@ -185,38 +186,34 @@ class SearchMemory(Arguments):
     limit: Annotated[int, Field(ge=1, le=50)] = 10
 
 
-TOOLS: dict[Role, dict[str, type[Arguments]]] = {
-    "teller": {
-        "reply": Reply,
-        "delegate": TellerDelegate,
-        "remember": Remember,
-        "ask_user": Ask,
-        "answer_question": Answer,
-        "update_backlog": Backlog,
-        "list_tasks": ListTasks,
-        "cancel_task": Cancel,
-    },
-    "planner": {
-        "delegate": Delegate,
-        "schedule": Plan,
-        "change_trigger": ChangeTrigger,
-        "needs_input": Ask,
-        "list_tasks": ListTasks,
-        "cancel_task": Cancel,
-        "get_recent_history": RecentHistory,
-        "get_history_by_time": HistoryByTime,
-        "search_memory": SearchMemory,
-    },
-    "worker": {},
+_ARGUMENTS: dict[str, type[Arguments]] = {
+    "reply": Reply,
+    "delegate": Delegate,
+    "remember": Remember,
+    "ask_user": Ask,
+    "needs_input": Ask,
+    "answer_question": Answer,
+    "update_backlog": Backlog,
+    "schedule": Plan,
+    "change_trigger": ChangeTrigger,
+    "list_tasks": ListTasks,
+    "cancel_task": Cancel,
+    "get_recent_history": RecentHistory,
+    "get_history_by_time": HistoryByTime,
+    "search_memory": SearchMemory,
 }
+
+
+def arguments_of(role: Role, name: str) -> type[Arguments]:
+    """What a tool takes; the Teller's `delegate` goes to the Planner, so it takes less."""
+    return TellerDelegate if (role, name) == ("teller", "delegate") else _ARGUMENTS[name]
 
 
 @functools.cache
 def specs(role: Role) -> tuple[ToolSpec, ...]:
     """The tools of a role as they are offered to a model."""
-    return tuple(
-        ToolSpec(name, model.__doc__ or "", _schema(model)) for name, model in TOOLS[role].items()
-    )
+    models = ((name, arguments_of(role, name)) for name in permission.TOOLS[role])
+    return tuple(ToolSpec(name, model.__doc__ or "", _schema(model)) for name, model in models)
 
 
 def _schema(model: type[Arguments]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 
+from mimikit import permission
 from mimikit.engines.base import Hit, TaskLine, ToolReply, ToolSpec
 from mimikit.errors import BadInput, Refused
 from mimikit.memory.backlog import plain
@@ -123,7 +124,7 @@ class Caller:
     run_id: str
     trace_id: str
     now: datetime
-    mindless: bool = False
+    by_user: bool = False
     """No model had a word in it, from the user's text to here: commands in it are the user's."""
     parent: Task | None = None
     """The Planner's own task."""
@@ -180,15 +181,11 @@ class Desk:
             return ToolReply(False, str(bad_record(error)))
 
     def _call(self, name: str, arguments: dict[str, Any]) -> str:
-        role = self._caller.role
         if self._closed:
             raise Refused("this turn is over")
-        model = access.TOOLS[role].get(name)
-        if model is None:
-            allowed = ", ".join(access.TOOLS[role]) or "none"
-            raise Refused(f"the {role} has no tool {name!r}; its tools: {allowed}")
+        permission.check_tool(self._caller.role, name)
         try:
-            parsed = model.model_validate(arguments)
+            parsed = access.arguments_of(self._caller.role, name).model_validate(arguments)
         except ValidationError as error:
             raise bad_record(error) from None
         return getattr(self, f"_{name}")(parsed)
@@ -269,9 +266,8 @@ class Desk:
         except ValidationError as error:
             raise bad_record(error) from None
         conditions.check(condition)
-        outside = [p.base for p in conditions.watched(condition) if p.base.startswith("/")]
-        if outside and not self._caller.mindless:
-            raise Refused(f"expected a path below the workspace, got {outside[0]!r}")
+        folders = [pattern.base for pattern in conditions.watched(condition)]
+        permission.check_watched(folders, by_user=self._caller.by_user)
         return _with_ids(condition, self._meant)
 
     def _meant(self, label: str) -> str:
@@ -325,8 +321,7 @@ class Desk:
         return self._add_trigger(args, schedule=schedule, notify=notify)
 
     def _add_trigger(self, args: access.Delegate | access.Plan, **more: object) -> str:
-        if not self._caller.may_trigger:
-            raise Refused("a run that was started by a trigger may not create triggers")
+        permission.check_new_trigger(may_trigger=self._caller.may_trigger)
         self._check_profile(args.profile)
         self._check_plan_size()
         parent = self._caller.parent
@@ -362,8 +357,7 @@ class Desk:
         trigger = self._views.trigger(args.id)
         if trigger is None:
             raise BadInput(f"expected the id of a trigger, got {args.id!r}", field="id")
-        if not self._caller.may_trigger and args.action != "pause":
-            raise Refused("a run that was started by a trigger may only pause triggers")
+        permission.check_trigger_change(args.action, may_trigger=self._caller.may_trigger)
         self._check_plan_size()
         changes = self._checked_changes(trigger, args) if args.action == "edit" else {}
         order = PlannedOrder.model_validate(
@@ -375,13 +369,7 @@ class Desk:
     def _checked_changes(self, trigger: Trigger, args: access.ChangeTrigger) -> dict[str, Any]:
         """What an edit changes, by names on disk; commands stay their owner's."""
         changes = dict(args.changes)
-        odd = [name for name in changes if name not in _EDITABLE]
-        if odd or not changes:
-            raise BadInput(
-                f"changes: expected some of {', '.join(sorted(_EDITABLE))}; "
-                f"got {', '.join(odd) or 'none'}",
-                field="changes",
-            )
+        permission.check_trigger_fields(changes)
         if trigger.profile == "command" and "prompt" in changes:
             self._check_profile("command")
         if changes.get("condition") is not None:
@@ -453,21 +441,16 @@ class Desk:
         return self._caller.parent.notify if self._caller.parent else "teller"
 
     def _origin(self) -> Origin:
-        """Whose words a task carries: with no mind in between they are still the user's own."""
-        if self._caller.mindless:
-            return "builtin"
-        return "teller" if self._caller.role == "teller" else "planner"
+        return permission.origin_of(self._caller.role, by_user=self._caller.by_user)
 
     def _check_profile(self, profile: str) -> None:
-        if self._limits.profiles and profile not in self._limits.profiles:
-            known = ", ".join(self._limits.profiles)
-            raise BadInput(f"profile: expected one of {known}; got {profile!r}", field="profile")
-        allowed = self._caller.mindless or self._limits.llm_commands
-        if profile == "command" and not allowed:
-            raise Refused(
-                "the profile `command` is the owner's; use `standard`, "
-                "or the owner sets allow_llm_commands"
-            )
+        if self._limits.profiles:
+            permission.check_profile(profile, self._limits.profiles)
+        permission.check_planned_profile(
+            profile,
+            by_user=self._caller.by_user,
+            allow_llm_commands=self._limits.llm_commands,
+        )
 
     def _check_plan_size(self) -> None:
         effects = self.effects
@@ -494,9 +477,6 @@ def _tell_nobody(_tool: str, _reason: str) -> None:
 def _title(prompt: str) -> str:
     first = prompt.strip().splitlines()[0] if prompt.strip() else ""
     return first if len(first) <= 60 else first[:59] + "…"
-
-
-_EDITABLE = frozenset({"title", "prompt", "priority", "schedule", "condition", "cooldown", "once"})
 
 
 def _with_ids(condition: Condition, meant: Callable[[str], str]) -> Condition:

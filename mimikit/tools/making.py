@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
+from mimikit import permission
 from mimikit.engines.whens import Cron, Moment, Repeat, parse_when
 from mimikit.errors import BadInput, NotFound
 from mimikit.protocol import paths
@@ -42,11 +43,7 @@ class Wanted:
 
 def check_wanted(wanted: Wanted, profiles: Iterable[str]) -> None:
     """Raise BadInput unless the prompt says something and the profile is known."""
-    known = list(profiles)
-    if wanted.profile not in known:
-        raise BadInput(
-            f"profile: expected one of {', '.join(known)}; got {wanted.profile!r}", field="profile"
-        )
+    permission.check_profile(wanted.profile, profiles)
     if not wanted.prompt.strip():
         raise BadInput("prompt: expected some text, got only blanks", field="prompt")
 

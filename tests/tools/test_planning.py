@@ -62,13 +62,13 @@ class Known:
         return 0
 
 
-def desk(*ids: str, mindless: bool = False, may_trigger: bool = True, plan: int = 20) -> Desk:
+def desk(*ids: str, by_user: bool = False, may_trigger: bool = True, plan: int = 20) -> Desk:
     parent = Task(
         id="task-plan", role="planner", prompt="p", created_at=NOW, trace_id="trace-1",
         notify="teller", origin="teller",
     )  # fmt: skip
     caller = Caller(
-        "planner", "task-plan", "trace-1", NOW, mindless=mindless, parent=parent,
+        "planner", "task-plan", "trace-1", NOW, by_user=by_user, parent=parent,
         may_trigger=may_trigger, timezone="Asia/Shanghai",
     )  # fmt: skip
     limits = Limits(delegations=3, plan=plan, trace=50, llm_commands=False)
@@ -188,7 +188,7 @@ def test_triggers_count_toward_the_size_of_a_plan() -> None:
 
 
 def test_the_owners_own_sentence_may_name_any_path_and_command() -> None:
-    here = desk(mindless=True)
+    here = desk(by_user=True)
     condition = {"type": "file_changed", "params": {"path": "/var/log/*.log"}}
     assert here.call(
         "schedule",

@@ -8,8 +8,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, StringConstraints, ValidationError
 
+from mimikit import permission
 from mimikit.config import Profiles
-from mimikit.errors import BadInput, Refused
+from mimikit.errors import BadInput
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.models import MAX_TEXT, Condition, Schedule, to_utc
 from mimikit.tools import making
@@ -134,10 +135,9 @@ def check(here: Site, wanted: Wanted) -> None:
         Refused: commands are not taken here.
     """
     making.check_wanted(wanted, sorted(Profiles.model_fields))
-    if wanted.profile == "command" and not here.is_local and not here.settings.web.allow_commands:
-        raise Refused(
-            "commands are not taken from other machines; set web.allow_commands to allow them"
-        )
+    permission.check_http_profile(
+        wanted.profile, is_local=here.is_local, allow_commands=here.settings.web.allow_commands
+    )
 
 
 def wanted_of(asked: NewTask, **more: Any) -> Wanted:

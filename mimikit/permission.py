@@ -1,0 +1,155 @@
+"""Who may do what: call a tool, run a shell command, make a trigger, watch a file. Pure.
+
+Two things decide: the `origin` of a task or trigger, which tells whose words it carries, and
+`by_user`, whether no model had a part between the user's text and what is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from mimikit.errors import BadInput, Refused
+
+USER_ORIGINS = frozenset({"cli", "http", "file", "builtin"})
+"""The user's own words; `builtin` reads them by rules."""
+MODEL_ORIGINS = frozenset({"teller", "planner", "self_awake"})
+AT_THE_MACHINE = frozenset({"cli", "file"})
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+TOOLS: dict[str, tuple[str, ...]] = {
+    "teller": (
+        *("reply", "delegate", "remember", "ask_user", "answer_question", "update_backlog"),
+        *("list_tasks", "cancel_task"),
+    ),
+    "planner": (
+        *("delegate", "schedule", "change_trigger", "needs_input", "list_tasks", "cancel_task"),
+        *("get_recent_history", "get_history_by_time", "search_memory"),
+    ),
+    "worker": (),
+}
+EDITABLE = frozenset({"title", "prompt", "priority", "schedule", "condition", "cooldown", "once"})
+"""What a plan may change of a trigger that exists."""
+
+
+def check_tool(role: str, name: str) -> None:
+    if name not in TOOLS[role]:
+        allowed = ", ".join(TOOLS[role]) or "none"
+        raise Refused(f"the {role} has no tool {name!r}; its tools: {allowed}")
+
+
+def is_by_user(engine: str, origin: str | None = None) -> bool:
+    """Whether a run of this engine passes on the user's words as they are.
+
+    A builtin Planner after a Teller that is a model (`origin`) plans what that was talked into.
+    """
+    return engine == "builtin" and (origin is None or origin in USER_ORIGINS)
+
+
+def origin_of(role: str, *, by_user: bool) -> Literal["builtin", "teller", "planner"]:
+    """The origin of what a run makes."""
+    if by_user:
+        return "builtin"
+    return "teller" if role == "teller" else "planner"
+
+
+# ---- profiles and shell commands
+
+
+def check_profile(profile: str, known: Iterable[str]) -> None:
+    if profile not in (names := list(known)):
+        raise BadInput(
+            f"profile: expected one of {', '.join(names)}; got {profile!r}", field="profile"
+        )
+
+
+def command_refusal(
+    origin: str | None,
+    trigger_origin: str | None,
+    *,
+    is_local: bool,
+    allow_commands: bool,
+    allow_llm_commands: bool,
+) -> str | None:
+    """Why a shell command may not run; None when it may. Decided when it is about to run.
+
+    trigger_origin: where the trigger of a run with the origin `trigger` comes from.
+    is_local: only this machine reaches the page.
+    """
+    if origin == "trigger":
+        origin = trigger_origin
+    if not is_local and not allow_commands and origin not in AT_THE_MACHINE:
+        return (
+            "commands from chat and HTTP are off while the page is served beyond this machine; "
+            "web.allow_commands = true would change that"
+        )
+    if origin not in USER_ORIGINS and not allow_llm_commands:
+        return (
+            f"a command from {origin or 'nobody'} is not run: commands come from their owner; "
+            "allow_llm_commands = true would change that"
+        )
+    return None
+
+
+def check_http_profile(profile: str, *, is_local: bool, allow_commands: bool) -> None:
+    """A command that would be refused when it runs is not taken over HTTP in the first place."""
+    if profile == "command" and not is_local and not allow_commands:
+        raise Refused(
+            "commands are not taken from other machines; set web.allow_commands to allow them"
+        )
+
+
+def check_planned_profile(profile: str, *, by_user: bool, allow_llm_commands: bool) -> None:
+    if profile == "command" and not by_user and not allow_llm_commands:
+        raise Refused(
+            "the profile `command` is the owner's; use `standard`, "
+            "or the owner sets allow_llm_commands"
+        )
+
+
+def profile_change_refusal(origin: str, old: str, new: str) -> str | None:
+    """Why a trigger may not take on a profile: it would run its maker's words as a command."""
+    if new == "command" and old != "command" and origin in MODEL_ORIGINS:
+        return "a model made this trigger: for a command make one of your own"
+    return None
+
+
+# ---- triggers
+
+
+def may_make_triggers(source_trigger_id: str | None, *, allow_triggers: bool) -> bool:
+    """Whether a plan may: one that a trigger started only when that trigger allows it."""
+    return source_trigger_id is None or allow_triggers
+
+
+def check_new_trigger(*, may_trigger: bool) -> None:
+    if not may_trigger:
+        raise Refused("a run that was started by a trigger may not create triggers")
+
+
+def check_trigger_change(action: str, *, may_trigger: bool) -> None:
+    if not may_trigger and action != "pause":
+        raise Refused("a run that was started by a trigger may only pause triggers")
+
+
+def check_trigger_fields(changes: Iterable[str]) -> None:
+    given = list(changes)
+    odd = [name for name in given if name not in EDITABLE]
+    if odd or not given:
+        raise BadInput(
+            f"changes: expected some of {', '.join(sorted(EDITABLE))}; "
+            f"got {', '.join(odd) or 'none'}",
+            field="changes",
+        )
+
+
+def check_watched(folders: Iterable[str], *, by_user: bool) -> None:
+    """A model's condition names paths below the workspace only."""
+    outside = [folder for folder in folders if folder.startswith("/")]
+    if outside and not by_user:
+        raise Refused(f"expected a path below the workspace, got {outside[0]!r}")
+
+
+def is_confined(origin: str) -> bool:
+    """Whether a trigger's condition sees nothing outside the workspace, also through links."""
+    return origin in MODEL_ORIGINS
