@@ -104,8 +104,8 @@ def engines_of(state: State) -> list[Engine]:
     from mimikit.engines.builtin import Builtin
     from mimikit.engines.codex_exec import CodexExec
     from mimikit.engines.command import CommandEngine
-    from mimikit.engines.scripted import Scripted
     from mimikit.memory.summarise import summarise_prompt
+    from mimikit.testing.scripted import Scripted
 
     settings = state.settings
     script = Scripted.from_file(Path(settings.script)) if settings.script else Scripted({})

@@ -6,7 +6,7 @@ Deciders take `now`; whoever needs the time is given a Clock.
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -33,29 +33,3 @@ class SystemClock:
     def monotonic(self) -> float:
         """Seconds since an arbitrary start."""
         return time.monotonic()
-
-
-class FakeClock:
-    """A clock that moves only when told; for tests and simulations."""
-
-    def __init__(self, start: datetime) -> None:
-        """Start at `start` (aware)."""
-        self._now = start.astimezone(UTC)
-        self._monotonic = 0.0
-
-    def now(self) -> datetime:
-        """The time it was last set to."""
-        return self._now
-
-    def monotonic(self) -> float:
-        """Seconds advanced so far."""
-        return self._monotonic
-
-    def advance(self, seconds: float) -> None:
-        """Let `seconds` pass for both times."""
-        self._now += timedelta(seconds=seconds)
-        self._monotonic += seconds
-
-    def jump(self, to: datetime) -> None:
-        """Set the wall clock, as a user or NTP would; steady time is untouched."""
-        self._now = to.astimezone(UTC)

@@ -125,21 +125,3 @@ def outcome_of(office: Office, job: TurnJob) -> TurnOutcome:
     except Exception as error:  # noqa: BLE001 - the Teller's thread must outlive any fault
         office.log.write("error", "turn_fault", turnId=job.id, error=repr(error))
         return TurnOutcome(job, None, str(error), "error")
-
-
-class TellerInPlace:
-    """The Teller's seat without a thread: takes the turn at once; for tests and simulations."""
-
-    def __init__(self, office: Office) -> None:
-        """Work in this office."""
-        self._office = office
-        self._done: list[TurnOutcome] = []
-
-    def start(self, job: TurnJob) -> None:
-        """Take the turn now."""
-        self._done.append(outcome_of(self._office, job))
-
-    def outcomes(self) -> list[TurnOutcome]:
-        """What ended since the last look."""
-        found, self._done = self._done, []
-        return found

@@ -15,8 +15,8 @@ from mimikit.config import Codex, Settings
 from mimikit.engines.base import CancelToken, Engine, EngineRequest, Outcome
 from mimikit.engines.codex_exec import CodexExec
 from mimikit.engines.command import CommandEngine
-from mimikit.engines.scripted import Scripted
 from mimikit.protocol.models import Role
+from mimikit.testing.scripted import Scripted
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import Body, FakeLLM
 from tests.support.runs import Ground, ground, open_files, zombies

@@ -15,8 +15,8 @@ from mimikit.conversation.history import SOFT_CAP, Caps, Conversation, page
 from mimikit.errors import BadInput, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files
-from mimikit.protocol.memory_disk import MemoryDisk, Step
 from mimikit.protocol.models import History, Message
+from mimikit.testing.memory_disk import MemoryDisk, Step
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from mimikit.protocol.disk import Kind
 from mimikit.protocol.files import TEMP_PREFIX
-from mimikit.protocol.memory_disk import MemoryDisk, Step, _File, _Names, _Unsynced
+from mimikit.testing.memory_disk import MemoryDisk, Step, _File, _Names, _Unsynced
 
 Contents: TypeAlias = dict[str, dict[str, bytes]]
 MOST_LOOKS = 20_000
@@ -266,11 +266,14 @@ class WatchedDisk(MemoryDisk):
             raise error
 
 
+DISK_ROOMS = ("mimikit.protocol.", "mimikit.testing.")
+
+
 def site(frame: FrameType | None) -> Site:
     """The nearest frame of the product outside the room that writes."""
     while frame is not None:
         module = frame.f_globals["__name__"]
-        if module.startswith("mimikit.") and not module.startswith("mimikit.protocol."):
+        if module.startswith("mimikit.") and not module.startswith(DISK_ROOMS):
             return Site(module, frame.f_code.co_name, frame.f_lineno)
         if module == "tests.support.product":
             return Site(module, frame.f_code.co_name, frame.f_lineno)

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
 
-from mimikit.clock import FakeClock
 from mimikit.conversation import inbox
 from mimikit.conversation.history import Caps
 from mimikit.engines.base import EngineRequest
@@ -28,9 +27,10 @@ from mimikit.memory import backlog, shared
 from mimikit.memory.archive import RULES, Rules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import Step
 from mimikit.protocol.models import InboxItem, Order, Task, Trigger
 from mimikit.tasks import orders, queue
+from mimikit.testing.clock import FakeClock
+from mimikit.testing.memory_disk import Step
 from mimikit.triggers import registry
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Endless, Image, Site, WatchedDisk, asker

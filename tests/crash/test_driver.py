@@ -9,13 +9,13 @@ from datetime import date, tzinfo
 
 import pytest
 
-from mimikit.clock import FakeClock
 from mimikit.memory import daybook
 from mimikit.memory.archive import Group
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import Crash, MemoryDisk, Step
 from mimikit.protocol.models import Message, Task, TaskResult
 from mimikit.supervisor.archiving import Archiving
+from mimikit.testing.clock import FakeClock
+from mimikit.testing.memory_disk import Crash, MemoryDisk, Step
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Image, Site, WatchedDisk, is_hint
 from tests.crash.driver import START_NS, Client, Explorer, Flow, warm_folder

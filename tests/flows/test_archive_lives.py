@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from mimikit.clock import FakeClock
 from mimikit.conversation.history import Caps
 from mimikit.memory.archive import Rules
 from mimikit.protocol.files import Files
+from mimikit.testing.clock import FakeClock
 from tests.crash.disk import Contents, Image, WatchedDisk
 from tests.crash.driver import START_NS, TOLD_ERRORS, Client, warm_folder
 from tests.crash.oracle import Folder, Oracle, remembered

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from mimikit.clock import FakeClock
 from mimikit.config import Settings
 from mimikit.conversation.history import Caps
 from mimikit.engines.builtin import Builtin
@@ -23,6 +22,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import History, Message, Remembered, Task
+from mimikit.testing.clock import FakeClock
 from tests.crash.disk import Image, WatchedDisk
 from tests.crash.driver import START_NS, Client
 from tests.crash.oracle import Oracle

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mimikit.clock import FakeClock
 from mimikit.config import Settings
 from mimikit.engines.builtin import Builtin
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.supervisor.asking import parse_answers
+from mimikit.testing.clock import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.product import START, Product

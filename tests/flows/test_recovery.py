@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from mimikit.clock import FakeClock
 from mimikit.conversation import turns
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -21,6 +20,7 @@ from mimikit.protocol.models import (
 )
 from mimikit.supervisor import recovery
 from mimikit.tasks import ledger, orders
+from mimikit.testing.clock import FakeClock
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
 from tests.support.product import START, Product

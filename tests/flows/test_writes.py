@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from mimikit.clock import FakeClock
 from mimikit.config import Settings
 from mimikit.engines.builtin import Builtin
 from mimikit.engines.command import CommandEngine
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
+from mimikit.testing.clock import FakeClock
 from tests.crash.driver import Client
 from tests.crash.flows import FLOWS
 from tests.crash.oracle import Oracle

@@ -12,13 +12,13 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from mimikit.app import State, open_state
-from mimikit.clock import FakeClock
 from mimikit.memory import daybook
 from mimikit.memory.index import Index
 from mimikit.memory.search import Found, Search
 from mimikit.memory.words import Words
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, PlanResult, TaskResult
+from mimikit.testing.clock import FakeClock
 
 ZONE = ZoneInfo("Asia/Shanghai")
 NOW = datetime(2026, 2, 1, 9, 0, tzinfo=UTC)

@@ -14,7 +14,7 @@ from mimikit.memory import backlog
 from mimikit.memory.backlog import changed, items
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import MemoryDisk
+from mimikit.testing.memory_disk import MemoryDisk
 
 FILE = """\
 # Backlog

@@ -14,9 +14,9 @@ from mimikit.assets import asset_folder
 from mimikit.memory import archive
 from mimikit.memory.summarise import MOST_CHARACTERS, Said, said_in, summarise, summarise_prompt
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import MemoryDisk
 from mimikit.protocol.models import Message
 from mimikit.roles.prompts import Prompts
+from mimikit.testing.memory_disk import MemoryDisk
 
 AT = "2026-01-20 09:30"
 

@@ -14,8 +14,8 @@ from mimikit.errors import BadRecord, StorageError
 from mimikit.protocol import paths, process_id
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files, decode
-from mimikit.protocol.memory_disk import Crash, MemoryDisk, Step
 from mimikit.protocol.models import InboxItem
+from mimikit.testing.memory_disk import Crash, MemoryDisk, Step
 
 GOOD = b'{"id": "m1", "createdAt": "2026-12-01T09:00:00.000Z", "text": "hello"}'
 

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from mimikit.errors import BadRecord
 from mimikit.protocol import models
 from mimikit.protocol.files import Files, decode
-from mimikit.protocol.memory_disk import MemoryDisk
 from mimikit.protocol.models import (
     History,
     InboxItem,
@@ -30,6 +29,7 @@ from mimikit.protocol.models import (
     time_text,
     to_utc,
 )
+from mimikit.testing.memory_disk import MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, 30, 0, 123456, tzinfo=UTC)
 TASK = Task(id="t1", prompt="x", created_at=NOW, trace_id="trace-1")

@@ -9,8 +9,8 @@ import pytest
 from mimikit.assets import asset_folder
 from mimikit.errors import BadSettings
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import MemoryDisk
 from mimikit.roles.prompts import Prompts
+from mimikit.testing.memory_disk import MemoryDisk
 
 KNOWN = {"tools", "workspace", "now", "timezone"}
 NAMES = ("teller", "planner", "worker")

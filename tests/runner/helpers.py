@@ -12,9 +12,9 @@ from pathlib import Path
 from mimikit.errors import BadRecord
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import MemoryDisk
 from mimikit.runner.index import Ticket
 from mimikit.runner.storage import ClaimStorage
+from mimikit.testing.memory_disk import MemoryDisk
 
 START = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 

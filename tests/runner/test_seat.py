@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.clock import FakeClock, SystemClock
+from mimikit.clock import SystemClock
 from mimikit.errors import BadRecord
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import MemoryDisk, Step
 from mimikit.protocol.watch import FolderWatch
 from mimikit.runner.index import Ticket
 from mimikit.runner.serializer import NamedBytes
 from mimikit.runner.storage import ClaimStorage
+from mimikit.testing.clock import FakeClock
+from mimikit.testing.memory_disk import MemoryDisk, Step
 from tests.runner.helpers import (
     START,
     by_rank,

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from huey.constants import EmptyData
 
-from mimikit.clock import FakeClock
 from mimikit.errors import BadInput
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import Crash, MemoryDisk
 from mimikit.runner.storage import ClaimStorage
+from mimikit.testing.clock import FakeClock
+from mimikit.testing.memory_disk import Crash, MemoryDisk
 from tests.runner.helpers import START, names, plain, real_files, reasons, until
 
 AT = datetime(2030, 1, 1)  # noqa: DTZ001 - Huey's times carry no zone

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from mimikit.clock import FakeClock
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.memory_disk import Crash, MemoryDisk
 from mimikit.protocol.models import Order, Trigger, time_text
 from mimikit.tasks import orders
+from mimikit.testing.clock import FakeClock
+from mimikit.testing.memory_disk import Crash, MemoryDisk
 from mimikit.triggers import registry
 from tests.support.desk import Desk
 from tests.support.mind import Mind

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mimikit.clock import FakeClock
 from mimikit.config import (
     CommandSeat,
     DeferredSeat,
@@ -32,12 +31,11 @@ from mimikit.log import EventLog
 from mimikit.memory.archive import RULES, Rules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import MemoryDisk
 from mimikit.protocol.models import Seat as SeatName
 from mimikit.protocol.models import Task
 from mimikit.roles.office import Office
 from mimikit.roles.prompts import Prompts
-from mimikit.roles.seats import TellerInPlace, work
+from mimikit.roles.seats import work
 from mimikit.roles.views import StateViews
 from mimikit.runs import LiveRuns
 from mimikit.supervisor.archiving import Archiving
@@ -48,6 +46,9 @@ from mimikit.supervisor.housekeeping import Housekeeping
 from mimikit.supervisor.loop import REST_S, Supervisor
 from mimikit.supervisor.waking import Waking
 from mimikit.tasks.drop import order_of, parse_task
+from mimikit.testing.clock import FakeClock
+from mimikit.testing.memory_disk import MemoryDisk
+from mimikit.testing.teller import TellerInPlace
 from tests.support.desk import Desk
 from tests.support.searching import plain_search
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, tzinfo
 
-from mimikit.clock import FakeClock
 from mimikit.memory.search import Search
 from mimikit.protocol.files import Files
+from mimikit.testing.clock import FakeClock
 
 
 def plain_search(files: Files, zone: tzinfo = UTC) -> Search:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import MemoryDisk, Step
 from mimikit.tasks import ledger
 from mimikit.tasks.ledger import Ledger, events_of
+from mimikit.testing.memory_disk import MemoryDisk, Step
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import Crash, MemoryDisk
 from mimikit.protocol.models import Order, OrderOutcome
 from mimikit.tasks import orders
+from mimikit.testing.memory_disk import Crash, MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 ORDER = Order(id="o1", action="cancel", target="t1", created_at=NOW)

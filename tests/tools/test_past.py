@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from mimikit.conversation.history import Conversation
 from mimikit.engines.base import Hit, TaskLine
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import MemoryDisk
 from mimikit.protocol.models import Message, Trigger
 from mimikit.roles.views import StateViews
+from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.tools import past
 from mimikit.tools.handlers import Caller, Desk, Limits
 from tests.support.searching import plain_search

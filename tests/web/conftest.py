@@ -18,7 +18,6 @@ from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 from werkzeug.wrappers import Response
 
-from mimikit.clock import FakeClock
 from mimikit.config import Settings
 from mimikit.log import ChangeFeed
 from mimikit.memory.index import Index
@@ -26,8 +25,9 @@ from mimikit.memory.search import Search
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import MemoryDisk
 from mimikit.protocol.models import Health, LiveRun
+from mimikit.testing.clock import FakeClock
+from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.web.app import build_web
 from mimikit.web.page import Assets
 from mimikit.web.site import EXTENSION, Site

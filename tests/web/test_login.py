@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.clock import FakeClock
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import MemoryDisk
+from mimikit.testing.clock import FakeClock
+from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.web import tokens
 from mimikit.web.limits import RateLimit
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mimikit.clock import FakeClock
 from mimikit.conversation.history import Conversation
 from mimikit.memory.index import Index
 from mimikit.memory.search import Found, Search, Status
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import MemoryDisk
 from mimikit.protocol.models import Message
+from mimikit.testing.clock import FakeClock
+from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.web.shown.hits import marks
 from tests.web.conftest import START, MakeWeb, Web, error_of
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from mimikit.protocol.files import Files
-from mimikit.protocol.memory_disk import Crash, MemoryDisk, Step
+from mimikit.testing.memory_disk import Crash, MemoryDisk, Step
 
 OLD, NEW = b'{"text": "old"}', b'{"text": "newer"}'
 Protocol = Callable[[MemoryDisk], None]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mimikit.engines.base import Brief, CancelToken, EngineRequest, Outcome, ToolReply
-from mimikit.engines.scripted import Scripted
 from mimikit.errors import BadInput
+from mimikit.testing.scripted import Scripted
 from tests.support.engine_requests import NOW, Desk, make_request
 
 BRIEF = Brief(now=NOW)

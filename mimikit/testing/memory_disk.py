@@ -38,6 +38,7 @@ class _File:
 _YEAR_2100_NS = 4_102_444_800 * 10**9
 
 _Names: TypeAlias = dict[str, _File]
+_DISK_ROOMS = ("mimikit.protocol.", "mimikit.testing.")
 
 
 @dataclass(frozen=True)
@@ -387,8 +388,8 @@ def _put(image: dict[str, _Names], folder: str, name: str, file: _File) -> None:
 
 
 def _caller() -> str:
-    """The nearest frame outside this room: `module:function`."""
+    """The nearest frame outside this room and `protocol`: `module:function`."""
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_back and frame.f_globals["__name__"].startswith("mimikit.protocol."):
+    while frame.f_back and frame.f_globals["__name__"].startswith(_DISK_ROOMS):
         frame = frame.f_back
     return f"{frame.f_globals['__name__']}:{frame.f_code.co_name}"

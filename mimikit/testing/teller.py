@@ -1,0 +1,25 @@
+"""The Teller's place without a thread: what a turn changes is there when `start` returns."""
+
+from __future__ import annotations
+
+from mimikit.roles.office import Office
+from mimikit.roles.seats import outcome_of
+from mimikit.roles.teller import TurnJob, TurnOutcome
+
+
+class TellerInPlace:
+    """The Teller's seat without a thread: takes the turn at once; for tests and simulations."""
+
+    def __init__(self, office: Office) -> None:
+        """Work in this office."""
+        self._office = office
+        self._done: list[TurnOutcome] = []
+
+    def start(self, job: TurnJob) -> None:
+        """Take the turn now."""
+        self._done.append(outcome_of(self._office, job))
+
+    def outcomes(self) -> list[TurnOutcome]:
+        """What ended since the last look."""
+        found, self._done = self._done, []
+        return found
