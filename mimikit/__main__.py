@@ -5,14 +5,13 @@ from __future__ import annotations
 import click
 
 import mimikit
-from mimikit.cli.frame import place_options
-from mimikit.cli.lazy import LazyGroup
+from mimikit.cli.frame import LazyGroup, place_options
 
 SECTIONS = {
     "Run": {
         "up": ("up", "Start the page and the consumer together; one Ctrl-C ends both."),
-        "web": ("web", "Start the page alone."),
-        "consumer": ("consumer", "Start the consumer alone: it answers, plans and works."),
+        "web": ("up", "Start the page alone."),
+        "consumer": ("up", "Start the consumer alone: it answers, plans and works."),
         "init": ("setup", "Make a state folder here."),
     },
     "Talk and work": {
@@ -22,8 +21,8 @@ SECTIONS = {
         "triggers": ("triggers", "List what repeats; pause, resume, run or remove it."),
         "memory": ("memory", "Search what is known, show it, add a note."),
         "backlog": ("backlog", "The list of things to do: see it, add, tick, remove."),
-        "pause": ("queues", "Let the queues rest: what runs goes on, nothing new starts."),
-        "resume": ("queues", "Let the queues go on."),
+        "pause": ("tasks", "Let the queues rest: what runs goes on, nothing new starts."),
+        "resume": ("tasks", "Let the queues go on."),
     },
     "Look": {
         "status": ("status", "Everything that matters on one screen."),

@@ -12,10 +12,11 @@ import click
 
 from mimikit import config
 from mimikit.app import State
-from mimikit.cli import engine_checks, machine_checks, settings_text, state_checks, terminal
-from mimikit.cli.finding import Finding
+from mimikit.cli import checks, state_checks, terminal
+from mimikit.cli.checks import Finding
+from mimikit.cli.client import look_at_consumer
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
-from mimikit.cli.waiting import look_at_consumer
+from mimikit.cli.setup import settings_in_force
 from mimikit.clock import SystemClock
 from mimikit.errors import MimikitError
 from mimikit.log import EventLog
@@ -60,9 +61,9 @@ def doctor(frame: Frame, fix: bool, as_json: bool) -> None:
 
 def examine(frame: Frame, folder: Path, workspace: Path) -> Iterator[Finding]:
     """Every finding, the ground first."""
-    yield from machine_checks.python()
-    yield from machine_checks.assets()
-    yield from machine_checks.token_counts()
+    yield from checks.python()
+    yield from checks.assets()
+    yield from checks.token_counts()
     if not workspace.is_dir():
         yield Finding("broken", "workspace", f"expected a folder, got {workspace}")
         return
@@ -85,7 +86,7 @@ def _examine_state(frame: Frame, folder: Path, workspace: Path) -> Iterator[Find
     yield from state_checks.inside(folder, files)
     yield from state_checks.repository(folder, workspace, files)
     yield from state_checks.leftovers(folder, files, now)
-    yield from machine_checks.disk(folder)
+    yield from checks.disk(folder)
     try:
         settings = config.load(folder)
         path = folder / "config.toml"
@@ -93,7 +94,7 @@ def _examine_state(frame: Frame, folder: Path, workspace: Path) -> Iterator[Find
     except MimikitError as error:
         settings = None
         yield Finding("broken", "settings", str(error))
-    yield from machine_checks.clock(now, state_checks.newest_write(folder), settings)
+    yield from checks.clock(now, state_checks.newest_write(folder), settings)
     if not (folder / "corrupt").is_dir():
         return  # what comes now reads the folders
     yield from state_checks.unreadable(files)
@@ -119,16 +120,16 @@ def _examine_work(state: State) -> Iterator[Finding]:
         yield Finding("note", "queues", "paused", "`mimikit resume` lets them go on")
     if state.settings.durability == "fast":
         yield Finding("note", "durability", "fast: a power cut may lose the last seconds")
-    yield from machine_checks.port(state.settings)
-    yield from engine_checks.prompts(state)
-    yield from engine_checks.engines(state)
-    yield from engine_checks.worker_sandbox(state)
+    yield from checks.port(state.settings)
+    yield from checks.prompts(state)
+    yield from checks.engines(state)
+    yield from checks.worker_sandbox(state)
 
 
 def _settings(folder: Path) -> list[tuple[str, Any, str]]:
     """Every setting in force; none when they can not be read."""
     try:
-        found = list(settings_text.in_force(config.load(folder), folder))
+        found = list(settings_in_force(config.load(folder), folder))
     except MimikitError:
         return []
     return [(key, _without_secrets(value), origin) for key, value, origin in found]

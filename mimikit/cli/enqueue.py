@@ -7,12 +7,11 @@ from typing import Any
 
 import click
 
-from mimikit.cli import naming, task_text, terminal, trigger_text
+from mimikit.cli import client, task_text, terminal
+from mimikit.cli.client import HINT, Failed, GuestState, Patience, Watcher, look_at_consumer
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
-from mimikit.cli.guest import GuestState
-from mimikit.cli.timing import Times, timing_options
-from mimikit.cli.values import Duration, Whole
-from mimikit.cli.waiting import HINT, Failed, Patience, Watcher, look_at_consumer
+from mimikit.cli.options import Duration, Times, Whole, timing_options
+from mimikit.cli.triggers import promises
 from mimikit.protocol.models import Task
 from mimikit.tasks import queue
 from mimikit.tasks.views import TaskView
@@ -103,7 +102,7 @@ def _make_trigger(state: GuestState, wanted: Wanted, times: Times, *, as_json: b
     if as_json:
         terminal.print_json(trigger.to_dict())
     else:
-        _tell(state, trigger.id, trigger_text.promises(state, trigger))
+        _tell(state, trigger.id, promises(state, trigger))
 
 
 def _tell(state: GuestState, id_: str, what: list[str]) -> None:
@@ -131,7 +130,7 @@ def _wait(state: GuestState, task: Task, *, as_json: bool) -> None:
         view = shown.find_view(state.files, task.id)
         return view if view is not None and view.completed_at is not None else None
 
-    patience = Patience(state, f"task {naming.short(task.id)} is kept until then", terminal.note)
+    patience = Patience(state, f"task {client.short_id(task.id)} is kept until then", terminal.note)
     with Watcher(state, ["worker/results", "worker/ended"]) as watcher:
         while (view := look()) is None:
             patience.check(task.profile, queued=True)
@@ -147,4 +146,4 @@ def _print_result(view: TaskView, *, as_json: bool) -> None:
         terminal.out(terminal.block(result["text"]))
     if view.state != "done":
         reason = view.error or "no reason given"
-        raise Failed(f"task {naming.short(view.task.id)} {view.state}: {reason}")
+        raise Failed(f"task {client.short_id(view.task.id)} {view.state}: {reason}")

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from mimikit.cli import durations, terminal
+from mimikit.cli import terminal
+from mimikit.cli.client import Watcher
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
-from mimikit.cli.values import Whole
-from mimikit.cli.waiting import Watcher
+from mimikit.cli.options import Whole
 from mimikit.protocol import paths
 from mimikit.web.guest import GuestFiles, whole_lines
 
@@ -76,7 +76,7 @@ def _print_after(files: GuestFiles, offset: int, show: Any) -> int:
 
 def _text(line: dict[str, Any], now: datetime, zone: tzinfo) -> str:
     try:
-        when = durations.at(datetime.fromisoformat(str(line.get("timestamp"))), now, zone)
+        when = terminal.moment(datetime.fromisoformat(str(line.get("timestamp"))), now, zone)
     except ValueError:
         when = "?"
     type_ = str(line.get("type", ""))

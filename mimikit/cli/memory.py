@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from mimikit.cli import memory_text, past, terminal
+from mimikit.cli import terminal
+from mimikit.cli.client import GuestState
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
-from mimikit.cli.guest import GuestState
-from mimikit.cli.values import Whole
+from mimikit.cli.options import Whole, parse_past
 from mimikit.errors import BadInput, NotFound
-from mimikit.memory import notes, shared
+from mimikit.memory import daybook, notes, shared, tokens
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
-from mimikit.protocol.models import MAX_TEXT, Remembered
+from mimikit.protocol.models import MAX_TEXT, Remembered, time_text
 from mimikit.web.documents import Documents
 from mimikit.web.markdown import Markdown
 from mimikit.web.shown import hits
 from mimikit.web.shown.memory import MAX_SHOWN_BYTES, Library, named
+
+if TYPE_CHECKING:
+    from mimikit.memory.search import Found, Status
 
 _LONGEST_QUERY = 1000
 _ALIKE = 0.6
@@ -39,11 +43,11 @@ def status(frame: Frame, as_json: bool) -> None:
     """Show what there is, and how its search index is."""
     state = frame.open()
     files = _library(state).listed()
-    whole = memory_text.whole_status(state.search.status(), files)
+    whole = whole_status(state.search.status(), files)
     if as_json:
         terminal.print_json(whole)
         return
-    for line in memory_text.status_lines(whole, state.clock.now()):
+    for line in status_lines(whole, state.clock.now()):
         terminal.out(line)
 
 
@@ -62,11 +66,11 @@ def index(frame: Frame, rebuild: bool, as_json: bool) -> None:
     began = state.clock.monotonic()
     after = state.search.refresh(rebuild=rebuild)
     took_s = state.clock.monotonic() - began
-    whole = memory_text.whole_status(after, _library(state).listed())
+    whole = whole_status(after, _library(state).listed())
     if as_json:
         terminal.print_json(whole | {"tookMs": round(took_s * 1000)})
     else:
-        terminal.out(memory_text.indexed(whole["index"], took_s))
+        terminal.out(indexed(whole["index"], took_s))
 
 
 @memory.command()
@@ -111,7 +115,7 @@ def search(
     if not found:
         undated = " of that time; memory.md and documents have none" if since or until else ""
         terminal.out(f"Nothing found on {terminal.one_line(text)!r}{undated}.")
-    for line in memory_text.hit_lines([(hit, hits.marks(text, hit.snippet)) for hit in found]):
+    for line in hit_lines([(hit, hits.marks(text, hit.snippet)) for hit in found]):
         terminal.out(line)
 
 
@@ -127,14 +131,14 @@ def show(frame: Frame, path: str | None, as_json: bool) -> None:
         if as_json:
             terminal.print_json({"files": listed})
         else:
-            memory_text.print_files(listed, state.clock.now())
+            print_files(listed, state.clock.now())
         return
     entry = _meant(path, listed)
     text = _text(state, entry["path"])
     if as_json:
         terminal.print_json(entry | {"text": text, "hash": shared.content_hash(text)})
     else:
-        terminal.out(terminal.block(memory_text.without_marks(text)))
+        terminal.out(terminal.block(without_marks(text)))
 
 
 @memory.command()
@@ -171,7 +175,7 @@ def _time(state: GuestState, option: str, given: str | None) -> datetime | None:
     if given is None:
         return None
     try:
-        return past.parse_time(given, state.clock.now(), state.settings.zone)
+        return parse_past(given, state.clock.now(), state.settings.zone)
     except BadInput as error:
         raise BadInput(f"{option}: {error}") from None
 
@@ -208,3 +212,168 @@ def _text(state: GuestState, path: str) -> str:
     if data is None:
         raise NotFound(f"expected a memory file, got {path!r}, which is gone meanwhile")
     return data.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+_KINDS = {
+    "longTerm": ("file of long-term notes", "files of long-term notes"),
+    "raw": ("file of a day", "files of days"),
+    "day": ("daily summary", "daily summaries"),
+    "month": ("monthly summary", "monthly summaries"),
+    "docs": ("document of the workspace", "documents of the workspace"),
+}
+_HEAD = 11
+_KB = 1024
+
+
+def whole_status(status: Status, files: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """How the index is and what there is, for programs."""
+    counts = dict.fromkeys(_KINDS, 0)
+    for entry in files:
+        counts[entry["kind"]] += 1
+    return {
+        "index": {
+            "files": status.files,
+            "passages": status.passages,
+            "bytes": status.bytes,
+            "fresh": status.fresh,
+            "staleFiles": status.stale_files,
+            "refreshedAt": time_text(status.refreshed_at) if status.refreshed_at else None,
+            "words": status.words,
+            "fallback": status.fallback,
+        },
+        "files": counts,
+        "tokens": _counted_by(),
+    }
+
+
+def _counted_by() -> str | None:
+    """Where the ranks come from by which tokens are counted; None: they are estimated."""
+    try:
+        return tokens.find_ranks().origin
+    except tokens.NoRanks:
+        return None
+
+
+def status_lines(whole: dict[str, Any], now: datetime) -> Iterator[str]:
+    """The same for a person."""
+    index = whole["index"]
+    yield _fact("index", _index_words(index))
+    if index["fallback"]:
+        yield _fact("", terminal.coloured(f"not used: {index['fallback']}", "warning"))
+    if index["refreshedAt"]:
+        at = datetime.fromisoformat(index["refreshedAt"])
+        yield _fact("refreshed", terminal.ago(at, now))
+    origin = whole["tokens"]
+    yield _fact("tokens", f"counted, by {origin}" if origin else "estimated")
+    shown = [(count, _KINDS[kind]) for kind, count in whole["files"].items() if count]
+    for number, (count, (one, many)) in enumerate(shown):
+        yield _fact("" if number else "files", f"{count} {one if count == 1 else many}")
+    if not shown:
+        yield _fact("files", "none yet; `mimikit memory add TEXT` makes one")
+
+
+def _index_words(index: dict[str, Any]) -> str:
+    if index["fresh"]:
+        state = terminal.coloured("up to date", "ok")
+    else:
+        stale = index["staleFiles"]
+        count = f"{stale} newer file{'' if stale == 1 else 's'}"
+        state = f"{count} not in it yet, taken in by the next search"
+    return f"{state}; {_size(index)}"
+
+
+def _size(index: dict[str, Any]) -> str:
+    files, passages = index["files"], index["passages"]
+    return (
+        f"{files:,} file{'' if files == 1 else 's'}, "
+        f"{passages:,} passage{'' if passages == 1 else 's'}, {_bytes(index['bytes'])}"
+    )
+
+
+def _bytes(size: int) -> str:
+    if size < _KB:
+        return f"{size} bytes"
+    return f"{size / _KB:,.0f} KB" if size < _KB * _KB else f"{size / _KB / _KB:,.1f} MB"
+
+
+def _fact(head: str, text: str) -> str:
+    return f"{terminal.dim(head.ljust(_HEAD))}{text}"
+
+
+def indexed(index: dict[str, Any], took_s: float) -> str:
+    """What came of bringing the index up to date."""
+    if index["fallback"]:
+        return f"No index: {index['fallback']}. Searches look through the files one by one."
+    return f"Indexed {_size(index)}, in {terminal.span(took_s)}."
+
+
+# ---- files
+
+
+def print_files(files: Sequence[dict[str, Any]], now: datetime) -> None:
+    """A table of all files, the long-term notes first."""
+    if not files:
+        terminal.out("Nothing is remembered yet. `mimikit memory add TEXT` adds a note.")
+        return
+    rows = [
+        (
+            terminal.one_line(entry["path"]),
+            _KINDS[entry["kind"]][0] + (" (hidden)" if entry["hidden"] else ""),
+            _bytes(entry["size"]),
+            _changed(entry["modifiedAt"], now),
+        )
+        for entry in files
+    ]
+    terminal.table(("PATH", "KIND", "SIZE", "CHANGED"), rows, flexible=0)
+
+
+def _changed(at: str | None, now: datetime) -> str:
+    return terminal.ago(datetime.fromisoformat(at), now) if at else "-"
+
+
+def without_marks(text: str) -> str:
+    """A file as it is read: the ids of messages, notes and parts left out."""
+    return "\n".join(_unmarked(text))
+
+
+def _unmarked(text: str) -> Iterator[str]:
+    for line in text.split("\n"):
+        if head := daybook.HEAD.fullmatch(line):
+            yield f"## {head['hour']}:{head['minute']} {head['role']}"
+        elif daybook.PART.fullmatch(line):
+            continue
+        elif not line.startswith("\\") and (mark := daybook.NOTE_MARK.search(line)):
+            yield line[: mark.start()].rstrip()
+        else:
+            yield daybook.unescape(line)
+
+
+# ---- hits
+
+
+def hit_lines(found: Sequence[tuple[Found, list[list[int]]]]) -> Iterator[str]:
+    """Hits with their sources, what was asked for standing out."""
+    for number, (hit, marks) in enumerate(found):
+        if number:
+            yield ""
+        place = f"{hit.source}:{hit.line}" if hit.line else hit.source
+        facts = [hit.day.isoformat() if hit.day else None, hit.role, hit.task_id]
+        known = [fact for fact in facts if fact and fact not in hit.source]
+        more = "  " + terminal.dim(terminal.one_line(", ".join(known))) if known else ""
+        yield terminal.bold(terminal.one_line(place)) + more
+        yield f"  {_marked(hit.snippet, marks)}"
+
+
+def _marked(snippet: str, marks: list[list[int]]) -> str:
+    """A snippet on one line, with its marks in colour."""
+    parts: list[str] = []
+    last = 0
+    for start, end in marks:
+        parts.append(_flat(snippet[last:start]))
+        parts.append(terminal.coloured(_flat(snippet[start:end]), "running"))
+        last = end
+    return "".join([*parts, _flat(snippet[last:])]).strip()
+
+
+def _flat(text: str) -> str:
+    return terminal.safe(text).replace("\n", " ").replace("\t", " ")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mimikit.cli.finding import Finding
+from mimikit.cli.checks import Finding
 from mimikit.cli.frame import GITIGNORE
 from mimikit.protocol import paths
 from mimikit.protocol.files import TEMP_PREFIX, Files

@@ -10,12 +10,11 @@ from typing import Any
 import click
 
 from mimikit import __version__
-from mimikit.cli import durations, naming, terminal, trigger_text
-from mimikit.cli.engine_words import engine_lines
+from mimikit.cli import client, terminal
+from mimikit.cli.client import Consumer, GuestState, look_at_consumer
+from mimikit.cli.conversation import without_answer
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
-from mimikit.cli.guest import GuestState
-from mimikit.cli.reply import without_answer
-from mimikit.cli.waiting import Consumer, look_at_consumer
+from mimikit.cli.triggers import situation
 from mimikit.conversation import questions
 from mimikit.protocol import paths
 from mimikit.protocol.models import LiveRun, Question, Runtime, time_text
@@ -91,7 +90,7 @@ def take_picture(state: GuestState) -> Picture:
         paused=health.paused if health else bool(runtime and runtime.paused),
         unanswered=sum(not name.startswith(paths.result_inbox_id("")) for name in names),
         orders=len(orders.waiting(files)),
-        triggers=shown_triggers.listed(files, trigger_text.situation(state)),
+        triggers=shown_triggers.listed(files, situation(state)),
         question=questions.pending(files),
         quarantined=len(files.names(paths.CORRUPT, suffix=".reason.txt")),
         errors=_last_errors(state, now),
@@ -151,7 +150,7 @@ def lines(picture: Picture) -> Iterator[tuple[str, str]]:
     yield from _inbox(picture)
     yield "triggers", _trigger_words(picture.triggers, picture.now)
     if picture.consumer.health is not None and picture.consumer.is_there:
-        shown = engine_lines(picture.consumer.health.engines)
+        shown = terminal.engine_lines(picture.consumer.health.engines)
         yield "engines", "\n".join(map(terminal.one_line, shown))
     if picture.question is not None:
         yield from _question(picture.question, picture.now)
@@ -171,9 +170,9 @@ def _consumer_words(consumer: Consumer, now: datetime) -> str:
     if consumer.health is None or consumer.state == "starting":
         return text
     if consumer.state == "stuck":
-        return f"{text}: last heard of {durations.ago(consumer.health.beat_at, now)}; restart it"
+        return f"{text}: last heard of {terminal.ago(consumer.health.beat_at, now)}; restart it"
     up_s = (now - consumer.health.started_at).total_seconds()
-    text += f", for {durations.words(up_s)}"
+    text += f", for {terminal.span(up_s)}"
     if consumer.health.degraded:
         text += f"; trouble: {terminal.one_line(consumer.health.degraded)}"
     return text
@@ -189,12 +188,12 @@ def _seats(picture: Picture) -> Iterator[tuple[str, str]]:
     seats = picture.consumer.health.worker_seats if picture.consumer.health else 0
     yield "workers", f"{len(workers)} of {seats} busy"
     for run in workers:
-        yield "", f"{naming.short(run.id)}  {_run_words(run, picture.now)}"
+        yield "", f"{client.short_id(run.id)}  {_run_words(run, picture.now)}"
 
 
 def _run_words(run: LiveRun, now: datetime) -> str:
     what = terminal.one_line(": ".join(part for part in (run.title, run.headline) if part))
-    return f"{durations.short((now - run.started_at).total_seconds())}  {what}"
+    return f"{terminal.short_span((now - run.started_at).total_seconds())}  {what}"
 
 
 def _queue_words(picture: Picture) -> str:
@@ -226,7 +225,7 @@ def _trigger_words(triggers: list[dict[str, Any]], now: datetime) -> str:
     coming = [trigger for trigger in active if trigger["nextRunAt"]]
     if coming:
         first = min(coming, key=lambda trigger: trigger["nextRunAt"])
-        when = durations.ago(datetime.fromisoformat(first["nextRunAt"]), now)
+        when = terminal.ago(datetime.fromisoformat(first["nextRunAt"]), now)
         text += f"; next {when}: {terminal.one_line(first['title'])}"
     return text
 
@@ -243,14 +242,14 @@ def _troubles(picture: Picture) -> Iterator[tuple[str, str]]:
     """The last failures of the last day."""
     head = "failed"
     for task in picture.failed:
-        when = durations.ago(datetime.fromisoformat(task["completedAt"]), picture.now)
+        when = terminal.ago(datetime.fromisoformat(task["completedAt"]), picture.now)
         title = terminal.one_line(task["title"])
         error = terminal.one_line(task["error"] or task["failureReason"] or "")
-        yield head, f"{naming.short(task['id'])}  {when}  {title}: {error}"
+        yield head, f"{client.short_id(task['id'])}  {when}  {title}: {error}"
         head = ""
     head = "errors"
     for line in picture.errors:
-        when = durations.ago(datetime.fromisoformat(str(line["timestamp"])), picture.now)
+        when = terminal.ago(datetime.fromisoformat(str(line["timestamp"])), picture.now)
         facts = {k: v for k, v in line.items() if k not in ("timestamp", "type", "event")}
         what = terminal.one_line(" ".join(map(str, facts.values())))
         yield head, f"{when}  {line.get('event')}  {what}"

@@ -7,12 +7,11 @@ from typing import Any
 
 import click
 
-from mimikit.cli import durations, naming, task_text, terminal
-from mimikit.cli.following import RunFollower
-from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
-from mimikit.cli.guest import GuestState
-from mimikit.cli.values import OneOf, Whole
-from mimikit.cli.waiting import live_runs, order
+from mimikit.cli import client, task_text, terminal
+from mimikit.cli.client import GuestState, live_runs, order
+from mimikit.cli.frame import Frame, LeafCommand, PlainGroup, json_option, pass_frame
+from mimikit.cli.options import OneOf, Whole
+from mimikit.cli.task_text import RunFollower
 from mimikit.web.shown import tasks as shown
 
 STATES = ("queued", "running", "done", "failed", "canceled")
@@ -42,7 +41,7 @@ def list_(frame: Frame, only: str | None, limit: int, as_json: bool) -> None:
     short = terminal.room() is not None
     rows = [
         (
-            naming.short(task["id"]) if short else task["id"],
+            client.short_id(task["id"]) if short else task["id"],
             terminal.state(task["state"]),
             task["seat"] if task["seat"] == "planner" else task["profile"],
             _when(task, now),
@@ -59,13 +58,15 @@ def _when(task: dict[str, Any], now: datetime) -> str:
     if task["state"] == "queued":
         not_before = task["notBefore"]
         if not_before and _time(not_before) > now:
-            return f"starts {durations.ago(_time(not_before), now)}"
-        return f"waits {durations.short((now - _time(task['createdAt'])).total_seconds())}"
+            return f"starts {terminal.ago(_time(not_before), now)}"
+        return f"waits {terminal.short_span((now - _time(task['createdAt'])).total_seconds())}"
     if task["state"] == "running":
         since = task["startedAt"]
-        return f"for {durations.short((now - _time(since)).total_seconds())}" if since else "now"
+        return (
+            f"for {terminal.short_span((now - _time(since)).total_seconds())}" if since else "now"
+        )
     ended = task["completedAt"] or task["createdAt"]
-    return durations.ago(_time(ended), now)
+    return terminal.ago(_time(ended), now)
 
 
 def _time(text: str) -> datetime:
@@ -79,7 +80,7 @@ def _time(text: str) -> datetime:
 def show(frame: Frame, task_id: str, as_json: bool) -> None:
     """Show a task: what was asked, what came of it, how it got there."""
     state = frame.open()
-    whole = task_text.collect(state, naming.find_task(state.files, task_id))
+    whole = task_text.collect(state, client.find_task(state.files, task_id))
     if as_json:
         terminal.print_json(whole)
         return
@@ -95,7 +96,7 @@ def show(frame: Frame, task_id: str, as_json: bool) -> None:
 def output(frame: Frame, task_id: str, follow: bool, as_json: bool) -> None:
     """Print what a task's run did and wrote; with -f as it comes."""
     state = frame.open()
-    id_ = naming.find_task(state.files, task_id)
+    id_ = client.find_task(state.files, task_id)
     with RunFollower(state, id_, as_json=as_json) as follower:
         follower.print_until_end() if follow else follower.print_present()
     if not follow and not as_json and not follower.printed_anything:
@@ -126,10 +127,34 @@ def retry(frame: Frame, task_ids: tuple[str, ...], as_json: bool) -> None:
 
 
 def _order_all(state: GuestState, action: str, given: tuple[str, ...], *, as_json: bool) -> None:
-    ids = [naming.find_task(state.files, text) for text in given]
+    ids = [client.find_task(state.files, text) for text in given]
     for id_ in ids:
         outcome = order(state, action, id_)
         if as_json:
             terminal.print_json(outcome.to_dict())
         else:
             terminal.out(terminal.sentence(outcome.message))
+
+
+@click.command(cls=LeafCommand)
+@json_option
+@pass_frame
+def pause(frame: Frame, as_json: bool) -> None:
+    """Let the queues rest: what runs goes on, nothing new starts."""
+    _give(frame, "pause", as_json=as_json)
+
+
+@click.command(cls=LeafCommand)
+@json_option
+@pass_frame
+def resume(frame: Frame, as_json: bool) -> None:
+    """Let the queues go on."""
+    _give(frame, "resume", as_json=as_json)
+
+
+def _give(frame: Frame, action: str, *, as_json: bool) -> None:
+    outcome = order(frame.open(), action)
+    if as_json:
+        terminal.print_json(outcome.to_dict())
+    else:
+        terminal.out(terminal.sentence(outcome.message))

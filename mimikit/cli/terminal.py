@@ -7,11 +7,13 @@ Text that came from a model, a program or a file is printed without its control 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, tzinfo
 
 import click
 
@@ -175,3 +177,65 @@ def wrapped(head: str, texts: Sequence[str], *, head_width: int = 20) -> None:
             line, lead = "", " " * head_width
         line += ("  " if line else "") + text
     out(f"  {dim(lead)}{line}")
+
+
+# ---- times
+
+_UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+
+def span(seconds: float) -> str:
+    """A span in words, of its one or two greatest units: `1 hour 5 minutes`, `0.4 seconds`."""
+    seconds = max(seconds, 0.0)
+    if seconds < 1:
+        return f"{seconds:.1f} seconds" if seconds >= 0.1 else "under 0.1 seconds"
+    if seconds < 10 and round(seconds, 1) % 1:
+        return f"{seconds:.1f} seconds"
+    rest = round(seconds)
+    parts: list[str] = []
+    for size, name in _UNITS:
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count} {name}{'' if count == 1 else 's'}")
+        elif parts:
+            break
+        if len(parts) == 2:
+            break
+    return " ".join(parts)
+
+
+def short_span(seconds: float) -> str:
+    """A span in few characters, for tables: `8s`, `3m 20s`, `2h 5m`, `4d`."""
+    if seconds < 0.1:
+        return "0s"
+    return re.sub(r" (second|minute|hour|day)s?", lambda match: match[1][0], span(seconds))
+
+
+def ago(when: datetime, now: datetime) -> str:
+    """How long before or after `now`, by its greatest unit: `5 minutes ago`, `in 2 hours`."""
+    seconds = (now - when).total_seconds()
+    if -1 < seconds < 1:
+        return "just now"
+    greatest = " ".join(span(float(int(abs(seconds)))).split()[:2])
+    return f"{greatest} ago" if seconds > 0 else f"in {greatest}"
+
+
+def moment(when: datetime, now: datetime, zone: tzinfo) -> str:
+    """A moment in local time, with its day unless that is today: `14:05:09`, `2026-01-28 14:05`."""
+    local = when.astimezone(zone)
+    if local.date() == now.astimezone(zone).date():
+        return f"{local:%H:%M:%S}"
+    return f"{local:%Y-%m-%d %H:%M}"
+
+
+# ---- engines
+
+_NAMES = {"teller": "Teller", "planner": "Planner"}
+
+
+def engine_lines(engines: Mapping[str, str]) -> list[str]:
+    """Role or profile → engine, as lines: those with the same engine and reason stand together."""
+    shared: dict[str, list[str]] = {}
+    for name, text in engines.items():
+        shared.setdefault(text, []).append(_NAMES.get(name, name))
+    return [f"{', '.join(names)}: {text}" for text, names in shared.items()]

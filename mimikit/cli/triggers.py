@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Iterator
+from datetime import datetime, tzinfo
 from typing import Any
 
 import click
 
-from mimikit.cli import durations, naming, terminal, trigger_text
+from mimikit.cli import client, terminal
+from mimikit.cli.client import GuestState, look_at_consumer, order
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
-from mimikit.cli.guest import GuestState
-from mimikit.cli.timing import Times, timing_options
-from mimikit.cli.values import Duration, OneOf, Whole
-from mimikit.cli.waiting import order
+from mimikit.cli.options import Duration, OneOf, Times, Whole, timing_options
 from mimikit.errors import BadInput, NotFound
+from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Trigger
+from mimikit.protocol.models import Runtime, Trigger
 from mimikit.tools import making
 from mimikit.tools.making import Wanted
-from mimikit.triggers import definition, registry
+from mimikit.triggers import definition, registry, schedule, words
+from mimikit.triggers.explain import Explanation, Situation
 from mimikit.web.shown import triggers as shown
 
 _HEAD = 11
@@ -37,7 +37,7 @@ def triggers() -> None:
 def list_(frame: Frame, as_json: bool) -> None:
     """List every trigger with its last and next run."""
     state = frame.open()
-    found = shown.listed(state.files, trigger_text.situation(state))
+    found = shown.listed(state.files, situation(state))
     if as_json:
         terminal.print_json({"triggers": found})
         return
@@ -47,7 +47,7 @@ def list_(frame: Frame, as_json: bool) -> None:
     now, short = state.clock.now(), terminal.room() is not None
     rows = [
         (
-            naming.short(trigger["id"]) if short else trigger["id"],
+            client.short_id(trigger["id"]) if short else trigger["id"],
             terminal.state(_state(trigger)),
             terminal.clip(_when(trigger), _WHEN) if short else _when(trigger),
             _moment(trigger["lastRunAt"], now) or "never",
@@ -73,7 +73,7 @@ def _when(trigger: dict[str, Any]) -> str:
 
 
 def _moment(text: str | None, now: datetime) -> str:
-    return durations.ago(datetime.fromisoformat(text), now) if text else ""
+    return terminal.ago(datetime.fromisoformat(text), now) if text else ""
 
 
 def _next(trigger: dict[str, Any], now: datetime) -> str:
@@ -89,15 +89,15 @@ def _next(trigger: dict[str, Any], now: datetime) -> str:
 def show(frame: Frame, trigger_id: str, as_json: bool) -> None:
     """Show a trigger: what it does, when, and how that went."""
     state = frame.open()
-    id_ = naming.find_trigger(state.files, trigger_id)
-    found = shown.find(state.files, id_, trigger_text.situation(state))
+    id_ = client.find_trigger(state.files, trigger_id)
+    found = shown.find(state.files, id_, situation(state))
     if found is None:
         raise _gone(id_)
     if as_json:
         terminal.print_json(found)
         return
     terminal.out(f"{terminal.bold(terminal.one_line(id_))}  {terminal.state(_state(found))}")
-    for head, text in trigger_text.facts(found, state.clock.now(), state.settings.zone):
+    for head, text in facts(found, state.clock.now(), state.settings.zone):
         terminal.out(f"  {terminal.dim(head.ljust(_HEAD))}{terminal.one_line(text)}")
     if found["prompt"]:
         terminal.out(f"\n{terminal.bold('Prompt')}\n{terminal.indented(found['prompt'])}")
@@ -110,13 +110,13 @@ def show(frame: Frame, trigger_id: str, as_json: bool) -> None:
 def explain(frame: Frame, trigger_id: str, as_json: bool) -> None:
     """Explain why a trigger did or did not fire; also one that is gone."""
     state = frame.open()
-    id_ = naming.find_trigger_ever(state.files, trigger_id)
-    found = shown.explained(state.files, id_, trigger_text.situation(state))
+    id_ = client.find_trigger_ever(state.files, trigger_id)
+    found = shown.explained(state.files, id_, situation(state))
     if as_json:
         terminal.print_json(found.to_dict())
         return
     zone, now = state.settings.zone, state.clock.now()
-    for line in trigger_text.explained(terminal.one_line(id_), found, now, zone):
+    for line in explained(terminal.one_line(id_), found, now, zone):
         terminal.out(line)
 
 
@@ -153,7 +153,7 @@ def edit(
     times = Times(**timing)
     times.check(is_edit=True)
     state = frame.open()
-    trigger = _definition(state, naming.find_trigger(state.files, trigger_id))
+    trigger = _definition(state, client.find_trigger(state.files, trigger_id))
     given = {
         "title": title, "prompt": prompt, "profile": profile, "priority": priority,
         "timeout": timeout, "overlap": overlap,
@@ -168,7 +168,7 @@ def edit(
         terminal.print_json(outcome.to_dict())
         return
     terminal.out(terminal.sentence(outcome.message))
-    for text in trigger_text.promises(state, new):
+    for text in promises(state, new):
         terminal.note(terminal.sentence(text))
 
 
@@ -214,7 +214,7 @@ def _ordering(name: str, text: str) -> Callable[..., None]:
     @pass_frame
     def command(frame: Frame, trigger_id: str, as_json: bool) -> None:
         state = frame.open()
-        _give(state, name, naming.find_trigger(state.files, trigger_id), as_json=as_json)
+        _give(state, name, client.find_trigger(state.files, trigger_id), as_json=as_json)
 
     return command
 
@@ -239,7 +239,7 @@ run = _ordering("run", "Run a trigger once, now; its times stay as they are.")
 def remove(frame: Frame, trigger_id: str, as_json: bool) -> None:
     """Remove a trigger, also a broken file by its name; past runs stay."""
     state = frame.open()
-    id_ = naming.find_trigger(state.files, trigger_id)
+    id_ = client.find_trigger(state.files, trigger_id)
     if is_id(id_):
         _give(state, "remove", id_, as_json=as_json)
         return
@@ -254,3 +254,112 @@ def remove(frame: Frame, trigger_id: str, as_json: bool) -> None:
 
 def _gone(trigger_id: str) -> NotFound:
     return NotFound(f"expected a trigger, got {trigger_id!r}, which is gone meanwhile")
+
+
+_MARKS = {True: ("✓", "ok"), False: ("✗", "failed"), None: ("?", "paused")}
+_STATES = {"ran": "done", "skipped": "paused", "missed": "failed"}
+
+
+def situation(state: GuestState) -> Situation:
+    """What triggers are explained by, as this terminal finds it."""
+    consumer = look_at_consumer(state)
+    health = consumer.health if consumer.is_there else None
+    runtime = state.files.peek(paths.RUNTIME, Runtime)
+    return shown.situation(
+        state.files,
+        now=state.clock.now(),
+        zone=state.settings.zone,
+        consumer_up=consumer.is_there,
+        health=health,
+        paused=health.paused if health else bool(runtime and runtime.paused),
+    )
+
+
+def promises(state: GuestState, trigger: Trigger) -> list[str]:
+    """When a new trigger will run, in sentences, and what it costs."""
+    here = situation(state)
+    said = f"runs {words.of_trigger(trigger, here.title_of)['en']}"
+    plan = trigger.schedule
+    times = schedule.upcoming(plan, now=here.now, zone=here.zone) if plan else []
+    if times:
+        wait = terminal.span((times[0] - here.now).total_seconds())
+        said += f", first in {wait}" if plan and plan.run_at is None else f", in {wait}"
+    told = [said]
+    if len(times) > 1:
+        shown_times = [terminal.moment(time, here.now, here.zone) for time in times]
+        told.append(f"the next times: {', '.join(shown_times)}")
+    every_s = state.settings.triggers.llm_eval_interval_s
+    return told + [note["en"] for note in shown.notes(trigger, here, asked_every_s=every_s)]
+
+
+def facts(trigger: dict[str, Any], now: datetime, zone: tzinfo) -> Iterator[tuple[str, str]]:
+    """What there is to say about one, each with its heading."""
+
+    def moment(text: str) -> str:
+        when = datetime.fromisoformat(text)
+        return f"{terminal.moment(when, now, zone)}, {terminal.ago(when, now)}"
+
+    if trigger["type"] == "broken":
+        yield "broken", f"{trigger['broken']}; it was never good: mend the file, or remove it"
+        return
+    if trigger["broken"]:
+        yield "broken", f"{trigger['broken']}; the last good definition stays in force"
+    if trigger["title"] != trigger["prompt"]:
+        yield "title", trigger["title"]
+    yield "when", trigger["words"]["en"]
+    yield "now", trigger["headline"]["en"]
+    yield "profile", trigger["profile"]
+    yield "made", moment(trigger["createdAt"])
+    yield "last run", moment(trigger["lastRunAt"]) if trigger["lastRunAt"] else "never"
+    if trigger["nextRunAt"] and trigger["enabled"]:
+        yield "next run", moment(trigger["nextRunAt"])
+    if trigger["cooldown"]:
+        yield "cooldown", terminal.span(trigger["cooldown"])
+    yield "runs", str(trigger["fireCount"])
+    if trigger["failureStreak"]:
+        yield "failing", f"the last {trigger['failureStreak']} failed"
+    if trigger["lastTaskId"]:
+        yield "last task", trigger["lastTaskId"]
+    if trigger["blockedBy"]:
+        yield "blocked by", trigger["blockedBy"]
+
+
+def explained(trigger_id: str, found: Explanation, now: datetime, zone: tzinfo) -> Iterator[str]:
+    """Why it did or did not fire: what it does now, its condition, its slots."""
+    yield f"{terminal.bold(trigger_id)}  {terminal.state(found.state)}"
+    for text in (found.headline, *found.lines):
+        yield from terminal.hanging("  ", terminal.one_line(text["en"]))
+    if found.nodes:
+        yield ""
+        yield terminal.bold("Condition")
+    for node in found.nodes:
+        mark, colour = _MARKS[node.holds]
+        since = f" ({terminal.moment(node.at, now, zone)})" if node.at else ""
+        lead = f"  {'  ' * node.depth}{terminal.coloured(mark, colour)} "
+        text = f"{node.words['en']}: {node.why['en']}{since}"
+        yield from terminal.hanging(lead, terminal.one_line(text))
+    if found.slots:
+        yield ""
+        yield terminal.bold("Slots")
+        rows = [_slot(slot, now, zone) for slot in found.slots]
+        head = tuple(terminal.dim(text) for text in ("AT", "STATE", "TASK", "WHY"))
+        yield from (f"  {line}" for line in terminal.aligned([head, *rows]))
+
+
+def _slot(slot: dict[str, Any], now: datetime, zone: tzinfo) -> tuple[str, str, str, str]:
+    said = [slot["reason"]["en"]] if slot["reason"] else []
+    if slot["plannedAt"]:
+        said.append(f"planned for {terminal.moment(_time(slot['plannedAt']), now, zone)}")
+    state = str(slot["state"])
+    if slot["missed"] and state != "ran":  # beside a run they have a row of their own
+        said.append(f"{slot['missed']} later")
+    return (
+        terminal.moment(_time(slot["at"]), now, zone),
+        terminal.coloured(state, _STATES.get(state, "")),
+        client.short_id(slot["taskId"]) if slot["taskId"] else "-",
+        terminal.one_line("; ".join(said)),
+    )
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)

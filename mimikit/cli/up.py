@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
 import sys
+import threading
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from mimikit import __version__
 from mimikit.app import State
 from mimikit.cli import terminal
-from mimikit.cli.crew import Crew, ended_how, own_command
-from mimikit.cli.engine_words import engine_lines
+from mimikit.cli.client import Consumer, Watcher, look_at_consumer
 from mimikit.cli.frame import Frame, LeafCommand, pass_frame
-from mimikit.cli.parent import HURRY, PARENT_OPTION
-from mimikit.cli.values import PORT
-from mimikit.cli.waiting import Consumer, Watcher, look_at_consumer
+from mimikit.cli.options import PORT
+from mimikit.cli.process_group import (
+    HURRY,
+    PARENT_OPTION,
+    Crew,
+    end_with_parent,
+    ended_how,
+    own_command,
+    parent_option,
+)
 from mimikit.config import Settings
 from mimikit.errors import AlreadyRunning
 from mimikit.protocol import paths
+
+if TYPE_CHECKING:
+    from mimikit.app import ConsumerApp
 
 _WEB_START_S = 20.0
 _CONSUMER_START_S = 4.0
@@ -153,7 +167,7 @@ def _print_banner(state: State, host: str, port: int) -> None:
         terminal.dim(f"           works once, within the hour; `{another}` makes another"),
     ]
     if consumer.health is not None and consumer.state == "running":
-        for number, text in enumerate(engine_lines(consumer.health.engines)):
+        for number, text in enumerate(terminal.engine_lines(consumer.health.engines)):
             lead = "           " if number else f"  {terminal.dim('Engines')}  "
             lines += terminal.hanging(lead, text)
     else:
@@ -178,3 +192,89 @@ def _say(line: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         click.echo(line)
         sys.stdout.flush()
+
+
+@click.command(cls=LeafCommand)
+@click.option("--workers-only", is_flag=True, help="Only run tasks for a shared queue.")
+@parent_option
+@pass_frame
+def consumer(frame: Frame, workers_only: bool, with_parent: bool) -> None:
+    """Start the consumer: it answers messages, plans, runs tasks and fires triggers.
+
+    One at a time for a state folder. Ctrl-C or SIGTERM lets runs end (10 seconds), then leaves.
+    """
+    if workers_only:
+        raise click.UsageError(
+            "--workers-only is not supported yet: it needs a queue shared between machines; "
+            "leave it out"
+        )
+    _leave_cleanly_from_the_start()
+    if with_parent:
+        end_with_parent()
+    from mimikit.app import ConsumerApp, take_consumer_lock
+
+    state = frame.open_as_keeper(create=True)
+    lock = take_consumer_lock(state)
+    try:
+        app = ConsumerApp(state)
+        _end_runs_on_hurry(app)
+        if not with_parent:
+            click.echo(f"The consumer of {state.path} starts; Ctrl-C ends it.", err=True)
+        code = app.run()
+    finally:
+        lock.release()
+    sys.exit(code)
+
+
+def _leave_cleanly_from_the_start() -> None:
+    """Until the consumer listens itself, a signal ends the start as if nothing had begun.
+
+    At once, as a kill would: an exception out of a handler may come in the middle of anything, also
+    of a lock being taken. What is half done then is made good at the next start, as after a kill.
+    """
+
+    def leave(_number: int, _frame: FrameType | None) -> NoReturn:
+        os._exit(0)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, leave)
+
+
+def _end_runs_on_hurry(app: ConsumerApp) -> None:
+    """Whoever asked us to leave may say that it is urgent."""
+
+    def hurry(_number: int, _frame: FrameType | None) -> None:
+        # Apart: a handler must not wait for a lock that the thread it interrupts may hold.
+        threading.Thread(target=app.office.live.stop_all, args=("killed",)).start()
+
+    signal.signal(HURRY, hurry)
+
+
+@click.command(cls=LeafCommand)
+@click.option("--host", help="Address to listen on (default: web.host of the settings).")
+@click.option(
+    "--port",
+    type=PORT,
+    help="Port to listen on (default: $PORT, else web.port of the settings; 0 takes a free one).",
+)
+@parent_option
+@pass_frame
+def web(frame: Frame, host: str | None, port: int | None, with_parent: bool) -> None:
+    """Start the page and its API; the consumer, which does the work, is started apart."""
+    from mimikit.cli.client import HINT, look_at_consumer
+    from mimikit.web.serve import serve
+    from mimikit.web.tokens import login_link, new_login_code
+
+    state = frame.open_as_keeper(create=True)
+
+    def ready(at_host: str, at_port: int) -> None:
+        link = login_link(at_host, at_port, new_login_code(state.files, state.clock.now()))
+        terminal.out(f"Page     {link.partition('#')[0]}")
+        terminal.out(f"Log in   {link}")
+        if not look_at_consumer(state).is_there:
+            terminal.note(f"Messages and tasks wait: {HINT}.")
+
+    if with_parent:
+        end_with_parent()
+    on_ready = None if with_parent else ready
+    serve(state.path, state.workspace, state.settings, host, port, on_ready)

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.cli.reply import question_lines
-from mimikit.cli.talking import locale_tag, option_of
+from mimikit.cli.conversation import locale_tag, option_of, question_lines
 from mimikit.protocol.models import InboxItem, Question
 from tests.cli.conftest import PATIENCE_S, Cli, Place, argv, clean_environment, scripted
 

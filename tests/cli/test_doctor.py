@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from mimikit import config
-from mimikit.cli import machine_checks, settings_text
-from mimikit.cli.engine_words import engine_lines
+from mimikit.cli import checks, setup, terminal
 from mimikit.clock import SystemClock
 from mimikit.config import Settings, known_keys
 from mimikit.memory import tokens
@@ -58,7 +57,7 @@ def test_init_leaves_what_is_there(cli: Cli, state: Path) -> None:
 
 
 def test_the_first_config_changes_nothing_and_shows_every_key() -> None:
-    text = settings_text.config_template()
+    text = setup.config_template()
     assert tomllib.loads(text) == {}
     shown: list[str] = []
     table = ""
@@ -74,7 +73,7 @@ def test_each_default_of_the_first_config_may_be_uncommented(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MIMIKIT_DURABILITY", raising=False)
-    lines = settings_text.config_template().splitlines()
+    lines = setup.config_template().splitlines()
     chosen = [line for line in lines if " = " in line or line.startswith("# [")]
     used = [line.removeprefix("# ") for line in chosen if not line.endswith("…")]
     (tmp_path / "config.toml").write_text("\n".join(used))
@@ -128,7 +127,7 @@ def test_without_ranks_tokens_are_said_to_be_estimated(
 ) -> None:
     monkeypatch.setattr(tokens.importlib.util, "find_spec", lambda _name: None)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(state))
-    (found,) = list(machine_checks.token_counts())
+    (found,) = list(checks.token_counts())
     assert found.text.startswith("estimated, right to about a quarter, not counted: expected the")
 
 
@@ -223,7 +222,7 @@ def test_pause_is_seen_without_a_consumer_too(cli: Cli, state: Path) -> None:
 
 
 def test_engines_that_share_a_reason_stand_on_one_line() -> None:
-    lines = engine_lines({"teller": "a", "planner": "a", "standard": "b", "command": "a"})
+    lines = terminal.engine_lines({"teller": "a", "planner": "a", "standard": "b", "command": "a"})
     assert lines == ["Teller, Planner, command: a", "standard: b"]
 
 
@@ -348,7 +347,7 @@ broken line
     ],
 )
 def test_the_kind_of_disk_is_that_of_the_nearest_mount(path: str, kind: str) -> None:
-    assert machine_checks.disk_kind(Path(path), MOUNTS) == kind
+    assert checks.disk_kind(Path(path), MOUNTS) == kind
 
 
 @pytest.mark.parametrize(
@@ -363,7 +362,7 @@ def test_the_kind_of_disk_is_that_of_the_nearest_mount(path: str, kind: str) -> 
 def test_a_clock_that_went_back_is_noticed(
     now: datetime, newest: datetime | None, level: str
 ) -> None:
-    assert [finding.level for finding in machine_checks.clock(now, newest, None)] == [level]
+    assert [finding.level for finding in checks.clock(now, newest, None)] == [level]
 
 
 def test_the_packages_looked_for_are_those_the_project_names() -> None:
@@ -371,4 +370,4 @@ def test_the_packages_looked_for_are_those_the_project_names() -> None:
     named = [
         requirement.partition(">")[0].partition("<")[0] for requirement in project["dependencies"]
     ]
-    assert sorted(machine_checks.PACKAGES) == sorted(named)
+    assert sorted(checks.PACKAGES) == sorted(named)

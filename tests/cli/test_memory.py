@@ -5,24 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 
-from mimikit.cli import past
 from mimikit.clock import SystemClock
 from mimikit.conversation.history import Conversation
-from mimikit.errors import BadInput
 from mimikit.memory import daybook
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
 from tests.cli.conftest import REPO, Cli
 
-SHANGHAI = ZoneInfo("Asia/Shanghai")
 AT = datetime(2026, 1, 28, 1, 30, tzinfo=UTC)
 RAW = daybook.extended(
     "",
@@ -296,39 +292,3 @@ def test_help_imports_nothing_of_the_search() -> None:
         [sys.executable, "-c", PROGRAM], cwd=REPO, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
-
-
-# ---- times of the past
-
-NOW = datetime(2026, 1, 28, 1, 30, tzinfo=UTC)  # 09:30 in Shanghai
-
-
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
-        ("2026-01-28", datetime(2026, 1, 28, tzinfo=SHANGHAI)),
-        ("2026-01-28T09:30", datetime(2026, 1, 28, 9, 30, tzinfo=SHANGHAI)),
-        ("2026-01-28 09:30", datetime(2026, 1, 28, 9, 30, tzinfo=SHANGHAI)),
-        ("2026-01-28t09:30z", datetime(2026, 1, 28, 9, 30, tzinfo=UTC)),
-        ("2026-01-28T09:30+01:00", datetime(2026, 1, 28, 8, 30, tzinfo=UTC)),
-        ("2025-12", datetime(2025, 12, 1, tzinfo=SHANGHAI)),
-        ("today", datetime(2026, 1, 28, tzinfo=SHANGHAI)),
-        ("Yesterday", datetime(2026, 1, 27, tzinfo=SHANGHAI)),
-        ("yesterday at 18:05", datetime(2026, 1, 27, 18, 5, tzinfo=SHANGHAI)),
-        ("7d", NOW - timedelta(days=7)),
-        ("2 hours ago", NOW - timedelta(hours=2)),
-        ("1h30m", NOW - timedelta(minutes=90)),
-    ],
-)
-def test_a_time_of_the_past_is_read(text: str, meant: datetime) -> None:
-    assert past.parse_time(text, NOW, SHANGHAI) == meant
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "soon", "tomorrow", "7", "2026-13", "2026-02-30", "yesterday 25:00", "0001-01-01",
-     "9999-12-31", "99999d", "99999999999d", "1e9", "-7d", "x" * 5000],
-)  # fmt: skip
-def test_what_is_no_time_of_the_past_is_refused(text: str) -> None:
-    with pytest.raises(BadInput, match="expected a day or time such as 2026-01-28"):
-        past.parse_time(text, NOW, SHANGHAI)

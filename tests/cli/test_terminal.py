@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
 import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.cli import terminal
+
+NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -53,3 +58,46 @@ def test_escapes_of_a_program_do_not_reach_the_terminal(show: object) -> None:
 )
 def test_a_message_becomes_a_sentence(message: str, told: str) -> None:
     assert terminal.sentence(message) == told
+
+
+# ---- times ----
+
+
+@pytest.mark.parametrize(
+    ("seconds", "long", "brief"),
+    [
+        (0, "under 0.1 seconds", "0s"),
+        (0.42, "0.4 seconds", "0.4s"),
+        (1.0, "1 second", "1s"),
+        (1.04, "1 second", "1s"),
+        (1.26, "1.3 seconds", "1.3s"),
+        (59.7, "1 minute", "1m"),
+        (61, "1 minute 1 second", "1m 1s"),
+        (3600, "1 hour", "1h"),
+        (3605, "1 hour", "1h"),
+        (93784, "1 day 2 hours", "1d 2h"),
+        (-3, "under 0.1 seconds", "0s"),
+    ],
+)
+def test_a_span_is_told_by_its_two_greatest_units(seconds: float, long: str, brief: str) -> None:
+    assert (terminal.span(seconds), terminal.short_span(seconds)) == (long, brief)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0, "just now"),
+        (5, "5 seconds ago"),
+        (125, "2 minutes ago"),
+        (-7300, "in 2 hours"),
+        (90000, "1 day ago"),
+    ],
+)
+def test_a_distance_is_told_by_its_greatest_unit(seconds: int, told: str) -> None:
+    assert terminal.ago(NOW - timedelta(seconds=seconds), NOW) == told
+
+
+def test_a_moment_is_told_in_local_time_with_its_day_unless_today() -> None:
+    zone = ZoneInfo("Asia/Shanghai")
+    assert terminal.moment(NOW - timedelta(hours=1), NOW, zone) == "16:00:00"
+    assert terminal.moment(NOW - timedelta(hours=20), NOW, zone) == "2026-11-30 21:00"

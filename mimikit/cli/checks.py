@@ -1,4 +1,4 @@
-"""The doctor's look at the machine: Python, packages, disk, clock, port."""
+"""What the doctor finds, one thing at a time."""
 
 from __future__ import annotations
 
@@ -9,17 +9,50 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 from mimikit import __version__
+from mimikit.app import State, engines_of
 from mimikit.assets import asset_folder
-from mimikit.cli import durations
-from mimikit.cli.finding import Finding
+from mimikit.cli import terminal
 from mimikit.config import Settings, system_zone
+from mimikit.engines import codex_cli, sandbox
+from mimikit.engines.choice import Rack
 from mimikit.errors import BadSettings, MimikitError
 from mimikit.memory import tokens
+from mimikit.roles.prompts import Prompts
+
+Level = Literal["ok", "note", "warning", "broken"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    mend: what to do, when there is something to do.
+    fix: does it, when a program safely can.
+    """
+
+    level: Level
+    area: str
+    text: str
+    mend: str = ""
+    fix: Callable[[], object] | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """For programs."""
+        return {
+            "level": self.level,
+            "area": self.area,
+            "text": self.text,
+            "mend": self.mend or None,
+            "fixable": self.fix is not None,
+        }
+
 
 LEAST_PYTHON = (3, 11)
 PACKAGES = {
@@ -167,11 +200,11 @@ def clock(now: datetime, newest: datetime | None, settings: Settings | None) -> 
     if now.year < _EARLIEST_YEAR:
         yield Finding("broken", "clock", f"it says {now:%Y-%m-%d %H:%M} UTC", "set the clock")
     elif newest is not None and newest - now > timedelta(seconds=5):
-        span = durations.words((newest - now).total_seconds())
+        ahead = terminal.span((newest - now).total_seconds())
         yield Finding(
             "warning",
             "clock",
-            f"something was written {span} in the future: the clock went back",
+            f"something was written {ahead} in the future: the clock went back",
             "check the clock and its synchronisation",
         )
     else:
@@ -214,3 +247,45 @@ def _is_ours(host: str, number: int) -> bool:
     finally:
         connection.close()
     return isinstance(data, dict) and "consumer" in data
+
+
+def engines(state: State) -> Iterator[Finding]:
+    """Who serves whom, and why not another."""
+    try:
+        found = engines_of(state)
+        served = Rack(found, state.settings).describe()
+    except MimikitError as error:
+        yield Finding("broken", "engines", str(error))
+        return
+    yield _codex(state, next((e.unavailable() for e in found if e.name == "codex"), None))
+    for line in terminal.engine_lines(served):
+        waits = " — waiting: " in line
+        mend = "until then its work waits in the queue" if waits else ""
+        yield Finding("broken" if waits else "ok", "engines", line, mend)
+
+
+def _codex(state: State, reason: str | None) -> Finding:
+    place = codex_cli.find(state.settings.codex)
+    if reason is not None or place is None:
+        reason = reason or "codex is not installed"
+        return Finding("warning", "codex", reason, "without it no language model is connected")
+    version = ".".join(map(str, codex_cli.version_of(place.program) or ()))
+    return Finding("ok", "codex", f"{version} at {place.program}, logged in ({place.home})")
+
+
+def worker_sandbox(state: State) -> Iterator[Finding]:
+    """Whether a shell in the Worker's sandbox really can not get at the state."""
+    reason = sandbox.canary(state.path, state.workspace)
+    if reason is None:
+        yield Finding("ok", "sandbox", "a Worker's shell can neither read nor write the state")
+    else:
+        yield Finding("warning", "sandbox", reason, "until then no agent works as a Worker")
+
+
+def prompts(state: State) -> Iterator[Finding]:
+    """The templates in force."""
+    try:
+        Prompts(state.files)
+        yield Finding("ok", "prompts", "all templates are there and can be filled")
+    except MimikitError as error:
+        yield Finding("broken", "prompts", str(error))

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mimikit.cli.crew import MAX_QUICK_DEATHS, Crew, News, delay_after, ended_how
+from mimikit.cli.process_group import MAX_QUICK_DEATHS, Crew, News, delay_after, ended_how
 from mimikit.clock import SystemClock
 from tests.cli.conftest import REPO, all_end, clean_environment, descendants, read_line
 
@@ -119,7 +119,7 @@ def test_the_parents_death_closes_the_childrens_input(tmp_path: Path) -> None:
     reader = "import sys; sys.stdin.read()"
     code = (
         "import sys, signal\n"
-        "from mimikit.cli.crew import Crew\n"
+        "from mimikit.cli.process_group import Crew\n"
         "from mimikit.clock import SystemClock\n"
         f"crew = Crew({{'a': [sys.executable, '-c', {reader!r}]}}, SystemClock(), print)\n"
         "crew.start(); print('started', flush=True); crew.tend()\n"

@@ -1,25 +1,187 @@
-"""The options that say when a trigger fires, and what they amount to."""
+"""Spans of time as people write and read them: `10m`, `1h30m`, "5 minutes ago". Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import MAXYEAR, UTC, date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from pydantic import ValidationError
 
-from mimikit.cli import naming
-from mimikit.cli.guest import GuestState
-from mimikit.cli.values import Duration
+from mimikit.cli import client
+from mimikit.cli.client import GuestState
 from mimikit.errors import BadInput
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.models import Condition, Schedule
 from mimikit.tools import making
 from mimikit.triggers import cron, patterns
+
+_UNITS = {
+    word: seconds
+    for seconds, words in {
+        1: "s sec secs second seconds",
+        60: "m min mins minute minutes",
+        3600: "h hr hrs hour hours",
+        86400: "d day days",
+        604800: "w week weeks",
+    }.items()
+    for word in words.split()
+}
+_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([a-z]+)[\s,]*")
+_PLAIN_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of a span such as `90s`, `10m`, `1h30m`, `2 days`; a bare number means seconds.
+
+    Raises:
+        BadInput: it is none, or no time at all.
+    """
+    folded = text.strip().lower()
+    seconds = float(folded) if _PLAIN_NUMBER.fullmatch(folded) else _sum_of_parts(folded)
+    if not seconds:
+        raise BadInput(f"expected a duration such as 90s, 10m, 2h or 1d, got {text[:40]!r}")
+    return seconds
+
+
+def _sum_of_parts(text: str) -> float:
+    """The sum of `1h 30m`; 0 when any of it can not be read."""
+    total, position = 0.0, 0
+    while position < len(text):
+        match = _PART.match(text, position)
+        unit = _UNITS.get(match[2]) if match else None
+        if match is None or unit is None:
+            return 0.0
+        total += float(match[1]) * unit
+        position = match.end()
+    return total
+
+
+_DAY = re.compile(r"(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d\d))?")
+_MONTH = re.compile(r"(\d{4})-(\d\d)")
+_MOST_BACK_S = 100 * 366 * 86400
+
+
+def parse_past(text: str, now: datetime, zone: tzinfo) -> datetime:
+    """The time that is meant, in UTC: a day or month means its beginning, a span so long ago.
+
+    Raises:
+        BadInput: it is none.
+    """
+    folded = " ".join(text.lower().split())
+    try:
+        found = _iso(folded, zone) or _named(folded, now, zone) or _ago(folded, now)
+        if found is not None and 1 < found.year < MAXYEAR:
+            return found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise BadInput(
+        "expected a day or time such as 2026-01-28, 2026-01-28T09:30, yesterday or 7d, "
+        f"got {text[:40]!r}"
+    )
+
+
+def _iso(text: str, zone: tzinfo) -> datetime | None:
+    month = _MONTH.fullmatch(text)
+    if month is not None:
+        return datetime(int(month[1]), int(month[2]), 1, tzinfo=zone)
+    try:
+        found = datetime.fromisoformat(text.upper())
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=zone)
+
+
+def _named(text: str, now: datetime, zone: tzinfo) -> datetime | None:
+    found = _DAY.fullmatch(text)
+    if found is None:
+        return None
+    day: date = now.astimezone(zone).date() - timedelta(days=found[1] == "yesterday")
+    clock = time(int(found[2]), int(found[3])) if found[2] else time()
+    return datetime.combine(day, clock, zone)
+
+
+def _ago(text: str, now: datetime) -> datetime | None:
+    if text.isdigit():
+        return None  # a bare number of seconds is nobody's way to say when
+    try:
+        seconds = parse_duration(text.removesuffix(" ago"))
+    except BadInput:
+        return None
+    return now - timedelta(seconds=seconds) if seconds <= _MOST_BACK_S else None
+
+
+_ZERO = ("0", "0s", "none")
+
+
+class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
+    """A span of time such as `10m`, in seconds."""
+
+    name = "DURATION"
+
+    def __init__(self, *, or_none_at_all: bool = False) -> None:
+        """Take no time at all, too, where that means something."""
+        self._takes_zero = or_none_at_all
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read it."""
+        if isinstance(value, int | float):
+            return float(value)
+        if self._takes_zero and str(value).strip() in _ZERO:
+            return 0.0
+        try:
+            return parse_duration(str(value))
+        except BadInput as error:
+            self.fail(str(error), param, ctx)
+
+
+class Whole(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
+    """A whole number between two others, both included."""
+
+    name = "NUMBER"
+
+    def __init__(self, least: int, most: int) -> None:
+        """Take `least` to `most`."""
+        self._least, self._most = least, most
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Read it."""
+        text = str(value).strip()
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
+        if not self._least <= number <= self._most:
+            expected = f"a number from {self._least} to {self._most}"
+            self.fail(f"expected {expected}, got {text!r}", param, ctx)
+        return number
+
+
+class OneOf(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
+    """One of some words."""
+
+    name = "WORD"
+
+    def __init__(self, words: Sequence[str]) -> None:
+        """Take these."""
+        self._words = words
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Check it."""
+        if value not in self._words:
+            self.fail(f"expected one of {', '.join(self._words)}; got {str(value)!r}", param, ctx)
+        return str(value)
+
+
+PORT = Whole(0, 65535)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -171,7 +333,7 @@ class Times:
             path = _checked("--when-exists", self.when_exists)
             parts.append(Condition(type="file_exists", params={"path": path}))
         if self.after:
-            ids = dict.fromkeys(naming.find_either(state.files, given) for given in self.after)
+            ids = dict.fromkeys(client.find_either(state.files, given) for given in self.after)
             done = [Condition(type="task_done", params={"taskId": id_}) for id_ in ids]
             parts += done
         if len(parts) == 1:
