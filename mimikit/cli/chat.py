@@ -24,7 +24,7 @@ from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.errors import MimikitError, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem, Message, Question
-from mimikit.web.shown import tasks as shown
+from mimikit.views import tasks as shown
 
 WATCHED = (paths.ROOT, paths.INBOX, paths.TRANSCRIPT)
 

@@ -12,20 +12,19 @@ from typing import Any, Literal, Self, TypeVar
 from mimikit.app import State
 from mimikit.errors import BadInput, MimikitError, NotFound
 from mimikit.protocol import paths, process_id
-from mimikit.protocol.files import Files
+from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import check_id, is_id, new_id
 from mimikit.protocol.models import Health, Holder, LiveRun, Order, OrderOutcome
 from mimikit.protocol.watch import Doorbell, FolderWatch
 from mimikit.tasks import ledger, orders, queue
 from mimikit.triggers import registry
-from mimikit.web.guest import GuestFiles
 
 
 @dataclass(frozen=True)
 class GuestState(State):
     """An opened state folder, used as a guest."""
 
-    files: GuestFiles
+    files: ReadOnlyFiles
 
 
 def as_guest(state: State) -> GuestState:
@@ -33,7 +32,7 @@ def as_guest(state: State) -> GuestState:
     return GuestState(
         path=state.path,
         workspace=state.workspace,
-        files=GuestFiles(state.files),
+        files=ReadOnlyFiles(state.files),
         settings=state.settings,
         clock=state.clock,
         log=state.log,
@@ -78,7 +77,7 @@ def find_trigger(files: Files, given: str) -> str:
     return given if given in ids else _the_one(check_id(given), ids, "trigger")
 
 
-def find_either(files: GuestFiles, given: str) -> str:
+def find_either(files: ReadOnlyFiles, given: str) -> str:
     """The id of the task or trigger that is meant; of a trigger also when it has fired and gone.
 
     Raises:
@@ -94,7 +93,7 @@ def find_either(files: GuestFiles, given: str) -> str:
     return _the_one(given, known, "task or trigger")
 
 
-def find_trigger_ever(files: GuestFiles, given: str) -> str:
+def find_trigger_ever(files: ReadOnlyFiles, given: str) -> str:
     """The id of the trigger that is meant, or was before it fired or was removed.
 
     Raises:
@@ -109,7 +108,7 @@ def find_trigger_ever(files: GuestFiles, given: str) -> str:
         return _the_one(given, _remembered(files), "trigger")
 
 
-def _remembered(files: GuestFiles) -> Iterator[str]:
+def _remembered(files: ReadOnlyFiles) -> Iterator[str]:
     """Ids of the triggers of which the ledger's end tells."""
     for name in files.names(paths.LEDGER, suffix=".jsonl")[-2:]:
         for line in files.tail(f"{paths.LEDGER}/{name}", _LEDGER_BYTES):

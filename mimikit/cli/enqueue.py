@@ -18,7 +18,7 @@ from mimikit.tasks.views import TaskView
 from mimikit.tools import making
 from mimikit.tools.making import Wanted
 from mimikit.triggers import registry
-from mimikit.web.shown import tasks as shown
+from mimikit.views import tasks as shown
 
 COMMAND_PROFILE = "command"
 _EXAMPLES = """\b

@@ -13,7 +13,7 @@ from mimikit.cli.client import Watcher
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.cli.options import Whole
 from mimikit.protocol import paths
-from mimikit.web.guest import GuestFiles, whole_lines
+from mimikit.protocol.files import ReadOnlyFiles, whole_lines
 
 _TAIL_BYTES = 4 * 2**20
 _PART_BYTES = 2**20
@@ -49,7 +49,7 @@ def logs(frame: Frame, follow: bool, type_: str | None, lines: int, as_json: boo
             watcher.pause()
 
 
-def _last(files: GuestFiles, count: int, type_: str | None) -> list[dict[str, Any]]:
+def _last(files: ReadOnlyFiles, count: int, type_: str | None) -> list[dict[str, Any]]:
     """The last lines of a type, also those of rotated files."""
     names = [name for name in files.names(paths.ROOT, suffix=".jsonl") if name.startswith("log.2")]
     found: list[dict[str, Any]] = []
@@ -61,7 +61,7 @@ def _last(files: GuestFiles, count: int, type_: str | None) -> list[dict[str, An
     return found[len(found) - count :] if count < len(found) else found
 
 
-def _print_after(files: GuestFiles, offset: int, show: Any) -> int:
+def _print_after(files: ReadOnlyFiles, offset: int, show: Any) -> int:
     """Print what came after an offset; gives the new one. A fresh file is read from its start."""
     stat = files.stat(paths.LOG)
     if stat is None or stat.size < offset:

@@ -19,10 +19,9 @@ from mimikit.memory import daybook, notes, shared, tokens
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, Remembered, time_text
-from mimikit.web.documents import Documents
-from mimikit.web.markdown import Markdown
-from mimikit.web.shown import hits
-from mimikit.web.shown.memory import MAX_SHOWN_BYTES, Library, named
+from mimikit.views import hits
+from mimikit.views.documents import Documents
+from mimikit.views.memory import MAX_SHOWN_BYTES, Library, named
 
 if TYPE_CHECKING:
     from mimikit.memory.search import Found, Status
@@ -168,7 +167,7 @@ def add(frame: Frame, text: str, long_term: bool, as_json: bool) -> None:
 
 
 def _library(state: GuestState) -> Library:
-    return Library(state.files, Documents(state.workspace, str(state.path)), Markdown())
+    return Library(state.files, Documents(state.workspace, str(state.path)), lambda text: text)
 
 
 def _time(state: GuestState, option: str, given: str | None) -> datetime | None:

@@ -19,8 +19,8 @@ from mimikit.conversation import questions
 from mimikit.protocol import paths
 from mimikit.protocol.models import LiveRun, Question, Runtime, time_text
 from mimikit.tasks import orders
-from mimikit.web.shown import triggers as shown_triggers
-from mimikit.web.shown.tasks import ended_ids, find
+from mimikit.views import triggers as shown_triggers
+from mimikit.views.tasks import ended_ids, find
 
 _HEAD = 11
 _WRAPPED = ("consumer", "engines", "question")

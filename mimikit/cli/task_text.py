@@ -16,8 +16,8 @@ from mimikit.errors import NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.models import TaskResult
 from mimikit.tasks.views import TaskView
-from mimikit.web.shown import chains
-from mimikit.web.shown import tasks as shown
+from mimikit.views import chains
+from mimikit.views import tasks as shown
 
 _MOST_EVENTS = 30
 _HEAD = 11

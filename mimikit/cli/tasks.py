@@ -12,7 +12,7 @@ from mimikit.cli.client import GuestState, live_runs, order
 from mimikit.cli.frame import Frame, LeafCommand, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import OneOf, Whole
 from mimikit.cli.task_text import RunFollower
-from mimikit.web.shown import tasks as shown
+from mimikit.views import tasks as shown
 
 STATES = ("queued", "running", "done", "failed", "canceled")
 

@@ -20,7 +20,7 @@ from mimikit.tools import making
 from mimikit.tools.making import Wanted
 from mimikit.triggers import definition, registry, schedule, words
 from mimikit.triggers.explain import Explanation, Situation
-from mimikit.web.shown import triggers as shown
+from mimikit.views import triggers as shown
 
 _HEAD = 11
 _WHEN = 44

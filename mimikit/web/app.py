@@ -16,7 +16,11 @@ from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
 from mimikit.log import EventLog
-from mimikit.protocol.files import Files
+from mimikit.protocol.files import Files, ReadOnlyFiles
+from mimikit.views.documents import Documents
+from mimikit.views.memory import Library
+from mimikit.views.messages import KnownIds
+from mimikit.views.snapshot import Shown
 from mimikit.web.api import (
     backlog,
     conversation,
@@ -29,16 +33,12 @@ from mimikit.web.api import (
     traces,
     triggers,
 )
-from mimikit.web.documents import Documents
 from mimikit.web.feed import Feed, StreamsFull
 from mimikit.web.guard import Denied, Guard
-from mimikit.web.guest import GuestFiles
 from mimikit.web.hosts import allowed_hosts
 from mimikit.web.limits import RateLimit
+from mimikit.web.markdown import Markdown
 from mimikit.web.page import Assets, page_routes
-from mimikit.web.shown.memory import Library
-from mimikit.web.shown.messages import KnownIds
-from mimikit.web.shown.whole import Shown
 from mimikit.web.site import EXTENSION, Site, error_answer, site
 from mimikit.web.tokens import Keys
 
@@ -113,10 +113,10 @@ def build_web(
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.url_map.merge_slashes = False
-    guest = GuestFiles(files)
+    guest = ReadOnlyFiles(files)
     log = EventLog(guest, clock)
     log.secrets.append(token)
-    shown = Shown(guest, settings, clock)
+    shown = Shown(guest, settings, clock, Markdown().html)
     web = settings.web
     guard = Guard(
         guest,
@@ -138,7 +138,7 @@ def build_web(
         feed=Feed(guest, shown.change, lambda: shown.vitals().state, max_streams=web.max_streams),
         inputs=RateLimit(clock, web.inputs_per_minute),
         known_ids=KnownIds(guest),
-        library=Library(guest, Documents(workspace, files.fs.root), shown.markdown),
+        library=Library(guest, Documents(workspace, files.fs.root), shown.render),
         search=_once(search),
         is_local=is_local,
     )

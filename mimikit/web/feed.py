@@ -22,7 +22,7 @@ from mimikit.errors import MimikitError, StorageError
 from mimikit.log import read_changes
 from mimikit.protocol import paths
 from mimikit.protocol.disk import Stat
-from mimikit.web.guest import GuestFiles
+from mimikit.protocol.files import ReadOnlyFiles
 
 Event = dict[str, Any]
 
@@ -65,7 +65,7 @@ class Feed:
 
     def __init__(
         self,
-        files: GuestFiles,
+        files: ReadOnlyFiles,
         change: Callable[[Event], Event | None],
         state: Callable[[], str],
         *,

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from mimikit.views.base import CUT
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.renderer import RendererProtocol
@@ -35,7 +37,6 @@ _MANY_CELLS = 20_000
 _SCHEMES = ("http", "https", "mailto")
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#.-]{1,30}")
 _ALIGN = re.compile(r"text-align:(left|right|center)")
-CUT = "\n\n… (cut here: the text is longer than can be shown)"
 
 # Those whose code agents write; a closed list keeps memory small and slow lexers out.
 _LANGUAGES = """

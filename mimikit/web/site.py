@@ -13,13 +13,13 @@ from flask import Response, current_app
 from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.log import EventLog
+from mimikit.protocol.files import ReadOnlyFiles
+from mimikit.views.memory import Library
+from mimikit.views.messages import KnownIds
+from mimikit.views.snapshot import Shown
 from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard
-from mimikit.web.guest import GuestFiles
 from mimikit.web.limits import RateLimit
-from mimikit.web.shown.memory import Library
-from mimikit.web.shown.messages import KnownIds
-from mimikit.web.shown.whole import Shown
 
 if TYPE_CHECKING:
     from mimikit.memory.search import Search
@@ -31,7 +31,7 @@ EXTENSION = "mimikit"
 class Site:
     """One web process's things. Built by `app.build_web`, found by `site()`."""
 
-    files: GuestFiles
+    files: ReadOnlyFiles
     settings: Settings
     workspace: Path
     clock: Clock

@@ -10,7 +10,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import TriggerState
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
-from mimikit.web.shown import chains
+from mimikit.views import chains
 from tests.web.conftest import START, Web
 from tests.web.test_shown import end, put, trigger
 

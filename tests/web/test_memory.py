@@ -22,7 +22,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.web.shown.memory import MAX_EDITED_BYTES, MAX_SHOWN_BYTES
+from mimikit.views.memory import MAX_EDITED_BYTES, MAX_SHOWN_BYTES
 from tests.web.conftest import START, MakeWeb, Web, error_of
 from tests.web.remembering import RAW, SUMMARY, put, write
 

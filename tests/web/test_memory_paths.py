@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from mimikit.memory.shared import content_hash
 from mimikit.protocol.disk import RealDisk
-from mimikit.web.documents import Documents
-from mimikit.web.shown.memory import named
+from mimikit.views.documents import Documents
+from mimikit.views.memory import named
 from tests.web.conftest import SECRET, MakeWeb, Web
 from tests.web.remembering import put
 

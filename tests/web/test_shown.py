@@ -29,8 +29,8 @@ from mimikit.protocol.models import (
 from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
-from mimikit.web.shown import tasks as shown_tasks
-from mimikit.web.shown.status import consumer_state
+from mimikit.views import tasks as shown_tasks
+from mimikit.views.status import consumer_state
 from tests.web.conftest import START, live_run
 
 

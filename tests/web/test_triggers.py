@@ -21,7 +21,7 @@ from mimikit.protocol.models import (
 from mimikit.tasks import ledger, orders
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
-from mimikit.web.shown.triggers import model_missing
+from mimikit.views.triggers import model_missing
 from tests.web.conftest import START, Web, error_of
 from tests.web.test_shown import put, trigger
 

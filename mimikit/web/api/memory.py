@@ -10,10 +10,10 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from mimikit.errors import BadInput, Conflict, NotFound, Refused
 from mimikit.memory import shared
+from mimikit.views import hits
+from mimikit.views.memory import MAX_EDITED_BYTES, Named, named
 from mimikit.web.api.asked import Asked, body, path_id, query
 from mimikit.web.guard import Denied
-from mimikit.web.shown import hits
-from mimikit.web.shown.memory import MAX_EDITED_BYTES, Named, named
 from mimikit.web.site import Site, answer, error_dict, site
 
 routes = Blueprint("memory", __name__)

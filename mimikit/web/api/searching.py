@@ -11,8 +11,8 @@ from flask import Blueprint, Response
 from pydantic import Field, StringConstraints
 
 from mimikit.errors import BadInput
+from mimikit.views import hits
 from mimikit.web.api.asked import Asked, query
-from mimikit.web.shown import hits
 from mimikit.web.site import answer, site
 
 routes = Blueprint("searching", __name__)

@@ -11,11 +11,11 @@ from mimikit.errors import NotFound
 from mimikit.protocol import paths
 from mimikit.tasks import queue
 from mimikit.tools import making
+from mimikit.views import chains
+from mimikit.views import tasks as shown_tasks
 from mimikit.web.api import ordering
 from mimikit.web.api.asked import Asked, body, path_id, query
 from mimikit.web.api.wanted import NewTask, check, wanted_of
-from mimikit.web.shown import chains
-from mimikit.web.shown import tasks as shown_tasks
 from mimikit.web.site import answer, site
 
 routes = Blueprint("tasks", __name__)
@@ -66,7 +66,7 @@ def show(task_id: str) -> Response:
     return answer(
         {
             "task": shown_tasks.shown(here.files, view, live),
-            "result": shown_tasks.result_of(view, here.shown.markdown),
+            "result": shown_tasks.result_of(view, here.shown.render),
             "events": shown_tasks.events_of(here.files, view),
             "trace": trace,
             "graph": chains.draw(chain, view.task.id),

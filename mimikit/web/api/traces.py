@@ -5,10 +5,10 @@ from __future__ import annotations
 from flask import Blueprint, Response
 
 from mimikit.errors import NotFound
+from mimikit.views import chains
+from mimikit.views import tasks as shown_tasks
+from mimikit.views import triggers as shown_triggers
 from mimikit.web.api.asked import Asked, path_id, query
-from mimikit.web.shown import chains
-from mimikit.web.shown import tasks as shown_tasks
-from mimikit.web.shown import triggers as shown_triggers
 from mimikit.web.site import answer, site
 
 routes = Blueprint("traces", __name__)

@@ -18,6 +18,9 @@ from mimikit.tools import making
 from mimikit.tools.making import Wanted
 from mimikit.triggers import definition, registry, schedule, words
 from mimikit.triggers.explain import Situation
+from mimikit.views import chains
+from mimikit.views import tasks as shown_tasks
+from mimikit.views import triggers as shown
 from mimikit.web.api import ordering
 from mimikit.web.api.asked import Asked, ClientId, body, path_id, query
 from mimikit.web.api.wanted import (
@@ -34,9 +37,6 @@ from mimikit.web.api.wanted import (
     timing,
     wanted_of,
 )
-from mimikit.web.shown import chains
-from mimikit.web.shown import tasks as shown_tasks
-from mimikit.web.shown import triggers as shown
 from mimikit.web.site import Site, answer, site
 
 routes = Blueprint("triggers", __name__)

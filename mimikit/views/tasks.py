@@ -8,13 +8,13 @@ from typing import Any
 
 from mimikit.plain import plain
 from mimikit.protocol import paths
+from mimikit.protocol.files import ReadOnlyFiles, whole_lines
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import LiveRun, Task, TaskResult, time_text, to_utc
 from mimikit.tasks import drop, views
 from mimikit.tasks.views import TaskView
-from mimikit.web.guest import GuestFiles, whole_lines
-from mimikit.web.markdown import Markdown
+from mimikit.views.base import Render
 
 MAX_LIVE = 200
 MAX_ENDED = 50
@@ -28,7 +28,7 @@ _ENDED = frozenset({"done", "failed", "canceled"})
 _EVENT_TYPES_HIDDEN = frozenset({"process"})
 
 
-def shown(files: GuestFiles, view: TaskView, live: dict[str, LiveRun]) -> dict[str, Any]:
+def shown(files: ReadOnlyFiles, view: TaskView, live: dict[str, LiveRun]) -> dict[str, Any]:
     """One task."""
     task, outcome = view.task, view.result or view.plan
     run = live.get(task.id) if view.state == "running" else None
@@ -63,19 +63,19 @@ def shown(files: GuestFiles, view: TaskView, live: dict[str, LiveRun]) -> dict[s
     }
 
 
-def find(files: GuestFiles, task_id: str, live: dict[str, LiveRun]) -> dict[str, Any] | None:
+def find(files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun]) -> dict[str, Any] | None:
     """One task by its id; None when no folder has it."""
     view = find_view(files, task_id)
     return None if view is None else shown(files, view, live)
 
 
-def find_view(files: GuestFiles, task_id: str) -> TaskView | None:
+def find_view(files: ReadOnlyFiles, task_id: str) -> TaskView | None:
     """Looked for twice: a task on its way back to the queue is seen by the second look."""
     return views.show(files, task_id) or views.show(files, task_id)
 
 
 def listed(
-    files: GuestFiles, live: dict[str, LiveRun], state: str | None, limit: int
+    files: ReadOnlyFiles, live: dict[str, LiveRun], state: str | None, limit: int
 ) -> list[dict[str, Any]]:
     """Tasks of one state, or running, queued and then ended ones, newest end first."""
     wanted = {state} if state else {"queued", "running"} | _ENDED
@@ -88,7 +88,7 @@ def listed(
     return [shown(files, view, live) for view in found]
 
 
-def live_views(files: GuestFiles) -> list[TaskView]:
+def live_views(files: ReadOnlyFiles) -> list[TaskView]:
     """Running and queued tasks, in the order they are taken; of a long queue its first by name."""
     found: list[TaskView] = []
     for seat in paths.SEATS:
@@ -107,7 +107,7 @@ def live_views(files: GuestFiles) -> list[TaskView]:
     return sorted(unique.values(), key=lambda v: (v.state != "running", *drop.order_of(v.task)))
 
 
-def ended_ids(files: GuestFiles, limit: int, states: Iterable[str]) -> list[str]:
+def ended_ids(files: ReadOnlyFiles, limit: int, states: Iterable[str]) -> list[str]:
     """Ids of the tasks that ended last, newest first, from the ledger's end."""
     wanted, found = frozenset(states), dict[str, None]()
     for tail in _LEDGER_TAILS:
@@ -120,13 +120,15 @@ def ended_ids(files: GuestFiles, limit: int, states: Iterable[str]) -> list[str]
     return list(found)
 
 
-def trace_of(files: GuestFiles, view: TaskView, live: dict[str, LiveRun]) -> list[dict[str, Any]]:
+def trace_of(
+    files: ReadOnlyFiles, view: TaskView, live: dict[str, LiveRun]
+) -> list[dict[str, Any]]:
     """Every task of the same trace that can be found quickly, oldest first."""
     return in_trace(files, view.task.trace_id, live, view)
 
 
 def in_trace(
-    files: GuestFiles, trace_id: str, live: dict[str, LiveRun], *known: TaskView
+    files: ReadOnlyFiles, trace_id: str, live: dict[str, LiveRun], *known: TaskView
 ) -> list[dict[str, Any]]:
     """Every task of a trace that can be found quickly, those known among them, oldest first."""
     found = {view.task.id: view for view in known}
@@ -142,7 +144,7 @@ def in_trace(
     return [shown(files, other, live) for other in ordered]
 
 
-def events_of(files: GuestFiles, view: TaskView) -> list[dict[str, Any]]:
+def events_of(files: ReadOnlyFiles, view: TaskView) -> list[dict[str, Any]]:
     """The ledger's lines about one task, oldest first."""
     first = paths.ledger(view.task.created_at).rpartition("/")[2]
     found: list[dict[str, Any]] = []
@@ -156,7 +158,7 @@ def events_of(files: GuestFiles, view: TaskView) -> list[dict[str, Any]]:
     return found
 
 
-def result_of(view: TaskView, markdown: Markdown) -> dict[str, Any] | None:
+def result_of(view: TaskView, render: Render) -> dict[str, Any] | None:
     """How it ended, with its text; a command's output is no markdown."""
     outcome = view.result or view.plan
     if outcome is None:
@@ -170,7 +172,7 @@ def result_of(view: TaskView, markdown: Markdown) -> dict[str, Any] | None:
     is_output = view.task.profile == "command" and view.seat == "worker"
     return {
         "text": text,
-        "html": None if is_output or not text else markdown.html(text),
+        "html": None if is_output or not text else render(text),
         "exitCode": exit_code,
         "resultType": kind,
         "data": {key: value for key, value in data.items() if key != "text"},
@@ -183,7 +185,9 @@ def result_of(view: TaskView, markdown: Markdown) -> dict[str, Any] | None:
     }
 
 
-def output(files: GuestFiles, run_id: str, offset: int) -> tuple[list[dict[str, Any]], int, bool]:
+def output(
+    files: ReadOnlyFiles, run_id: str, offset: int
+) -> tuple[list[dict[str, Any]], int, bool]:
     """A run's events from an offset on, where to go on, and whether the file's end is reached."""
     path = paths.run_output(run_id)
     limit = _OUTPUT_PART
@@ -212,7 +216,7 @@ def _event(line: dict[str, Json]) -> dict[str, Any]:
     }
 
 
-def _began(files: GuestFiles, view: TaskView, run: LiveRun | None) -> datetime | None:
+def _began(files: ReadOnlyFiles, view: TaskView, run: LiveRun | None) -> datetime | None:
     """When a running task's attempt began: from the heartbeat, else from its output."""
     if view.state != "running":
         return None
@@ -227,12 +231,12 @@ def _began(files: GuestFiles, view: TaskView, run: LiveRun | None) -> datetime |
     return None
 
 
-def _ledger_backwards(files: GuestFiles, tail: int) -> Iterator[dict[str, Json]]:
+def _ledger_backwards(files: ReadOnlyFiles, tail: int) -> Iterator[dict[str, Json]]:
     for name in reversed(_names(files, paths.LEDGER, ".jsonl")[-2:]):
         yield from reversed(files.tail(f"{paths.LEDGER}/{name}", tail))
 
 
-def _trace_backwards(files: GuestFiles, trace_id: str) -> Iterator[str]:
+def _trace_backwards(files: ReadOnlyFiles, trace_id: str) -> Iterator[str]:
     """Ids of the tasks of a trace, newest line first; other lines are passed over unparsed."""
     needle = trace_id.encode()
     for name in reversed(_names(files, paths.LEDGER, ".jsonl")[-2:]):
@@ -249,7 +253,7 @@ def _trace_backwards(files: GuestFiles, trace_id: str) -> Iterator[str]:
                     yield id_
 
 
-def _lines_with(files: GuestFiles, path: str, task_id: str) -> Iterator[dict[str, Json]]:
+def _lines_with(files: ReadOnlyFiles, path: str, task_id: str) -> Iterator[dict[str, Json]]:
     """Lines about a task; the others are passed over unparsed, for a ledger grows long."""
     needle, offset = task_id.encode(), 0
     while data := files.part(path, offset, _PART):
@@ -265,7 +269,7 @@ def _lines_with(files: GuestFiles, path: str, task_id: str) -> Iterator[dict[str
         offset += end
 
 
-def _names(files: GuestFiles, folder: str, suffix: str = ".json") -> list[str]:
+def _names(files: ReadOnlyFiles, folder: str, suffix: str = ".json") -> list[str]:
     return files.names(folder, suffix=suffix)
 
 

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from mimikit import __version__
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files
+from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.models import Health, LiveRun, Runtime, time_text
-from mimikit.web.guest import GuestFiles
 
 ConsumerState = Literal["ok", "hung", "down"]
 BEAT_LATE = timedelta(seconds=15)
@@ -48,7 +47,7 @@ def consumer_state(health: Health | None, now: datetime) -> ConsumerState:
     return "hung" if health.tick_age_s > TICK_LATE_S else "ok"
 
 
-def status(files: GuestFiles, vitals: Vitals, usage: dict[str, int]) -> dict[str, Any]:
+def status(files: ReadOnlyFiles, vitals: Vitals, usage: dict[str, int]) -> dict[str, Any]:
     """One object that says how it goes."""
     health, runs = vitals.health, list(vitals.live.values())
     planner = next((run for run in runs if run.role == "planner"), None)
@@ -87,7 +86,7 @@ def _teller(runs: list[LiveRun]) -> dict[str, Any]:
     }
 
 
-def _queues(files: GuestFiles, vitals: Vitals) -> dict[str, int]:
+def _queues(files: ReadOnlyFiles, vitals: Vitals) -> dict[str, int]:
     """Tasks that wait: as the consumer counts them, or counted here while it is down."""
     if vitals.health is not None and vitals.state != "down":
         return {seat: vitals.health.queued.get(seat, 0) for seat in paths.SEATS}

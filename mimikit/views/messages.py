@@ -10,12 +10,11 @@ from pydantic import ValidationError
 
 from mimikit.conversation import history, questions
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files
+from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import InboxItem, Message, Question, TurnStarted, time_text
-from mimikit.web.guest import GuestFiles
-from mimikit.web.markdown import Markdown
-from mimikit.web.shown.hits import Counts
+from mimikit.views.base import Render
+from mimikit.views.hits import Counts
 
 _TAILS = (2**16, 2**20, 2**24)
 _DAYS_SEARCHED = 3
@@ -26,10 +25,10 @@ _RESULTS = paths.result_inbox_id("")
 class Conversation:
     """Messages as the page shows them."""
 
-    def __init__(self, files: GuestFiles, markdown: Markdown) -> None:
-        """Read `files`, render with `markdown`."""
+    def __init__(self, files: ReadOnlyFiles, render: Render) -> None:
+        """Nothing is read before it is asked for."""
         self._files = files
-        self._markdown = markdown
+        self._render = render
         self._hits = Counts(files)
 
     def page(self, before: str | None, limit: int) -> dict[str, Any]:
@@ -43,7 +42,7 @@ class Conversation:
             "id": message.id,
             "role": message.role,
             "text": message.text,
-            "html": None if message.role == "user" else self._markdown.html(message.text),
+            "html": None if message.role == "user" else self._render(message.text),
             "createdAt": time_text(message.created_at),
             "turnId": message.turn_id,
             "inReplyTo": message.in_reply_to,
@@ -72,7 +71,7 @@ class Conversation:
             return None
 
 
-def waiting(files: GuestFiles) -> list[dict[str, Any]]:
+def waiting(files: ReadOnlyFiles) -> list[dict[str, Any]]:
     """What the user sent and no message shows yet, oldest first."""
     frozen = being_answered(files)
     mine = [name for name in files.names(paths.INBOX) if not name.startswith(_RESULTS)]
@@ -85,7 +84,7 @@ def waiting(files: GuestFiles) -> list[dict[str, Any]]:
     return [_item(item, frozen) for item in found]
 
 
-def waiting_item(files: GuestFiles, item_id: str) -> tuple[bool, dict[str, Any] | None]:
+def waiting_item(files: ReadOnlyFiles, item_id: str) -> tuple[bool, dict[str, Any] | None]:
     """Whether an inbox entry concerns the page, and the entry if it is still there."""
     if item_id.startswith(_RESULTS):
         return False, None
@@ -95,7 +94,7 @@ def waiting_item(files: GuestFiles, item_id: str) -> tuple[bool, dict[str, Any] 
     return True, _item(item, being_answered(files))
 
 
-def being_answered(files: GuestFiles) -> frozenset[str]:
+def being_answered(files: ReadOnlyFiles) -> frozenset[str]:
     """Inbox ids that a turn in progress has frozen."""
     frozen: set[str] = set()
     for name in files.names(paths.TURNS, suffix=".started"):
@@ -136,7 +135,7 @@ def _question(question: Question) -> dict[str, Any]:
 class Usage:
     """Tokens of the conversation today; reads each line of the transcript once."""
 
-    def __init__(self, files: GuestFiles) -> None:
+    def __init__(self, files: ReadOnlyFiles) -> None:
         """Nothing counted yet."""
         self._files = files
         self._lock = threading.Lock()
@@ -166,7 +165,7 @@ class Usage:
 class KnownIds:
     """Ids of messages of the last days, so that one sent twice is taken once."""
 
-    def __init__(self, files: GuestFiles, days: int = 14) -> None:
+    def __init__(self, files: ReadOnlyFiles, days: int = 14) -> None:
         """Nothing is read before the first question."""
         self._files = files
         self._lock = threading.Lock()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from mimikit.errors import BadRecord, StorageError
 from mimikit.protocol import paths
+from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json, parse_object
-from mimikit.web.guest import GuestFiles
 
 if TYPE_CHECKING:
     from mimikit.memory.search import Found, Search
@@ -76,7 +76,7 @@ def _joined(spans: list[tuple[int, int]]) -> list[list[int]]:
 # ---- turns
 
 
-def of_turn(files: GuestFiles, turn_id: str) -> list[dict[str, Any]] | None:
+def of_turn(files: ReadOnlyFiles, turn_id: str) -> list[dict[str, Any]] | None:
     """What a turn was given of memory; None when nothing is known of that turn.
 
     An earlier format kept the sources alone.
@@ -85,7 +85,7 @@ def of_turn(files: GuestFiles, turn_id: str) -> list[dict[str, Any]] | None:
     return None if injected is None else list(_hits(injected))
 
 
-def _injected(files: GuestFiles, turn_id: str) -> list[Json] | None:
+def _injected(files: ReadOnlyFiles, turn_id: str) -> list[Json] | None:
     # As JSON, not as a record: its messages and tasks need not be read for this.
     for path in (paths.turn_done(turn_id), paths.turn_new(turn_id), paths.turn_done(turn_id)):
         try:
@@ -110,7 +110,7 @@ def _hits(injected: list[Json]) -> Iterator[dict[str, Any]]:
 class Counts:
     """How many memory hits turns were given; a record is read once, as it never changes."""
 
-    def __init__(self, files: GuestFiles) -> None:
+    def __init__(self, files: ReadOnlyFiles) -> None:
         """Nothing is read yet."""
         self._files = files
         self._lock = threading.Lock()

@@ -14,12 +14,12 @@ from typing import Any
 
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
+from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import derived_id, is_id
 from mimikit.protocol.models import LiveRun, Trigger, TriggerState
 from mimikit.triggers import conditions, registry
 from mimikit.triggers.words import Words
-from mimikit.web.guest import GuestFiles
-from mimikit.web.shown import tasks, triggers
+from mimikit.views import tasks, triggers
 
 MAX_NODES = 50
 MAX_RUNS = 5
@@ -62,7 +62,7 @@ class Chain:
 
 
 def around(
-    files: GuestFiles,
+    files: ReadOnlyFiles,
     trace_id: str,
     trace: Iterable[Task],
     live: dict[str, LiveRun],
@@ -92,7 +92,7 @@ def around(
     return chain
 
 
-def _raw(files: GuestFiles) -> dict[str, bytes]:
+def _raw(files: ReadOnlyFiles) -> dict[str, bytes]:
     """Every definition, unparsed: few of them will matter."""
     found: dict[str, bytes] = {}
     for id_ in registry.ids(files):
@@ -106,7 +106,7 @@ def _raw(files: GuestFiles) -> dict[str, bytes]:
 
 
 def _add(
-    files: GuestFiles, chain: Chain, id_: str, trace_id: str | None, sure: set[str | None]
+    files: ReadOnlyFiles, chain: Chain, id_: str, trace_id: str | None, sure: set[str | None]
 ) -> None:
     """Add a trigger if it is of this trace, or surely belongs here."""
     trigger, _ = triggers.active(files, id_)
@@ -115,7 +115,7 @@ def _add(
 
 
 def _add_named(
-    files: GuestFiles,
+    files: ReadOnlyFiles,
     chain: Chain,
     known: Known,
     defined: Iterable[str],

@@ -11,13 +11,13 @@ from pydantic import ValidationError
 
 from mimikit.errors import BadInput, UnsafeFile
 from mimikit.protocol import paths
+from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Condition, Health, Schedule, Trigger, TriggerState, time_text
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, definition, explain, registry, schedule, words
 from mimikit.triggers.explain import Explanation, Situation
 from mimikit.triggers.words import TitleOf, Words
-from mimikit.web.guest import GuestFiles
 
 MAX_LISTED = 500
 _TITLE = 80
@@ -34,7 +34,7 @@ _NO_MODEL = "no language model is connected"
 
 
 def situation(
-    files: GuestFiles,
+    files: ReadOnlyFiles,
     *,
     now: datetime,
     zone: ZoneInfo,
@@ -54,7 +54,7 @@ def situation(
     )
 
 
-def titles(files: GuestFiles) -> TitleOf:
+def titles(files: ReadOnlyFiles) -> TitleOf:
     """Titles of tasks and triggers by their ids; each is looked up once.
 
     Of triggers that are gone the ledger knows it, which is asked for a few only.
@@ -74,7 +74,7 @@ def titles(files: GuestFiles) -> TitleOf:
     return title_of
 
 
-def _title(files: GuestFiles, id_: str) -> str | None:
+def _title(files: ReadOnlyFiles, id_: str) -> str | None:
     """The title of what is there; None when nothing is."""
     trigger, _ = active(files, id_)
     if trigger is not None:
@@ -83,7 +83,7 @@ def _title(files: GuestFiles, id_: str) -> str | None:
     return (found.task.title or _first_line(found.task.prompt) or id_) if found else None
 
 
-def _title_of_gone(files: GuestFiles, id_: str) -> str | None:
+def _title_of_gone(files: ReadOnlyFiles, id_: str) -> str | None:
     told = [line.get("title") for line in ledger.slots_of(files, id_, 1)]
     return next((text for text in reversed(told) if isinstance(text, str) and text), None)
 
@@ -104,7 +104,7 @@ def model_missing(engines: dict[str, str]) -> str | None:
     return waits or (_NO_MODEL if said.partition(" ")[0] == "builtin" else None)
 
 
-def _is_live(files: GuestFiles, task_id: str) -> bool:
+def _is_live(files: ReadOnlyFiles, task_id: str) -> bool:
     places = (queue.where(files, seat, task_id) for seat in paths.SEATS)
     return any(place in ("queued", "running") for place in places)
 
@@ -112,14 +112,14 @@ def _is_live(files: GuestFiles, task_id: str) -> bool:
 # ---- lists
 
 
-def listed(files: GuestFiles, here: Situation) -> list[dict[str, Any]]:
+def listed(files: ReadOnlyFiles, here: Situation) -> list[dict[str, Any]]:
     """Triggers, newest first; of very many the newest by name."""
     ids = registry.ids(files)[-MAX_LISTED:]
     found = [trigger for id_ in ids if (trigger := find(files, id_, here))]
     return sorted(found, key=lambda trigger: trigger["createdAt"], reverse=True)
 
 
-def find(files: GuestFiles, trigger_id: str, here: Situation) -> dict[str, Any] | None:
+def find(files: ReadOnlyFiles, trigger_id: str, here: Situation) -> dict[str, Any] | None:
     """One trigger; None when there is none. A broken one is shown with its reason."""
     trigger, broken = active(files, trigger_id)
     if trigger is None and broken is None:
@@ -188,7 +188,7 @@ def timing(
     }  # fmt: skip
 
 
-def active(files: GuestFiles, trigger_id: str) -> tuple[Trigger | None, str | None]:
+def active(files: ReadOnlyFiles, trigger_id: str) -> tuple[Trigger | None, str | None]:
     """The definition in force and what is wrong with its file, whatever that is."""
     try:
         trigger, broken = registry.active(files, trigger_id)
@@ -218,7 +218,7 @@ def _next(trigger: Trigger | None, state: TriggerState, here: Situation) -> date
 # ---- one
 
 
-def explained(files: GuestFiles, trigger_id: str, here: Situation) -> Explanation:
+def explained(files: ReadOnlyFiles, trigger_id: str, here: Situation) -> Explanation:
     """Everything there is to say about one trigger; also about one that is gone."""
     trigger, broken = active(files, trigger_id)
     lines = ledger.slots_of(files, trigger_id, explain.MAX_SLOTS)

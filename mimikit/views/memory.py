@@ -12,11 +12,11 @@ from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import daybook
 from mimikit.memory.shared import Note, content_hash
 from mimikit.protocol import paths
+from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import time_text
-from mimikit.web.documents import ROOT as DOCS
-from mimikit.web.documents import Documents, is_name
-from mimikit.web.guest import GuestFiles
-from mimikit.web.markdown import CUT, Markdown
+from mimikit.views.base import CUT, Render
+from mimikit.views.documents import ROOT as DOCS
+from mimikit.views.documents import Documents, is_name
 
 MAX_EDITED_BYTES = 2**20
 """A longer text is shown, but not edited here."""
@@ -94,9 +94,9 @@ def _day(text: str) -> date | None:
 class Library:
     """The files of memory and the documents of the workspace."""
 
-    def __init__(self, files: GuestFiles, documents: Documents, markdown: Markdown) -> None:
+    def __init__(self, files: ReadOnlyFiles, documents: Documents, render: Render) -> None:
         """Nothing is read before it is asked for."""
-        self._files, self._documents, self._markdown = files, documents, markdown
+        self._files, self._documents, self._render = files, documents, render
 
     def listed(self) -> list[dict[str, Any]]:
         """Every file without its text: long-term, then by day, the newest first, then documents."""
@@ -190,7 +190,7 @@ class Library:
         return {
             **self._entry(known, size, mtime_ns),
             "text": text,
-            "html": html(text, self._markdown, has_marks=known.kind != "docs"),
+            "html": html(text, self._render, has_marks=known.kind != "docs"),
             "hash": hash_,
         }
 
@@ -206,7 +206,7 @@ def _time(mtime_ns: int) -> str | None:
 # ---- text as HTML
 
 
-def html(text: str, markdown: Markdown, *, has_marks: bool) -> str:
+def html(text: str, render: Render, *, has_marks: bool) -> str:
     """A file as HTML, our marks of ids left out.
 
     Message by message: a code block that one of them left open ends with it.
@@ -214,10 +214,10 @@ def html(text: str, markdown: Markdown, *, has_marks: bool) -> str:
     made: list[str] = []
     left = _MAX_RENDERED
     for piece in _pieces(text) if has_marks else [text]:
-        made.append(markdown.html(piece[:left]))
+        made.append(render(piece[:left]))
         left -= len(piece)
         if left < 0:
-            made.append(markdown.html(CUT.strip()))
+            made.append(render(CUT.strip()))
             break
     return "".join(made)
 

@@ -10,14 +10,14 @@ from mimikit import __version__
 from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.log import read_changes
+from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
 from mimikit.triggers.explain import Situation
-from mimikit.web.guest import GuestFiles
-from mimikit.web.markdown import Markdown
-from mimikit.web.shown import messages, tasks, triggers
-from mimikit.web.shown import status as status_view
-from mimikit.web.shown.messages import Conversation, Usage
-from mimikit.web.shown.status import Vitals
+from mimikit.views import messages, tasks, triggers
+from mimikit.views import status as status_view
+from mimikit.views.base import Render
+from mimikit.views.messages import Conversation, Usage
+from mimikit.views.status import Vitals
 
 Event = dict[str, Any]
 
@@ -25,11 +25,13 @@ Event = dict[str, Any]
 class Shown:
     """The state folder as the page sees it now."""
 
-    def __init__(self, files: GuestFiles, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, files: ReadOnlyFiles, settings: Settings, clock: Clock, render: Render
+    ) -> None:
         """Reads only when asked."""
         self.files = files
-        self.markdown = Markdown()
-        self.conversation = Conversation(files, self.markdown)
+        self.render = render
+        self.conversation = Conversation(files, render)
         self._settings = settings
         self._clock = clock
         self._usage = Usage(files)

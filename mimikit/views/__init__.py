@@ -1,0 +1,1 @@
+"""State files as people are shown them: records in, plain JSON data out. Knows no HTTP."""
