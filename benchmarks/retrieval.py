@@ -30,9 +30,9 @@ from typing import Any
 from mimikit.app import State, make_search, open_state
 from mimikit.config import Budgets
 from mimikit.memory import daybook, text
-from mimikit.memory.search import Found, Search
+from mimikit.memory.search import Search
 from mimikit.memory.tokens import count
-from mimikit.protocol.models import Message
+from mimikit.protocol.models import Hit, Message
 
 FIRST = 10
 _SOME, _MORE = 20, 100
@@ -109,7 +109,7 @@ def opened(state: State, score: Score) -> Search:
 def injected(search: Search, question: str, score: Score) -> str:
     """What a turn would be given with this question: within the budget for memory."""
     budgets = Budgets()
-    hits: list[Found] = timed(
+    hits: list[Hit] = timed(
         lambda: search.recall(question, limit=budgets.memory_hits), score.recalled
     )
     kept, left = list[str](), budgets.memory_tokens
@@ -149,14 +149,14 @@ def squad(path: Path) -> dict[str, object]:
             (state.path / f"memory/{day}-p{number}.md").write_text(passage)
         search = opened(state, score)
         for question, number, answers in asked:
-            hits: list[Found] = timed(lambda q=question: search.find(q, limit=_SOME), score.took)
+            hits: list[Hit] = timed(lambda q=question: search.find(q, limit=_SOME), score.took)
             count_hit(score, list(dict.fromkeys(_number(hit) for hit in hits)), number)
             given = flat(injected(search, question, score))
             score.injected += any(flat(answer) in given for answer in answers)
     return {"set": path.name, "passages": len(numbers), **score.facts()}
 
 
-def _number(hit: Found) -> int:
+def _number(hit: Hit) -> int:
     found = re.search(r"-p(\d+)\.md$", hit.source)
     return int(found[1]) if found else -1
 
@@ -250,7 +250,7 @@ def _ask_dialogue(
             continue
         score.questions += 1
         question = one["question"]
-        hits: list[Found] = timed(lambda q=question: search.find(q, limit=_MORE), score.took)
+        hits: list[Hit] = timed(lambda q=question: search.find(q, limit=_MORE), score.took)
         ranked = [hit.message_id for hit in hits]
         score.empty += not ranked
         for k in score.found_at:

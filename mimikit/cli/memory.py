@@ -24,7 +24,8 @@ from mimikit.views.documents import Documents
 from mimikit.views.memory import MAX_SHOWN_BYTES, Library, named
 
 if TYPE_CHECKING:
-    from mimikit.memory.search import Found, Status
+    from mimikit.memory.search import Status
+    from mimikit.protocol.models import Hit
 
 _LONGEST_QUERY = 1000
 _ALIKE = 0.6
@@ -350,7 +351,7 @@ def _unmarked(text: str) -> Iterator[str]:
 # ---- hits
 
 
-def hit_lines(found: Sequence[tuple[Found, list[list[int]]]]) -> Iterator[str]:
+def hit_lines(found: Sequence[tuple[Hit, list[list[int]]]]) -> Iterator[str]:
     """Hits with their sources, what was asked for standing out."""
     for number, (hit, marks) in enumerate(found):
         if number:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from mimikit.protocol.models import (
     FailureReason,
+    Hit,
     InboxItem,
     Message,
     Question,
@@ -93,19 +94,6 @@ class ToldResult:
 
 UPSTREAM = "upstream"
 """The folder of a run's scratch folder that holds the results it builds on; read-only."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A passage of memory: where it stands and what it says."""
-
-    source: str
-    text: str
-    score: float = 0.0
-    kind: str = "memory"
-    line: int = 0
-    """1-based; 0 where there are no lines."""
-    day: date | None = None
 
 
 @dataclass(frozen=True, slots=True)

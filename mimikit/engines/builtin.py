@@ -16,10 +16,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from mimikit.engines import grammar, phrases
-from mimikit.engines.base import Brief, EngineRequest, Hit, Outcome, TaskLine, ToolReply
+from mimikit.engines.base import Brief, EngineRequest, Outcome, TaskLine, ToolReply
 from mimikit.engines.grammar import Commanding, Intent
 from mimikit.engines.whens import Moment, PastTime, Repeat, parse_when, when_words
-from mimikit.protocol.models import InboxItem, Role, time_text
+from mimikit.protocol.models import Hit, InboxItem, Role, time_text
 from mimikit.saying import Language, interval_words, moment_words
 
 IsProgram = Callable[[str], bool]

@@ -10,8 +10,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, tzinfo
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Protocol
 
@@ -21,12 +20,13 @@ from mimikit.memory import excerpts, passages, ranking, scan
 from mimikit.memory.corpus import FAR, NEAR, Scope, Window
 from mimikit.memory.fresh import idf
 from mimikit.memory.index import Broken, Index
-from mimikit.memory.passages import Kind, Passage
+from mimikit.memory.passages import Passage
 from mimikit.memory.ranking import Match
 from mimikit.memory.text import terms
 from mimikit.memory.upkeep import Fit, Status, Upkeep
 from mimikit.memory.words import Words
 from mimikit.protocol.files import Files
+from mimikit.protocol.models import Hit
 from mimikit.protocol.watch import FolderWatch
 
 MOST_TERMS = 64
@@ -46,26 +46,6 @@ _TURN_HITS = 40
 _TURN_PATIENCE_S = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One hit. Units: `line` counts from 1, 0 in a file that is no text."""
-
-    source: str
-    """`memory/2026-01-28-deploy.md`, `docs/setup.md` (in the workspace), …"""
-    kind: Kind
-    text: str
-    """The whole passage."""
-    snippet: str
-    """At most 300 characters around the best place."""
-    score: float
-    """Above 0; comparable within one answer only."""
-    day: date | None
-    line: int
-    message_id: str | None
-    role: str | None
-    task_id: str | None
-
-
 class Searcher(Protocol):
     """What searches are made with."""
 
@@ -77,11 +57,11 @@ class Searcher(Protocol):
         after: datetime | None = None,
         before: datetime | None = None,
         everywhere: bool = True,
-    ) -> list[Found]:
+    ) -> list[Hit]:
         """Hits, best first."""
         ...
 
-    def recall(self, asked: str, recent: Sequence[str] = (), *, limit: int = 5) -> list[Found]:
+    def recall(self, asked: str, recent: Sequence[str] = (), *, limit: int = 5) -> list[Hit]:
         """What a turn is given."""
         ...
 
@@ -137,7 +117,7 @@ class Search:
         after: datetime | None = None,
         before: datetime | None = None,
         everywhere: bool = True,
-    ) -> list[Found]:
+    ) -> list[Hit]:
         """Hits, best first, of memory, summaries, docs; with `everywhere` of all that was said.
 
         after, before: inclusive and exclusive; what has no time is left out then.
@@ -151,7 +131,7 @@ class Search:
         hits = hits or self._scanned(query, fit, limit, window, patience_s)
         return [_found(hit, ranking.snippet(hit.passage.text, weights)) for hit in hits]
 
-    def recall(self, asked: str, recent: Sequence[str] = (), *, limit: int = 5) -> list[Found]:
+    def recall(self, asked: str, recent: Sequence[str] = (), *, limit: int = 5) -> list[Hit]:
         """What a turn is given: of memory, summaries and docs; never waits for long.
 
         The snippet of each is what is to be quoted: the passage with what fits beside it.
@@ -274,16 +254,16 @@ def _scopes(*, everywhere: bool) -> tuple[Scope, ...]:
     return (NEAR, FAR) if everywhere else (NEAR,)
 
 
-def _found(hit: Match, snippet: str) -> Found:
+def _found(hit: Match, snippet: str) -> Hit:
     passage = hit.passage
-    return Found(
+    return Hit(
         source=hit.path,
-        kind=passages.kind_of(hit.path),
         text=passage.text,
-        snippet=snippet,
-        score=hit.score,
-        day=passage.day,
         line=passage.line,
+        kind=passages.kind_of(hit.path),
+        day=passage.day,
+        score=hit.score,
+        snippet=snippet,
         message_id=passage.message_id,
         role=passage.role,
         task_id=passage.task_id,

@@ -440,14 +440,28 @@ class TurnStarted(Record):
     inputs: list[Id]
 
 
-class Injected(Record):
-    """A passage of memory that a turn was given."""
+class Hit(Record):
+    """A passage that a search has found; in a turn's record, one that the turn was given.
+
+    What only the answer to a search has (below `day`) is not written to disk.
+    """
 
     source: str
+    """`memory/2026-01-28-deploy.md`, `docs/setup.md` (in the workspace), …"""
     text: str
+    """The whole passage; of what a turn was given, the quotation."""
     line: int = 0
+    """1-based; 0 where there are no lines."""
     kind: str = "memory"
+    """`memory`, `summary`, `docs`, `transcript` or `result`."""
     day: date | None = None
+    score: Annotated[float, Field(exclude=True)] = 0.0
+    """Above 0; comparable within one answer only."""
+    snippet: Annotated[str, Field(exclude=True)] = ""
+    """At most 300 characters around the best place; of a recall, what is to be quoted."""
+    message_id: Annotated[str | None, Field(exclude=True)] = None
+    role: Annotated[str | None, Field(exclude=True)] = None
+    task_id: Annotated[str | None, Field(exclude=True)] = None
 
 
 class TurnRecord(Record):
@@ -477,7 +491,7 @@ class TurnRecord(Record):
     """A plan in `planner/results` this turn brings to its end (its question was answered)."""
     usage: Usage = Usage()
     engine: str = ""
-    injected: list[str | Injected] = Field(default_factory=list[str | Injected])
+    injected: list[str | Hit] = Field(default_factory=list[str | Hit])
     """What the turn was given of memory; older records name the sources alone."""
     started_at: Instant
     completed_at: Instant

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from mimikit.conversation import history
-from mimikit.engines.base import Brief, Hit, ToldResult
-from mimikit.protocol.models import InboxItem, Message, Question, Task, TaskResult
+from mimikit.engines.base import Brief, ToldResult
+from mimikit.protocol.models import Hit, InboxItem, Message, Question, Task, TaskResult
 from mimikit.roles.office import Office
 from mimikit.tasks import views
 

@@ -9,7 +9,7 @@ from mimikit import permission
 from mimikit.engines.base import Brief, CancelToken, Outcome
 from mimikit.engines.choice import Choice
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import FailureReason, InboxItem, Injected, Message, TurnRecord
+from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.roles import context
 from mimikit.roles.office import Job, Office, run_engine
 from mimikit.tasks.after_run import WAITING
@@ -156,10 +156,7 @@ def _record(
         backlog=effects.backlog,
         usage=outcome.usage,
         engine=job.choice.engine.name,
-        injected=[
-            Injected(source=hit.source, text=hit.text, line=hit.line, kind=hit.kind, day=hit.day)
-            for hit in job.brief.memory
-        ],
+        injected=list(job.brief.memory),
         started_at=started,
         completed_at=now,
     )

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from mimikit.conversation import history
-from mimikit.engines.base import Hit, TaskLine
+from mimikit.engines.base import TaskLine
 from mimikit.memory import shared
-from mimikit.memory.search import Found, Searcher
+from mimikit.memory.search import Searcher
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Message, Trigger
+from mimikit.protocol.models import Hit, Message, Trigger
 from mimikit.tasks import ledger, queue, views
 from mimikit.triggers import registry
 
@@ -79,13 +79,12 @@ class StateViews:
         before: datetime | None = None,
     ) -> list[Hit]:
         """What was said, remembered or found on it, best first."""
-        found = self._searcher.find(query, limit=limit, after=after, before=before)
-        return [_hit(hit, hit.text) for hit in found]
+        return self._searcher.find(query, limit=limit, after=after, before=before)
 
     def recall(self, asked: str, recent: Sequence[str], limit: int) -> list[Hit]:
         """What memory has on what is asked, as it is quoted."""
         found = self._searcher.recall(asked, recent, limit=limit)
-        return [_hit(hit, hit.snippet) for hit in found]
+        return [hit.but(text=hit.snippet) for hit in found]
 
     def backlog(self) -> str:
         """The backlog's text."""
@@ -116,10 +115,6 @@ class StateViews:
                 title = trigger.title or trigger.prompt[:60]
                 lines.append(TaskLine(trigger.id, title, state, "trigger", trigger.created_at))
         return lines
-
-
-def _hit(found: Found, text: str) -> Hit:
-    return Hit(found.source, text, found.score, found.kind, found.line, found.day)
 
 
 def _line(view: views.TaskView) -> TaskLine:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import ValidationError
 
 from mimikit import permission
-from mimikit.engines.base import Hit, TaskLine, ToolReply, ToolSpec
+from mimikit.engines.base import TaskLine, ToolReply, ToolSpec
 from mimikit.errors import BadInput, Refused
 from mimikit.memory.backlog import plain
 from mimikit.protocol.files import bad_record
@@ -24,6 +24,7 @@ from mimikit.protocol.models import (
     Answered,
     BacklogChange,
     Condition,
+    Hit,
     Message,
     Notify,
     Origin,

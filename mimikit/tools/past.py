@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mimikit.engines.base import Hit
 from mimikit.memory.budget import cut
-from mimikit.protocol.models import Message, time_text
+from mimikit.protocol.models import Hit, Message, time_text
 
 MOST_ANSWERED = 20_000
 """Characters of one answer; more is had by asking again."""

@@ -13,7 +13,8 @@ from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json, parse_object
 
 if TYPE_CHECKING:
-    from mimikit.memory.search import Found, Search
+    from mimikit.memory.search import Search
+    from mimikit.protocol.models import Hit
 
 _MOST_COUNTS = 4_000
 _HIT = ("text", "line", "day", "kind")
@@ -35,7 +36,7 @@ def index_of(search: Search) -> dict[str, Any]:
     }
 
 
-def found(hit: Found, query: str) -> dict[str, Any]:
+def found(hit: Hit, query: str) -> dict[str, Any]:
     """One hit of a search, with the places in its snippet that were asked for."""
     return {
         "source": hit.source,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines.base import Brief, CancelToken, Hit, Outcome, TaskLine, ToldResult, ToolReply
+from mimikit.engines.base import Brief, CancelToken, Outcome, TaskLine, ToldResult, ToolReply
 from mimikit.engines.builtin import Builtin, plan_of, resolve, resolve_upstream
 from mimikit.engines.grammar import At
-from mimikit.protocol.models import Message, Question, Usage
+from mimikit.protocol.models import Hit, Message, Question, Usage
 from tests.support.engine_requests import NOW, Desk, inputs, make_request, task
 
 ENGINE = Builtin({"ls", "date", "echo", "sleep"}.__contains__)
@@ -295,7 +295,10 @@ def test_what_is_to_be_kept_goes_to_long_term_memory() -> None:
 
 
 def test_recall_shows_what_memory_has_and_where_it_stands() -> None:
-    hits = (Hit("memory.md", "The user\nlikes tea."), Hit("memory/2026-01-28.md", "Tea again."))
+    hits = (
+        Hit(source="memory.md", text="The user\nlikes tea."),
+        Hit(source="memory/2026-01-28.md", text="Tea again."),
+    )
     text, desk = tell("what do you know about tea?", memory=hits)
     assert "- The user likes tea. — `memory.md`" in text
     assert "- Tea again. — `memory/2026-01-28.md`" in text
@@ -308,7 +311,9 @@ def test_recall_of_nothing_says_so() -> None:
 
 
 def test_talk_is_declined_honestly_with_memory_and_the_way_to_a_model() -> None:
-    text, desk = tell("Why is the sky blue?", memory=(Hit("memory.md", "Sky is my cat."),))
+    text, desk = tell(
+        "Why is the sky blue?", memory=(Hit(source="memory.md", text="Sky is my cat."),)
+    )
     assert "no language model is connected" in text
     assert "- Sky is my cat. — `memory.md`" in text
     assert "codex login" in text

@@ -14,10 +14,10 @@ from zoneinfo import ZoneInfo
 from mimikit.app import State, open_state
 from mimikit.memory import daybook
 from mimikit.memory.index import Index
-from mimikit.memory.search import Found, Search
+from mimikit.memory.search import Search
 from mimikit.memory.words import Words
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Message, PlanResult, TaskResult
+from mimikit.protocol.models import Hit, Message, PlanResult, TaskResult
 from mimikit.testing.clock import FakeClock
 
 ZONE = ZoneInfo("Asia/Shanghai")
@@ -249,14 +249,14 @@ QUESTIONS: list[tuple[str, str, str]] = [
 Key = tuple[str, int, str | None]
 
 
-def keys(found: Iterable[Found]) -> list[Key]:
+def keys(found: Iterable[Hit]) -> list[Key]:
     """Which places were found."""
     return [(hit.source, hit.line, hit.message_id) for hit in found]
 
 
-def ask_all(search: Search) -> dict[str, list[Found]]:
+def ask_all(search: Search) -> dict[str, list[Hit]]:
     """The hits of each question, the first one checked."""
-    given: dict[str, list[Found]] = {}
+    given: dict[str, list[Hit]] = {}
     for query, source, part in QUESTIONS:
         hits = search.find(query)
         first = (hits[0].source, part in hits[0].text) if hits else ("", True)

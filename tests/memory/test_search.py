@@ -19,11 +19,12 @@ import pytest
 from mimikit.app import make_search, open_state
 from mimikit.memory import daybook, upkeep
 from mimikit.memory import search as search_module
-from mimikit.memory.search import Found, Search
+from mimikit.memory.search import Search
 from mimikit.memory.words import Words
 from mimikit.protocol import disk
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
+from mimikit.protocol.models import Hit
 from tests.memory.questions import (
     CODE,
     DEPLOY,
@@ -51,7 +52,7 @@ def bare(tmp_path: Path) -> World:
     return empty_world(tmp_path)
 
 
-def sources(found: list[Found]) -> list[str]:
+def sources(found: list[Hit]) -> list[str]:
     """The files of the hits: what stands beside a hit is often one too."""
     return list(dict.fromkeys(hit.source for hit in found))
 
@@ -140,6 +141,19 @@ def test_a_hit_says_where_it_stands(world: World) -> None:
     assert (note.line, note.role, note.day) == (2, None, None)
     line = search.find("鯨魚")[0]
     assert (line.source, line.line, line.kind) == ("history/2026-01-20.jsonl", 1, "transcript")
+
+
+def test_a_record_keeps_of_a_hit_what_was_quoted_and_where_it_stands(world: World) -> None:
+    hit = world.search().find("glaciers")[0]
+    assert hit.score > 0
+    assert hit.message_id == "msg-3"
+    assert hit.to_dict() == {
+        "source": "memory/2026-01-28-deploy.md",
+        "text": hit.text,
+        "line": hit.line,
+        "kind": "memory",
+        "day": "2026-01-28",
+    }
 
 
 # ---- one hit for one thing

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.conversation.history import Conversation
-from mimikit.engines.base import Hit, TaskLine
+from mimikit.engines.base import TaskLine
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Message, Trigger
+from mimikit.protocol.models import Hit, Message, Trigger
 from mimikit.roles.views import StateViews
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.tools import past
@@ -168,7 +168,7 @@ def test_messages_of_a_time_include_its_start_and_not_its_end() -> None:
 def test_a_wrong_time_is_refused_with_what_was_expected(
     arguments: dict[str, Any], said: str
 ) -> None:
-    views = Library([message(1)], [Hit("memory.md", "x")])
+    views = Library([message(1)], [Hit(source="memory.md", text="x")])
     answer = ask(views, "get_history_by_time", **arguments)
     assert answer.startswith("REFUSED")
     assert said in answer
@@ -202,7 +202,9 @@ def test_more_messages_than_one_call_looks_at_are_reached_by_asking_again() -> N
 
 
 def test_a_search_is_passed_on_with_its_times_and_limit() -> None:
-    views = Library([], [Hit("memory.md", "tea"), Hit("docs/a.md", "two\nlines")])
+    views = Library(
+        [], [Hit(source="memory.md", text="tea"), Hit(source="docs/a.md", text="two\nlines")]
+    )
     assert ask(views, "search_memory", query="tea") == "[memory.md] tea\n[docs/a.md] two\n  lines"
     ask(views, "search_memory", query="tea", after="2026-11-01T00:00Z", limit=3)
     ask(views, "search_memory", query="tea", before="2026-12-01T08:00+08:00")
@@ -226,7 +228,7 @@ def test_a_wrong_search_is_refused_by_name(arguments: dict[str, Any]) -> None:
 
 
 def test_an_answer_of_a_search_is_bounded() -> None:
-    views = Library([], [Hit(f"memory/{n}.md", "x" * 3000) for n in range(50)])
+    views = Library([], [Hit(source=f"memory/{n}.md", text="x" * 3000) for n in range(50)])
     answer = ask(views, "search_memory", query="x", limit=50)
     assert len(answer) <= past.MOST_ANSWERED + 200
     assert re.search(r"\(\d+ more left out: ask for fewer, or in other words\)\Z", answer)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines.base import Hit, TaskLine
-from mimikit.protocol.models import Message, Schedule, Task, Trigger
+from mimikit.engines.base import TaskLine
+from mimikit.protocol.models import Hit, Message, Schedule, Task, Trigger
 from mimikit.tools import access
 from mimikit.tools.handlers import Caller, Desk, Limits
 

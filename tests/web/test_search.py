@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from mimikit.conversation.history import Conversation
 from mimikit.memory.index import Index
-from mimikit.memory.search import Found, Search, Status
+from mimikit.memory.search import Search, Status
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Message
+from mimikit.protocol.models import Hit, Message
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.views.hits import marks
@@ -32,7 +32,7 @@ class Noting(Search):
         self.asked: list[dict[str, Any]] = []
         self.trouble: str | None = None
 
-    def find(self, query: str, **how: Any) -> list[Found]:
+    def find(self, query: str, **how: Any) -> list[Hit]:
         self.asked.append({"query": query} | how)
         return super().find(query, **how)
 

@@ -10,7 +10,7 @@ import pytest
 from mimikit.conversation import turns
 from mimikit.conversation.history import Conversation
 from mimikit.protocol import paths
-from mimikit.protocol.models import Injected, Message, TurnRecord
+from mimikit.protocol.models import Hit, Message, TurnRecord
 from tests.web.conftest import START, Web, error_of
 
 
@@ -61,7 +61,7 @@ def test_the_hits_behind_a_reply_are_shown_and_counted(web: Web) -> None:
 
 
 def test_a_record_as_it_is_committed_is_shown(web: Web) -> None:
-    hit = Injected(source="memory.md", text="tea", line=2, day=START.date())
+    hit = Hit(source="memory.md", text="tea", line=2, day=START.date())
     turn = TurnRecord(
         id="turn-1", author="teller", injected=[hit], started_at=START, completed_at=START
     )
