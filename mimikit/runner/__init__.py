@@ -1,1 +1,1 @@
-"""Huey, and only here: storage, serializer, pools, consumer."""
+"""The product's two queues on Huey: their storages, their pools, the consumer."""

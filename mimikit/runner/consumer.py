@@ -25,14 +25,13 @@ from huey.consumer import Consumer, ConsumerStopped, Worker
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.errors import BadRecord
+from mimikit.hueyfiles.folder import Inspect, Ticket
+from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Seat, Task
 from mimikit.protocol.watch import FolderWatch
-from mimikit.runner.folder import Inspect
-from mimikit.runner.hueys import TaskHuey
-from mimikit.runner.index import Ticket
-from mimikit.runner.storage import ClaimStorage
+from mimikit.runner.queues import TaskHuey
 from mimikit.tasks import drop
 
 _logger = logging.getLogger(__name__)

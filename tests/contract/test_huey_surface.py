@@ -9,8 +9,9 @@ import pytest
 from huey import api, constants, consumer, registry, serializer, signals, storage, utils
 from huey.api import MemoryHuey
 
-from mimikit.runner.hueys import ClaimHuey, TaskHuey
-from mimikit.runner.storage import ClaimStorage
+from mimikit.hueyfiles.api import ClaimHuey
+from mimikit.hueyfiles.storage import ClaimStorage
+from mimikit.runner.queues import TaskHuey
 
 STORAGE = {
     "close": "self",

@@ -22,7 +22,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Seat, Task
 from mimikit.protocol.watch import FolderWatch
 from mimikit.runner.consumer import PooledConsumer, build_consumer
-from tests.runner.helpers import START, names, real_files, reasons, until
+from tests.hueyfiles.helpers import START, names, real_files, reasons, until
 
 
 class Bench:

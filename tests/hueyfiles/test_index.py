@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimikit.runner.index import NEVER, QueueIndex, Ticket, Waiting
+from mimikit.hueyfiles.folder import NEVER, QueueIndex, Ticket, Waiting
 
 SEEN = datetime(2026, 12, 1, tzinfo=UTC)
 

@@ -17,11 +17,11 @@ from huey.constants import EmptyData
 
 from mimikit.clock import Clock
 from mimikit.errors import BadRecord
+from mimikit.hueyfiles.claims import wait_for_lock
+from mimikit.hueyfiles.folder import read_bytes
+from mimikit.hueyfiles.serializer import embed, extract
 from mimikit.protocol.files import Files
 from mimikit.protocol.json import Json, dump_line, parse_object
-from mimikit.runner.folder import read_bytes
-from mimikit.runner.owners import wait_for_lock
-from mimikit.runner.serializer import embed, extract
 
 _LOCK_WAIT_S = 10.0
 _TAKEN = ".taken"

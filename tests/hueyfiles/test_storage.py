@@ -11,11 +11,11 @@ import pytest
 from huey.constants import EmptyData
 
 from mimikit.errors import BadInput
+from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol.files import Files
-from mimikit.runner.storage import ClaimStorage
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import Crash, MemoryDisk
-from tests.runner.helpers import START, names, plain, real_files, reasons, until
+from tests.hueyfiles.helpers import START, names, plain, real_files, reasons, until
 
 AT = datetime(2030, 1, 1)  # noqa: DTZ001 - Huey's times carry no zone
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.errors import BadRecord
-from mimikit.runner.serializer import (
+from mimikit.hueyfiles.serializer import (
     JsonSerializer,
     RecordedError,
     embed,

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.runner.drainer import make_huey
-from tests.runner.helpers import until
+from tests.hueyfiles.drainer import make_huey
+from tests.hueyfiles.helpers import until
 
 
 def start(folder: Path, lines: Path, *more: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.runner.drainer", str(folder), str(lines), *more],
+        [sys.executable, "-m", "tests.hueyfiles.drainer", str(folder), str(lines), *more],
         env={**os.environ, "PYTHONPATH": str(Path.cwd())},
     )
 

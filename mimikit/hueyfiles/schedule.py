@@ -15,10 +15,10 @@ from itertools import chain
 
 from mimikit.clock import Clock
 from mimikit.errors import BadRecord
+from mimikit.hueyfiles.claims import claim_name
+from mimikit.hueyfiles.folder import read_bytes
+from mimikit.hueyfiles.serializer import identity, unwrap, wrap
 from mimikit.protocol.files import Files
-from mimikit.runner.folder import read_bytes
-from mimikit.runner.owners import claim_name
-from mimikit.runner.serializer import identity, unwrap, wrap
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - Huey's times carry no zone; only their order matters
 _MICROSECOND = timedelta(microseconds=1)

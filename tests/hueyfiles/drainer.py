@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-from mimikit.runner.hueys import ClaimHuey
+from mimikit.hueyfiles.api import ClaimHuey
 
 
 def make_huey(folder: str, lines: str) -> ClaimHuey:
@@ -41,6 +41,6 @@ def main(folder: str, lines: str, workers: str = "2", kind: str = "thread") -> N
 
 if __name__ == "__main__":
     # By its real name: Huey calls a task by the module it was defined in.
-    from tests.runner import drainer
+    from tests.hueyfiles import drainer
 
     drainer.main(*sys.argv[1:])

@@ -22,7 +22,10 @@ Layout of a plain storage, below its own folder:
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import secrets
+import struct
 import threading
 import time
 import weakref
@@ -36,18 +39,15 @@ from huey.storage import BaseStorage
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.errors import BadRecord, StorageError
+from mimikit.hueyfiles.claims import Claims, OwnedClaims, Owner, SeatClaims
+from mimikit.hueyfiles.folder import Glance, Inspect, QueueFolder, Ticket, read_bytes
+from mimikit.hueyfiles.keyvalue import Counters, KeyValue
+from mimikit.hueyfiles.schedule import Schedule
+from mimikit.hueyfiles.serializer import NamedBytes, unwrap, wrap
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.watch import FolderWatch
-from mimikit.runner.claims import Claims, OwnedClaims, SeatClaims
-from mimikit.runner.folder import Glance, Inspect, QueueFolder, read_bytes
-from mimikit.runner.index import Ticket
-from mimikit.runner.keyvalue import Counters, KeyValue
-from mimikit.runner.names import Namer
-from mimikit.runner.owners import Owner
-from mimikit.runner.schedule import Schedule
-from mimikit.runner.serializer import NamedBytes, unwrap, wrap
 
 _LOOK_EVERY_S = 0.05
 """How often an idle storage looks at its folder where nobody watches it."""
@@ -242,7 +242,7 @@ class ClaimStorage(BaseStorage):
         self._schedule.add(data, ts, self._namer.suffix())
 
     def read_schedule(self, ts: datetime) -> list[bytes]:
-        """The messages due at `ts`; see `mimikit.runner.schedule` for what a crash leaves."""
+        """The messages due at `ts`; see `mimikit.hueyfiles.schedule` for what a crash leaves."""
         return self._schedule.read(ts, self._open().owner.token)
 
     def schedule_size(self) -> int:
@@ -469,3 +469,41 @@ def _open_files(root: Path, *, durable: bool) -> Files:
 def _inspect_plain(name: str, data: bytes, _seen_at: datetime) -> Ticket:
     unwrap(data)
     return Ticket(name)
+
+
+_SIGN = 1 << 63
+_ALL_BITS = (1 << 64) - 1
+
+
+class Namer:
+    """Makes names that are never used twice, by this process or another."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Take the time from `clock`; where it stands or goes back, the names still count on."""
+        self._clock = clock
+        self._guard = threading.Lock()
+        self._pid = 0
+        self._maker = ""
+        self._last = 0
+
+    def name(self, priority: float | None) -> str:
+        """Higher priority first, then the earlier one."""
+        return f"{falling(priority or 0)}-{self.suffix()}"
+
+    def suffix(self) -> str:
+        """The microsecond of its making, never the same twice, and who made it."""
+        with self._guard:
+            if self._pid != os.getpid():
+                self._pid, self._maker = os.getpid(), secrets.token_hex(4)
+            # The clock has milliseconds; what comes within one counts on.
+            now = int(self._clock.now().timestamp() * 1000) * 1000
+            self._last = max(now, self._last + 1)
+            return f"{self._last:014x}-{self._maker}.json"
+
+
+def falling(priority: float) -> str:
+    """Any number as text that sorts the other way round: the bits of a float, made to count up."""
+    if math.isnan(priority):
+        raise ValueError("priority: expected a number, got nan")
+    (bits,) = struct.unpack(">Q", struct.pack(">d", 0.0 - priority))
+    return f"{bits ^ (_ALL_BITS if bits >> 63 else _SIGN):016x}"

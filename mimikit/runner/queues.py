@@ -1,8 +1,7 @@
-"""Two kinds of Huey: one for any program, and the product's own, whose queue holds the tasks.
+"""A queue of the product as a Huey.
 
-`ClaimHuey` is Huey on `ClaimStorage` with JSON: a message is done when it was executed, not when it
-was read. `TaskHuey` is one seat of the product: its file is the protocol's Task, its one registered
-function runs it, and Huey adds nothing of its own (no results, retries, revocations, schedule).
+Its file is the protocol's Task, its one registered function runs it, and Huey adds nothing of its
+own (no results, retries, revocations, schedule).
 """
 
 # Huey carries no types: what comes from it is unknown to the checker.
@@ -13,83 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import Any, cast
 
 from huey.api import Huey, PeriodicTask, crontab
 from huey.api import Task as HueyTask
-from huey.signals import SIGNAL_INTERRUPTED
 from huey.storage import BaseStorage
 
 from mimikit.errors import BadSettings
+from mimikit.hueyfiles.serializer import JsonSerializer, NamedBytes
 from mimikit.protocol.files import decode
 from mimikit.protocol.models import Seat, Task
-from mimikit.runner.claims import OwnedClaims
-from mimikit.runner.serializer import JsonSerializer, NamedBytes
-from mimikit.runner.storage import ClaimStorage
 from mimikit.tasks.drop import parse_task
 
 _CRON_FIELDS = ("minute", "hour", "day", "month", "day_of_week")
-
-
-class ClaimHuey(Huey):
-    """Huey on files, for any program: `huey = ClaimHuey("my-app", path="queue")`.
-
-    Crash: a message is acknowledged after it was executed and what follows from it (result, retry,
-    next in the pipeline) was written. Killed before that, it runs again at the next start.
-    """
-
-    storage_class = ClaimStorage
-
-    def __init__(self, name: str = "huey", *, path: str | Path, **options: Any) -> None:
-        """Take Huey's own options and `ClaimStorage`'s."""
-        options.setdefault("serializer", JsonSerializer())
-        super().__init__(name, path=path, **options)
-        self.signal(SIGNAL_INTERRUPTED)(self._interrupted)
-
-    def dequeue(self) -> HueyTask | None:
-        """The next task; a message that is none, or of an unknown function, goes to `corrupt/`."""
-        try:
-            task = super().dequeue()
-        except Exception as error:
-            claims = self._claims()
-            if claims is not None:
-                claims.reject_held(f"expected a task of this program, got {error!r}")
-            raise
-        claims = self._claims()
-        if task is not None and claims is not None:
-            task.claim = claims.held()
-        return task
-
-    def execute(self, task: HueyTask, timestamp: datetime | None = None) -> Any:
-        """Run a task; its message is done when this returns."""
-        claims = self._claims()
-        claim = getattr(task, "claim", None)
-        if claims is None or claim is None:
-            return super().execute(task, timestamp)
-        try:
-            value = super().execute(task, timestamp)
-        except BaseException:
-            # The thread ends: the claim is neither done nor to be repeated at once.
-            claims.keep_held()
-            raise
-        if claims.held() == claim:
-            claims.finish_held()
-        return value
-
-    def _interrupted(self, _signal: str, task: HueyTask) -> None:
-        """A task was broken off in this thread: its message goes back to the queue.
-
-        Huey also tells this of tasks that other threads are still at: those keep their claims, and
-        the next start finds them without an owner.
-        """
-        claims = self._claims()
-        held = claims.held() if claims is not None else None
-        if claims is not None and held is not None and held == getattr(task, "claim", None):
-            claims.return_held()
-
-    def _claims(self) -> OwnedClaims | None:
-        return self.storage.owned() if isinstance(self.storage, ClaimStorage) else None
 
 
 class TaskHuey(Huey):

@@ -11,11 +11,8 @@ from typing import Any
 import pytest
 from huey.exceptions import HueyException
 
-from mimikit.errors import BadRecord
-from mimikit.protocol.models import Seat, Task
-from mimikit.runner.hueys import ClaimHuey, TaskHuey
-from mimikit.runner.serializer import NamedBytes
-from tests.runner.helpers import START, memory_files, names, real_files, reasons, seat
+from mimikit.hueyfiles.api import ClaimHuey
+from tests.hueyfiles.helpers import names, real_files, reasons
 
 
 @pytest.fixture
@@ -148,36 +145,3 @@ def test_the_whole_of_huey_works_on_it(huey: Any) -> None:
     assert huey.scheduled_count() == 0
     later.revoke()
     assert huey.execute(huey.dequeue()) is None
-
-
-# ---- the product's --------------------------------------------------------------------------
-
-
-def task_huey(ran: list[tuple[Seat, Task]]) -> TaskHuey:
-    return TaskHuey("worker", seat(memory_files()), lambda at, task: ran.append((at, task)))
-
-
-def test_the_queue_s_file_is_the_task_itself() -> None:
-    huey = task_huey([])
-    task = Task(id="task-1", prompt="x", created_at=START, trace_id="trace-1")
-    data = huey.serialize_task(huey.task_of(task))
-    assert data == task.to_json()
-    assert data.name == "task-1.json"
-    assert huey.deserialize_task(NamedBytes(data, data.name, START)).args == (task,)
-    assert huey.deserialize_task(bytes(data)).args == (task,)
-
-
-def test_bytes_without_a_name_must_be_a_whole_task() -> None:
-    with pytest.raises(BadRecord):
-        task_huey([]).deserialize_task(b'{"prompt":"x"}')
-
-
-def test_running_a_task_leaves_nothing_of_huey_s_behind() -> None:
-    ran: list[tuple[Seat, Task]] = []
-    files = memory_files()
-    storage = seat(files)
-    huey = TaskHuey("worker", storage, lambda at, task: ran.append((at, task)))
-    task = Task(id="task-1", prompt="x", created_at=START, trace_id="trace-1")
-    huey.execute(huey.task_of(task))
-    assert ran == [("worker", task)]
-    assert storage.result_store_size() == storage.schedule_size() == storage.queue_size() == 0

@@ -13,23 +13,17 @@ import pytest
 
 from mimikit.clock import SystemClock
 from mimikit.errors import BadRecord
+from mimikit.hueyfiles.folder import Ticket
+from mimikit.hueyfiles.serializer import NamedBytes
+from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol.files import Files
+from mimikit.protocol.models import Seat, Task
 from mimikit.protocol.watch import FolderWatch
-from mimikit.runner.index import Ticket
-from mimikit.runner.serializer import NamedBytes
-from mimikit.runner.storage import ClaimStorage
+from mimikit.runner.queues import TaskHuey
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk, Step
-from tests.runner.helpers import (
-    START,
-    by_rank,
-    memory_files,
-    names,
-    real_files,
-    reasons,
-    seat,
-    until,
-)
+from tests.hueyfiles.helpers import START, memory_files, names, real_files, reasons, until
+from tests.runner.helpers import by_rank, seat
 
 
 def drop(files: Files, name: str, rank: int = 5, at: float | None = None) -> bytes:
@@ -354,3 +348,36 @@ def test_a_disk_that_fails_once_delays_a_task_and_loses_nothing(operation: str) 
     assert names(files, "worker/queue") == ["a.json"]
     until(lambda: storage.dequeue() == data)
     assert reasons(files) == []
+
+
+# ---- as a Huey ------------------------------------------------------------------------------
+
+
+def task_huey(ran: list[tuple[Seat, Task]]) -> TaskHuey:
+    return TaskHuey("worker", seat(memory_files()), lambda at, task: ran.append((at, task)))
+
+
+def test_the_queue_s_file_is_the_task_itself() -> None:
+    huey = task_huey([])
+    task = Task(id="task-1", prompt="x", created_at=START, trace_id="trace-1")
+    data = huey.serialize_task(huey.task_of(task))
+    assert data == task.to_json()
+    assert data.name == "task-1.json"
+    assert huey.deserialize_task(NamedBytes(data, data.name, START)).args == (task,)
+    assert huey.deserialize_task(bytes(data)).args == (task,)
+
+
+def test_bytes_without_a_name_must_be_a_whole_task() -> None:
+    with pytest.raises(BadRecord):
+        task_huey([]).deserialize_task(b'{"prompt":"x"}')
+
+
+def test_running_a_task_leaves_nothing_of_huey_s_behind() -> None:
+    ran: list[tuple[Seat, Task]] = []
+    files = memory_files()
+    storage = seat(files)
+    huey = TaskHuey("worker", storage, lambda at, task: ran.append((at, task)))
+    task = Task(id="task-1", prompt="x", created_at=START, trace_id="trace-1")
+    huey.execute(huey.task_of(task))
+    assert ran == [("worker", task)]
+    assert storage.result_store_size() == storage.schedule_size() == storage.queue_size() == 0
