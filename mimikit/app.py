@@ -101,9 +101,9 @@ def open_state(state: Path, workspace: Path, *, create: bool = True) -> State:
 
 def engines_of(state: State) -> list[Engine]:
     """Every engine this version has."""
-    from mimikit.engines.builtin import Builtin
-    from mimikit.engines.codex_exec import CodexExec
-    from mimikit.engines.command import CommandEngine
+    from mimikit.engines.builtin.assistant import Builtin
+    from mimikit.engines.codex.engine import CodexExec
+    from mimikit.engines.shell import CommandEngine
     from mimikit.memory.summarise import summarise_prompt
     from mimikit.testing.scripted import Scripted
 
@@ -143,7 +143,7 @@ class ConsumerApp:
 
     def __init__(self, state: State, engines: list[Engine] | None = None) -> None:
         """Wire everything; nothing runs before `run`. The consumer lock must be held."""
-        from mimikit.engines.choice import Rack
+        from mimikit.engines.registry import Rack
         from mimikit.protocol.watch import Doorbell, FolderWatch
         from mimikit.roles.office import Office
         from mimikit.roles.prompts import Prompts

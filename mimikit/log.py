@@ -12,7 +12,7 @@ from datetime import datetime
 
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
-from mimikit.plain import plain
+from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import new_id

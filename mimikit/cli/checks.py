@@ -20,8 +20,9 @@ from mimikit.app import State, engines_of
 from mimikit.assets import asset_folder
 from mimikit.cli import terminal
 from mimikit.config import Settings, system_zone
-from mimikit.engines import codex_cli, sandbox
-from mimikit.engines.choice import Rack
+from mimikit.engines import sandbox
+from mimikit.engines.codex import cli as codex_cli
+from mimikit.engines.registry import Rack
 from mimikit.errors import BadSettings, MimikitError
 from mimikit.memory import tokens
 from mimikit.roles.prompts import Prompts

@@ -17,7 +17,7 @@ from datetime import datetime, tzinfo
 
 import click
 
-from mimikit.plain import plain
+from mimikit.language.plain_text import plain
 
 _COLOURS = {
     "running": "cyan",

@@ -23,7 +23,7 @@ from mimikit.engines import leftovers, proctree
 from mimikit.engines.base import CancelToken, Outcome
 from mimikit.engines.leftovers import MARK, mark, state_id, sweep_leftovers
 from mimikit.errors import EngineError
-from mimikit.plain import plain
+from mimikit.language.plain_text import plain
 
 __all__ = [
     "MARK",

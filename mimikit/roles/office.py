@@ -23,8 +23,8 @@ from mimikit.engines.base import (
     ToolReply,
     ToolSpec,
 )
-from mimikit.engines.choice import Choice, Rack
 from mimikit.engines.process import state_id
+from mimikit.engines.registry import Choice, Rack
 from mimikit.errors import StorageError
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens

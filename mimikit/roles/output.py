@@ -8,8 +8,8 @@ from typing import Any
 from mimikit.clock import Clock
 from mimikit.engines.base import EventKind
 from mimikit.errors import StorageError
+from mimikit.language.plain_text import plain
 from mimikit.log import ChangeFeed
-from mimikit.plain import plain
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import RunEvent

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from mimikit import permission
 from mimikit.engines.base import Brief, CancelToken, Outcome
-from mimikit.engines.choice import Choice
+from mimikit.engines.registry import Choice
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.roles import context

@@ -23,7 +23,7 @@ from typing import Any, cast, get_args
 from pydantic import ValidationError
 
 from mimikit.engines.base import EngineRequest, EventKind, Outcome, ToolReply
-from mimikit.engines.builtin import stopped
+from mimikit.engines.builtin.assistant import stopped
 from mimikit.errors import BadInput
 from mimikit.protocol.models import FailureReason, Role, Usage
 

@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 from pydantic import ValidationError
 
 from mimikit import permission
-from mimikit.engines.whens import Cron, Moment, Repeat, parse_when
 from mimikit.errors import BadInput, NotFound
+from mimikit.language.times import Cron, Moment, Repeat, parse_when
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, bad_record
 from mimikit.protocol.ids import check_id, new_id

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
+from mimikit.language.time_words import UNITS, local_time
 from mimikit.protocol.models import (
     Condition,
     NodeVerdict,
@@ -16,7 +17,6 @@ from mimikit.protocol.models import (
     time_text,
     to_utc,
 )
-from mimikit.saying import UNITS, local_time
 from mimikit.triggers import conditions, words
 from mimikit.triggers.schedule import MOST_COUNTED
 from mimikit.triggers.words import TitleOf, Words

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
+from mimikit.language.time_words import Language, cron_words, interval_words, moment_words
 from mimikit.protocol.models import Condition, Schedule, Trigger
-from mimikit.saying import Language, cron_words, interval_words, moment_words
 from mimikit.triggers import conditions
 
 Words: TypeAlias = dict[str, str]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from mimikit.plain import plain
+from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles, whole_lines
 from mimikit.protocol.ids import is_id

@@ -13,8 +13,8 @@ import pytest
 
 from mimikit.config import Codex, Settings
 from mimikit.engines.base import CancelToken, Engine, EngineRequest, Outcome
-from mimikit.engines.codex_exec import CodexExec
-from mimikit.engines.command import CommandEngine
+from mimikit.engines.codex.engine import CodexExec
+from mimikit.engines.shell import CommandEngine
 from mimikit.protocol.models import Role
 from mimikit.testing.scripted import Scripted
 from tests.support.engine_requests import Desk

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.engines.base import Brief, CancelToken, Outcome, TaskLine, ToldResult, ToolReply
-from mimikit.engines.builtin import Builtin, plan_of, resolve, resolve_upstream
-from mimikit.engines.grammar import At
+from mimikit.engines.builtin.assistant import Builtin, plan_of, resolve, resolve_upstream
+from mimikit.engines.builtin.grammar import At
 from mimikit.protocol.models import Hit, Message, Question, Usage
 from tests.support.engine_requests import NOW, Desk, inputs, make_request, task
 

@@ -16,9 +16,10 @@ import psutil
 import pytest
 
 from mimikit.config import Codex, Settings
-from mimikit.engines import codex_cli, sandbox
+from mimikit.engines import sandbox
 from mimikit.engines.base import UPSTREAM, CancelToken, EngineRequest, Outcome, ToolSpec
-from mimikit.engines.codex_exec import LITTER, CodexExec
+from mimikit.engines.codex import cli as codex_cli
+from mimikit.engines.codex.engine import LITTER, CodexExec
 from mimikit.tools.mcp import ToolServer
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import FakeLLM, Step, tool_names

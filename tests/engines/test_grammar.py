@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines.grammar import (
+from mimikit.engines.builtin.grammar import (
     After,
     At,
     Backlog,
@@ -29,9 +29,9 @@ from mimikit.engines.grammar import (
     parse,
     render,
 )
-from mimikit.engines.intervals import MAX_INTERVAL_S
-from mimikit.engines.whens import PastTime, Repeat, parse_when
-from mimikit.saying import interval_words
+from mimikit.language.time_vocabulary import MAX_INTERVAL_S
+from mimikit.language.time_words import interval_words
+from mimikit.language.times import PastTime, Repeat, parse_when
 from tests.support.engine_requests import NOW
 
 # What a usual machine has; many of these are everyday words as well, which is what makes traps.

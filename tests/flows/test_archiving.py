@@ -14,7 +14,7 @@ import pytest
 
 from mimikit.config import Settings
 from mimikit.conversation.history import Caps
-from mimikit.engines.builtin import Builtin
+from mimikit.engines.builtin.assistant import Builtin
 from mimikit.memory import daybook, notes
 from mimikit.memory.archive import Rules
 from mimikit.memory.summarise import summarise_prompt

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines.builtin import Builtin
+from mimikit.engines.builtin.assistant import Builtin
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.supervisor.asking import parse_answers

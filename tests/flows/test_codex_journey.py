@@ -20,7 +20,7 @@ import pytest
 from mimikit.clock import SystemClock
 from mimikit.config import Codex
 from mimikit.conversation import history, inbox
-from mimikit.engines import codex_cli
+from mimikit.engines.codex import cli as codex_cli
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines.builtin import Builtin
-from mimikit.engines.command import CommandEngine
+from mimikit.engines.builtin.assistant import Builtin
+from mimikit.engines.shell import CommandEngine
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.testing.clock import FakeClock

@@ -25,7 +25,7 @@ from mimikit.config import (
 )
 from mimikit.conversation.history import Caps
 from mimikit.engines.base import Engine
-from mimikit.engines.choice import Rack
+from mimikit.engines.registry import Rack
 from mimikit.errors import StorageError
 from mimikit.log import EventLog
 from mimikit.memory.archive import RULES, Rules

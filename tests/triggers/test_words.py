@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.errors import BadInput
+from mimikit.language.time_words import UNITS
 from mimikit.protocol.models import Condition, Schedule, Trigger
-from mimikit.saying import UNITS
 from mimikit.triggers import cron, words
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)

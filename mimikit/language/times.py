@@ -1,11 +1,11 @@
 """Times in sentences: reads "tomorrow at 9" and 「每周一早上 9 点」, and says times in words. Pure.
 
-Reading (`when_reading`) needs no clock: a `Time` is what the words mean on any day. `when_of` then
+Reading (`time_parser`) needs no clock: a `Time` is what the words mean on any day. `when_of` then
 gives the moment, the interval or the cron line. Where words leave a doubt:
 
 - A time of day alone is the next such time. A weekday is the next such day; "next Monday" and
   「下周一」 lie in the calendar week after this one, which begins on Monday.
-- A day alone means nine o'clock; a part of a day means the hour in `when_vocabulary.PARTS`.
+- A day alone means nine o'clock; a part of a day means the hour in `time_vocabulary.PARTS`.
 - Midnight ends the day it is named with: 「今晚 12 点」, "Friday at midnight" and "24:00" are one
   instant with 0:00 of the day after. 「晚上 1 点」 and "tonight at 2" come after that midnight.
 - A date without a year is the next such date. A day that is named and has passed is `PastTime`.
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from mimikit.engines.intervals import fold, span_at
-from mimikit.engines.when_reading import (
+from mimikit.errors import BadInput
+from mimikit.language.time_parser import (
     DAY_MINUTES,
     FURTHEST_S,
     NINE,
@@ -38,8 +38,8 @@ from mimikit.engines.when_reading import (
     is_date,
     time_at,
 )
-from mimikit.errors import BadInput
-from mimikit.saying import Language, cron_words, interval_words, moment_words
+from mimikit.language.time_vocabulary import fold, span_at
+from mimikit.language.time_words import Language, cron_words, interval_words, moment_words
 
 
 @dataclass(frozen=True, slots=True)

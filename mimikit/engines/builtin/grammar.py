@@ -1,9 +1,9 @@
 """The sentences that the assistant without a model understands, in English and Chinese. Pure.
 
 A message is one such sentence as a whole, or it is `Plain`: nothing is picked out of its middle, so
-"I run every day" asks for nothing. How a command is told from talk stands in `command_lines`, what
-times mean in `whens`; a sentence means the same at any time, so it keeps the words of its time. A
-later ability adds rows to `ROWS`.
+"I run every day" asks for nothing. How a command is told from talk stands in `shell_lines`, what
+times mean in `language.times`; a sentence means the same at any time, so it keeps the words of its
+time. A later ability adds rows to `ROWS`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from mimikit.engines import openings
-from mimikit.engines.command_lines import (
+from mimikit.engines.builtin import openings
+from mimikit.engines.builtin.openings import BacklogAction
+from mimikit.engines.builtin.shell_lines import (
     ASKED_AT_END,
     BARE_LIMIT,
     COURTESY_AT_END,
@@ -28,10 +29,9 @@ from mimikit.engines.command_lines import (
     read_marked,
     without_end,
 )
-from mimikit.engines.intervals import MAX_INTERVAL_S, MIN_INTERVAL_S
-from mimikit.engines.openings import BacklogAction
-from mimikit.engines.when_reading import Found, Repeat, time_at
-from mimikit.saying import Language, interval_words
+from mimikit.language.time_parser import Found, Repeat, time_at
+from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S
+from mimikit.language.time_words import Language, interval_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Run a command at a time or at times of day; `when` is for `whens.parse_when` to read."""
+    """Run a command at a time or at times of day; `when` is for `times.parse_when` to read."""
 
     when: str
     command: str

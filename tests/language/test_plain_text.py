@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines.plain import Lines, PlainStream, Tail, plain
+from mimikit.language.plain_text import Lines, PlainStream, Tail, plain
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from pathlib import Path
 from mimikit.config import Settings
 from mimikit.engines import process
 from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
-from mimikit.engines.plain import PlainStream, Tail
 from mimikit.engines.process import Ended, Program, Stream
 from mimikit.errors import EngineError
+from mimikit.language.plain_text import PlainStream, Tail
 from mimikit.protocol.models import Role
 
 SHELL = "/bin/sh"

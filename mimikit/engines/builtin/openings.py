@@ -1,6 +1,6 @@
 """How the sentences without a model begin: patterns, in English and Chinese, for `grammar`.
 
-Patterns expect the folded text of `command_lines.View`. Repetitions are possessive or short: no
+Patterns expect the folded text of `shell_lines.View`. Repetitions are possessive or short: no
 text takes longer than a few passes.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from mimikit.engines.command_lines import MARKS
+from mimikit.engines.builtin.shell_lines import MARKS
 
 BacklogAction = Literal["add", "done", "remove"]
 

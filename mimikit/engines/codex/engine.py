@@ -17,19 +17,20 @@ from zoneinfo import ZoneInfo
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings, system_zone
-from mimikit.engines import codex_cli, process, sandbox
+from mimikit.engines import process, sandbox
 from mimikit.engines.base import UPSTREAM, EngineRequest, Outcome
-from mimikit.engines.codex_cli import Place
-from mimikit.engines.codex_events import (
+from mimikit.engines.codex import cli as codex_cli
+from mimikit.engines.codex.cli import Place
+from mimikit.engines.codex.events import (
     TurnReader,
     failure_reason,
     minus,
     retry_at,
     usage_in_rollout,
 )
-from mimikit.engines.plain import Lines, PlainStream, Tail
 from mimikit.engines.process import Ended, Program, Stream
 from mimikit.errors import EngineError, StorageError
+from mimikit.language.plain_text import Lines, PlainStream, Tail
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files

@@ -15,12 +15,13 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from mimikit.engines import grammar, phrases
 from mimikit.engines.base import Brief, EngineRequest, Outcome, TaskLine, ToolReply
-from mimikit.engines.grammar import Commanding, Intent
-from mimikit.engines.whens import Moment, PastTime, Repeat, parse_when, when_words
+from mimikit.engines.builtin import grammar, replies
+from mimikit.engines.builtin.grammar import Commanding, Intent
+from mimikit.language import phrases
+from mimikit.language.time_words import Language, interval_words, moment_words
+from mimikit.language.times import Moment, PastTime, Repeat, parse_when, when_words
 from mimikit.protocol.models import Hit, InboxItem, Role, time_text
-from mimikit.saying import Language, interval_words, moment_words
 
 IsProgram = Callable[[str], bool]
 Summarise = Callable[[str], str]
@@ -113,7 +114,7 @@ class _Turn:
             parts.append(self._answer(item))
         if brief.results:
             self._note("note_telling", self._language_now())
-            parts.append(phrases.results(brief.results, self._language_now()))
+            parts.append(replies.results(brief.results, self._language_now()))
         return Outcome("done", _paragraphs(*parts) or self._status(self._language_now()))
 
     def _answer(self, item: InboxItem) -> str:

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from mimikit.engines.intervals import fold
-from mimikit.engines.when_reading import Found, time_at, time_at_end
+from mimikit.language.time_parser import Found, time_at, time_at_end
+from mimikit.language.time_vocabulary import fold
 
 IsProgram = Callable[[str], bool]
 Doubt = Literal["command_or_time", "several"]

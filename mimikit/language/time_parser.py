@@ -1,6 +1,6 @@
 """Reads times in sentences, without a clock: what the words mean on any day. Pure.
 
-How doubtful words are taken stands in `whens`, the words themselves in `when_vocabulary`.
+How doubtful words are taken stands in `times`, the words themselves in `time_vocabulary`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, timedelta, timezone, tzinfo
 from typing import NamedTuple
 
-from mimikit.engines import when_vocabulary as words
-from mimikit.engines.intervals import number_of, period_at, span_at
+from mimikit.language import time_vocabulary as words
+from mimikit.language.time_vocabulary import number_of, period_at, span_at
 
 DAY_MINUTES = 24 * 60
 DAY_S = 86400

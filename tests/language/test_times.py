@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines.intervals import fold
-from mimikit.engines.when_reading import time_at, time_at_end
-from mimikit.engines.whens import (
+from mimikit.errors import BadInput
+from mimikit.language.time_parser import time_at, time_at_end
+from mimikit.language.time_vocabulary import fold
+from mimikit.language.time_words import cron_words, moment_words
+from mimikit.language.times import (
     Cron,
     Moment,
     PastTime,
@@ -24,8 +26,6 @@ from mimikit.engines.whens import (
     when_at,
     when_words,
 )
-from mimikit.errors import BadInput
-from mimikit.saying import cron_words, moment_words
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 NEW_YORK = ZoneInfo("America/New_York")

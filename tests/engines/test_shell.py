@@ -10,7 +10,7 @@ import pytest
 
 from mimikit.config import Limits, Settings
 from mimikit.engines.base import CancelToken, Outcome
-from mimikit.engines.command import CommandEngine
+from mimikit.engines.shell import CommandEngine
 from tests.support.engine_requests import Desk
 from tests.support.runs import Ground, alive, ground, tag
 

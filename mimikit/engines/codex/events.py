@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from mimikit.engines.base import EventKind, OnEvent
 from mimikit.errors import BadRecord
-from mimikit.plain import plain
+from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import FailureReason, Usage
 

@@ -1,0 +1,1 @@
+"""How it speaks: times read and said, one catalogue of phrases, text made harmless to show."""
