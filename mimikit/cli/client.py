@@ -16,7 +16,7 @@ from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import check_id, is_id, new_id
 from mimikit.protocol.models import Health, Holder, LiveRun, Order, OrderOutcome
 from mimikit.protocol.watch import Doorbell, FolderWatch
-from mimikit.tasks import ledger, orders, queue
+from mimikit.tasks import commands, ledger, queue
 from mimikit.triggers import registry
 
 
@@ -44,8 +44,6 @@ SHORT = 8
 _LEAST = 4
 _NAMED = 5
 _TASK_FOLDERS = [f"{seat}/{part}" for seat in paths.SEATS for part in ("running", "queue", "ended")]
-_LEDGER_BYTES = 4 * 2**20
-_OF_TRIGGERS = frozenset({"slot", "ordered", "trigger_created", "trigger_removed"})
 
 
 def short_id(id_: str) -> str:
@@ -89,7 +87,7 @@ def find_either(files: ReadOnlyFiles, given: str) -> str:
         return given
     if ledger.slots_of(files, given, 1):
         return given
-    known = [*registry.ids(files), *_task_ids(files), *_remembered(files)]
+    known = [*registry.ids(files), *_task_ids(files), *ledger.trigger_ids(files)]
     return _the_one(given, known, "task or trigger")
 
 
@@ -105,15 +103,7 @@ def find_trigger_ever(files: ReadOnlyFiles, given: str) -> str:
     except NotFound:
         if is_id(given) and ledger.slots_of(files, given, 1):
             return given
-        return _the_one(given, _remembered(files), "trigger")
-
-
-def _remembered(files: ReadOnlyFiles) -> Iterator[str]:
-    """Ids of the triggers of which the ledger's end tells."""
-    for name in files.names(paths.LEDGER, suffix=".jsonl")[-2:]:
-        for line in files.tail(f"{paths.LEDGER}/{name}", _LEDGER_BYTES):
-            if line.get("event") in _OF_TRIGGERS:
-                yield str(line.get("id"))
+        return _the_one(given, ledger.trigger_ids(files), "trigger")
 
 
 def _task_ids(files: Files) -> Iterator[str]:
@@ -139,8 +129,6 @@ def _the_one(given: str, ids: Iterable[str], kind: str) -> str:
 
 T = TypeVar("T")
 
-OUTCOME_S = 2.0
-"""How long an order's outcome is waited for."""
 _LOOK_S = 0.5
 _BEAT_STALE_S = 15.0
 _ENGINE_WAITS = " — waiting: "
@@ -255,11 +243,17 @@ def order(
             "origin": "cli",
         }
     )
+    there = True
+
+    def is_served() -> bool:
+        nonlocal there
+        there = look_at_consumer(state).is_there
+        return there
+
     with Watcher(state, [paths.COMMANDS_DONE]) as watcher:
-        orders.give(state.files, given)
-        if not look_at_consumer(state).is_there:
-            raise Failed(f"{NO_CONSUMER}, which carries out this order: it is kept until then")
-        found = watcher.until(lambda: orders.outcome(state.files, given.id), OUTCOME_S)
+        found = commands.give_and_wait(state.files, given, is_served=is_served, pause=watcher.pause)
+    if not there:
+        raise Failed(f"{NO_CONSUMER}, which carries out this order: it is kept until then")
     if found is None:
         return OrderOutcome(
             order=given, ok=True, message="accepted, not carried out yet", applied_at=now

@@ -18,9 +18,9 @@ from mimikit.cli.triggers import situation
 from mimikit.conversation import questions
 from mimikit.protocol import paths
 from mimikit.protocol.models import LiveRun, Question, Runtime, time_text
-from mimikit.tasks import orders
+from mimikit.tasks import commands, ledger
 from mimikit.views import triggers as shown_triggers
-from mimikit.views.tasks import ended_ids, find
+from mimikit.views.tasks import find
 
 _HEAD = 11
 _WRAPPED = ("consumer", "engines", "question")
@@ -89,7 +89,7 @@ def take_picture(state: GuestState) -> Picture:
         else {seat: len(files.names(f"{seat}/queue")) for seat in paths.SEATS},
         paused=health.paused if health else bool(runtime and runtime.paused),
         unanswered=sum(not name.startswith(paths.result_inbox_id("")) for name in names),
-        orders=len(orders.waiting(files)),
+        orders=len(commands.waiting(files)),
         triggers=shown_triggers.listed(files, situation(state)),
         question=questions.pending(files),
         quarantined=len(files.names(paths.CORRUPT, suffix=".reason.txt")),
@@ -110,7 +110,7 @@ def _last_errors(state: GuestState, now: datetime) -> list[dict[str, Any]]:
 
 def _last_failed(state: GuestState, now: datetime) -> list[dict[str, Any]]:
     since = time_text(now - _RECENT)
-    tasks = (find(state.files, id_, {}) for id_ in ended_ids(state.files, 3, ["failed"]))
+    tasks = (find(state.files, id_, {}) for id_ in ledger.ended_ids(state.files, 3, ["failed"]))
     return [task for task in tasks if task and str(task["completedAt"] or "") >= since]
 
 

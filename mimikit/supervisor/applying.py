@@ -26,7 +26,7 @@ from mimikit.protocol.models import (
 )
 from mimikit.supervisor import telling
 from mimikit.supervisor.books import Books
-from mimikit.tasks import orders, queue
+from mimikit.tasks import commands, queue
 from mimikit.triggers import registry
 
 
@@ -205,7 +205,7 @@ def _order_cancels(books: Books, by: str, targets: list[str], now: datetime) -> 
             created_at=now,
             origin="supervisor",
         )
-        orders.give(books.files, order)
+        commands.give(books.files, order)
 
 
 def _order_changes(books: Books, plan: PlanResult) -> None:
@@ -219,7 +219,7 @@ def _order_changes(books: Books, plan: PlanResult) -> None:
             created_at=plan.completed_at,
             origin="planner",
         )
-        orders.give(books.files, order)
+        commands.give(books.files, order)
 
 
 def _keep(books: Books, record: TurnRecord) -> None:

@@ -17,7 +17,7 @@ from mimikit.protocol.ids import derived_id, is_id
 from mimikit.protocol.models import Order, OrderOutcome, Task
 from mimikit.supervisor import applying
 from mimikit.supervisor.books import Books
-from mimikit.tasks import orders, queue
+from mimikit.tasks import commands, queue
 from mimikit.triggers import definition, registry
 from mimikit.triggers.run import make_run
 
@@ -28,8 +28,8 @@ Said = tuple[bool, str, str | None]
 def apply_orders(books: Books, now: datetime) -> bool:
     """Apply every waiting order; gives whether any was settled."""
     settled = False
-    for order in orders.waiting(books.files):
-        if orders.outcome(books.files, order.id) is not None:
+    for order in commands.waiting(books.files):
+        if commands.outcome(books.files, order.id) is not None:
             books.files.remove(paths.command(order.id))
             continue
         said = _apply(books, order, now)
@@ -51,7 +51,7 @@ def _apply(books: Books, order: Order, now: datetime) -> Said | None:
 
 def _settle(books: Books, order: Order, said: Said, now: datetime) -> None:
     ok, message, result_id = said
-    orders.settle(
+    commands.settle(
         books.files,
         OrderOutcome(order=order, ok=ok, message=message, result_id=result_id, applied_at=now),
     )

@@ -12,7 +12,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import PlanResult, Seat, Task, TaskResult
 from mimikit.supervisor import applying
 from mimikit.supervisor.books import Books
-from mimikit.tasks import orders, queue
+from mimikit.tasks import commands, queue
 from mimikit.tasks.after_run import Ended, Finish, after_run
 
 CRASHES = 3
@@ -27,7 +27,7 @@ def recover(books: Books, now: datetime) -> None:
         books.files.sweep_temps(folder)
     books.files.settle(folders, _newest_lines(books))
     replay_commits(books)
-    canceled = {o.target for o in orders.waiting(books.files) if o.action == "cancel"}
+    canceled = {o.target for o in commands.waiting(books.files) if o.action == "cancel"}
     for seat in paths.SEATS:
         for name in books.files.names(f"{seat}/running"):
             task_id = name.removesuffix(".json")

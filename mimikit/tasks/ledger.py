@@ -7,14 +7,15 @@ that finishing a task costs one appended line, however many there were before.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.json import dump_line, parse_object
+from mimikit.protocol.ids import is_id
+from mimikit.protocol.json import Json, dump_line, parse_object
 from mimikit.protocol.models import (
     EndStatus,
     FailureReason,
@@ -28,9 +29,12 @@ from mimikit.protocol.models import (
 CHECKPOINT_EVENTS = 1000
 MOST_RESULTS = 100
 """So many results of one trigger are told apart."""
-_TAIL_BYTES = 64 * 1024
+ENDED: frozenset[EndStatus] = frozenset({"done", "failed", "canceled"})
+Line: TypeAlias = "dict[str, Json]"
+_OF_TRIGGERS = frozenset({"slot", "ordered", "trigger_created", "trigger_removed"})
+_BLOCK_BYTES = (2**16, 2**18, 2**20)
 _LOOK_BACK_BYTES = 4 * 2**20
-"""So far back the slots of one trigger are looked for."""
+"""So far back the slots of one trigger are looked for; other ends and traces twice as far."""
 
 
 class End(NamedTuple):
@@ -259,70 +263,113 @@ def lines(
             yield name, offset, line
 
 
-def last_ended(files: Files, limit: int) -> list[str]:
-    """Ids of the tasks that ended last, newest first; reads little more of the ledger than that."""
+def ended_ids(files: Files, limit: int, states: Iterable[str] = ENDED) -> list[str]:
+    """Ids of the tasks that ended last in one of these states, newest first."""
+    wanted = frozenset(states)
     found: dict[str, None] = {}
-    for name in reversed(files.names(paths.LEDGER, suffix=".jsonl")):
-        path = f"{paths.LEDGER}/{name}"
-        stat = files.stat(path)
-        size, tail = (stat.size if stat else 0), _TAIL_BYTES
-        before = dict(found)
-        while len(found) < limit:
-            # A tail may begin inside a line, which is then no line; a longer one has it whole.
-            lines_ = [line for _, line in files.lines(path, offset=max(0, size - tail))]
-            ends = [str(line.get("id")) for line in lines_ if line.get("event") == "ended"]
-            found = {**before, **dict.fromkeys(reversed(ends))}
-            if tail >= size:
-                break
-            tail *= 4
+    for line in _newest_first(files, b'"ended"', 2 * _LOOK_BACK_BYTES):
         if len(found) >= limit:
             break
-    return list(found)[:limit]
+        if line.get("event") == "ended" and line.get("status") in wanted:
+            found[str(line.get("id"))] = None
+    return list(found)
 
 
-def events_of(files: Files, task_id: str) -> list[dict[str, Any]]:
-    """Every ledger line about one task, oldest first."""
-    return [line for _, _, line in lines(files) if line.get("id") == task_id]
+def trace_ids(files: Files, trace_id: str) -> Iterator[str]:
+    """Ids of the tasks of a trace, newest line first; one may come more than once."""
+    for line in _newest_first(files, trace_id.encode(), 2 * _LOOK_BACK_BYTES):
+        id_ = str(line.get("id"))
+        if line.get("traceId") == trace_id and is_id(id_):
+            yield id_
 
 
-def slots_of(files: Files, trigger_id: str, limit: int) -> list[dict[str, Any]]:
-    """The ledger's lines about one trigger, oldest first, as far back as its last `limit` slots.
+def trigger_ids(files: Files) -> Iterator[str]:
+    """Ids of the triggers that fired, came or went last; one may come more than once."""
+    for line in _newest_first(files, b'"event"', 2 * _LOOK_BACK_BYTES):
+        if line.get("event") in _OF_TRIGGERS:
+            yield str(line.get("id"))
 
-    Lines of others are passed over unparsed, and nothing further back than some MB is read.
-    """
-    found: list[dict[str, Any]] = []
-    slots, left = 0, _LOOK_BACK_BYTES
-    needle = dump_line({"id": trigger_id})[1:-2]
-    for name in reversed(files.names(paths.LEDGER, suffix=".jsonl")):
-        data = _tail(files, f"{paths.LEDGER}/{name}", left)
-        left -= len(data)
-        end = len(data)
-        while slots < limit and (at := data.rfind(needle, 0, end)) >= 0:
-            end, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-            line = _line(data[end:stop]) if stop >= 0 else {}
-            if line.get("id") == trigger_id:
-                found.append(line)
-                slots += line.get("event") in ("slot", "ordered")
-        if slots >= limit or left <= 0:
+
+def slots_of(files: Files, trigger_id: str, limit: int) -> list[Line]:
+    """The lines about one trigger, oldest first, as far back as its last `limit` slots."""
+    found: list[Line] = []
+    slots = 0
+    for line in _newest_first(files, _with_id(trigger_id), _LOOK_BACK_BYTES):
+        if slots >= limit:
             break
+        if line.get("id") == trigger_id:
+            found.append(line)
+            slots += line.get("event") in ("slot", "ordered")
     return found[::-1]
 
 
-def _tail(files: Files, path: str, limit: int) -> bytes:
-    """The last bytes of a file; none where no plain file stands."""
-    stat = files.stat(path)
+def events_of(files: Files, id_: str, *, since: datetime | None = None) -> Iterator[Line]:
+    """The lines about one task or trigger, oldest first, from the month of `since` on."""
+    first = paths.ledger(since).rpartition("/")[2] if since else ""
+    for name in files.names(paths.LEDGER, suffix=".jsonl"):
+        if name >= first:
+            for line in _with(files, f"{paths.LEDGER}/{name}", id_.encode()):
+                if line.get("id") == id_:
+                    yield line
+
+
+def _with(files: Files, path: str, needle: bytes) -> Iterator[Line]:
+    """The lines of a file in which `needle` stands; the others are passed over unparsed."""
+    offset = 0
+    while data := _part(files, path, offset, _BLOCK_BYTES[-1]):
+        end = data.rfind(b"\n") + 1 or len(data)
+        at = data.find(needle, 0, end)
+        while at >= 0:
+            start, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1
+            if line := _line(data[start:stop]):
+                yield line
+            at = data.find(needle, stop, end) if stop else -1
+        offset += end
+
+
+def _newest_first(files: Files, needle: bytes, most_bytes: int) -> Iterator[Line]:
+    """The lines in which `needle` stands, newest first; the others are passed over unparsed.
+
+    Nothing further back than `most_bytes` is read, and little more than what is taken: the blocks
+    read, from the end of the newest file on, begin small.
+    """
+    for name in reversed(files.names(paths.LEDGER, suffix=".jsonl")):
+        path, sizes = f"{paths.LEDGER}/{name}", iter(_BLOCK_BYTES)
+        stat = files.stat(path)
+        start, size, rest = (stat.size if stat else 0), 0, b""
+        while start > 0 and most_bytes > 0:
+            size = min(next(sizes, size), start, most_bytes)
+            start -= size
+            most_bytes -= size
+            data = _part(files, path, start, size) + rest
+            # A block may begin inside a line, which is read with the block before.
+            begin = data.find(b"\n") + 1 if start else 0
+            rest, end = (data[:begin], len(data)) if begin or not start else (data, 0)
+            while (at := data.rfind(needle, begin, end)) >= 0:
+                end, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1
+                if line := _line(data[end:stop]):
+                    yield line
+
+
+def _with_id(id_: str) -> bytes:
+    """As it stands on a line of the ledger."""
+    return dump_line({"id": id_})[1:-2]
+
+
+def _part(files: Files, path: str, offset: int, limit: int) -> bytes:
+    """At most `limit` bytes of a file; none where no plain file stands."""
     try:
-        return files.fs.read(path, offset=max(0, stat.size - limit)) if stat else b""
+        return files.fs.read(path, offset=offset, limit=limit)
     except (FileNotFoundError, UnsafeFile):
         return b""
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror or error}") from error
 
 
-def _line(data: bytes) -> dict[str, Any]:
-    """The object on one line; an empty one where the line is torn."""
+def _line(data: bytes) -> Line:
+    """The object on one whole line; an empty one where the line is torn or no object."""
     try:
-        return parse_object(data)
+        return parse_object(data) if data else {}
     except BadRecord:
         return {}
 

@@ -70,7 +70,7 @@ def live(files: Files) -> list[TaskView]:
 
 def recent(files: Files, limit: int = 50) -> list[TaskView]:
     """The tasks that ended last, newest first."""
-    views = (show(files, task_id) for task_id in ledger.last_ended(files, limit))
+    views = (show(files, task_id) for task_id in ledger.ended_ids(files, limit))
     return [view for view in views if view is not None]
 
 

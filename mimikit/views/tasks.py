@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles, whole_lines
-from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import LiveRun, Task, TaskResult, time_text, to_utc
-from mimikit.tasks import drop, views
+from mimikit.tasks import drop, ledger, views
 from mimikit.tasks.views import TaskView
 from mimikit.views.base import Render
 
@@ -20,8 +19,6 @@ MAX_LIVE = 200
 MAX_ENDED = 50
 MAX_TRACE = 100
 MAX_EVENTS = 500
-_LEDGER_TAILS = (2**16, 2**19, 2**22)
-_PART = 2**20
 _OUTPUT_PART = 2**18
 _OUTPUT_LINE = 2**24
 _ENDED = frozenset({"done", "failed", "canceled"})
@@ -83,7 +80,7 @@ def listed(
     if wanted & {"queued", "running"}:
         found += [view for view in live_views(files) if view.state in wanted][: limit or MAX_LIVE]
     if wanted & _ENDED:
-        ids = ended_ids(files, limit or MAX_ENDED, wanted)
+        ids = ledger.ended_ids(files, limit or MAX_ENDED, wanted)
         found += [view for id_ in ids if (view := find_view(files, id_)) and view.state in wanted]
     return [shown(files, view, live) for view in found]
 
@@ -107,19 +104,6 @@ def live_views(files: ReadOnlyFiles) -> list[TaskView]:
     return sorted(unique.values(), key=lambda v: (v.state != "running", *drop.order_of(v.task)))
 
 
-def ended_ids(files: ReadOnlyFiles, limit: int, states: Iterable[str]) -> list[str]:
-    """Ids of the tasks that ended last, newest first, from the ledger's end."""
-    wanted, found = frozenset(states), dict[str, None]()
-    for tail in _LEDGER_TAILS:
-        found.clear()
-        for line in _ledger_backwards(files, tail):
-            if line.get("event") == "ended" and line.get("status") in wanted:
-                found[str(line.get("id"))] = None
-            if len(found) >= limit:
-                return list(found)
-    return list(found)
-
-
 def trace_of(
     files: ReadOnlyFiles, view: TaskView, live: dict[str, LiveRun]
 ) -> list[dict[str, Any]]:
@@ -135,7 +119,7 @@ def in_trace(
     for other in live_views(files):
         if other.task.trace_id == trace_id:
             found[other.task.id] = other
-    for id_ in _trace_backwards(files, trace_id):
+    for id_ in ledger.trace_ids(files, trace_id):
         if len(found) >= MAX_TRACE:
             break
         if id_ not in found and (other := find_view(files, id_)):
@@ -146,16 +130,8 @@ def in_trace(
 
 def events_of(files: ReadOnlyFiles, view: TaskView) -> list[dict[str, Any]]:
     """The ledger's lines about one task, oldest first."""
-    first = paths.ledger(view.task.created_at).rpartition("/")[2]
-    found: list[dict[str, Any]] = []
-    for name in _names(files, paths.LEDGER, ".jsonl"):
-        if name < first:
-            continue
-        for line in _lines_with(files, f"{paths.LEDGER}/{name}", view.task.id):
-            found.append({"type": line.get("event"), **line})
-            if len(found) >= MAX_EVENTS:
-                return found
-    return found
+    events = ledger.events_of(files, view.task.id, since=view.task.created_at)
+    return [{"type": line.get("event"), **line} for line in islice(events, MAX_EVENTS)]
 
 
 def result_of(view: TaskView, render: Render) -> dict[str, Any] | None:
@@ -229,44 +205,6 @@ def _began(files: ReadOnlyFiles, view: TaskView, run: LiveRun | None) -> datetim
         except ValueError:
             return None
     return None
-
-
-def _ledger_backwards(files: ReadOnlyFiles, tail: int) -> Iterator[dict[str, Json]]:
-    for name in reversed(_names(files, paths.LEDGER, ".jsonl")[-2:]):
-        yield from reversed(files.tail(f"{paths.LEDGER}/{name}", tail))
-
-
-def _trace_backwards(files: ReadOnlyFiles, trace_id: str) -> Iterator[str]:
-    """Ids of the tasks of a trace, newest line first; other lines are passed over unparsed."""
-    needle = trace_id.encode()
-    for name in reversed(_names(files, paths.LEDGER, ".jsonl")[-2:]):
-        path = f"{paths.LEDGER}/{name}"
-        stat = files.stat(path)
-        size, tail = (stat.size if stat else 0), _LEDGER_TAILS[-1]
-        data = files.part(path, max(0, size - tail), tail)
-        end = len(data)
-        while (at := data.rfind(needle, 0, end)) >= 0:
-            end, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1
-            for _, line in whole_lines(data[end:stop]):
-                id_ = str(line.get("id"))
-                if line.get("traceId") == trace_id and is_id(id_):
-                    yield id_
-
-
-def _lines_with(files: ReadOnlyFiles, path: str, task_id: str) -> Iterator[dict[str, Json]]:
-    """Lines about a task; the others are passed over unparsed, for a ledger grows long."""
-    needle, offset = task_id.encode(), 0
-    while data := files.part(path, offset, _PART):
-        end = data.rfind(b"\n") + 1 or len(data)
-        at = data.find(needle, 0, end)
-        while at >= 0:
-            start = data.rfind(b"\n", 0, at) + 1
-            stop = data.find(b"\n", at) + 1 or end
-            for _, line in whole_lines(data[start:stop]):
-                if line.get("id") == task_id:
-                    yield line
-            at = data.find(needle, stop, end)
-        offset += end
 
 
 def _names(files: ReadOnlyFiles, folder: str, suffix: str = ".json") -> list[str]:

@@ -28,7 +28,7 @@ from mimikit.memory.archive import RULES, Rules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem, Order, Task, Trigger
-from mimikit.tasks import orders, queue
+from mimikit.tasks import commands, queue
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import Step
 from mimikit.triggers import registry
@@ -84,7 +84,7 @@ class Client:
         """Give an order."""
         at = self.oracle.note(f"time of {id_}", self.now)
         order = Order(id=id_, action=action, target=target, args=args, created_at=at)
-        orders.give(self.files, order)
+        commands.give(self.files, order)
         over = self.product.books.ledger.end_of(target) is not None
         self.oracle.note(f"runs at {id_}", len(self.oracle.runs))
         self.oracle.note(f"over at {id_}", over)

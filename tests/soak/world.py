@@ -16,7 +16,7 @@ from typing import Any
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Order, Trigger, time_text
-from mimikit.tasks import orders
+from mimikit.tasks import commands
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import Crash, MemoryDisk
 from mimikit.triggers import registry
@@ -186,7 +186,7 @@ class World:
         )
         while True:
             try:
-                orders.give(self.files, order)
+                commands.give(self.files, order)
             except Crash:
                 self._bury()
                 self._switch_on()

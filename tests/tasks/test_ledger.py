@@ -163,7 +163,7 @@ def test_a_line_whose_flush_failed_is_there_and_not_written_twice(
         end(book, "t1")
     disk.fail = None
     assert book.end_of("t1") is not None
-    assert len(events_of(files, "t1")) == 1
+    assert len(list(events_of(files, "t1"))) == 1
 
 
 def test_a_line_that_was_refused_is_not_there(files: Files, disk: MemoryDisk) -> None:
@@ -177,7 +177,7 @@ def test_a_line_that_was_refused_is_not_there(files: Files, disk: MemoryDisk) ->
     disk.fail = None
     assert book.end_of("t1") is None
     end(book, "t1")
-    assert len(events_of(files, "t1")) == 1
+    assert len(list(events_of(files, "t1"))) == 1
 
 
 def test_a_trace_is_counted_without_the_runs_of_triggers(files: Files) -> None:
@@ -194,7 +194,7 @@ def test_events_of_a_task_are_told_oldest_first(files: Files) -> None:
     book.write("queued", "t1", NOW)
     book.write("queued", "t2", NOW)
     book.write("ended", "t1", NOW + timedelta(seconds=1), status="done", until=NOW, gone=None)
-    events = events_of(files, "t1")
+    events = list(events_of(files, "t1"))
     assert [event["event"] for event in events] == ["queued", "ended"]
     assert events[1]["until"] == "2026-12-01T09:00:00.000Z"
     assert "gone" not in events[1]
@@ -203,7 +203,7 @@ def test_events_of_a_task_are_told_oldest_first(files: Files) -> None:
 def test_the_last_ends_are_found_from_the_end_across_months(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "_TAIL_BYTES", 300)
+    monkeypatch.setattr(ledger, "_BLOCK_BYTES", (300, 1000))
     book = reopened(files)
     for number in range(90):
         book.write("queued", f"t{number}", NOW + timedelta(days=number))
@@ -211,8 +211,8 @@ def test_the_last_ends_are_found_from_the_end_across_months(
     end(book, "t80", NOW + timedelta(days=90))
     newest = ["t80", *(f"t{number}" for number in range(89, -1, -1) if number != 80)]
     for limit in (1, 3, 10, 40, 90, 500):
-        assert ledger.last_ended(files, limit) == newest[:limit]
-    assert ledger.last_ended(files, 0) == []
+        assert ledger.ended_ids(files, limit) == newest[:limit]
+    assert ledger.ended_ids(files, 0) == []
 
 
 # ---- what triggers ask
@@ -366,3 +366,32 @@ def test_the_slots_of_a_trigger_are_found_from_the_end_across_months(files: File
     assert [line["event"] for line in every] == ["trigger_created"] + ["slot"] * 8
     assert ledger.slots_of(files, "nobody", 3) == []
     assert ledger.slots_of(files, "g", 0) == []
+
+
+def test_ends_are_told_apart_by_their_state_and_traces_and_triggers_found(files: Files) -> None:
+    book = reopened(files)
+    for number in range(4):
+        now = NOW + timedelta(days=20 * number)
+        book.write("queued", f"t{number}", now, traceId=f"trace-{number % 2}")
+        status = "failed" if number == 1 else "done"
+        book.write("ended", f"t{number}", now, status=status, traceId=f"trace-{number % 2}")
+        book.write("slot", f"g{number}", now, slot="s", state="ran", taskId=f"t{number}")
+    files.append("tasks/2027-01.jsonl", {"event": "note", "id": "x", "about": "trace-1"})
+    assert ledger.ended_ids(files, 9, ["failed"]) == ["t1"]
+    assert ledger.ended_ids(files, 9, ["done"]) == ["t3", "t2", "t0"]
+    assert list(dict.fromkeys(ledger.trace_ids(files, "trace-1"))) == ["t3", "t1"]
+    assert list(ledger.trigger_ids(files)) == ["g3", "g2", "g1", "g0"]
+
+
+@pytest.mark.parametrize("blocks", [(7,), (50, 200), (1000,)])
+def test_lines_are_read_from_the_end_whatever_the_blocks_cut(
+    files: Files, monkeypatch: pytest.MonkeyPatch, blocks: tuple[int, ...]
+) -> None:
+    book = reopened(files)
+    for number in range(30):
+        book.write("ended", f"t{number}", NOW + timedelta(days=number), status="done")
+    files.fs.append_line("tasks/2026-12.jsonl", b'{"event":"ended","id":"torn', sync=True)
+    monkeypatch.setattr(ledger, "_BLOCK_BYTES", blocks)
+    assert ledger.ended_ids(files, 99) == [f"t{number}" for number in range(29, -1, -1)]
+    monkeypatch.setattr(ledger, "_LOOK_BACK_BYTES", 250)
+    assert 0 < len(ledger.ended_ids(files, 99)) < 10

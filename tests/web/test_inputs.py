@@ -22,7 +22,7 @@ from mimikit.protocol.models import (
     Task,
     Trigger,
 )
-from mimikit.tasks import orders, queue
+from mimikit.tasks import commands, queue
 from mimikit.triggers import registry
 from tests.web.conftest import START, error_of, live_run
 
@@ -274,7 +274,7 @@ def test_the_outcome_comes_with_the_answer_when_it_is_there(web, address: str) -
     outcome = OrderOutcome(
         order=order, ok=True, message="done so", result_id="task-1", applied_at=START
     )
-    orders.settle(web.files, outcome)
+    commands.settle(web.files, outcome)
     method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
     response = web.ask(method, address, {"id": "cmd-1"})
     assert response.status_code == 200
@@ -287,10 +287,10 @@ def test_the_outcome_is_waited_for_while_the_consumer_lives(web) -> None:
     web.beat()
 
     def consumer() -> None:
-        while not (waiting := orders.waiting(web.files)):
+        while not (waiting := commands.waiting(web.files)):
             pass
         outcome = OrderOutcome(order=waiting[0], ok=False, message="no", applied_at=START)
-        orders.settle(web.files, outcome)
+        commands.settle(web.files, outcome)
 
     thread = threading.Thread(target=consumer)
     thread.start()
@@ -311,7 +311,7 @@ def test_a_turn_in_progress_can_be_stopped(web) -> None:
     web.beat(live=[live_run("turn-1", "teller")])
     web.clock.advance(0)
     order = Order(id="cmd-1", action="cancel", target="turn-1", created_at=START)
-    orders.settle(web.files, OrderOutcome(order=order, ok=True, message="", applied_at=START))
+    commands.settle(web.files, OrderOutcome(order=order, ok=True, message="", applied_at=START))
     assert web.ask("POST", "/api/tasks/turn-1/cancel", {"id": "cmd-1"}).status_code == 200
 
 

@@ -18,7 +18,7 @@ from mimikit.protocol.models import (
     TriggerState,
     time_text,
 )
-from mimikit.tasks import ledger, orders
+from mimikit.tasks import commands, ledger
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
 from mimikit.views.triggers import model_missing
@@ -327,7 +327,7 @@ def test_a_zone_alone_moves_the_schedule_there(web) -> None:
     registry.create(web.files, trigger(id="trig-2"))
     change = {"timezone": "Asia/Shanghai"}
     assert web.ask("PATCH", "/api/triggers/trig-1", change).status_code == 202
-    (order,) = orders.waiting(web.files)
+    (order,) = commands.waiting(web.files)
     assert order.args["schedule"]["cron"] == "0 9 * * *"
     assert order.args["schedule"]["timezone"] == "Asia/Shanghai"
     response = web.ask("PATCH", "/api/triggers/trig-2", change)
@@ -342,7 +342,7 @@ def test_what_ran_once_on_a_condition_goes_on_when_it_gets_a_time(
     shape: dict[str, Any] = {"type": "conditional", "schedule": None, "condition": DONE}
     registry.create(web.files, trigger(once=True, **shape))
     web.ask("PATCH", "/api/triggers/trig-1", {"when": "every 5 minutes"} | more)
-    (order,) = orders.waiting(web.files)
+    (order,) = commands.waiting(web.files)
     assert order.args["once"] is once
 
 
@@ -587,7 +587,7 @@ def test_slots_are_found_across_months_and_no_further_than_asked(web) -> None:
 
     def found(limit: int) -> list[str]:
         lines = ledger.slots_of(web.files, "trig-1", limit)
-        return [line.get("slot", line["event"]) for line in lines]
+        return [str(line.get("slot", line["event"])) for line in lines]
 
     assert found(2) == ["3.1", "3.2"]
     assert found(4) == ["2.2", "queued", "3.0", "3.1", "3.2"]

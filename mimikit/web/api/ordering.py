@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Literal
 
 from flask import Response
 
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import Order
-from mimikit.tasks import orders
+from mimikit.tasks import commands
 from mimikit.web.api.asked import Asked, ClientId, body
 from mimikit.web.site import Site, answer
-
-WAIT_S = 2.0
-_LOOK_S = 0.02
 
 Action = Literal[
     "cancel",
@@ -56,14 +52,9 @@ def give(
         created_at=now,
         origin="http",
     )
-    orders.give(here.files, order)
-    patience_s = 0.0 if here.shown.vitals().state == "down" else WAIT_S
-    deadline = time.monotonic() + patience_s
-    while True:
-        outcome = orders.outcome(here.files, order.id)
-        if outcome is not None:
-            said = {"ok": outcome.ok, "message": outcome.message, "resultId": outcome.result_id}
-            return answer(said)
-        if time.monotonic() >= deadline:
-            return answer({"command": order.id}, 202)
-        time.sleep(_LOOK_S)
+    outcome = commands.give_and_wait(
+        here.files, order, is_served=lambda: here.shown.vitals().state != "down"
+    )
+    if outcome is None:
+        return answer({"command": order.id}, 202)
+    return answer({"ok": outcome.ok, "message": outcome.message, "resultId": outcome.result_id})
