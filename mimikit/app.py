@@ -145,10 +145,9 @@ class ConsumerApp:
         """Wire everything; nothing runs before `run`. The consumer lock must be held."""
         from mimikit.engines.registry import Rack
         from mimikit.protocol.watch import Doorbell, FolderWatch
-        from mimikit.roles.office import Office
         from mimikit.roles.prompts import Prompts
+        from mimikit.roles.run import Office
         from mimikit.roles.seats import TellerThread, work
-        from mimikit.roles.views import StateViews
         from mimikit.runner.consumer import build_consumer
         from mimikit.runs import LiveRuns
         from mimikit.supervisor.archiving import Archiving
@@ -160,6 +159,7 @@ class ConsumerApp:
         from mimikit.supervisor.loop import Supervisor
         from mimikit.supervisor.waking import Waking
         from mimikit.tools.mcp import ToolServer
+        from mimikit.tools.reader import StateViews
         from mimikit.triggers.watching import FileWatch
         from mimikit.triggers.workspace import FolderWorkspace
 
@@ -236,7 +236,7 @@ class ConsumerApp:
     def run(self) -> int:
         """Recover, serve until told to stop, leave everything tidy. Gives the exit code."""
         from mimikit.engines.process import state_id, sweep_leftovers
-        from mimikit.roles.office import sweep_scratch
+        from mimikit.roles.run import sweep_scratch
         from mimikit.supervisor import recovery
 
         state, books = self.state, self.supervisor.books

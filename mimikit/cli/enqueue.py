@@ -15,8 +15,8 @@ from mimikit.cli.triggers import promises
 from mimikit.protocol.models import Task
 from mimikit.tasks import queue
 from mimikit.tasks.views import TaskView
-from mimikit.tools import making
-from mimikit.tools.making import Wanted
+from mimikit.tools import requests
+from mimikit.tools.requests import Wanted
 from mimikit.triggers import registry
 from mimikit.views import tasks as shown
 
@@ -79,11 +79,11 @@ def enqueue(
         timeout=timeout,
         max_attempts=max_attempts,
     )
-    making.check_wanted(wanted, type(state.settings.profiles).model_fields)
+    requests.check_wanted(wanted, type(state.settings.profiles).model_fields)
     if times.clock or times.events:
         _make_trigger(state, wanted, times, as_json=as_json)
         return
-    task = making.new_task(wanted, state.clock.now())
+    task = requests.new_task(wanted, state.clock.now())
     queue.submit(state.files, task)
     if wait:
         _wait(state, task, as_json=as_json)
@@ -97,7 +97,7 @@ def _make_trigger(state: GuestState, wanted: Wanted, times: Times, *, as_json: b
     """Store a trigger that makes the task."""
     now = state.clock.now()
     wanted.more.update(times.build(state, now))
-    trigger = making.new_trigger(state.files, wanted, now)
+    trigger = requests.new_trigger(state.files, wanted, now)
     registry.create(state.files, trigger)
     if as_json:
         terminal.print_json(trigger.to_dict())

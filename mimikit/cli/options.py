@@ -17,7 +17,7 @@ from mimikit.cli.client import GuestState
 from mimikit.errors import BadInput
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.models import Condition, Schedule
-from mimikit.tools import making
+from mimikit.tools import requests
 from mimikit.triggers import cron, patterns
 
 _UNITS = {
@@ -303,8 +303,8 @@ class Times:
         zone = self.zone()
         try:
             if self.at is not None:
-                here = making.zone_named(zone) if zone else state.settings.zone
-                return making.schedule_of(self.at, now=now, zone=here)
+                here = requests.zone_named(zone) if zone else state.settings.zone
+                return requests.schedule_of(self.at, now=now, zone=here)
             if self.cron is not None:
                 cron.check(self.cron)
             return Schedule(interval=self.every, cron=self.cron, timezone=zone)
@@ -320,7 +320,7 @@ class Times:
             BadInput: there is none of that name.
         """
         try:
-            return making.zone_named(self.tz).key if self.tz is not None else None
+            return requests.zone_named(self.tz).key if self.tz is not None else None
         except BadInput as error:
             raise BadInput(f"--tz: {_bare(error)}") from None
 

@@ -16,8 +16,8 @@ from mimikit.errors import BadInput, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Runtime, Trigger
-from mimikit.tools import making
-from mimikit.tools.making import Wanted
+from mimikit.tools import requests
+from mimikit.tools.requests import Wanted
 from mimikit.triggers import definition, registry, schedule, words
 from mimikit.triggers.explain import Explanation, Situation
 from mimikit.views import triggers as shown
@@ -200,7 +200,7 @@ def _checked(state: GuestState, trigger: Trigger, changes: dict[str, Any]) -> Tr
     """The trigger as it will be, if it can be."""
     new = definition.edited(trigger, changes)
     wanted = Wanted(prompt=new.prompt, origin="cli", profile=new.profile)
-    making.check_wanted(wanted, type(state.settings.profiles).model_fields)
+    requests.check_wanted(wanted, type(state.settings.profiles).model_fields)
     registry.check_new(state.files, new)
     return new
 

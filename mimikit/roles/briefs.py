@@ -7,7 +7,7 @@ from datetime import datetime
 from mimikit.conversation import history
 from mimikit.engines.base import Brief, ToldResult
 from mimikit.protocol.models import Hit, InboxItem, Message, Question, Task, TaskResult
-from mimikit.roles.office import Office
+from mimikit.roles.run import Office
 from mimikit.tasks import views
 
 RECENT = 5

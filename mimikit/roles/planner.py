@@ -8,10 +8,10 @@ from mimikit import permission
 from mimikit.engines.base import Brief, CancelToken, Outcome
 from mimikit.protocol.models import PlanResult, Task
 from mimikit.roles import context
-from mimikit.roles.office import Job, Office, run_engine
+from mimikit.roles.run import Job, Office, run_engine
 from mimikit.tasks import queue
 from mimikit.tasks.after_run import Ended, Finish, after_run
-from mimikit.tools.handlers import Caller, Desk, Effects
+from mimikit.tools.session import Caller, Desk, Effects
 
 
 def run_plan(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> bool:

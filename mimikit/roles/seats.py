@@ -11,8 +11,8 @@ from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.models import PlanResult, Seat, Task, TaskResult
 from mimikit.roles import briefs
-from mimikit.roles.office import Office
 from mimikit.roles.planner import run_plan
+from mimikit.roles.run import Office
 from mimikit.roles.teller import TurnJob, TurnOutcome, take_turn
 from mimikit.roles.worker import run_task
 from mimikit.tasks import queue

@@ -11,9 +11,9 @@ from mimikit.engines.registry import Choice
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.roles import context
-from mimikit.roles.office import Job, Office, run_engine
+from mimikit.roles.run import Job, Office, run_engine
 from mimikit.tasks.after_run import WAITING
-from mimikit.tools.handlers import Caller, Desk, Effects
+from mimikit.tools.session import Caller, Desk, Effects
 
 
 @dataclass(frozen=True, slots=True)

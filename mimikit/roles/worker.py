@@ -11,7 +11,7 @@ from mimikit.engines.base import Brief, CancelToken, Outcome
 from mimikit.errors import BadSettings
 from mimikit.protocol import paths
 from mimikit.protocol.models import FailureReason, Served, Task, TaskResult
-from mimikit.roles.office import Job, Office, run_engine
+from mimikit.roles.run import Job, Office, run_engine
 from mimikit.tasks import queue
 from mimikit.tasks.after_run import Ended, Finish, after_run
 

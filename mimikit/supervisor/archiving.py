@@ -15,7 +15,7 @@ from mimikit.memory import archive, daybook, shared
 from mimikit.memory.archive import Group, Rules
 from mimikit.protocol import paths
 from mimikit.protocol.models import Covers, Message, Task, TaskResult
-from mimikit.roles.office import Office
+from mimikit.roles.run import Office
 from mimikit.supervisor.aging import Aging
 from mimikit.supervisor.books import Books
 from mimikit.supervisor.summaries import Summaries

@@ -15,7 +15,7 @@ from typing import cast
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Answer, Task, TaskResult, time_text
-from mimikit.roles.office import Office
+from mimikit.roles.run import Office
 from mimikit.supervisor.books import Books
 from mimikit.supervisor.firing import Firing
 from mimikit.tasks import queue

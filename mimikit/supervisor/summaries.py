@@ -11,7 +11,7 @@ from mimikit.memory import archive, shared
 from mimikit.memory.archive import Piece
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Covers, Task
-from mimikit.roles.office import Office
+from mimikit.roles.run import Office
 from mimikit.supervisor.books import Books
 from mimikit.tasks import queue
 

@@ -24,7 +24,7 @@ from mimikit.protocol.models import (
     TurnStarted,
 )
 from mimikit.roles import briefs
-from mimikit.roles.office import Office
+from mimikit.roles.run import Office
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
 from mimikit.supervisor import applying, recovery, telling
 from mimikit.supervisor.books import Books

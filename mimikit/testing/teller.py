@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mimikit.roles.office import Office
+from mimikit.roles.run import Office
 from mimikit.roles.seats import outcome_of
 from mimikit.roles.teller import TurnJob, TurnOutcome
 

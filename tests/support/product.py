@@ -33,10 +33,9 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Seat as SeatName
 from mimikit.protocol.models import Task
-from mimikit.roles.office import Office
 from mimikit.roles.prompts import Prompts
+from mimikit.roles.run import Office
 from mimikit.roles.seats import work
-from mimikit.roles.views import StateViews
 from mimikit.runs import LiveRuns
 from mimikit.supervisor.archiving import Archiving
 from mimikit.supervisor.asking import Asking
@@ -49,6 +48,7 @@ from mimikit.tasks.drop import order_of, parse_task
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.teller import TellerInPlace
+from mimikit.tools.reader import StateViews
 from tests.support.desk import Desk
 from tests.support.searching import plain_search
 

@@ -7,9 +7,9 @@ import pytest
 from mimikit.memory import backlog, notes
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import BacklogChange
-from mimikit.roles.views import StateViews
 from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.tools.handlers import Desk
+from mimikit.tools.reader import StateViews
+from mimikit.tools.session import Desk
 from tests.support.searching import plain_search
 from tests.tools.test_past import NOW, Caller, Limits
 

@@ -15,10 +15,10 @@ from mimikit.conversation.history import Conversation
 from mimikit.engines.base import TaskLine
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message, Trigger
-from mimikit.roles.views import StateViews
 from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.tools import past
-from mimikit.tools.handlers import Caller, Desk, Limits
+from mimikit.tools import replies
+from mimikit.tools.reader import StateViews
+from mimikit.tools.session import Caller, Desk, Limits
 from tests.support.searching import plain_search
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
@@ -51,7 +51,7 @@ class Library:
             for m in self.messages
             if after <= m.created_at and (before is None or m.created_at < before)
         ]
-        return inside[-past.MOST_BETWEEN :]
+        return inside[-replies.MOST_BETWEEN :]
 
     def search(
         self,
@@ -115,7 +115,7 @@ def follow(views: Library, name: str, **arguments: Any) -> list[int]:
     seen: list[int] = []
     for _ in range(100):
         answer = ask(views, name, **arguments)
-        assert len(answer) <= past.MOST_ANSWERED + 200
+        assert len(answer) <= replies.MOST_ANSWERED + 200
         seen = numbers(answer) + seen
         again = re.match(r"\(.*call again with (.*)\)\n", answer)
         if again is None:
@@ -230,7 +230,7 @@ def test_a_wrong_search_is_refused_by_name(arguments: dict[str, Any]) -> None:
 def test_an_answer_of_a_search_is_bounded() -> None:
     views = Library([], [Hit(source=f"memory/{n}.md", text="x" * 3000) for n in range(50)])
     answer = ask(views, "search_memory", query="x", limit=50)
-    assert len(answer) <= past.MOST_ANSWERED + 200
+    assert len(answer) <= replies.MOST_ANSWERED + 200
     assert re.search(r"\(\d+ more left out: ask for fewer, or in other words\)\Z", answer)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from mimikit.engines.base import TaskLine
 from mimikit.protocol.models import Hit, Message, Schedule, Task, Trigger
-from mimikit.tools import access
-from mimikit.tools.handlers import Caller, Desk, Limits
+from mimikit.tools import arguments
+from mimikit.tools.session import Caller, Desk, Limits
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 
@@ -197,7 +197,7 @@ def test_the_owners_own_sentence_may_name_any_path_and_command() -> None:
 
 
 def test_every_argument_the_planner_is_offered_has_a_schema_without_loose_ends() -> None:
-    for spec in access.specs("planner"):
+    for spec in arguments.specs("planner"):
         assert spec.schema["additionalProperties"] is False
         assert "prompt" in spec.schema["properties"] or spec.name not in ("delegate", "schedule")
 

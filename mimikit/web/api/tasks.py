@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints
 from mimikit.errors import NotFound
 from mimikit.protocol import paths
 from mimikit.tasks import queue
-from mimikit.tools import making
+from mimikit.tools import requests
 from mimikit.views import chains
 from mimikit.views import tasks as shown_tasks
 from mimikit.web.api import ordering
@@ -48,7 +48,7 @@ def create() -> Response:
     asked, here = body(NewTask), site()
     wanted = wanted_of(asked)
     check(here, wanted)
-    task = making.new_task(wanted, here.clock.now())
+    task = requests.new_task(wanted, here.clock.now())
     queue.submit(here.files, task)
     return answer({"id": task.id}, 202)
 

@@ -14,8 +14,8 @@ from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Notify, Task, Trigger, time_text
 from mimikit.tasks import ledger, queue
-from mimikit.tools import making
-from mimikit.tools.making import Wanted
+from mimikit.tools import requests
+from mimikit.tools.requests import Wanted
 from mimikit.triggers import definition, registry, schedule, words
 from mimikit.triggers.explain import Situation
 from mimikit.views import chains
@@ -96,7 +96,7 @@ def show(trigger_id: str) -> Response:
     id_ = path_id(trigger_id)
     vitals = here.shown.vitals()
     around = here.shown.situation(vitals)
-    zone = making.zone_named(asked.timezone) if asked.timezone else around.zone
+    zone = requests.zone_named(asked.timezone) if asked.timezone else around.zone
     explanation = shown.explained(here.files, id_, dataclasses.replace(around, zone=zone))
     if explanation.state == "unknown":
         raise _no_trigger(id_)
@@ -186,7 +186,7 @@ def _new_trigger(here: Site, wanted: Wanted, now: datetime) -> Trigger:
         Conflict: it would wait for itself.
     """
     try:
-        return making.new_trigger(here.files, wanted, now)
+        return requests.new_trigger(here.files, wanted, now)
     except NotFound as error:
         raise BadInput(str(error), field=error.field) from None
 
@@ -249,7 +249,7 @@ def edit(trigger_id: str) -> Response:
     registry.check_new(here.files, new)
     if new.condition is not None and new.condition != trigger.condition:
         try:
-            making.check_known(here.files, new.condition)
+            requests.check_known(here.files, new.condition)
         except NotFound as error:
             raise BadInput(str(error), field=error.field) from None
     return ordering.give(here, "trigger_edit", id_, order_id=asked.id, args=changes)
@@ -265,7 +265,7 @@ def _changes(here: Site, trigger: Trigger, asked: Changes) -> dict[str, Any]:
         if "schedule" in chosen and trigger.condition is not None and trigger.once:
             changes.setdefault("once", False)  # it was meant of the condition that goes
     elif asked.timezone is not None:
-        changes["schedule"] = _moved(trigger, making.zone_named(asked.timezone).key)
+        changes["schedule"] = _moved(trigger, requests.zone_named(asked.timezone).key)
     if not changes:
         raise BadInput("expected something to change, got nothing")
     return changes

@@ -13,8 +13,8 @@ from mimikit.config import Profiles
 from mimikit.errors import BadInput
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.models import MAX_TEXT, Condition, Schedule, to_utc
-from mimikit.tools import making
-from mimikit.tools.making import Wanted
+from mimikit.tools import requests
+from mimikit.tools.requests import Wanted
 from mimikit.web.api.asked import Asked, ClientId
 from mimikit.web.site import Site
 
@@ -77,7 +77,7 @@ def timing(asked: Timing, *, now: datetime, zone: ZoneInfo) -> dict[str, Schedul
         raise BadInput(
             f"schedule: expected one of schedule, condition, when; got {got}", field="schedule"
         )
-    zone = making.zone_named(asked.timezone) if asked.timezone else zone
+    zone = requests.zone_named(asked.timezone) if asked.timezone else zone
     if asked.condition is not None:
         return {"condition": asked.condition}
     if asked.when is not None:
@@ -88,7 +88,7 @@ def timing(asked: Timing, *, now: datetime, zone: ZoneInfo) -> dict[str, Schedul
 
 def _in_words(when: str, now: datetime, zone: ZoneInfo) -> Schedule:
     try:
-        return making.schedule_of(when, now=now, zone=zone)
+        return requests.schedule_of(when, now=now, zone=zone)
     except BadInput as error:
         raise BadInput(str(error), field="when") from None
     except ValidationError as error:
@@ -109,7 +109,7 @@ def _schedule(asked: AskedSchedule, timezone: str | None, zone: ZoneInfo) -> Sch
 
 def _own_zone(name: str) -> ZoneInfo:
     try:
-        return making.zone_named(name)
+        return requests.zone_named(name)
     except BadInput as error:
         raise BadInput(str(error), field="schedule.timezone") from None
 
@@ -134,7 +134,7 @@ def check(here: Site, wanted: Wanted) -> None:
         BadInput: it says nothing, or there is no such profile.
         Refused: commands are not taken here.
     """
-    making.check_wanted(wanted, sorted(Profiles.model_fields))
+    requests.check_wanted(wanted, sorted(Profiles.model_fields))
     permission.check_http_profile(
         wanted.profile, is_local=here.is_local, allow_commands=here.settings.web.allow_commands
     )

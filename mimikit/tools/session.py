@@ -37,10 +37,10 @@ from mimikit.protocol.models import (
     Trigger,
     to_utc,
 )
-from mimikit.tools import access, backlog, making, past
+from mimikit.tools import arguments, replies, requests
 from mimikit.triggers import conditions, definition, words
 
-A = TypeVar("A", bound=access.Arguments)
+A = TypeVar("A", bound=arguments.Arguments)
 
 
 class Views(Protocol):
@@ -160,7 +160,7 @@ class Desk:
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools this run is offered."""
-        return access.specs(self._caller.role)
+        return arguments.specs(self._caller.role)
 
     def close(self) -> Effects:
         """No call counts from now on (an engine that outlives its run changes nothing)."""
@@ -168,11 +168,11 @@ class Desk:
             self._closed = True
             return self.effects
 
-    def call(self, name: str, arguments: dict[str, Any]) -> ToolReply:
+    def call(self, name: str, given: dict[str, Any]) -> ToolReply:
         """Carry out one call; a refusal is an answer, never an exception."""
         try:
             with self._lock:
-                return ToolReply(True, self._call(name, arguments))
+                return ToolReply(True, self._call(name, given))
         except Refused as error:
             self._on_refused(name, str(error))
             return ToolReply(False, str(error))
@@ -181,59 +181,59 @@ class Desk:
         except ValidationError as error:  # a value that no argument's own check has caught
             return ToolReply(False, str(bad_record(error)))
 
-    def _call(self, name: str, arguments: dict[str, Any]) -> str:
+    def _call(self, name: str, given: dict[str, Any]) -> str:
         if self._closed:
             raise Refused("this turn is over")
         permission.check_tool(self._caller.role, name)
         try:
-            parsed = access.arguments_of(self._caller.role, name).model_validate(arguments)
+            parsed = arguments.arguments_of(self._caller.role, name).model_validate(given)
         except ValidationError as error:
             raise bad_record(error) from None
         return getattr(self, f"_{name}")(parsed)
 
     # ---- teller --------------------------------------------------------------------------
 
-    def _reply(self, args: access.Reply) -> str:
+    def _reply(self, args: arguments.Reply) -> str:
         self.effects.replies.append(args.text)
         return "sent"
 
-    def _remember(self, args: access.Remember) -> str:
+    def _remember(self, args: arguments.Remember) -> str:
         id_ = self._derive("mem", len(self.effects.remembered))
         self.effects.remembered.append(
             Remembered(id=id_, content=args.content, long_term=args.long_term)
         )
         return "remembered"
 
-    def _update_backlog(self, args: access.Backlog) -> str:
+    def _update_backlog(self, args: arguments.Backlog) -> str:
         made = self.effects.backlog
-        known = backlog.after(self._views.backlog(), [(c.action, c.item) for c in made])
+        known = replies.backlog_after(self._views.backlog(), [(c.action, c.item) for c in made])
         if args.action == "list":
-            return backlog.told(known)
+            return replies.backlog_lines(known)
         if args.item is None or not plain(args.item):
             raise BadInput("item: expected what is to be changed, got nothing", field="item")
         item = args.item
         if args.action != "add":
-            item = backlog.meant(known, item, args.action)
+            item = replies.backlog_item(known, item, args.action)
         id_ = self._derive("backlog", len(made))
         made.append(BacklogChange(id=id_, action=args.action, item=item))
         return f"noted, {args.action}: {plain(item)}"
 
-    def _answer_question(self, args: access.Answer) -> str:
+    def _answer_question(self, args: arguments.Answer) -> str:
         self.effects.answers.append(Answered(question_id=args.question_id, text=args.text))
         return "passed on"
 
-    def _ask_user(self, args: access.Ask) -> str:
+    def _ask_user(self, args: arguments.Ask) -> str:
         if self._caller.question_open and not self.effects.answers:
             raise Refused("a question is open already; wait for its answer, or ask in your reply")
         return self._ask(args, planner_task_id=None)
 
     # ---- planner -------------------------------------------------------------------------
 
-    def _needs_input(self, args: access.Ask) -> str:
+    def _needs_input(self, args: arguments.Ask) -> str:
         return self._ask(args, planner_task_id=self._caller.run_id)
 
-    def _delegate(self, args: access.TellerDelegate | access.Delegate) -> str:
-        if isinstance(args, access.TellerDelegate):
+    def _delegate(self, args: arguments.TellerDelegate | arguments.Delegate) -> str:
+        if isinstance(args, arguments.TellerDelegate):
             return self._delegate_to_planner(args)
         condition = self._condition(args)
         if condition is None:
@@ -249,7 +249,7 @@ class Desk:
         more = {"once": once, "notify": self._notify() if once else "change"}
         return self._add_trigger(args, condition=condition, max_attempts=args.max_attempts, **more)
 
-    def _condition(self, args: access.Delegate) -> Condition | None:
+    def _condition(self, args: arguments.Delegate) -> Condition | None:
         """What a delegated task waits for; None when it is to be done at once."""
         if (args.type == "conditional") != (args.condition is not None):
             raise BadInput("expected type conditional together with a condition", field="condition")
@@ -258,7 +258,7 @@ class Desk:
             return waits
         if waits is not None:
             raise BadInput("expected after or a condition, got both", field="after")
-        return making.after([self._meant(label) for label in args.after])
+        return requests.after([self._meant(label) for label in args.after])
 
     def _given_condition(self, given: dict[str, Any]) -> Condition:
         """A condition as a planner writes it: labels become ids, paths stay in the workspace."""
@@ -288,7 +288,7 @@ class Desk:
         if label is not None:
             self._labels[label] = id_
 
-    def _delegate_to_planner(self, args: access.TellerDelegate) -> str:
+    def _delegate_to_planner(self, args: arguments.TellerDelegate) -> str:
         if len(self.effects.tasks) >= self._limits.delegations:
             raise Refused(
                 f"expected at most {self._limits.delegations} delegations a turn; "
@@ -301,7 +301,7 @@ class Desk:
         self.effects.tasks.append(task)
         return f"delegated as {task.id}"
 
-    def _schedule(self, args: access.Plan) -> str:
+    def _schedule(self, args: arguments.Plan) -> str:
         clock = [args.interval, args.cron, args.run_at]
         conditional = args.type == "conditional"
         if conditional != (args.condition is not None) or (conditional and any(clock)):
@@ -321,7 +321,7 @@ class Desk:
         notify = self._notify() if args.type == "scheduled" else "change"
         return self._add_trigger(args, schedule=schedule, notify=notify)
 
-    def _add_trigger(self, args: access.Delegate | access.Plan, **more: object) -> str:
+    def _add_trigger(self, args: arguments.Delegate | arguments.Plan, **more: object) -> str:
         permission.check_new_trigger(may_trigger=self._caller.may_trigger)
         self._check_profile(args.profile)
         self._check_plan_size()
@@ -354,7 +354,7 @@ class Desk:
         told = f"scheduled as {trigger.id}: {words.of_trigger(trigger)['en']}"
         return " ".join([told, *notes])
 
-    def _change_trigger(self, args: access.ChangeTrigger) -> str:
+    def _change_trigger(self, args: arguments.ChangeTrigger) -> str:
         trigger = self._views.trigger(args.id)
         if trigger is None:
             raise BadInput(f"expected the id of a trigger, got {args.id!r}", field="id")
@@ -367,7 +367,7 @@ class Desk:
         self.effects.orders.append(order)
         return f"{args.action}: will be done to {trigger.id}"
 
-    def _checked_changes(self, trigger: Trigger, args: access.ChangeTrigger) -> dict[str, Any]:
+    def _checked_changes(self, trigger: Trigger, args: arguments.ChangeTrigger) -> dict[str, Any]:
         """What an edit changes, by names on disk; commands stay their owner's."""
         changes = dict(args.changes)
         permission.check_trigger_fields(changes)
@@ -380,32 +380,32 @@ class Desk:
 
     # ---- both ----------------------------------------------------------------------------
 
-    def _list_tasks(self, args: access.ListTasks) -> str:
+    def _list_tasks(self, args: arguments.ListTasks) -> str:
         lines = self._views.tasks(args.scope)
         return "\n".join(f"{line.id} [{line.state}] {line.title}" for line in lines) or "nothing"
 
-    def _cancel_task(self, args: access.Cancel) -> str:
+    def _cancel_task(self, args: arguments.Cancel) -> str:
         if not self._views.exists(args.id):
             raise BadInput(f"expected the id of a task or trigger, got {args.id!r}", field="id")
         self.effects.cancels.append(args.id)
         return "will be canceled"
 
-    def _get_recent_history(self, args: access.RecentHistory) -> str:
+    def _get_recent_history(self, args: arguments.RecentHistory) -> str:
         messages = self._views.history(args.count, args.offset)
-        return past.recent(messages, args.count, args.offset)
+        return replies.recent(messages, args.count, args.offset)
 
-    def _get_history_by_time(self, args: access.HistoryByTime) -> str:
+    def _get_history_by_time(self, args: arguments.HistoryByTime) -> str:
         before = _until(args.after, args.before)
-        return past.between(self._views.history_between(_instant(args.after, "after"), before))
+        return replies.between(self._views.history_between(_instant(args.after, "after"), before))
 
-    def _search_memory(self, args: access.SearchMemory) -> str:
+    def _search_memory(self, args: arguments.SearchMemory) -> str:
         after = _instant(args.after, "after") if args.after else None
         before = _until(args.after, args.before)
-        return past.found(self._views.search(args.query, args.limit, after, before))
+        return replies.found(self._views.search(args.query, args.limit, after, before))
 
     # ---- parts ---------------------------------------------------------------------------
 
-    def _ask(self, args: access.Ask, planner_task_id: str | None) -> str:
+    def _ask(self, args: arguments.Ask, planner_task_id: str | None) -> str:
         if self.effects.question is not None:
             raise Refused("one question at a time; put both into one")
         now = self._caller.now

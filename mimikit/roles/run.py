@@ -35,7 +35,7 @@ from mimikit.roles import context
 from mimikit.roles.output import RunOutput
 from mimikit.roles.prompts import Prompts
 from mimikit.runs import LiveRuns
-from mimikit.tools.handlers import Desk, Limits, Views
+from mimikit.tools.session import Desk, Limits, Views
 
 T = TypeVar("T")
 _WITHOUT_TOKENS = frozenset({"builtin", "command", "scripted"})
