@@ -74,8 +74,6 @@ def add(frame: Frame, text: tuple[str, ...], as_json: bool) -> None:
 
 
 def _changing(name: Action, text: str) -> Callable[..., None]:
-    """A command that changes an item that is there."""
-
     @backlog.command(name, help=f"{text} ITEM is its number, its text, or a part only it has.")
     @click.argument("item", metavar="ITEM...", nargs=-1, required=True)
     @json_option

@@ -51,8 +51,6 @@ def chat(frame: Frame, text: str | None, wait: bool, as_json: bool) -> None:
 
 
 class _OneMessage:
-    """One message, its reply, and with `wait` what the work it started came to."""
-
     def __init__(self, state: GuestState, *, as_json: bool) -> None:
         self._state, self._as_json = state, as_json
         self._talk = Talk(state)
@@ -207,13 +205,10 @@ Ctrl-D or /quit: leave. Everything goes on without you."""
 class _Line(Protocol):
     """The part of readline that is used; there may be none."""
 
-    def get_line_buffer(self) -> str:
-        """What stands in the prompt's line now."""
-        ...
+    def get_line_buffer(self) -> str: ...
 
 
 def converse(state: GuestState) -> None:
-    """Talk until the user leaves."""
     if not look_at_consumer(state).is_there:
         terminal.note(f"Note: {HINT}. What you write is kept until then.")
     if sys.stdin.isatty():
@@ -368,7 +363,6 @@ def _line_of(news: Said) -> str:
 
 
 def _readline() -> _Line | None:
-    """Line editing and history, where Python has it."""
     try:
         import readline
     except ImportError:

@@ -45,7 +45,6 @@ class Finding:
     fix: Callable[[], object] | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """For programs."""
         return {
             "level": self.level,
             "area": self.area,
@@ -86,7 +85,6 @@ _ASK_S = 2.0
 
 
 def python() -> Iterator[Finding]:
-    """The interpreter and what is installed beside it."""
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < LEAST_PYTHON:
         least = ".".join(map(str, LEAST_PYTHON))
@@ -120,7 +118,6 @@ def _version(distribution: str) -> str:
 
 
 def assets() -> Iterator[Finding]:
-    """The page's files."""
     try:
         page = asset_folder("webui") / "index.html"
         level = "ok" if page.is_file() else "broken"
@@ -131,7 +128,6 @@ def assets() -> Iterator[Finding]:
 
 
 def token_counts() -> Iterator[Finding]:
-    """What counts the tokens of a prompt: real ranks, or an estimate."""
     try:
         ranks = tokens.find_ranks()
         ranks.read()
@@ -148,7 +144,6 @@ def token_counts() -> Iterator[Finding]:
 
 
 def disk(folder: Path) -> Iterator[Finding]:
-    """Where the state lies: kind of file system, room."""
     mounts = _read("/proc/self/mountinfo")
     kind = disk_kind(Path(os.path.realpath(folder)), mounts) if mounts else ""
     if kind.startswith(_WEAK_DISKS):
@@ -197,7 +192,6 @@ def _read(path: str) -> str:
 
 
 def clock(now: datetime, newest: datetime | None, settings: Settings | None) -> Iterator[Finding]:
-    """The time, against what was written last."""
     if now.year < _EARLIEST_YEAR:
         yield Finding("broken", "clock", f"it says {now:%Y-%m-%d %H:%M} UTC", "set the clock")
     elif newest is not None and newest - now > timedelta(seconds=5):
@@ -214,7 +208,6 @@ def clock(now: datetime, newest: datetime | None, settings: Settings | None) -> 
 
 
 def port(settings: Settings) -> Iterator[Finding]:
-    """The page's address: free, ours, or somebody else's; and whether it may be used."""
     from mimikit.web import serve
 
     host, number = settings.web.host, settings.web.port
@@ -237,7 +230,6 @@ def port(settings: Settings) -> Iterator[Finding]:
 
 
 def _is_ours(host: str, number: int) -> bool:
-    """Whether what answers there is a page of mimikit."""
     asked = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - asked, not bound
     connection = http.client.HTTPConnection(asked, number, timeout=_ASK_S)
     try:
@@ -251,7 +243,6 @@ def _is_ours(host: str, number: int) -> bool:
 
 
 def engines(state: State) -> Iterator[Finding]:
-    """Who serves whom, and why not another."""
     try:
         found = engines_of(state)
         served = Rack(found, state.settings).describe()
@@ -275,7 +266,6 @@ def _codex(state: State, reason: str | None) -> Finding:
 
 
 def worker_sandbox(state: State) -> Iterator[Finding]:
-    """Whether a shell in the Worker's sandbox really can not get at the state."""
     reason = sandbox.canary(state.path, state.workspace)
     if reason is None:
         yield Finding("ok", "sandbox", "a Worker's shell can neither read nor write the state")
@@ -284,7 +274,6 @@ def worker_sandbox(state: State) -> Iterator[Finding]:
 
 
 def prompts(state: State) -> Iterator[Finding]:
-    """The templates in force."""
     try:
         Prompts(state.files)
         yield Finding("ok", "prompts", "all templates are there and can be filled")

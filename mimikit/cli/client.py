@@ -22,8 +22,6 @@ from mimikit.triggers import registry
 
 @dataclass(frozen=True)
 class GuestState(State):
-    """An opened state folder, used as a guest."""
-
     files: ReadOnlyFiles
 
 
@@ -142,8 +140,6 @@ class Failed(MimikitError):
 
 
 class Watcher:
-    """Waits for changes of some folders of a state."""
-
     def __init__(self, state: State, folders: Iterable[str]) -> None:
         """Watch from now on: look after this, and nothing is missed."""
         self._clock = state.clock
@@ -153,7 +149,6 @@ class Watcher:
             self._watch.watch(folder, lambda _names: self._bell.ring())
 
     def __enter__(self) -> Self:
-        """Be closed at the end."""
         return self
 
     def __exit__(
@@ -191,12 +186,10 @@ class Consumer:
 
     @property
     def is_there(self) -> bool:
-        """Whether its process lives."""
         return self.state != "down"
 
     @property
     def who(self) -> str:
-        """It, in words, for a message."""
         if self.holder is None:
             return "another process"
         return f"process {self.holder.pid} on {one_host(self.holder.host)}"
@@ -264,7 +257,6 @@ def order(
 
 
 def live_runs(state: State) -> dict[str, LiveRun]:
-    """Live runs by id; none when no consumer is there."""
     consumer = look_at_consumer(state)
     if consumer.health is None or not consumer.is_there:
         return {}

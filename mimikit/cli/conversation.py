@@ -29,8 +29,6 @@ _PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A piece of a reply in progress."""
-
     turn_id: str
     text: str
 
@@ -45,8 +43,6 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message is in the transcript."""
-
     message: Message
 
 
@@ -144,7 +140,6 @@ class ReplyPrinter:
     """Prints the awaited reply word by word, and any other message when it is whole."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        """`quiet` prints nothing."""
         self._quiet = quiet
         self._turn = ""
         self._streamed = ""
@@ -175,7 +170,6 @@ class ReplyPrinter:
         self._write(message_text(message) + "\n")
 
     def end(self) -> None:
-        """Close the line that is open."""
         if self._streamed and not self._streamed.endswith("\n"):
             self._write("\n")
         self._streamed = ""

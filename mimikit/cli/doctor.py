@@ -127,7 +127,6 @@ def _examine_work(state: State) -> Iterator[Finding]:
 
 
 def _settings(folder: Path) -> list[tuple[str, Any, str]]:
-    """Every setting in force; none when they can not be read."""
     try:
         found = list(settings_in_force(config.load(folder), folder))
     except MimikitError:

@@ -94,7 +94,6 @@ def enqueue(
 
 
 def _make_trigger(state: GuestState, wanted: Wanted, times: Times, *, as_json: bool) -> None:
-    """Store a trigger that makes the task."""
     now = state.clock.now()
     wanted.more.update(times.build(state, now))
     trigger = requests.new_trigger(state.files, wanted, now)

@@ -8,7 +8,7 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,17 +51,14 @@ class Frame:
         return as_guest(self.open_as_keeper(create=create))
 
     def keep(self, disk: RealDisk) -> RealDisk:
-        """Close this disk at the end of the command."""
         self._disks.append(disk)
         return disk
 
     def close(self) -> None:
-        """Let go of what was opened."""
         for disk in self._disks:
             disk.close()
 
     def open_as_keeper(self, *, create: bool = False) -> State:
-        """The state as its keeper has it."""
         from mimikit.app import open_state
         from mimikit.protocol.disk import RealDisk
 
@@ -73,6 +70,21 @@ class Frame:
         if is_new:
             state.files.create(".gitignore", GITIGNORE.encode())
         return state
+
+    def report(self, error: Exception) -> str:
+        """One line about an error nobody foresaw; the log, if there is one, gets the rest."""
+        what = f"unexpected {type(error).__name__}: {error}"
+        spots = traceback.extract_tb(error.__traceback__)
+        where = f"{Path(spots[-1].filename).name}:{spots[-1].lineno}" if spots else "nowhere"
+        try:
+            folder, _ = self.places()
+            if not folder.is_dir():
+                return f"{what} (at {where}); please report it"
+            story = "".join(traceback.format_exception(error))[-1900:]
+            self.open().log.write("error", "cli_fault", error=what, traceback=story)
+        except Exception:  # noqa: BLE001 - the log is a help, not a duty
+            return f"{what} (at {where}); please report it"
+        return f"{what} (at {where}); details in {folder.name}/log.jsonl"
 
 
 pass_frame: Callable[[Callable[..., Any]], Callable[..., Any]] = click.make_pass_decorator(Frame)
@@ -104,7 +116,6 @@ class LeafCommand(click.Command):
     """A command that also takes `--workspace` and `--state` behind its name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Add the two, unseen in the help, where they stand once."""
         super().__init__(*args, **kwargs)
         self.params = [*self.params, *place_options(hidden=True)]
 
@@ -117,7 +128,6 @@ class PlainGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say which one may have been meant."""
         known = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in known:
             near = difflib.get_close_matches(args[0], known, 1, _ALIKE)
@@ -127,22 +137,6 @@ class PlainGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def unexpected(frame: Frame, error: Exception) -> str:
-    """One line about an error nobody foresaw; the log, if there is one, gets the rest."""
-    what = f"unexpected {type(error).__name__}: {error}"
-    spots = traceback.extract_tb(error.__traceback__)
-    where = f"{Path(spots[-1].filename).name}:{spots[-1].lineno}" if spots else "nowhere"
-    try:
-        folder, _ = frame.places()
-        if not folder.is_dir():
-            return f"{what} (at {where}); please report it"
-        story = "".join(traceback.format_exception(error))[-1900:]
-        frame.open().log.write("error", "cli_fault", error=what, traceback=story)
-    except Exception:  # noqa: BLE001 - the log is a help, not a duty
-        return f"{what} (at {where}); please report it"
-    return f"{what} (at {where}); details in {folder.name}/log.jsonl"
-
-
 Sections = Mapping[str, Mapping[str, tuple[str, str]]]
 """Heading → command → the module of `mimikit.cli` that has it, and what it does."""
 
@@ -150,27 +144,21 @@ INTERRUPTED = 130
 
 
 class LazyGroup(PlainGroup):
-    """Commands by name; each is the object of its name in its module."""
-
     def __init__(self, *args: Any, sections: Sections, **kwargs: Any) -> None:
-        """`sections` is the table of commands, as the help shows it."""
         super().__init__(*args, **kwargs)
         self._sections = sections
         self._modules = {name: at for part in sections.values() for name, (at, _) in part.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every name, in the order of the help."""
         return list(self._modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
         if cmd_name not in self._modules:
             return None
         module = importlib.import_module(f"mimikit.cli.{self._modules[cmd_name]}")
         return getattr(module, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands under their headings."""
         width = max(map(len, self._modules))
         for heading, commands in self._sections.items():
             with formatter.section(heading):
@@ -178,28 +166,14 @@ class LazyGroup(PlainGroup):
                     [(f"{name:{width}}", text) for name, (_, text) in commands.items()]
                 )
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, *args: Any, **settings: Any) -> Any:
         """Run, and end with 0 (done), 1 (failed) or 2 (wrongly called); never with a traceback."""
         frame = Frame()
-        settings: dict[str, Any] = {"obj": frame, "color": False if _is_plain() else None}
+        # No colours where they are not wanted, wherever the output goes; else click looks itself.
+        is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        settings = {"prog_name": "mimikit", "color": False if is_plain else None} | settings
         try:
-            code: object = super().main(
-                args,
-                prog_name or "mimikit",
-                complete_var,
-                standalone_mode=False,
-                windows_expand_args=windows_expand_args,
-                **settings,
-                **extra,
-            )
+            code: object = super().main(*args, **settings, obj=frame, standalone_mode=False)
         except click.Abort:
             code = INTERRUPTED
         except click.exceptions.NoArgsIsHelpError as error:
@@ -213,15 +187,10 @@ class LazyGroup(PlainGroup):
             _say(str(error))
         except Exception as error:  # noqa: BLE001 - the last resort: one line, the rest in the log
             code = 1
-            _say(unexpected(frame, error))
+            _say(frame.report(error))
         finally:
             frame.close()
         sys.exit(code if isinstance(code, int) else 0)
-
-
-def _is_plain() -> bool:
-    """Whether colours are not wanted, wherever the output goes."""
-    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def _say(line: str) -> None:

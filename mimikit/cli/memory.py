@@ -226,7 +226,6 @@ _KB = 1024
 
 
 def whole_status(status: Status, files: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """How the index is and what there is, for programs."""
     counts = dict.fromkeys(_KINDS, 0)
     for entry in files:
         counts[entry["kind"]] += 1
@@ -255,7 +254,6 @@ def _counted_by() -> str | None:
 
 
 def status_lines(whole: dict[str, Any], now: datetime) -> Iterator[str]:
-    """The same for a person."""
     index = whole["index"]
     yield _fact("index", _index_words(index))
     if index["fallback"]:
@@ -301,7 +299,6 @@ def _fact(head: str, text: str) -> str:
 
 
 def indexed(index: dict[str, Any], took_s: float) -> str:
-    """What came of bringing the index up to date."""
     if index["fallback"]:
         return f"No index: {index['fallback']}. Searches look through the files one by one."
     return f"Indexed {_size(index)}, in {terminal.span(took_s)}."
@@ -311,7 +308,6 @@ def indexed(index: dict[str, Any], took_s: float) -> str:
 
 
 def print_files(files: Sequence[dict[str, Any]], now: datetime) -> None:
-    """A table of all files, the long-term notes first."""
     if not files:
         terminal.out("Nothing is remembered yet. `mimikit memory add TEXT` adds a note.")
         return
@@ -352,7 +348,6 @@ def _unmarked(text: str) -> Iterator[str]:
 
 
 def hit_lines(found: Sequence[tuple[Hit, list[list[int]]]]) -> Iterator[str]:
-    """Hits with their sources, what was asked for standing out."""
     for number, (hit, marks) in enumerate(found):
         if number:
             yield ""
@@ -365,7 +360,6 @@ def hit_lines(found: Sequence[tuple[Hit, list[list[int]]]]) -> Iterator[str]:
 
 
 def _marked(snippet: str, marks: list[list[int]]) -> str:
-    """A snippet on one line, with its marks in colour."""
     parts: list[str] = []
     last = 0
     for start, end in marks:

@@ -124,13 +124,11 @@ class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
     name = "DURATION"
 
     def __init__(self, *, or_none_at_all: bool = False) -> None:
-        """Take no time at all, too, where that means something."""
         self._takes_zero = or_none_at_all
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Read it."""
         if isinstance(value, int | float):
             return float(value)
         if self._takes_zero and str(value).strip() in _ZERO:
@@ -147,13 +145,11 @@ class Whole(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
     name = "NUMBER"
 
     def __init__(self, least: int, most: int) -> None:
-        """Take `least` to `most`."""
         self._least, self._most = least, most
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        """Read it."""
         text = str(value).strip()
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
         if not self._least <= number <= self._most:
@@ -163,18 +159,14 @@ class Whole(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
 
 
 class OneOf(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
-    """One of some words."""
-
     name = "WORD"
 
     def __init__(self, words: Sequence[str]) -> None:
-        """Take these."""
         self._words = words
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Check it."""
         if value not in self._words:
             self.fail(f"expected one of {', '.join(self._words)}; got {str(value)!r}", param, ctx)
         return str(value)
@@ -235,13 +227,11 @@ class Times:
 
     @property
     def clock(self) -> list[str]:
-        """The options given that name a time."""
         given = {"--at": self.at, "--every": self.every, "--cron": self.cron}
         return [name for name, value in given.items() if value is not None]
 
     @property
     def events(self) -> list[str]:
-        """The options given that name an event."""
         given = {
             "--when-changed": self.when_changed,
             "--when-exists": self.when_exists,

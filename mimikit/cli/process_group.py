@@ -60,7 +60,6 @@ class Crew:
     _news: queue.SimpleQueue[News] = field(init=False, default_factory=queue.SimpleQueue)
 
     def __post_init__(self) -> None:
-        """Nothing runs yet."""
         self._children = [_Child(name, argv) for name, argv in self.commands.items()]
 
     def start(self) -> None:
@@ -91,7 +90,6 @@ class Crew:
         self._news.put(News("died", name, code))
 
     def pid_of(self, name: str) -> int | None:
-        """The process that has this part now."""
         child = self._child(name)
         return child.process.pid if child.process else None
 
@@ -182,7 +180,6 @@ def delay_after(quick_deaths: int, first_s: float = 1.0) -> float | None:
 
 
 def ended_how(code: int) -> str:
-    """An exit code in words."""
     if code >= 0:
         return f"ended by itself (exit code {code})"
     try:

@@ -110,7 +110,6 @@ def _toml(value: Any) -> str:
 
 
 def value_of(settings: BaseModel, key: str) -> Any:
-    """The value of a dotted key."""
     value: Any = settings
     for part in key.split("."):
         value = getattr(value, part)

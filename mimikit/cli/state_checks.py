@@ -22,7 +22,6 @@ _REASON = ".reason.txt"
 
 
 def folder_itself(folder: Path) -> Iterator[Finding]:
-    """Whether there is one, whose it is, who may look in."""
     if folder.is_symlink() or not folder.is_dir():
         yield Finding("broken", "state", f"expected a folder that is no link, got {folder}")
         return
@@ -57,7 +56,6 @@ def folder_itself(folder: Path) -> Iterator[Finding]:
 
 
 def inside(folder: Path, files: Files) -> Iterator[Finding]:
-    """Missing folders, foreign files, open secrets."""
     missing = [name for name in paths.FOLDERS if not (folder / name).is_dir()]
     if missing:
         yield Finding(
@@ -128,7 +126,6 @@ def repository(folder: Path, workspace: Path, files: Files) -> Iterator[Finding]
 
 
 def leftovers(folder: Path, files: Files, now: datetime) -> Iterator[Finding]:
-    """Half-made files of writers that are gone."""
     places = [name for name in ("", *paths.FOLDERS) if (folder / name).is_dir()]
     old = [
         path
@@ -180,7 +177,6 @@ def unreadable(files: Files) -> Iterator[Finding]:
 
 
 def newest_write(folder: Path) -> datetime | None:
-    """When something was last written that is written often."""
     times: list[float] = []
     for name in (paths.LOG, paths.HEALTH, paths.EVENTS, paths.RUNTIME):
         try:

@@ -31,8 +31,6 @@ _RECENT = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Everything the screen shows, gathered at one moment."""
-
     now: datetime
     workspace: str
     consumer: Consumer
@@ -47,7 +45,6 @@ class Picture:
     failed: list[dict[str, Any]]
 
     def runs(self, role: str) -> list[LiveRun]:
-        """Live runs of a role."""
         if self.consumer.health is None or not self.consumer.is_there:
             return []
         return [run for run in self.consumer.health.live if run.role == role]
@@ -74,7 +71,6 @@ def status(frame: Frame, as_json: bool) -> None:
 
 
 def take_picture(state: GuestState) -> Picture:
-    """Look at everything."""
     files, now = state.files, state.clock.now()
     consumer = look_at_consumer(state)
     health = consumer.health if consumer.is_there else None
@@ -115,7 +111,6 @@ def _last_failed(state: GuestState, now: datetime) -> list[dict[str, Any]]:
 
 
 def as_data(picture: Picture) -> dict[str, Any]:
-    """The picture for programs."""
     health = picture.consumer.health
     return {
         "version": __version__,
@@ -143,7 +138,6 @@ def as_data(picture: Picture) -> dict[str, Any]:
 
 
 def lines(picture: Picture) -> Iterator[tuple[str, str]]:
-    """The picture for a person: heading and text."""
     yield "consumer", _consumer_words(picture.consumer, picture.now)
     yield from _seats(picture)
     yield "queues", _queue_words(picture)
@@ -239,7 +233,6 @@ def _question(question: Question, now: datetime) -> Iterator[tuple[str, str]]:
 
 
 def _troubles(picture: Picture) -> Iterator[tuple[str, str]]:
-    """The last failures of the last day."""
     head = "failed"
     for task in picture.failed:
         when = terminal.ago(datetime.fromisoformat(task["completedAt"]), picture.now)

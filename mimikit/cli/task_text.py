@@ -53,7 +53,6 @@ def collect(state: GuestState, task_id: str) -> dict[str, Any]:
 
 
 def result_of(view: TaskView) -> dict[str, Any] | None:
-    """How it ended; None while it has not."""
     outcome = view.result or view.plan
     if outcome is None:
         return None
@@ -71,7 +70,6 @@ def result_of(view: TaskView) -> dict[str, Any] | None:
 
 
 def lines(whole: dict[str, Any], now: datetime, zone: tzinfo) -> Iterator[str]:
-    """The same for a person."""
     task, result = whole["task"], whole["result"]
     yield f"{terminal.bold(task['id'])}  {terminal.state(task['state'])}"
     for head, text in _facts(task, result, now, zone):
@@ -189,13 +187,11 @@ class EventPrinter:
     """Prints a run's events one after the other, as one readable text."""
 
     def __init__(self) -> None:
-        """Nothing printed yet."""
         self._deltas = ""
         self._at_line_start = True
         self.printed_anything = False
 
     def event(self, event: dict[str, Any]) -> None:
-        """One event of the run."""
         kind, text = event["type"], terminal.safe(event["text"])
         match kind:
             case "delta":
@@ -218,7 +214,6 @@ class EventPrinter:
                 return
 
     def end(self) -> None:
-        """Close a line that is open."""
         if not self._at_line_start:
             self._write("\n")
         self._deltas = ""
@@ -243,10 +238,7 @@ class EventPrinter:
 
 
 class RunFollower:
-    """Prints the output of a task's run, from its beginning."""
-
     def __init__(self, state: GuestState, task_id: str, *, as_json: bool = False) -> None:
-        """Watch from now on; print nothing yet."""
         self._state, self._id, self._as_json = state, task_id, as_json
         folders = [paths.RUNS, *(f"{seat}/results" for seat in paths.SEATS)]
         self._watcher = Watcher(state, folders)
@@ -254,7 +246,6 @@ class RunFollower:
         self._offset = 0
 
     def __enter__(self) -> Self:
-        """Be closed at the end."""
         return self
 
     def __exit__(
@@ -263,17 +254,14 @@ class RunFollower:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the open line and the watch."""
         self._printer.end()
         self._watcher.__exit__(kind, error, trace)
 
     @property
     def printed_anything(self) -> bool:
-        """Whether there was anything to print."""
         return self._printer.printed_anything
 
     def print_present(self) -> None:
-        """What is there now."""
         at_end = False
         while not at_end:
             events, self._offset, at_end = shown.output(self._state.files, self._id, self._offset)
@@ -284,7 +272,6 @@ class RunFollower:
                     self._printer.event(event)
 
     def print_until_end(self) -> None:
-        """Everything, until the task has ended."""
         told = False
         while True:
             # Asked before reading: what a run wrote before it ended is then surely read.

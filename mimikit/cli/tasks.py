@@ -54,7 +54,6 @@ def list_(frame: Frame, only: str | None, limit: int, as_json: bool) -> None:
 
 
 def _when(task: dict[str, Any], now: datetime) -> str:
-    """The time that matters in its state."""
     if task["state"] == "queued":
         not_before = task["notBefore"]
         if not_before and _time(not_before) > now:

@@ -37,7 +37,6 @@ _GAP = 2
 
 
 def out(text: str = "") -> None:
-    """A line of the answer."""
     click.echo(text)
 
 
@@ -47,17 +46,14 @@ def note(text: str) -> None:
 
 
 def print_json(value: object) -> None:
-    """A value for programs."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def bold(text: str) -> str:
-    """A heading, or what matters."""
     return click.style(text, bold=True)
 
 
 def dim(text: str) -> str:
-    """What matters less."""
     return click.style(text, dim=True)
 
 
@@ -67,7 +63,6 @@ def state(word: str) -> str:
 
 
 def coloured(text: str, like: str) -> str:
-    """A text in the colour of a state."""
     colour = _COLOURS.get(like)
     return click.style(text, fg=colour) if colour else text
 
@@ -88,7 +83,6 @@ def block(text: str) -> str:
 
 
 def indented(text: str, by: str = "  ") -> str:
-    """Lines moved to the right."""
     return "\n".join(by + line if line else line for line in block(text).split("\n"))
 
 
@@ -141,7 +135,6 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: i
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of cells with their columns under each other."""
     widths = [max(width(line[i]) for line in lines) for i in range(len(lines[0]))]
     return [
         "".join(

@@ -197,7 +197,6 @@ def _new_times(state: GuestState, trigger: Trigger, times: Times) -> dict[str, A
 
 
 def _checked(state: GuestState, trigger: Trigger, changes: dict[str, Any]) -> Trigger:
-    """The trigger as it will be, if it can be."""
     new = definition.edited(trigger, changes)
     wanted = Wanted(prompt=new.prompt, origin="cli", profile=new.profile)
     requests.check_wanted(wanted, type(state.settings.profiles).model_fields)
@@ -293,8 +292,6 @@ def promises(state: GuestState, trigger: Trigger) -> list[str]:
 
 
 def facts(trigger: dict[str, Any], now: datetime, zone: tzinfo) -> Iterator[tuple[str, str]]:
-    """What there is to say about one, each with its heading."""
-
     def moment(text: str) -> str:
         when = datetime.fromisoformat(text)
         return f"{terminal.moment(when, now, zone)}, {terminal.ago(when, now)}"
