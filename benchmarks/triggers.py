@@ -24,7 +24,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import Condition, Schedule, Task, Trigger
 from mimikit.tasks import queue
-from mimikit.triggers import registry
+from mimikit.triggers import conditions, registry
 
 STEPS = 10
 
@@ -68,7 +68,7 @@ def idle_consumer(folder: Path, count: int) -> ConsumerApp:
 
 def condition(kind: str, **params: object) -> Condition:
     """A condition of one node."""
-    return Condition(type=kind, params=params)
+    return conditions.read({"type": kind, "params": params})
 
 
 def tick_cost(many: int) -> tuple[float, float]:

@@ -16,9 +16,18 @@ from mimikit.cli import client
 from mimikit.cli.client import GuestState
 from mimikit.errors import BadInput
 from mimikit.protocol.files import bad_record
-from mimikit.protocol.models import Condition, Schedule
+from mimikit.protocol.models import (
+    Condition,
+    FileChanged,
+    FileChangedParams,
+    FileExists,
+    FileExistsParams,
+    Schedule,
+    TaskDone,
+    TaskParams,
+)
 from mimikit.tools import requests
-from mimikit.triggers import cron, patterns
+from mimikit.triggers import conditions, cron, patterns
 
 _UNITS = {
     word: seconds
@@ -318,17 +327,14 @@ class Times:
         parts: list[Condition] = []
         if self.when_changed is not None:
             path = _checked("--when-changed", self.when_changed)
-            parts.append(Condition(type="file_changed", params={"path": path}))
+            parts.append(FileChanged(params=FileChangedParams(path=path)))
         if self.when_exists is not None:
             path = _checked("--when-exists", self.when_exists)
-            parts.append(Condition(type="file_exists", params={"path": path}))
+            parts.append(FileExists(params=FileExistsParams(path=path)))
         if self.after:
             ids = dict.fromkeys(client.find_either(state.files, given) for given in self.after)
-            done = [Condition(type="task_done", params={"taskId": id_}) for id_ in ids]
-            parts += done
-        if len(parts) == 1:
-            return parts[0]
-        return Condition(type="and", params={"conditions": [part.to_dict() for part in parts]})
+            parts += [TaskDone(params=TaskParams(taskId=id_)) for id_ in ids]
+        return conditions.all_of(parts)
 
 
 def _checked(option: str, path: str) -> str:

@@ -7,6 +7,7 @@ version loses nothing. Times are UTC with milliseconds. Records are frozen: a ch
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -17,12 +18,19 @@ from pydantic import (
     Field,
     PlainSerializer,
     StringConstraints,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticKnownError
 
 from mimikit.protocol.ids import ID_PATTERN
 
 MAX_TEXT = 200_000
+MAX_NODES = 50
+"""Of one condition."""
 
 
 def to_utc(value: datetime) -> datetime:
@@ -188,11 +196,134 @@ class Schedule(Record):
     run_at: Instant | None = None
 
 
-class Condition(Record):
-    """What must hold for a conditional trigger."""
+class _Params(BaseModel):
+    """What a condition of one type takes, by its names on disk; anything else is refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class FileChangedParams(_Params):
+    path: str
+    fire_on_init: bool = Field(default=False, alias="fireOnInit", exclude_if=lambda on: not on)
+
+
+class FileExistsParams(_Params):
+    path: str
+
+
+class TaskParams(_Params):
+    task_id: str = Field(alias="taskId", pattern=ID_PATTERN)
+    """Of a task or of a trigger."""
+
+
+class LlmEvalParams(_Params):
+    prompt: str = Field(min_length=1, max_length=2000)
+
+
+class JoinedParams(_Params):
+    conditions: list[Condition] = Field(min_length=1, max_length=MAX_NODES)
+
+
+class NotParams(_Params):
+    condition: Condition
+
+
+class FileChanged(Record):
+    type: Literal["file_changed"] = "file_changed"
+    params: FileChangedParams
+
+
+class FileExists(Record):
+    type: Literal["file_exists"] = "file_exists"
+    params: FileExistsParams
+
+
+class TaskDone(Record):
+    type: Literal["task_done"] = "task_done"
+    params: TaskParams
+
+
+class TaskFailed(Record):
+    type: Literal["task_failed"] = "task_failed"
+    params: TaskParams
+
+
+class LlmEvalCondition(Record):
+    type: Literal["llm_eval"] = "llm_eval"
+    params: LlmEvalParams
+
+
+class AndCondition(Record):
+    type: Literal["and"] = "and"
+    params: JoinedParams
+
+
+class OrCondition(Record):
+    type: Literal["or"] = "or"
+    params: JoinedParams
+
+
+class NotCondition(Record):
+    type: Literal["not"] = "not"
+    params: NotParams
+
+
+class BrokenCondition(Record):
+    """What is no condition that is known here, as it was given.
+
+    It is kept, so that the record around it can be read and written back whole;
+    `triggers.conditions.check` says what is wrong with it.
+    """
 
     type: str
     params: dict[str, Any] = Field(default_factory=dict)
+
+
+def _read_condition(given: Any, read: ValidatorFunctionWrapHandler) -> object:
+    """Typed if it can be, else as it was given."""
+    if isinstance(given, Record):
+        return read(given)
+    if not isinstance(given, dict):
+        raise PydanticKnownError("model_type", {"class_name": "Condition"})
+    if _has_few_nodes(given):
+        with contextlib.suppress(ValidationError):
+            return read(given)
+    return BrokenCondition.model_validate(given)
+
+
+def _has_few_nodes(given: Any) -> bool:
+    """Whether a tree may be walked: one object that stands in many places makes it huge."""
+    waiting: list[Any] = [given]
+    nodes = 0
+    while waiting and nodes <= MAX_NODES:
+        nodes += 1
+        match waiting.pop():
+            case {"params": {"conditions": [*inner]}}:
+                waiting += inner[: MAX_NODES + 1]
+            case {"params": {"condition": inner}}:
+                waiting.append(inner)
+            case _:
+                pass
+    return nodes <= MAX_NODES
+
+
+Condition = Annotated[
+    Annotated[
+        FileChanged
+        | FileExists
+        | TaskDone
+        | TaskFailed
+        | LlmEvalCondition
+        | AndCondition
+        | OrCondition
+        | NotCondition,
+        Field(discriminator="type"),
+    ]
+    | SkipJsonSchema[BrokenCondition],
+    Field(union_mode="left_to_right"),
+    WrapValidator(_read_condition),
+]
+"""What must hold for a conditional trigger. On disk `{"type": …, "params": {…}}`."""
 
 
 class Trigger(Record):

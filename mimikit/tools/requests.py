@@ -19,7 +19,16 @@ from mimikit.language.times import Cron, Moment, Repeat, parse_when
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, bad_record
 from mimikit.protocol.ids import check_id, new_id
-from mimikit.protocol.models import Condition, Origin, Schedule, Task, Trigger, time_text
+from mimikit.protocol.models import (
+    Condition,
+    Origin,
+    Schedule,
+    Task,
+    TaskDone,
+    TaskParams,
+    Trigger,
+    time_text,
+)
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, definition, registry
 
@@ -110,10 +119,7 @@ def check_known(files: Files, condition: Condition) -> str | None:
 
 def after(ids: Iterable[str]) -> Condition:
     """The condition that all of these are done."""
-    done = [Condition(type="task_done", params={"taskId": id_}) for id_ in ids]
-    if len(done) == 1:
-        return done[0]
-    return Condition(type="and", params={"conditions": [one.to_dict() for one in done]})
+    return conditions.all_of([TaskDone(params=TaskParams(taskId=id_)) for id_ in ids])
 
 
 def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:

@@ -21,12 +21,15 @@ from mimikit.memory.backlog import plain
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
+    AndCondition,
     Answered,
     BacklogChange,
     Condition,
     Hit,
     Message,
+    NotCondition,
     Notify,
+    OrCondition,
     Origin,
     PlannedOrder,
     Question,
@@ -34,6 +37,8 @@ from mimikit.protocol.models import (
     Role,
     Schedule,
     Task,
+    TaskDone,
+    TaskFailed,
     Trigger,
     to_utc,
 )
@@ -263,7 +268,7 @@ class Desk:
     def _given_condition(self, given: dict[str, Any]) -> Condition:
         """A condition as a planner writes it: labels become ids, paths stay in the workspace."""
         try:
-            condition = Condition.model_validate(given, strict=False)
+            condition = conditions.read(given)
         except ValidationError as error:
             raise bad_record(error) from None
         conditions.check(condition)
@@ -482,15 +487,16 @@ def _title(prompt: str) -> str:
 
 def _with_ids(condition: Condition, meant: Callable[[str], str]) -> Condition:
     """The condition with each name of a task replaced by what it means."""
-    params = dict(condition.params)
-    if "taskId" in params:
-        params["taskId"] = meant(params["taskId"])
-    inner = [_with_ids(child, meant).to_dict() for child in conditions.children(condition)]
-    if condition.type == "not":
-        params["condition"] = inner[0]
-    elif inner:
-        params["conditions"] = inner
-    return condition.but(params=params)
+    match condition:
+        case TaskDone() | TaskFailed():
+            return condition.but(params={"taskId": meant(condition.params.task_id)})
+        case AndCondition() | OrCondition():
+            inner = [_with_ids(child, meant) for child in condition.params.conditions]
+            return condition.but(params={"conditions": inner})
+        case NotCondition():
+            return condition.but(params={"condition": _with_ids(condition.params.condition, meant)})
+        case _:
+            return condition
 
 
 def _until(after: str | None, before: str | None) -> datetime | None:

@@ -11,24 +11,41 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mimikit.errors import BadInput
-from mimikit.protocol.ids import ID_PATTERN
-from mimikit.protocol.models import Condition
+from mimikit.protocol.models import (
+    MAX_NODES,
+    AndCondition,
+    BrokenCondition,
+    Condition,
+    FileChanged,
+    FileChangedParams,
+    FileExists,
+    FileExistsParams,
+    JoinedParams,
+    LlmEvalCondition,
+    LlmEvalParams,
+    NotCondition,
+    NotParams,
+    OrCondition,
+    TaskDone,
+    TaskFailed,
+    TaskParams,
+)
 from mimikit.triggers import patterns
 from mimikit.triggers.patterns import Pattern, Seen
 
 ROOT = "$"
-MAX_NODES = 50
 MAX_DEPTH = 10
 LLM_COOLDOWN_S = 86_400.0
 NONE_YET = ""
 """In `seen`: this node was looked at before any result had come."""
-EDGES = frozenset({"task_done", "task_failed", "file_changed"})
+
+Uses: TypeAlias = dict[str, Any]
+"""Node path → what was used up there: the id of a result, True of a state, `patterns.Seen`."""
 
 Standing: TypeAlias = Literal["awaited", "live", "done", "failed", "canceled", "unknown", "blocked"]
 """Of a task or trigger that a condition names. awaited: a trigger that may run again; blocked: one
@@ -72,7 +89,7 @@ class Node:
     why: str
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     fresh: bool = False
-    uses: dict[str, Any] = field(default_factory=dict[str, Any])
+    uses: Uses = field(default_factory=dict[str, Any])
     """What a firing writes into `seen`, this node's children included."""
     upstream: tuple[str, ...] = ()
     """Tasks whose results a firing is about."""
@@ -86,7 +103,7 @@ class Verdict:
 
     root: Node
     nodes: dict[str, Node]
-    baseline: dict[str, Any]
+    baseline: Uses
     """First looks at files: to be remembered now, whatever is decided."""
     forgets: frozenset[str]
     """Levels that have turned false: their use is over."""
@@ -112,59 +129,49 @@ class Leaf(NamedTuple):
 
 # ---- definitions
 
-
-class _Params(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, alias_generator=to_camel, populate_by_name=False
-    )
-
-
-class _FileChanged(_Params):
-    path: str
-    fire_on_init: bool = False
-
-
-class _FileExists(_Params):
-    path: str
-
-
-class _Task(_Params):
-    task_id: Annotated[str, Field(pattern=ID_PATTERN)]
-
-
-class _Eval(_Params):
-    prompt: Annotated[str, Field(min_length=1, max_length=2000)]
-
-
-class _Many(_Params):
-    conditions: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_NODES)]
-
-
-class _One(_Params):
-    condition: dict[str, Any]
-
-
-_PARAMS: dict[str, type[_Params]] = {
-    "file_changed": _FileChanged,
-    "file_exists": _FileExists,
-    "task_done": _Task,
-    "task_failed": _Task,
-    "llm_eval": _Eval,
-    "and": _Many,
-    "or": _Many,
-    "not": _One,
+EDGES = frozenset({"task_done", "task_failed", "file_changed"})
+_PARAMS: dict[str, type[BaseModel]] = {
+    "file_changed": FileChangedParams,
+    "file_exists": FileExistsParams,
+    "task_done": TaskParams,
+    "task_failed": TaskParams,
+    "llm_eval": LlmEvalParams,
+    "and": JoinedParams,
+    "or": JoinedParams,
+    "not": NotParams,
 }
+_ADAPTER: TypeAdapter[Condition] = TypeAdapter(Condition)
 
 
-def children(condition: Condition) -> list[Condition]:
+def read(given: object) -> Condition:
+    """A condition as it stands on disk, still to be checked.
+
+    Raises:
+        ValidationError: it is none, whatever its type.
+    """
+    return _ADAPTER.validate_python(given)
+
+
+def all_of(parts: Sequence[Condition]) -> Condition:
+    """The condition that each of these holds."""
+    if len(parts) == 1:
+        return parts[0]
+    return read({"type": "and", "params": {"conditions": [*parts]}})
+
+
+def children(condition: Condition) -> Sequence[Condition]:
     """The conditions an and, or, not is made of."""
-    return [Condition.model_validate(child) for child in _raw_children(condition)]
+    return _inner(condition.params) if isinstance(condition.params, BaseModel) else ()
 
 
-def _raw_children(condition: Condition) -> list[Any]:
-    if condition.type == "not":
-        return [condition.params["condition"]]
-    return condition.params["conditions"] if condition.type in ("and", "or") else []
+def _inner(params: BaseModel) -> Sequence[Condition]:
+    match params:
+        case JoinedParams():
+            return params.conditions
+        case NotParams():
+            return [params.condition]
+        case _:
+            return ()
 
 
 def walk(condition: Condition, path: str = ROOT, depth: int = 0) -> Iterator[Leaf]:
@@ -182,23 +189,28 @@ def check(condition: Condition) -> None:
 def _check(condition: Condition, place: str, depth: int, nodes: Iterator[int]) -> None:
     if next(nodes) > MAX_NODES:
         raise BadInput(f"condition: expected at most {MAX_NODES} nodes", field="condition")
-    params = _PARAMS.get(condition.type)
-    if params is None:
+    if condition.type not in _PARAMS:
         raise BadInput(
             f"{place}.type: expected one of {', '.join(_PARAMS)}; got {condition.type[:40]!r}",
             field=f"{place}.type",
         )
     if depth >= MAX_DEPTH:
         raise BadInput(f"{place}: expected at most {MAX_DEPTH} levels", field=place)
-    _validated(params, condition.params, f"{place}.params")
-    if "path" in condition.params:
-        _check_path(condition.params["path"], f"{place}.params.path")
-    for number, raw in enumerate(_raw_children(condition)):
-        below = "condition" if condition.type == "not" else f"conditions.{number}"
-        child = _validated(Condition, raw, f"{place}.params.{below}")
+    params = (
+        _params_of(condition, f"{place}.params")
+        if isinstance(condition, BrokenCondition)
+        else condition.params
+    )
+    if isinstance(params, (FileChangedParams, FileExistsParams)):
+        try:
+            patterns.parse(params.path)
+        except BadInput as error:
+            raise BadInput(f"{place}.params.path: {error}", field=f"{place}.params.path") from None
+    for number, child in enumerate(_inner(params)):
+        below = "condition" if isinstance(params, NotParams) else f"conditions.{number}"
         _check(child, f"{place}.params.{below}", depth + 1, nodes)
     edge = next((leaf for leaf in walk(condition) if leaf.condition.type in EDGES), None)
-    if condition.type == "not" and edge is not None:
+    if isinstance(condition, NotCondition) and edge is not None:
         raise BadInput(
             f"{place}: expected a state inside `not` (file_exists, llm_eval), got "
             f"{edge.condition.type}, which is an event; an event that did not happen has no time",
@@ -206,24 +218,22 @@ def _check(condition: Condition, place: str, depth: int, nodes: Iterator[int]) -
         )
 
 
-def _check_path(path: str, place: str) -> None:
-    try:
-        patterns.parse(path)
-    except BadInput as error:
-        raise BadInput(f"{place}: {error}", field=place) from None
-
-
-_Model = TypeVar("_Model", bound=BaseModel)
 _COMPLAINTS = {
     "missing": "expected a value, got none",
     "extra_forbidden": "expected no such parameter",
     "string_pattern_mismatch": "expected the id of a task or trigger",
+    "model_type": "Input should be a valid dictionary",
 }
 
 
-def _validated(model: type[_Model], given: Any, place: str) -> _Model:
+def _params_of(condition: BrokenCondition, place: str) -> BaseModel:
+    """What could be read of a condition that is broken somewhere below, or has too many nodes.
+
+    Raises:
+        BadInput: it is broken here.
+    """
     try:
-        return model.model_validate(given)
+        return _PARAMS[condition.type].model_validate(condition.params)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join([place, *(str(part) for part in first["loc"])])
@@ -234,27 +244,27 @@ def _validated(model: type[_Model], given: Any, place: str) -> _Model:
 def subjects(condition: Condition) -> frozenset[str]:
     """The tasks and triggers a condition names."""
     return frozenset(
-        leaf.condition.params["taskId"]
+        leaf.condition.params.task_id
         for leaf in walk(condition)
-        if leaf.condition.type in ("task_done", "task_failed")
+        if isinstance(leaf.condition, (TaskDone, TaskFailed))
     )
 
 
 def watched(condition: Condition) -> tuple[Pattern, ...]:
     """The files a condition looks at."""
     return tuple(
-        patterns.parse(leaf.condition.params["path"])
+        patterns.parse(leaf.condition.params.path)
         for leaf in walk(condition)
-        if "path" in leaf.condition.params
+        if isinstance(leaf.condition, (FileChanged, FileExists))
     )
 
 
 def questions(condition: Condition) -> dict[str, str]:
     """What a model is asked: node path → prompt."""
     return {
-        leaf.path: leaf.condition.params["prompt"]
+        leaf.path: leaf.condition.params.prompt
         for leaf in walk(condition)
-        if leaf.condition.type == "llm_eval"
+        if isinstance(leaf.condition, LlmEvalCondition)
     }
 
 
@@ -265,12 +275,12 @@ def cooldown_of(condition: Condition, given: float | None) -> float:
     return LLM_COOLDOWN_S if questions(condition) else 0.0
 
 
-def still_meant(old: Condition | None, new: Condition, seen: dict[str, Any]) -> dict[str, Any]:
+def still_meant(old: Condition | None, new: Condition, seen: Uses) -> Uses:
     """What of `seen` still stands after an edit: the memory of nodes that are as they were."""
     if old is None:
         return {}
     before = {leaf.path: leaf.condition for leaf in walk(old) if leaf.path in seen}
-    kept: dict[str, Any] = {}
+    kept: Uses = {}
     for path, _, condition in walk(new):
         same = [known for known, was in before.items() if was == condition]
         if same:  # where it stood before, if that is one of several
@@ -281,9 +291,7 @@ def still_meant(old: Condition | None, new: Condition, seen: dict[str, Any]) -> 
 # ---- judgement
 
 
-def evaluate(
-    condition: Condition, facts: Facts, seen: dict[str, Any], *, cooldown: float = 0
-) -> Verdict:
+def evaluate(condition: Condition, facts: Facts, seen: Uses, *, cooldown: float = 0) -> Verdict:
     """Judge a checked condition.
 
     Without a cooldown every result has a firing of its own, as it has when each is judged at the
@@ -318,30 +326,37 @@ def evaluate(
 
 
 class _Judge:
-    def __init__(self, facts: Facts, seen: dict[str, Any]) -> None:
+    def __init__(self, facts: Facts, seen: Uses) -> None:
         self._facts, self._seen = facts, seen
         self.nodes: dict[str, Node] = {}
-        self.baseline: dict[str, Any] = {}
+        self.baseline: Uses = {}
         self.more = False
 
     def node(self, condition: Condition, path: str, *, each: bool = False) -> Node:
         """Judge a node and all below it; `each`: what has happened here is used up one by one."""
-        match condition.type:
-            case "and" | "or":
-                found = self._many(condition, path, each=each)
-            case "not":
-                found = self._not(condition, path)
-            case "task_done" | "task_failed":
+        match condition:
+            case AndCondition() | OrCondition():
+                found = self._joined(condition, path, each=each)
+            case NotCondition():
+                child = self.node(condition.params.condition, f"{path}.0")
+                if child.holds is None:
+                    found = Node(path, condition.type, None, child.why, child.facts)
+                else:
+                    found = self._level(condition, path, not child.holds, "turned")
+            case TaskDone() | TaskFailed():
                 found = self._task(condition, path, each=each)
-            case "file_changed":
+            case FileChanged():
                 found = self._changed(condition, path)
-            case "file_exists":
-                pattern = patterns.parse(condition.params["path"])
-                holds = self._facts.exists(pattern)
+            case FileExists():
+                holds = self._facts.exists(patterns.parse(condition.params.path))
                 why = {True: "exists", False: "missing", None: "too_many"}[holds]
                 found = self._level(condition, path, holds, why)
-            case _:
-                found = self._asked(condition, path)
+            case LlmEvalCondition():
+                holds = self._facts.answer(path)
+                why = {True: "said_yes", False: "said_no", None: "not_needed"}[holds]
+                found = self._level(condition, path, holds, why)
+            case BrokenCondition():
+                raise BadInput(f"condition: expected a checked one, got {condition.type!r}")
         self.nodes[path] = found
         return found
 
@@ -352,17 +367,17 @@ class _Judge:
             return
         for number, child in enumerate(children(condition)):
             self.ask(child, f"{path}.{number}")
-        if condition.type == "llm_eval":
+        if isinstance(condition, LlmEvalCondition):
             self.nodes[path] = replace(node, why="to_ask")
-        elif condition.type == "not":
+        elif isinstance(condition, NotCondition):
             child_node = self.nodes[f"{path}.0"]
             self.nodes[path] = replace(node, why=child_node.why, facts=child_node.facts)
 
-    def _many(self, condition: Condition, path: str, *, each: bool) -> Node:
-        decisive = condition.type == "or"
+    def _joined(self, condition: AndCondition | OrCondition, path: str, *, each: bool) -> Node:
+        decisive = isinstance(condition, OrCondition)
         judged = [
             self.node(child, f"{path}.{number}", each=each and decisive)
-            for number, child in enumerate(children(condition))
+            for number, child in enumerate(condition.params.conditions)
         ]
         values = [node.holds for node in judged]
         holds = decisive if decisive in values else (None if None in values else not decisive)
@@ -382,22 +397,13 @@ class _Judge:
             keeps=all(node.keeps for node in true if node.fresh),
         )
 
-    def _not(self, condition: Condition, path: str) -> Node:
-        child = self.node(children(condition)[0], f"{path}.0")
-        holds = None if child.holds is None else not child.holds
-        if holds is None:
-            return Node(path, condition.type, None, child.why, child.facts)
-        return self._level(condition, path, holds, "turned")
-
-    def _level(
-        self, condition: Condition, path: str, holds: bool | None, why: str, **facts: Any
-    ) -> Node:
+    def _level(self, condition: Condition, path: str, holds: bool | None, why: str) -> Node:
         fresh = holds is True and path not in self._seen
         uses = {path: True} if holds else {}
-        return Node(path, condition.type, holds, why, facts, fresh, uses, keeps=True)
+        return Node(path, condition.type, holds, why, fresh=fresh, uses=uses, keeps=True)
 
-    def _task(self, condition: Condition, path: str, *, each: bool) -> Node:
-        kind, subject = condition.type, condition.params["taskId"]
+    def _task(self, condition: TaskDone | TaskFailed, path: str, *, each: bool) -> Node:
+        kind, subject = condition.type, condition.params.task_id
         results = self._facts.results(subject, "done" if kind == "task_done" else "failed")
         used: str | None = self._seen.get(path)
         facts: dict[str, Any] = {"subject": subject}
@@ -414,8 +420,8 @@ class _Judge:
         facts["taskId"] = ended
         return Node(path, kind, True, "ended", facts, True, {path: ended}, upstream=(ended,))
 
-    def _changed(self, condition: Condition, path: str) -> Node:
-        files = self._facts.files(patterns.parse(condition.params["path"]))
+    def _changed(self, condition: FileChanged, path: str) -> Node:
+        files = self._facts.files(patterns.parse(condition.params.path))
         if files is None:
             return Node(path, condition.type, None, "too_many")
         remembered: Seen | float | None = self._seen.get(path)
@@ -424,7 +430,7 @@ class _Judge:
         else:
             known = remembered
         if known is None:
-            if not (condition.params.get("fireOnInit") and files):
+            if not (condition.params.fire_on_init and files):
                 self.baseline[path] = files
                 return Node(path, condition.type, False, "first_look", {"files": len(files)})
             known = {}
@@ -435,12 +441,6 @@ class _Judge:
             return Node(path, condition.type, False, "unchanged", {"files": len(files)})
         facts = {"changed": len(names), "names": names[:5]}
         return Node(path, condition.type, True, "changed", facts, True, {path: files}, keeps=True)
-
-    def _asked(self, condition: Condition, path: str) -> Node:
-        answer = self._facts.answer(path)
-        if answer is not None:
-            return self._level(condition, path, answer, "said_yes" if answer else "said_no")
-        return Node(path, condition.type, None, "not_needed")
 
 
 _NEVER: dict[str, frozenset[Standing]] = {

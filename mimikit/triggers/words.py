@@ -7,7 +7,20 @@ from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
 from mimikit.language.time_words import Language, cron_words, interval_words, moment_words
-from mimikit.protocol.models import Condition, Schedule, Trigger
+from mimikit.protocol.models import (
+    AndCondition,
+    BrokenCondition,
+    Condition,
+    FileChanged,
+    FileExists,
+    LlmEvalCondition,
+    NotCondition,
+    OrCondition,
+    Schedule,
+    TaskDone,
+    TaskFailed,
+    Trigger,
+)
 from mimikit.triggers import conditions
 
 Words: TypeAlias = dict[str, str]
@@ -57,39 +70,42 @@ def _both(say: Callable[[Language], str]) -> Words:
 
 def of_condition(condition: Condition, title_of: TitleOf = str) -> Words:
     """A condition as a clause: `src/**/*.py changes and “build” is done`."""
-    parts = [of_condition(child, title_of) for child in conditions.children(condition)]
-    if condition.type in ("and", "or"):
-        en, zh = (" and ", "且") if condition.type == "and" else (" or ", "或")
-        bracket = len(parts) > 1 and any(
-            child.type in ("and", "or") for child in conditions.children(condition)
-        )
-        shape = "({})" if bracket else "{}"
-        return {
-            "en": en.join(shape.format(part["en"]) for part in parts),
-            "zh": zh.join(shape.format(part["zh"]) for part in parts),
-        }
-    if condition.type == "not":
-        return {"en": f"not: {parts[0]['en']}", "zh": f"并非{parts[0]['zh']}"}
-    return _leaf(condition, title_of)
-
-
-def _leaf(condition: Condition, title_of: TitleOf) -> Words:
-    params = condition.params
-    match condition.type:
-        case "file_changed":
-            return {"en": f"{params['path']} changes", "zh": f" {params['path']} 变化"}
-        case "file_exists":
-            return {"en": f"{params['path']} exists", "zh": f" {params['path']} 存在"}
-        case "task_done":
-            title = title_of(params["taskId"])
+    match condition:
+        case AndCondition() | OrCondition():
+            return _joined(condition, title_of)
+        case NotCondition():
+            inner = of_condition(condition.params.condition, title_of)
+            return {"en": f"not: {inner['en']}", "zh": f"并非{inner['zh']}"}
+        case FileChanged():
+            path = condition.params.path
+            return {"en": f"{path} changes", "zh": f" {path} 变化"}
+        case FileExists():
+            path = condition.params.path
+            return {"en": f"{path} exists", "zh": f" {path} 存在"}
+        case TaskDone():
+            title = title_of(condition.params.task_id)
             return {"en": f"“{title}” is done", "zh": f"「{title}」完成"}
-        case "task_failed":
-            title = title_of(params["taskId"])
+        case TaskFailed():
+            title = title_of(condition.params.task_id)
             return {"en": f"“{title}” has failed", "zh": f"「{title}」失败"}
-        case _:
-            prompt = " ".join(str(params.get("prompt", "")).split())
+        case LlmEvalCondition():
+            prompt = " ".join(condition.params.prompt.split())
             cut = prompt if len(prompt) <= _MOST_PROMPT else prompt[: _MOST_PROMPT - 1] + "…"
             return {"en": f"a model finds true: {cut}", "zh": f"模型判断成立：{cut}"}
+        case BrokenCondition():
+            return {"en": condition.type, "zh": condition.type}
+
+
+def _joined(condition: AndCondition | OrCondition, title_of: TitleOf) -> Words:
+    en, zh = (" and ", "且") if isinstance(condition, AndCondition) else (" or ", "或")
+    inner = condition.params.conditions
+    bracket = len(inner) > 1 and any(child.type in ("and", "or") for child in inner)
+    shape = "({})" if bracket else "{}"
+    parts = [of_condition(child, title_of) for child in inner]
+    return {
+        "en": en.join(shape.format(part["en"]) for part in parts),
+        "zh": zh.join(shape.format(part["zh"]) for part in parts),
+    }
 
 
 def notes(trigger: Trigger, *, asked_every_s: float) -> list[Words]:

@@ -16,7 +16,7 @@ from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import derived_id, is_id
-from mimikit.protocol.models import LiveRun, Trigger, TriggerState
+from mimikit.protocol.models import LiveRun, TaskDone, TaskFailed, Trigger, TriggerState
 from mimikit.triggers import conditions, registry
 from mimikit.triggers.words import Words
 from mimikit.views import tasks, triggers
@@ -139,9 +139,9 @@ def _named(trigger: Trigger) -> list[tuple[str, str]]:
     if trigger.condition is None:
         return []
     return [
-        (leaf.condition.params["taskId"], leaf.condition.type)
+        (leaf.condition.params.task_id, leaf.condition.type)
         for leaf in conditions.walk(trigger.condition)
-        if leaf.condition.type in ("task_done", "task_failed")
+        if isinstance(leaf.condition, (TaskDone, TaskFailed))
     ]
 
 

@@ -183,7 +183,7 @@ def timing(
             "interval": plan.interval, "cron": plan.cron, "timezone": plan.timezone,
             "runAt": _text(plan.run_at),
         },
-        "condition": condition and {"type": condition.type, "params": condition.params},
+        "condition": condition and condition.model_dump(by_alias=True, include={"type", "params"}),
         "cooldown": effective,
     }  # fmt: skip
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimikit.protocol.models import Condition
 from mimikit.triggers import conditions
 from mimikit.triggers.conditions import Verdict
 from tests.triggers.naive_condition import Naive, World
@@ -63,7 +62,7 @@ class Life:
     """One conditional trigger as its consumer treats it, and the naive reading beside it."""
 
     def __init__(self, tree: dict[str, Any], cooldown: float, world: World) -> None:
-        self.condition = Condition.model_validate(tree)
+        self.condition = conditions.read(tree)
         conditions.check(self.condition)
         self.naive = Naive(tree, "$", world)
         self.world, self.cooldown = world, cooldown

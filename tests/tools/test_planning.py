@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from mimikit.engines.base import TaskLine
-from mimikit.protocol.models import Hit, Message, Schedule, Task, Trigger
+from mimikit.protocol.models import Hit, Message, Schedule, Task, TaskParams, Trigger
 from mimikit.tools import arguments
 from mimikit.tools.session import Caller, Desk, Limits
+from mimikit.triggers import conditions
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 
@@ -75,6 +76,10 @@ def desk(*ids: str, by_user: bool = False, may_trigger: bool = True, plan: int =
     return Desk(caller, Known(*ids), limits)
 
 
+def done(task_id: str) -> dict[str, Any]:
+    return {"type": "task_done", "params": {"taskId": task_id}}
+
+
 def test_steps_named_by_labels_become_a_chain_whose_last_result_is_told() -> None:
     here = desk()
     assert here.call("delegate", {"prompt": "build", "label": "b"}).ok
@@ -85,10 +90,11 @@ def test_steps_named_by_labels_become_a_chain_whose_last_result_is_told() -> Non
     assert test.condition is not None
     assert publish.condition is not None
     assert (test.type, test.once, test.notify) == ("conditional", True, "teller")
-    assert test.condition.params == {"taskId": build.id}
-    assert [c["params"]["taskId"] for c in publish.condition.params["conditions"]] == [
-        test.id, build.id,
-    ]  # fmt: skip
+    assert test.condition.to_dict() == done(build.id)
+    assert publish.condition.to_dict() == {
+        "type": "and",
+        "params": {"conditions": [done(test.id), done(build.id)]},
+    }
     assert {test.trace_id, publish.trace_id, build.trace_id} == {"trace-1"}
 
 
@@ -110,8 +116,8 @@ def test_labels_work_inside_conditions_and_ids_of_before_do_too() -> None:
     effects = here.close()
     (trigger,) = effects.triggers
     assert trigger.condition is not None
-    named = [c["params"]["taskId"] for c in trigger.condition.params["conditions"]]
-    assert named == [effects.tasks[0].id, "task-old"]
+    named = [leaf.condition.params for leaf in conditions.walk(trigger.condition)][1:]
+    assert named == [TaskParams(taskId=effects.tasks[0].id), TaskParams(taskId="task-old")]
     assert (trigger.once, trigger.cooldown) == (False, 5)
 
 

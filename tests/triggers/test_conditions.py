@@ -16,15 +16,15 @@ from tests.triggers.naive_condition import World
 
 
 def one(kind: str, **params: Any) -> Condition:
-    return Condition(type=kind, params=params)
+    return conditions.read({"type": kind, "params": params})
 
 
 def many(kind: str, *parts: Condition) -> Condition:
-    return Condition(type=kind, params={"conditions": [part.to_dict() for part in parts]})
+    return one(kind, conditions=[part.to_dict() for part in parts])
 
 
 def denied(part: Condition) -> Condition:
-    return Condition(type="not", params={"condition": part.to_dict()})
+    return one("not", condition=part.to_dict())
 
 
 def done(subject: str) -> Condition:
@@ -142,7 +142,7 @@ def test_a_tree_of_millions_is_refused_before_it_is_walked() -> None:
     for _ in range(MAX_DEPTH - 1):  # the same part again and again: small, and 49 ** 9 nodes
         part = {"type": "and", "params": {"conditions": [part] * 49}}
     with pytest.raises(BadInput, match="nodes"):
-        conditions.check(Condition.model_validate(part))
+        conditions.check(conditions.read(part))
 
 
 JUNK = st.recursive(
@@ -180,7 +180,7 @@ JUNK = st.recursive(
 def test_no_params_raise_anything_but_a_reason_and_what_passes_can_be_judged(
     kind: str, params: dict[str, Any]
 ) -> None:
-    condition = Condition(type=kind, params=params)
+    condition = one(kind, **params)
     try:
         conditions.check(condition)
     except BadInput as error:

@@ -14,7 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimikit.protocol.models import Condition, NodeVerdict, Schedule, Trigger, TriggerState
+from mimikit.protocol.models import (
+    Condition,
+    FileExists,
+    FileExistsParams,
+    LlmEvalCondition,
+    LlmEvalParams,
+    NodeVerdict,
+    Schedule,
+    Trigger,
+    TriggerState,
+)
 from mimikit.triggers import conditions, explain
 from mimikit.triggers.conditions import Standing, evaluate
 from mimikit.triggers.explain import Explanation, Situation
@@ -23,7 +33,7 @@ from tests.triggers.naive_condition import World
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 HERE = Situation(now=NOW, zone=ZoneInfo("Asia/Shanghai"), title_of=lambda id_: f"title of {id_}")
-EXISTS = Condition(type="file_exists", params={"path": "a"})
+EXISTS = FileExists(params=FileExistsParams(path="a"))
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -171,7 +181,7 @@ def test_what_stands_in_the_way_is_told(
 
 
 def test_a_model_that_is_missing_is_told_where_one_is_asked() -> None:
-    asks = Condition(type="llm_eval", params={"prompt": "?"})
+    asks = LlmEvalCondition(params=LlmEvalParams(prompt="?"))
     said = [line["en"] for line in told(waiting(asks), model_missing="no key").lines]
     assert "Nobody can be asked: no key." in said
     assert not any("asked" in line["en"] for line in told(waiting(), model_missing="no key").lines)
@@ -241,7 +251,7 @@ def test_every_node_of_every_verdict_is_explained(
     world.standings = {"t1": standing, "t2": standing}
     for number, (subject, status) in enumerate(ended):
         world.ended[subject, status].append(f"r{number}")
-    condition = Condition.model_validate(tree)
+    condition = conditions.read(tree)
     verdict = evaluate(condition, world, {})
     if twice:
         verdict = evaluate(condition, world, {**verdict.baseline, **verdict.root.uses})
@@ -364,7 +374,7 @@ def test_nothing_that_may_lie_there_is_beyond_words(
     if isinstance(plan, Schedule):
         trigger = timed(schedule=plan, enabled=enabled)
     elif plan is not None:
-        trigger = waiting(Condition.model_validate(plan), enabled=enabled, cooldown=cooldown)
+        trigger = waiting(conditions.read(plan), enabled=enabled, cooldown=cooldown)
     found = told(
         trigger, state, broken, slots=lines, now=now, zone=ZoneInfo(zone),
         is_live=lambda _: live, consumer_up=live, model_missing="m" if live else None,

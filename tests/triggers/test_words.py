@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from mimikit.errors import BadInput
 from mimikit.language.time_words import UNITS
 from mimikit.protocol.models import Condition, Schedule, Trigger
-from mimikit.triggers import cron, words
+from mimikit.triggers import conditions, cron, words
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 
 
 def leaf(kind: str, **params: object) -> Condition:
-    return Condition(type=kind, params=params)
+    return conditions.read({"type": kind, "params": params})
 
 
 def joined(kind: str, *parts: Condition) -> Condition:
