@@ -194,8 +194,8 @@ class ConsumerApp:
             books,
             worker_seats=settings.max_concurrency,
             queued=lambda: {seat: s.depth for seat, s in self.consumer.storages.items()},
-            engines=rack.describe,
-            waiting_for=lambda: waking.waiting_for,
+            engines=rack.status,
+            teller_waits=lambda: waking.waiting,
         )
         housekeeping = Housekeeping(books)
         workspace = FolderWorkspace(state.workspace, state.path)
@@ -315,5 +315,5 @@ class ConsumerApp:
             "queued": str(sum(queued.values())),
             "workers": f"{sum(run.role == 'worker' for run in live)} of "
             f"{self.state.settings.max_concurrency}",
-            **{f"engine of {name}": text for name, text in self.office.rack.describe().items()},
+            **{f"engine of {name}": one.text for name, one in self.office.rack.status().items()},
         }

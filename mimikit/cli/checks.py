@@ -245,15 +245,14 @@ def _is_ours(host: str, number: int) -> bool:
 def engines(state: State) -> Iterator[Finding]:
     try:
         found = engines_of(state)
-        served = Rack(found, state.settings).describe()
+        served = Rack(found, state.settings).status()
     except MimikitError as error:
         yield Finding("broken", "engines", str(error))
         return
     yield _codex(state, next((e.unavailable() for e in found if e.name == "codex"), None))
     for line in terminal.engine_lines(served):
-        waits = " — waiting: " in line
-        mend = "until then its work waits in the queue" if waits else ""
-        yield Finding("broken" if waits else "ok", "engines", line, mend)
+        mend = "until then its work waits in the queue" if line.waits else ""
+        yield Finding("broken" if line.waits else "ok", "engines", line.text, mend)
 
 
 def _codex(state: State, reason: str | None) -> Finding:

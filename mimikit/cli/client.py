@@ -129,8 +129,6 @@ T = TypeVar("T")
 
 _LOOK_S = 0.5
 _BEAT_STALE_S = 15.0
-_ENGINE_WAITS = " — waiting: "
-"""As the consumer's heartbeat says it of a role's or profile's engine."""
 HINT = "no consumer is running; `mimikit up` starts one"
 NO_CONSUMER = "expected a running consumer, got none; `mimikit up` starts one"
 
@@ -288,9 +286,9 @@ class Patience:
         if queued and health.paused:
             self._tell("The queues are paused; `mimikit resume` lets them go on.")
         for seat in seats:
-            reason = health.engines.get(seat, "").partition(_ENGINE_WAITS)[2]
-            if reason:
-                self._tell(f"It waits for its engine: {reason}.")
+            engine = health.engines.get(seat)
+            if engine is not None and engine.state == "waiting":
+                self._tell(f"It waits for its engine: {engine.reason}.")
 
     def _tell(self, text: str) -> None:
         if text not in self._said:

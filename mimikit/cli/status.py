@@ -145,7 +145,7 @@ def lines(picture: Picture) -> Iterator[tuple[str, str]]:
     yield "triggers", _trigger_words(picture.triggers, picture.now)
     if picture.consumer.health is not None and picture.consumer.is_there:
         shown = terminal.engine_lines(picture.consumer.health.engines)
-        yield "engines", "\n".join(map(terminal.one_line, shown))
+        yield "engines", "\n".join(terminal.one_line(line.text) for line in shown)
     if picture.question is not None:
         yield from _question(picture.question, picture.now)
     if picture.quarantined:

@@ -14,10 +14,14 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from mimikit.language.plain_text import plain
+
+if TYPE_CHECKING:
+    from mimikit.protocol.models import EngineStatus
 
 _COLOURS = {
     "running": "cyan",
@@ -226,9 +230,22 @@ def moment(when: datetime, now: datetime, zone: tzinfo) -> str:
 _NAMES = {"teller": "Teller", "planner": "Planner"}
 
 
-def engine_lines(engines: Mapping[str, str]) -> list[str]:
+class EngineLine(NamedTuple):
+    """The roles and profiles that one engine serves, in words."""
+
+    text: str
+    waits: bool
+    """Whether their work waits for it."""
+
+
+def engine_lines(engines: Mapping[str, EngineStatus]) -> list[EngineLine]:
     """Role or profile → engine, as lines: those with the same engine and reason stand together."""
     shared: dict[str, list[str]] = {}
-    for name, text in engines.items():
-        shared.setdefault(text, []).append(_NAMES.get(name, name))
-    return [f"{', '.join(names)}: {text}" for text, names in shared.items()]
+    waiting: set[str] = set()
+    for name, engine in engines.items():
+        shared.setdefault(engine.text, []).append(_NAMES.get(name, name))
+        if engine.state == "waiting":
+            waiting.add(engine.text)
+    return [
+        EngineLine(f"{', '.join(names)}: {text}", text in waiting) for text, names in shared.items()
+    ]

@@ -167,9 +167,9 @@ def _print_banner(state: State, host: str, port: int) -> None:
         terminal.dim(f"           works once, within the hour; `{another}` makes another"),
     ]
     if consumer.health is not None and consumer.state == "running":
-        for number, text in enumerate(terminal.engine_lines(consumer.health.engines)):
+        for number, line in enumerate(terminal.engine_lines(consumer.health.engines)):
             lead = "           " if number else f"  {terminal.dim('Engines')}  "
-            lines += terminal.hanging(lead, text)
+            lines += terminal.hanging(lead, line.text)
     else:
         lines.append("  The consumer is still starting; `mimikit status` shows when it is there.")
     lines += ["", terminal.dim("Ctrl-C ends both.")]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mimikit.config import Seat, Settings
 from mimikit.engines.base import Engine
 from mimikit.errors import BadSettings
-from mimikit.protocol.models import Role
+from mimikit.protocol.models import EngineStatus, Role
 
 AUTO_ORDER = ("codex", "builtin")
 
@@ -21,6 +21,13 @@ class Choice:
     waiting: str | None = None
     passed_over: tuple[str, ...] = ()
     """`name: reason` of each engine that `auto` would have preferred."""
+
+    @property
+    def status(self) -> EngineStatus:
+        """As status and doctor show it."""
+        if self.waiting:
+            return EngineStatus(engine=self.engine.name, state="waiting", reason=self.waiting)
+        return EngineStatus(engine=self.engine.name, reason="; ".join(self.passed_over) or None)
 
 
 class Rack:
@@ -39,13 +46,13 @@ class Rack:
         """
         return self._choose(self._seat(role, profile), role)
 
-    def describe(self) -> dict[str, str]:
-        """Role or profile → its engine in words, for status and doctor."""
-        shown: dict[str, str] = {}
+    def status(self) -> dict[str, EngineStatus]:
+        """Who serves each role and each profile of the Worker, by its name."""
+        shown: dict[str, EngineStatus] = {}
         for name in ("teller", "planner"):
-            shown[name] = _words(self.for_role(name))
+            shown[name] = self.for_role(name).status
         for name in type(self._settings.profiles).model_fields:
-            shown[name] = _words(self.for_role("worker", name))
+            shown[name] = self.for_role("worker", name).status
         return shown
 
     def _seat(self, role: Role, profile: str) -> Seat:
@@ -70,10 +77,3 @@ class Rack:
                     return Choice(engine, seat, None, tuple(passed))
                 passed.append(f"{name}: {reason}")
         raise BadSettings("no engine is left for `auto`; set one by name")
-
-
-def _words(choice: Choice) -> str:
-    if choice.waiting:
-        return f"{choice.engine.name} — waiting: {choice.waiting}"
-    notes = f" ({'; '.join(choice.passed_over)})" if choice.passed_over else ""
-    return choice.engine.name + notes

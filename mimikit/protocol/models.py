@@ -715,6 +715,26 @@ class LiveRun(Record):
     headline: str = ""
 
 
+class EngineStatus(Record):
+    """The engine that serves a role or profile, and whether it can now."""
+
+    engine: str
+    state: Literal["ready", "waiting"] = "ready"
+    reason: str | None = None
+    """Why it waits; of one that is ready: why a better one was passed over."""
+    since: Instant | None = None
+    """When what waits for it began to, where that is known."""
+    until: Instant | None = None
+    """When the limit it waits for is known to end."""
+
+    @property
+    def text(self) -> str:
+        """In words, as page and terminal show it."""
+        if self.state == "waiting":
+            return f"{self.engine} — waiting: {self.reason}"
+        return f"{self.engine} ({self.reason})" if self.reason else self.engine
+
+
 class Health(Record):
     """`health.json`: the consumer's heartbeat, at most every 5 s and at each change of seats."""
 
@@ -728,8 +748,8 @@ class Health(Record):
     live: list[LiveRun] = Field(default_factory=list[LiveRun])
     worker_seats: int = 0
     paused: bool = False
-    engines: dict[str, str] = Field(default_factory=dict[str, str])
-    """Role or profile → the engine that serves it and, if it can not, why."""
+    engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
+    """By role or profile."""
     degraded: str | None = None
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import mimikit
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import Health, LiveRun
+from mimikit.protocol.models import EngineStatus, Health, LiveRun
 from mimikit.supervisor.books import Books
 
 BEAT = timedelta(seconds=4.5)
@@ -24,13 +24,13 @@ class Heartbeat:
         *,
         worker_seats: int,
         queued: Callable[[], dict[str, int]],
-        engines: Callable[[], dict[str, str]],
-        waiting_for: Callable[[], str],
+        engines: Callable[[], dict[str, EngineStatus]],
+        teller_waits: Callable[[], EngineStatus | None],
     ) -> None:
         """The callables give what only others know."""
         self._books = books
         self._worker_seats = worker_seats
-        self._queued, self._engines, self._waiting_for = queued, engines, waiting_for
+        self._queued, self._engines, self._teller_waits = queued, engines, teller_waits
         self._started_at = books.clock.now()
         self._last: datetime | None = None
         self._shown: tuple[object, ...] = ()
@@ -41,7 +41,9 @@ class Heartbeat:
         """Write when it is time or something changed; gives whether it did."""
         books = self._books
         live = books.live.list()
-        shown = (_seats(live), books.runtime.paused, self.degraded, self._waiting_for())
+        waits = self._teller_waits()
+        reason = waits.reason if waits else None
+        shown = (_seats(live), books.runtime.paused, self.degraded, reason)
         changed = shown != self._shown
         due = self._last is None or now - self._last >= BEAT or now < self._last
         if not (force or changed or due):
@@ -57,8 +59,8 @@ class Heartbeat:
 
     def _health(self, now: datetime, live: list[LiveRun]) -> Health:
         engines = self._engines()
-        if waiting := self._waiting_for():
-            engines["teller"] = f"{engines.get('teller', '')} — waiting: {waiting}".strip(" —")
+        if waits := self._teller_waits():
+            engines["teller"] = waits
         return Health(
             pid=os.getpid(),
             version=mimikit.__version__,

@@ -11,12 +11,14 @@ from typing import Protocol
 
 from mimikit.conversation import inbox, questions, turns
 from mimikit.engines.base import ToldResult
+from mimikit.engines.registry import Choice
 from mimikit.errors import StorageError
 from mimikit.language import phrases
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, new_id
 from mimikit.protocol.models import (
     Answered,
+    EngineStatus,
     InboxItem,
     Message,
     Question,
@@ -59,12 +61,12 @@ class Waking:
         self._outcomes: list[TurnOutcome] = []
         self._under_way: TurnStarted | None = None
         self._not_before: datetime | None = None
-        self._waiting = ""
+        self._waiting: EngineStatus | None = None
         self._locale = "en"
 
     @property
-    def waiting_for(self) -> str:
-        """Why inputs wait for an engine; empty when none does."""
+    def waiting(self) -> EngineStatus | None:
+        """The engine that inputs wait for, and why; None when none does."""
         return self._waiting
 
     def step(self, now: datetime) -> bool:
@@ -133,7 +135,7 @@ class Waking:
         if frozen is None:
             items = [i for i in self._items.values() if _is_tellers(i) and self._is_over(i)]
             if not items:
-                self._waiting = ""
+                self._waiting = None
                 return False
             attempt = 1
         else:
@@ -160,9 +162,9 @@ class Waking:
     def _begin(self, turn_id: str, attempt: int, items: list[InboxItem], now: datetime) -> bool:
         choice = self._office.rack.for_role("teller")
         if choice.waiting:
-            self._wait(choice.waiting, None, now)
+            self._wait(choice, choice.waiting, None, now)
             return False
-        self._waiting = ""
+        self._waiting = None
         results = tuple(self._told(item) for item in items if item.kind == "task_result")
         question = questions.pending(self._books.files)
         brief = briefs.teller_brief(
@@ -202,7 +204,7 @@ class Waking:
             self._apply(outcome.record.but(closes_question=self._own_question(job.items)))
         elif outcome.waits:
             turns.forget_attempt(books.files, mark)
-            self._wait(outcome.error, outcome.retry_at, now)
+            self._wait(job.choice, outcome.error, outcome.retry_at, now)
         elif outcome.failure_reason == "killed":
             turns.forget_attempt(books.files, mark)  # a clean stop: the inputs wait for the start
         elif outcome.stopped:
@@ -212,12 +214,17 @@ class Waking:
         else:
             books.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)
 
-    def _wait(self, reason: str, until: datetime | None, now: datetime) -> None:
+    def _wait(self, choice: Choice, reason: str, until: datetime | None, now: datetime) -> None:
         """Inputs wait; nothing was tried, nothing is lost."""
-        if reason != self._waiting:
+        since = now
+        if self._waiting is None or reason != self._waiting.reason:
             self._books.log.write("audit", "teller_waits", reason=reason)
             self._books.feed.tell("status")
-        self._waiting = reason
+        else:
+            since = self._waiting.since or now
+        self._waiting = EngineStatus(
+            engine=choice.engine.name, state="waiting", reason=reason, since=since, until=until
+        )
         delay = timedelta(seconds=self._office.settings.limits.engine_retry_s)
         self._not_before = until if until and until > now else now + delay
 

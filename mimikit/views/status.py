@@ -65,7 +65,7 @@ def status(files: ReadOnlyFiles, vitals: Vitals, usage: dict[str, int]) -> dict[
             "seats": health.worker_seats if health else 0,
         },
         "queues": _queues(files, vitals),
-        "engines": health.engines if health else {},
+        "engines": {name: engine.text for name, engine in health.engines.items()} if health else {},
         "paused": is_paused(files, vitals),
         "question": files.exists(paths.PENDING_QUESTION),
         "degraded": health.degraded if health and vitals.state != "down" else None,

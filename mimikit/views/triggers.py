@@ -13,7 +13,15 @@ from mimikit.errors import BadInput, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Condition, Health, Schedule, Trigger, TriggerState, time_text
+from mimikit.protocol.models import (
+    Condition,
+    EngineStatus,
+    Health,
+    Schedule,
+    Trigger,
+    TriggerState,
+    time_text,
+)
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, definition, explain, registry, schedule, words
 from mimikit.triggers.explain import Explanation, Situation
@@ -25,8 +33,6 @@ _MOST_GONE = 20
 """So many titles of triggers that are gone are looked for in one answer."""
 _ASKED = "standard"
 """The profile whose model is asked about conditions."""
-_WAITING = " — waiting: "
-"""As the heartbeat says it of an engine that can not serve."""
 _NO_MODEL = "no language model is connected"
 
 
@@ -93,15 +99,18 @@ def title(trigger: Trigger) -> str:
     return trigger.title or _first_line(trigger.prompt) or trigger.id
 
 
-def model_missing(engines: dict[str, str]) -> str | None:
+def model_missing(engines: dict[str, EngineStatus]) -> str | None:
     """Why no model can be asked about a condition; None when one can, or nobody knows.
 
     Args:
-        engines: profile → its engine and, if it can not serve, why; from the heartbeat.
+        engines: by profile, from the heartbeat.
     """
-    said = engines.get(_ASKED, "")
-    waits = said.partition(_WAITING)[2]
-    return waits or (_NO_MODEL if said.partition(" ")[0] == "builtin" else None)
+    asked = engines.get(_ASKED)
+    if asked is None:
+        return None
+    if asked.state == "waiting":
+        return asked.reason
+    return _NO_MODEL if asked.engine == "builtin" else None
 
 
 def _is_live(files: ReadOnlyFiles, task_id: str) -> bool:

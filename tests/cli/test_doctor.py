@@ -18,10 +18,11 @@ from mimikit.clock import SystemClock
 from mimikit.config import Settings, known_keys
 from mimikit.memory import tokens
 from mimikit.protocol import paths
-from mimikit.protocol.models import Health, Question, Runtime
+from mimikit.protocol.models import EngineStatus, Health, Question, Runtime
 from tests.cli.conftest import REPO, Cli
 
 NOW = SystemClock().now()
+PLAIN = EngineStatus(engine="builtin", reason="codex: not there")
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def test_status_is_one_screen_with_all_that_matters(cli: Cli, state: Path) -> No
         queued={"planner": 1, "worker": 14},
         worker_seats=3,
         paused=True,
-        engines={"teller": "builtin (codex: not there)", "planner": "builtin (codex: not there)"},
+        engines={"teller": PLAIN, "planner": PLAIN},
         degraded="wake: disk is full",
     )
     question = Question(
@@ -222,8 +223,9 @@ def test_pause_is_seen_without_a_consumer_too(cli: Cli, state: Path) -> None:
 
 
 def test_engines_that_share_a_reason_stand_on_one_line() -> None:
-    lines = terminal.engine_lines({"teller": "a", "planner": "a", "standard": "b", "command": "a"})
-    assert lines == ["Teller, Planner, command: a", "standard: b"]
+    a, b = EngineStatus(engine="a"), EngineStatus(engine="b")
+    lines = terminal.engine_lines({"teller": a, "planner": a, "standard": b, "command": a})
+    assert [line.text for line in lines] == ["Teller, Planner, command: a", "standard: b"]
 
 
 # ---- doctor -----------------------------------------------------------------------------------

@@ -97,7 +97,10 @@ def test_a_message_waits_for_its_engine_and_costs_no_attempt(judged: Client) -> 
     judged.product.mind.waiting = "logged out; run `codex login`"
     judged.say("m1", "hello")
     judged.product.tick()
-    assert judged.product.waking.waiting_for == "logged out; run `codex login`"
+    waits = judged.product.waking.waiting
+    assert waits is not None
+    assert waits.reason == "logged out; run `codex login`"
+    assert waits.since == judged.product.clock.now()
     assert judged.oracle.runs == []
     assert judged.files.exists(paths.inbox("m1"))
     judged.product.clock.advance(60)
@@ -105,7 +108,7 @@ def test_a_message_waits_for_its_engine_and_costs_no_attempt(judged: Client) -> 
     judged.product.mind.waiting = None
     judged.product.idle()
     assert said(judged)[-1] == ("agent", "heard hello")
-    assert judged.product.waking.waiting_for == ""
+    assert judged.product.waking.waiting is None
     assert [attempt for _, attempt in judged.oracle.runs] == [1]
 
 

@@ -13,6 +13,7 @@ from mimikit.conversation.history import Conversation
 from mimikit.log import ChangeFeed
 from mimikit.protocol import paths
 from mimikit.protocol.models import (
+    EngineStatus,
     Health,
     InboxItem,
     Message,
@@ -217,7 +218,12 @@ def test_live_runs_are_seats(web) -> None:
         live_run("task-2", "worker"),
         live_run("task-3", "worker"),
     ]
-    web.beat(live=runs, queued={"worker": 4}, engines={"teller": "builtin"}, paused=True)
+    web.beat(
+        live=runs,
+        queued={"worker": 4},
+        engines={"teller": EngineStatus(engine="builtin")},
+        paused=True,
+    )
     found = web.get("/api/status")
     assert found["teller"] == {
         "state": "replying",

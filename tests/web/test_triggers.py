@@ -10,6 +10,7 @@ import pytest
 
 from mimikit.protocol import paths
 from mimikit.protocol.models import (
+    EngineStatus,
     NodeVerdict,
     Order,
     Runtime,
@@ -117,7 +118,7 @@ def test_what_asks_a_model_says_how_often_and_whether_one_is_there(web) -> None:
     assert found["cooldown"] == 86400
     assert "up to 288 times a day" in found["notes"][0]["en"]
     assert len(found["notes"]) == 1
-    web.beat(engines={"standard": "builtin (codex: not logged in)"})
+    web.beat(engines={"standard": EngineStatus(engine="builtin", reason="codex: not logged in")})
     found = web.ask("POST", "/api/triggers/preview", asked).get_json()
     assert "no language model is connected" in found["notes"][1]["en"]
 
@@ -133,15 +134,21 @@ def test_a_time_that_has_passed_is_pointed_out(web) -> None:
     ("engines", "missing"),
     [
         ({}, None),
-        ({"standard": "codex"}, None),
-        ({"standard": "codex — waiting: not logged in"}, "not logged in"),
-        ({"standard": "builtin"}, "no language model is connected"),
-        ({"standard": "builtin (codex: not found)"}, "no language model is connected"),
-        ({"teller": "builtin"}, None),
+        ({"standard": EngineStatus(engine="codex")}, None),
+        (
+            {"standard": EngineStatus(engine="codex", state="waiting", reason="not logged in")},
+            "not logged in",
+        ),
+        ({"standard": EngineStatus(engine="builtin")}, "no language model is connected"),
+        (
+            {"standard": EngineStatus(engine="builtin", reason="codex: not found")},
+            "no language model is connected",
+        ),
+        ({"teller": EngineStatus(engine="builtin")}, None),
     ],
 )
 def test_the_heartbeat_tells_whether_a_model_can_be_asked(
-    engines: dict[str, str], missing: str | None
+    engines: dict[str, EngineStatus], missing: str | None
 ) -> None:
     assert model_missing(engines) == missing
 
