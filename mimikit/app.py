@@ -160,8 +160,7 @@ class ConsumerApp:
         from mimikit.supervisor.waking import Waking
         from mimikit.tools.mcp import ToolServer
         from mimikit.tools.reader import StateViews
-        from mimikit.triggers.watching import FileWatch
-        from mimikit.triggers.workspace import FolderWorkspace
+        from mimikit.triggers.workspace import FileWatch, FolderWorkspace
 
         self.state = state
         settings, files = state.settings, state.files

@@ -27,7 +27,7 @@ from mimikit.protocol.models import (
     TaskParams,
 )
 from mimikit.tools import requests
-from mimikit.triggers import conditions, cron, patterns
+from mimikit.triggers import conditions, patterns, schedule
 
 _UNITS = {
     word: seconds
@@ -305,7 +305,7 @@ class Times:
                 here = requests.zone_named(zone) if zone else state.settings.zone
                 return requests.schedule_of(self.at, now=now, zone=here)
             if self.cron is not None:
-                cron.check(self.cron)
+                schedule.check_cron(self.cron)
             return Schedule(interval=self.every, cron=self.cron, timezone=zone)
         except ValidationError as error:
             raise BadInput(f"{self.clock[0]}: {bad_record(error)}") from None

@@ -18,7 +18,7 @@ from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Runtime, Trigger
 from mimikit.tools import requests
 from mimikit.tools.requests import Wanted
-from mimikit.triggers import definition, registry, schedule, words
+from mimikit.triggers import registry, schedule, words
 from mimikit.triggers.explain import Explanation, Situation
 from mimikit.views import triggers as shown
 
@@ -197,7 +197,7 @@ def _new_times(state: GuestState, trigger: Trigger, times: Times) -> dict[str, A
 
 
 def _checked(state: GuestState, trigger: Trigger, changes: dict[str, Any]) -> Trigger:
-    new = definition.edited(trigger, changes)
+    new = registry.edited(trigger, changes)
     wanted = Wanted(prompt=new.prompt, origin="cli", profile=new.profile)
     requests.check_wanted(wanted, type(state.settings.profiles).model_fields)
     registry.check_new(state.files, new)

@@ -25,9 +25,8 @@ from mimikit.supervisor.agenda import Agenda
 from mimikit.supervisor.books import Books
 from mimikit.tasks import queue
 from mimikit.triggers import conditions, registry, schedule
-from mimikit.triggers.run import make_run
-from mimikit.triggers.watching import Watch
-from mimikit.triggers.workspace import Workspace
+from mimikit.triggers.decide import make_run
+from mimikit.triggers.workspace import Watch, Workspace
 
 LOOK_AGAIN = timedelta(seconds=60)
 """How often a condition is looked at that waits for something of which an event should tell."""

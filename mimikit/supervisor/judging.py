@@ -24,7 +24,7 @@ from mimikit.supervisor.facts import FactsNow
 from mimikit.tasks import queue
 from mimikit.triggers import conditions
 from mimikit.triggers.conditions import Verdict
-from mimikit.triggers.run import make_run
+from mimikit.triggers.decide import make_run
 from mimikit.triggers.workspace import Workspace
 
 

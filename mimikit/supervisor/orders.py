@@ -18,8 +18,8 @@ from mimikit.protocol.models import Order, OrderOutcome, Task
 from mimikit.supervisor import applying
 from mimikit.supervisor.books import Books
 from mimikit.tasks import commands, queue
-from mimikit.triggers import definition, registry
-from mimikit.triggers.run import make_run
+from mimikit.triggers import registry
+from mimikit.triggers.decide import make_run
 
 Said = tuple[bool, str, str | None]
 """Whether it could be done, in words, and the id of what it made."""
@@ -183,7 +183,7 @@ def _trigger_edit(books: Books, order: Order, now: datetime) -> Said:
     trigger, broken = registry.active(books.files, order.target)
     if trigger is None or broken:
         return False, _broken(broken) or f"no trigger {order.target}", None
-    new = definition.edited(trigger, order.args)
+    new = registry.edited(trigger, order.args)
     refusal = permission.profile_change_refusal(trigger.origin, trigger.profile, new.profile)
     if refusal:
         return False, refusal, None

@@ -30,7 +30,7 @@ from mimikit.protocol.models import (
     time_text,
 )
 from mimikit.tasks import ledger, queue
-from mimikit.triggers import conditions, definition, registry
+from mimikit.triggers import conditions, registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def new_trigger(files: Files, wanted: Wanted, now: datetime) -> Trigger:
     id_ = wanted.id or new_id("trig", now)
     schedule, condition = wanted.more.get("schedule"), wanted.more.get("condition")
     try:
-        type_ = definition.type_of(schedule)
+        type_ = registry.type_of(schedule)
         trigger = Trigger.model_validate(
             {**_fields(wanted, id_, now), "type": type_, **wanted.more}
         )

@@ -43,7 +43,7 @@ from mimikit.protocol.models import (
     to_utc,
 )
 from mimikit.tools import arguments, replies, requests
-from mimikit.triggers import conditions, definition, words
+from mimikit.triggers import conditions, registry, words
 
 A = TypeVar("A", bound=arguments.Arguments)
 
@@ -345,8 +345,8 @@ class Desk:
             parent_task_id=parent.id if parent else None,
             cooldown=args.cooldown,
         ).but(**more)
-        trigger = trigger.but(type=definition.type_of(trigger.schedule))
-        definition.check(trigger)
+        trigger = trigger.but(type=registry.type_of(trigger.schedule))
+        registry.check(trigger)
         if trigger.type != args.type and args.type != "oneshot":
             raise BadInput(
                 f"type: expected {trigger.type!r} for these arguments, got {args.type!r}",
@@ -380,7 +380,7 @@ class Desk:
             self._check_profile("command")
         if changes.get("condition") is not None:
             changes["condition"] = self._given_condition(changes["condition"]).to_dict()
-        definition.edited(trigger, changes)
+        registry.edited(trigger, changes)
         return changes
 
     # ---- both ----------------------------------------------------------------------------

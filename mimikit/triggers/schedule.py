@@ -7,16 +7,22 @@ again (a crash between run and state, a clock that went back) gives the id that 
 from __future__ import annotations
 
 import itertools
-from datetime import datetime, timedelta
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
 
 from mimikit.errors import BadInput
 from mimikit.protocol.models import Schedule, time_text, to_utc
-from mimikit.triggers import cron
 
 UTC_ZONE = ZoneInfo("UTC")
 MOST_COUNTED = 1000
 """Missed slots of a cron line are counted so far; a machine may have slept for years."""
+_FIELDS = 5
+_LONGEST = 200
+_ONE_WITH_STEP = re.compile(r"\b(\w+)-\1/0*[1-9]\d*", re.ASCII)
 _JUMP = 2
 """A slot more than this many slots ahead was planned by a clock that has gone back since."""
 
@@ -40,7 +46,7 @@ def check(schedule: Schedule) -> None:
     if schedule.timezone is not None:
         zone_of(schedule, UTC_ZONE)
     if schedule.cron is not None:
-        cron.check(schedule.cron)
+        check_cron(schedule.cron)
 
 
 def zone_of(schedule: Schedule, workspace: ZoneInfo) -> ZoneInfo:
@@ -118,7 +124,7 @@ def slot_to_wait_for(
     if schedule.cron is not None and recorded is None:
         # It may have come since the trigger was made or ran, while nobody looked.
         start = created_at if last_run_at is None else max(created_at, min(last_run_at, now))
-        return next(cron.times(schedule.cron, start, zone_of(schedule, zone)), None)
+        return next(cron_times(schedule.cron, start, zone_of(schedule, zone)), None)
     return next_run_at(
         schedule,
         now=now,
@@ -137,7 +143,7 @@ def missed_after(
         return max(0, int((now - slot).total_seconds() // schedule.interval))
     if schedule.cron is None:
         return 0
-    coming = cron.times(schedule.cron, slot, zone_of(schedule, zone))
+    coming = cron_times(schedule.cron, slot, zone_of(schedule, zone))
     passed = itertools.takewhile(lambda time: time <= now, coming)
     return sum(1 for _ in itertools.islice(passed, MOST_COUNTED))
 
@@ -149,7 +155,7 @@ def upcoming(
     if schedule.run_at is not None:
         return [max(schedule.run_at, now)]
     if schedule.cron is not None:
-        coming = cron.times(schedule.cron, now, zone_of(schedule, zone))
+        coming = cron_times(schedule.cron, now, zone_of(schedule, zone))
         return list(itertools.islice(coming, count))
     times: list[datetime] = []
     for number in range(1, count + 1) if schedule.interval else ():
@@ -176,7 +182,7 @@ def slot_name(slot: datetime) -> str:
 def _next_by_cron(
     expression: str, now: datetime, ahead: datetime | None, zone: ZoneInfo
 ) -> datetime | None:
-    near = list(itertools.islice(cron.times(expression, now, zone), _JUMP))
+    near = list(itertools.islice(cron_times(expression, now, zone), _JUMP))
     if ahead is not None and (not near or ahead <= near[-1]):
         return ahead
     return near[0] if near else None
@@ -195,3 +201,49 @@ def _pulled_in(slot: datetime | None, now: datetime, interval: timedelta) -> dat
     if slot is None or slot - now <= _JUMP * interval:
         return slot
     return _plus(now, interval)
+
+
+# ---- cron lines: cronsim walks the local calendar; here its times become instants
+
+
+def check_cron(expression: str) -> None:
+    """Raise BadInput unless this is a cron line with a time to come."""
+    expected = "cron: expected minute hour day month weekday, such as `0 9 * * 1-5`"
+    if len(expression) > _LONGEST or len(expression.split()) != _FIELDS:
+        raise BadInput(f"{expected}; got {expression[:60]!r}", field="schedule.cron")
+    try:
+        next(_local_times(expression, datetime(2026, 1, 1)), None)  # noqa: DTZ001 - local by design
+    except (CronSimError, AssertionError, ValueError, TypeError) as error:
+        told = f" ({error})" if isinstance(error, CronSimError) else ""
+        raise BadInput(
+            f"{expected}; got {expression[:60]!r}{told}", field="schedule.cron"
+        ) from None
+    if (
+        next(cron_times(expression, datetime(2026, 1, 1, tzinfo=UTC), ZoneInfo("UTC")), None)
+        is None
+    ):
+        raise BadInput(f"cron: {expression!r} has no time to come", field="schedule.cron")
+
+
+def cron_times(expression: str, after: datetime, zone: ZoneInfo) -> Iterator[datetime]:
+    """The instants after `after`, in order, UTC; ends where the calendar ends.
+
+    A local time that the zone's clocks jump over is skipped, one that they show twice is meant the
+    first time it comes.
+
+    Raises:
+        CronSimError: the line is none; `check_cron` tells before.
+    """
+    try:
+        local = after.astimezone(zone).replace(tzinfo=None)
+        for planned in _local_times(expression, local):
+            instant = to_utc(planned.replace(tzinfo=zone))
+            if instant > after and instant.astimezone(zone).replace(tzinfo=None) == planned:
+                yield instant
+    except (OverflowError, ValueError):
+        return
+
+
+def _local_times(expression: str, after: datetime) -> Iterator[datetime]:
+    """The times of a calendar without a zone. A step in a span of one is no step to the end."""
+    return iter(CronSim(_ONE_WITH_STEP.sub(r"\1", expression.upper()), after))

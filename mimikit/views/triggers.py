@@ -23,7 +23,7 @@ from mimikit.protocol.models import (
     time_text,
 )
 from mimikit.tasks import ledger, queue
-from mimikit.triggers import conditions, definition, explain, registry, schedule, words
+from mimikit.triggers import conditions, explain, registry, schedule, words
 from mimikit.triggers.explain import Explanation, Situation
 from mimikit.triggers.words import TitleOf, Words
 
@@ -202,7 +202,7 @@ def active(files: ReadOnlyFiles, trigger_id: str) -> tuple[Trigger | None, str |
     try:
         trigger, broken = registry.active(files, trigger_id)
         if trigger is not None and broken is not None:
-            definition.check(trigger)  # the last good one may be of an older version, or damaged
+            registry.check(trigger)  # the last good one may be of an older version, or damaged
     except UnsafeFile as error:
         return None, str(error)
     except (BadInput, ValidationError):

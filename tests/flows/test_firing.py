@@ -10,7 +10,7 @@ import pytest
 
 from mimikit.protocol import paths
 from mimikit.protocol.models import Schedule, Trigger
-from mimikit.triggers.run import make_run
+from mimikit.triggers.decide import make_run
 from tests.crash.driver import Client
 from tests.support.product import START
 from tests.support.reading import loaded, results, slots, transcript

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.errors import BadInput
-from mimikit.triggers import cron
+from mimikit.triggers import schedule
 from tests.triggers import naive_cron
 
 ZONES = (
@@ -46,7 +46,9 @@ def changes_of(zone: ZoneInfo) -> Iterator[datetime]:
 
 
 def told(line: str, start: datetime, end: datetime, zone: ZoneInfo) -> list[datetime]:
-    return list(itertools.takewhile(lambda time: time <= end, cron.times(line, start, zone)))
+    return list(
+        itertools.takewhile(lambda time: time <= end, schedule.cron_times(line, start, zone))
+    )
 
 
 def assert_as_naive(line: str, start: datetime, end: datetime, zone: ZoneInfo) -> None:
@@ -69,7 +71,7 @@ def test_around_every_change_of_the_clocks_in_ten_years(name: str, size: int) ->
         for minute in range(0, 8 * 60, 7):
             after = change + timedelta(minutes=minute)
             expected = next(time for time in often if time > after)
-            assert next(cron.times("*/20 * * * *", after, zone)) == expected, after
+            assert next(schedule.cron_times("*/20 * * * *", after, zone)) == expected, after
         for _ in range(10 * size):
             line = dice.choice(LINES)
             after = start + timedelta(seconds=dice.randrange(2 * 86400))
@@ -107,7 +109,7 @@ def test_any_line_in_any_week_of_any_zone(size: int) -> None:
     )
     def holds(line: str, name: str, second: int, hours: int) -> None:
         try:
-            cron.check(line)
+            schedule.check_cron(line)
         except BadInput:
             return
         start = FIRST + timedelta(seconds=second)
@@ -164,8 +166,8 @@ def test_a_day_that_a_zone_skipped_has_no_times() -> None:
 def test_at_the_end_of_the_calendar_the_times_end() -> None:
     for name in ("UTC", "Asia/Shanghai", "America/New_York"):
         late = datetime(9999, 12, 31, 23, 58, tzinfo=UTC)
-        assert len(list(cron.times("* * * * *", late, zone_of(name)))) <= 1
-        assert list(cron.times("0 0 29 2 *", late, zone_of(name))) == []
+        assert len(list(schedule.cron_times("* * * * *", late, zone_of(name)))) <= 1
+        assert list(schedule.cron_times("0 0 29 2 *", late, zone_of(name))) == []
 
 
 @pytest.mark.parametrize(
@@ -181,7 +183,7 @@ def test_at_the_end_of_the_calendar_the_times_end() -> None:
 )  # fmt: skip
 def test_a_line_that_can_not_be_used_is_refused_in_words(line: str) -> None:
     with pytest.raises(BadInput) as caught:
-        cron.check(line)
+        schedule.check_cron(line)
     assert str(caught.value).startswith("cron: ")
     assert caught.value.field == "schedule.cron"
     assert len(str(caught.value)) < 300
@@ -196,9 +198,9 @@ def test_a_line_that_can_not_be_used_is_refused_in_words(line: str) -> None:
 )
 def test_no_text_raises_anything_else_and_what_passes_has_times(line: str) -> None:
     try:
-        cron.check(line)
+        schedule.check_cron(line)
     except BadInput:
         return
     start = datetime(2026, 11, 22, tzinfo=UTC)
-    first, second = itertools.islice(cron.times(line, start, zone_of("Asia/Tehran")), 2)
+    first, second = itertools.islice(schedule.cron_times(line, start, zone_of("Asia/Tehran")), 2)
     assert start < first < second

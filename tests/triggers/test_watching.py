@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from mimikit.protocol.watch import FolderWatch
-from mimikit.triggers import watching
+from mimikit.triggers import workspace
 from mimikit.triggers.patterns import parse
-from mimikit.triggers.watching import FileWatch
-from mimikit.triggers.workspace import FolderWorkspace
+from mimikit.triggers.workspace import FileWatch, FolderWorkspace
 
 DEADLINE_S = 20
 
@@ -99,7 +98,7 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """Watched by events alone: the safety net comes too late to help."""
-    monkeypatch.setattr(watching, "RESCAN_S", 1000.0)
+    monkeypatch.setattr(workspace, "RESCAN_S", 1000.0)
     made = Desk(tmp_path)
     yield made
     made.watch.close()
@@ -422,7 +421,7 @@ def test_where_the_kernel_tells_nothing_the_triggers_are_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        watching, "FolderWatch", functools.partial(FolderWatch, inotify=False, poll_s=0.01)
+        workspace, "FolderWatch", functools.partial(FolderWatch, inotify=False, poll_s=0.01)
     )
     desk = Desk(tmp_path)
     desk.make("src")
@@ -452,7 +451,7 @@ def test_where_there_are_no_watches_left_the_triggers_are_known(
 def test_a_trigger_with_too_many_folders_is_known_whoever_else_looks_there(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "MOST_FOLDERS", 4)
+    monkeypatch.setattr(workspace, "MOST_FOLDERS", 4)
     for name in "abcdef":
         desk.make(f"src/{name}")
     desk.set("t", "src/**/*.py")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mimikit.errors import BadInput
 from mimikit.language.time_words import UNITS
 from mimikit.protocol.models import Condition, Schedule, Trigger
-from mimikit.triggers import conditions, cron, words
+from mimikit.triggers import conditions, schedule, words
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 
@@ -134,7 +134,7 @@ FIELDS = st.sampled_from(
 @given(st.tuples(FIELDS, FIELDS, FIELDS, FIELDS, FIELDS).map(" ".join))
 def test_any_cron_line_that_can_be_used_can_be_said(line: str) -> None:
     try:
-        cron.check(line)
+        schedule.check_cron(line)
     except BadInput:
         return
     said = words.of_schedule(Schedule(cron=line))

@@ -16,7 +16,7 @@ from mimikit.protocol.models import Notify, Task, Trigger, time_text
 from mimikit.tasks import ledger, queue
 from mimikit.tools import requests
 from mimikit.tools.requests import Wanted
-from mimikit.triggers import definition, registry, schedule, words
+from mimikit.triggers import registry, schedule, words
 from mimikit.triggers.explain import Situation
 from mimikit.views import chains
 from mimikit.views import tasks as shown_tasks
@@ -243,7 +243,7 @@ def edit(trigger_id: str) -> Response:
     if trigger is None or broken is not None:
         raise Conflict(f"its file is broken: {broken}; mend it there, or remove the trigger")
     changes = _changes(here, trigger, asked)
-    new = definition.edited(trigger, changes)
+    new = registry.edited(trigger, changes)
     if {"prompt", "profile"} & changes.keys():
         check(here, Wanted(prompt=new.prompt, origin="http", profile=new.profile))
     registry.check_new(here.files, new)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from mimikit.errors import BadInput, BadRecord
 from mimikit.protocol.models import FileExists, FileExistsParams, Schedule, Trigger
-from mimikit.triggers import definition
-from mimikit.triggers.definition import edited, find_cycle, parse
+from mimikit.triggers import registry
+from mimikit.triggers.registry import edited, find_cycle, parse
 
 SEEN_AT = datetime(2026, 11, 22, 3, tzinfo=UTC)
 
@@ -162,7 +162,7 @@ def test_a_file_with_a_name_that_is_no_id_or_too_many_bytes_is_refused() -> None
     with pytest.raises(BadInput):
         parsed({"prompt": "p", "schedule": {"interval": 5}}, trigger_id="-x")
     with pytest.raises(BadRecord, match="at most"):
-        parse("x", b" " * (definition.MAX_RECORD_BYTES + 1), SEEN_AT)
+        parse("x", b" " * (registry.MAX_RECORD_BYTES + 1), SEEN_AT)
 
 
 VALUES = st.recursive(
@@ -191,7 +191,7 @@ def test_no_content_raises_anything_but_a_reason(
     except BadRecord as error:
         assert str(error)
     else:
-        definition.check(trigger)
+        registry.check(trigger)
 
 
 # ---- edits
