@@ -180,6 +180,34 @@ class TaskResult(Record):
     engine: str = ""
     session_id: str | None = None
 
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        status: EndStatus,
+        *,
+        failure_reason: FailureReason | None = None,
+        error: str | None = None,
+        attempts: int,
+        started_at: datetime,
+        completed_at: datetime,
+    ) -> Self:
+        """How this task ended; what only its engine knows is added by `but`."""
+        return cls(
+            id=task.id,
+            status=status,
+            error=error,
+            failure_reason=failure_reason,
+            attempts=attempts,
+            trace_id=task.trace_id,
+            parent_task_id=task.parent_task_id,
+            source_trigger_id=task.source_trigger_id,
+            internal=task.internal,
+            started_at=started_at,
+            completed_at=completed_at,
+            duration_ms=max(0, int((completed_at - started_at).total_seconds() * 1000)),
+        )
+
     @property
     def text(self) -> str:
         """The result's text, or the error's, for those who only show it."""
@@ -444,6 +472,31 @@ class PlanResult(Record):
     completed_at: Instant
     usage: Usage = Usage()
     engine: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        status: EndStatus,
+        *,
+        failure_reason: FailureReason | None = None,
+        error: str | None = None,
+        attempts: int,
+        started_at: datetime,
+        completed_at: datetime,
+    ) -> Self:
+        """How this run ended; what it planned is added by `but`."""
+        return cls(
+            id=task.id,
+            status=status,
+            error=error,
+            failure_reason=failure_reason,
+            attempts=attempts,
+            turn_id=task.id,
+            trace_id=task.trace_id,
+            started_at=started_at,
+            completed_at=completed_at,
+        )
 
 
 class StatusEntry(Record):

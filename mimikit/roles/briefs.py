@@ -66,18 +66,17 @@ def worker_brief(office: Office, task: Task, now: datetime) -> Brief:
 def _result_of(office: Office, task_id: str) -> TaskResult | None:
     """What a task came to; of a plan its summary."""
     view = views.show(office.files, task_id)
-    plan = view.plan if view else None
-    if plan is None or plan.status == "needs_input":
+    if view is None or view.plan is None or view.plan.status == "needs_input":
         return view.result if view else None
-    return TaskResult(
-        id=plan.id,
-        status=plan.status,
-        result={"text": plan.summary or ""},
+    plan = view.plan
+    return TaskResult.of(
+        view.task,
+        view.plan.status,
         error=plan.error,
-        trace_id=plan.trace_id,
+        attempts=plan.attempts,
         started_at=plan.started_at,
         completed_at=plan.completed_at,
-    )
+    ).but(result={"text": plan.summary or ""})
 
 
 def _memory(office: Office, asked: str, conversation: tuple[Message, ...]) -> tuple[Hit, ...]:

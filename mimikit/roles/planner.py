@@ -84,22 +84,17 @@ def _settle(
         engine_retry_s=limits.engine_retry_s,
     ):
         case Finish(status=status, failure_reason=reason, attempts=attempts):
-            base = PlanResult(
-                id=task.id,
-                status=status,
-                summary=outcome.text.strip() or None,
-                error=outcome.error,
+            base = PlanResult.of(
+                task,
+                status,
                 failure_reason=reason,
+                error=outcome.error,
                 attempts=attempts,
-                turn_id=task.id,
-                trace_id=task.trace_id,
                 started_at=started,
                 completed_at=now,
-                usage=outcome.usage,
-                engine=engine,
-            )
+            ).but(summary=outcome.text.strip() or None, usage=outcome.usage, engine=engine)
             plan = _with_effects(base, effects)
-            office.insist(lambda: queue.finish_planner(office.files, plan))
+            office.insist(lambda: queue.finish(office.files, plan))
             return True
         case release:
             office.insist(lambda: queue.release(office.files, release.task))

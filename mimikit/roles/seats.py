@@ -9,13 +9,14 @@ from datetime import datetime
 
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import PlanResult, Seat, Task, TaskResult
+from mimikit.protocol.models import Seat, Task
 from mimikit.roles import briefs
 from mimikit.roles.planner import run_plan
 from mimikit.roles.run import Office
 from mimikit.roles.teller import TurnJob, TurnOutcome, take_turn
 from mimikit.roles.worker import run_task
 from mimikit.tasks import queue
+from mimikit.tasks.after_run import Finish, result_of
 
 
 def work(office: Office, seat: Seat, claimed: Task) -> bool:
@@ -42,35 +43,9 @@ def work(office: Office, seat: Seat, claimed: Task) -> bool:
 
 def _fail(office: Office, seat: Seat, task: Task, error: str, started: datetime) -> None:
     """Write that the task failed: whatever goes wrong, no claimed task is left without an end."""
-    now = office.clock.now()
-    if seat == "planner":
-        plan = PlanResult(
-            id=task.id,
-            status="failed",
-            error=error,
-            failure_reason="error",
-            attempts=task.attempts + 1,
-            turn_id=task.id,
-            trace_id=task.trace_id,
-            started_at=started,
-            completed_at=now,
-        )
-        office.insist(lambda: queue.finish_planner(office.files, plan))
-        return
-    result = TaskResult(
-        id=task.id,
-        status="failed",
-        error=error,
-        failure_reason="error",
-        attempts=task.attempts + 1,
-        trace_id=task.trace_id,
-        parent_task_id=task.parent_task_id,
-        source_trigger_id=task.source_trigger_id,
-        internal=task.internal,
-        started_at=started,
-        completed_at=now,
-    )
-    office.insist(lambda: queue.finish_worker(office.files, result))
+    end = Finish("failed", "error", task.attempts + 1)
+    result = result_of(task.but(role=seat), end, started, office.clock.now(), error=error)
+    office.insist(lambda: queue.finish(office.files, result))
 
 
 def _begun(office: Office, seat: Seat, task: Task) -> Task:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from mimikit import permission
@@ -29,9 +28,21 @@ def run_task(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> b
     match after_run(
         task, ended, now, retry_delay_s=limits.retry_delay_s, engine_retry_s=limits.engine_retry_s
     ):
-        case Finish(status=_, failure_reason=reason, attempts=attempts) as finish:
-            result = _result(office, task, outcome, engine, started, now).but(
-                status=finish.status, failure_reason=reason, attempts=attempts
+        case Finish(status=status, failure_reason=reason, attempts=attempts):
+            result = TaskResult.of(
+                task,
+                status,
+                failure_reason=reason,
+                error=outcome.error,
+                attempts=attempts,
+                started_at=started,
+                completed_at=now,
+            ).but(
+                result={**_shortened(office, task.id, outcome.text), **outcome.data},
+                exit_code=outcome.exit_code,
+                usage=outcome.usage,
+                engine=engine,
+                session_id=outcome.session_id,
             )
             office.insist(lambda: _write(office, result, outcome.text))
             return True
@@ -93,29 +104,6 @@ def _outcome(
     return outcome, choice.engine.name, final
 
 
-def _result(
-    office: Office, task: Task, outcome: Outcome, engine: str, started: datetime, now: datetime
-) -> TaskResult:
-    return TaskResult(
-        id=task.id,
-        status=outcome.status,
-        result={**_shortened(office, task.id, outcome.text), **outcome.data},
-        error=outcome.error,
-        failure_reason=outcome.failure_reason,
-        exit_code=outcome.exit_code,
-        trace_id=task.trace_id,
-        parent_task_id=task.parent_task_id,
-        source_trigger_id=task.source_trigger_id,
-        internal=task.internal,
-        started_at=started,
-        completed_at=now,
-        duration_ms=max(0, int((now - started).total_seconds() * 1000)),
-        usage=outcome.usage,
-        engine=engine,
-        session_id=outcome.session_id,
-    )
-
-
 def _shortened(office: Office, task_id: str, text: str) -> dict[str, Any]:
     """The text, or its start with the place of the whole."""
     data = text.encode(errors="replace")
@@ -130,7 +118,7 @@ def _write(office: Office, result: TaskResult, text: str) -> None:
     """The result; before it, the whole of a text too long for it."""
     if "whole" in result.result:
         office.files.write(paths.side(result.id), text.encode(errors="replace"))
-    queue.finish_worker(office.files, result)
+    queue.finish(office.files, result)
 
 
 def _failed(error: str, reason: FailureReason) -> Outcome:

@@ -27,6 +27,7 @@ from mimikit.protocol.models import (
 from mimikit.supervisor import telling
 from mimikit.supervisor.books import Books
 from mimikit.tasks import commands, queue
+from mimikit.tasks.after_run import Finish, result_of
 from mimikit.triggers import registry
 
 
@@ -114,45 +115,20 @@ def cancel_queued(books: Books, task: Task, now: datetime) -> bool:
 
 def finish_canceled(books: Books, task: Task, now: datetime) -> None:
     """Write `canceled` as the outcome of a task that no engine runs, and bring it to its end."""
-    if task.role == "worker":
-        queue.finish_worker(books.files, canceled_result(task, now))
-        if result := books.files.load(paths.result("worker", task.id), TaskResult):
-            end_worker(books, result)
-    else:
-        queue.finish_planner(books.files, canceled_plan(task, now))
-        if plan := books.files.load(paths.result("planner", task.id), PlanResult):
-            apply_plan(books, plan)
+    end_without_engine(books, task, Finish("canceled", "canceled", task.attempts), now)
     books.canceling.discard(task.id)
 
 
-def canceled_result(task: Task, now: datetime) -> TaskResult:
-    """The result of a Worker task canceled before an engine could say so."""
-    return TaskResult(
-        id=task.id,
-        status="canceled",
-        failure_reason="canceled",
-        attempts=task.attempts,
-        trace_id=task.trace_id,
-        parent_task_id=task.parent_task_id,
-        source_trigger_id=task.source_trigger_id,
-        internal=task.internal,
-        started_at=now,
-        completed_at=now,
-    )
-
-
-def canceled_plan(task: Task, now: datetime) -> PlanResult:
-    """The record of a Planner task canceled before an engine could say so."""
-    return PlanResult(
-        id=task.id,
-        status="canceled",
-        failure_reason="canceled",
-        attempts=task.attempts,
-        turn_id=task.id,
-        trace_id=task.trace_id,
-        started_at=now,
-        completed_at=now,
-    )
+def end_without_engine(
+    books: Books, task: Task, end: Finish, now: datetime, *, error: str | None = None
+) -> None:
+    """Write how a task ended, unless that is written already, and bring it to its end."""
+    queue.finish(books.files, result_of(task, end, now, now, error=error))
+    if task.role == "worker":
+        if result := books.files.load(paths.result("worker", task.id), TaskResult):
+            end_worker(books, result)
+    elif plan := books.files.load(paths.result("planner", task.id), PlanResult):
+        apply_plan(books, plan)
 
 
 def question_of(plan: PlanResult, now: datetime) -> Question:

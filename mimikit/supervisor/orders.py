@@ -18,8 +18,14 @@ from mimikit.protocol.models import Order, OrderOutcome, Task
 from mimikit.supervisor import applying
 from mimikit.supervisor.books import Books
 from mimikit.tasks import commands, queue
+<<<<<<< HEAD
 from mimikit.triggers import registry
 from mimikit.triggers.decide import make_run
+=======
+from mimikit.tasks.after_run import Finish, result_of
+from mimikit.triggers import definition, registry
+from mimikit.triggers.run import make_run
+>>>>>>> a410f8b (tasks: a result is made in one way, TaskResult.of and PlanResult.of)
 
 Said = tuple[bool, str, str | None]
 """Whether it could be done, in words, and the id of what it made."""
@@ -112,7 +118,8 @@ def _cancel_asking(books: Books, task: Task, now: datetime) -> Said:
         questions.close(books.files, question.question_id)
         books.feed.tell("question")
     books.canceling.add(task.id)
-    books.files.save(path, applying.canceled_plan(task, now))
+    end = Finish("canceled", "canceled", task.attempts)
+    books.files.save(path, result_of(task, end, now, now))
     applying.finish_canceled(books, task, now)
     return True, f"canceled {task.id}", None
 

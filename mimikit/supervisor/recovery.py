@@ -104,15 +104,4 @@ def _end_interrupted(books: Books, seat: Seat, task: Task, now: datetime) -> Non
         )
         queue.release(books.files, decision.task)
         return
-    if seat == "worker":
-        result = applying.canceled_result(task, now).but(
-            status="failed", failure_reason="killed", error=error, attempts=decision.attempts
-        )
-        queue.finish_worker(books.files, result)
-        applying.end_worker(books, result)
-    else:
-        plan = applying.canceled_plan(task, now).but(
-            status="failed", failure_reason="killed", error=error, attempts=decision.attempts
-        )
-        queue.finish_planner(books.files, plan)
-        applying.apply_plan(books, plan)
+    applying.end_without_engine(books, task, decision, now, error=error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from mimikit.protocol.models import EndStatus, FailureReason, Task
+from mimikit.protocol.models import EndStatus, FailureReason, PlanResult, Task, TaskResult
 
 MAX_INTERRUPTIONS = 3
 WAITING: frozenset[FailureReason] = frozenset({"rate_limited", "engine_unavailable", "budget"})
@@ -66,4 +66,20 @@ def after_run(
             released=True,
             not_before=now + timedelta(seconds=min(delay, 86400)),
         )
+    )
+
+
+def result_of(
+    task: Task, end: Finish, started_at: datetime, now: datetime, *, error: str | None = None
+) -> TaskResult | PlanResult:
+    """The record of a task that ended without a word from an engine."""
+    kind = PlanResult if task.role == "planner" else TaskResult
+    return kind.of(
+        task,
+        end.status,
+        failure_reason=end.failure_reason,
+        error=error,
+        attempts=end.attempts,
+        started_at=started_at,
+        completed_at=now,
     )

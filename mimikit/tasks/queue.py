@@ -83,14 +83,10 @@ def read(files: Files, seat: Seat, path: str) -> Task | None:
         return None
 
 
-def finish_worker(files: Files, result: TaskResult) -> bool:
-    """Write a Worker's result; False when one exists, which then counts."""
-    return files.save_new(paths.result("worker", result.id), result)
-
-
-def finish_planner(files: Files, result: PlanResult) -> bool:
-    """Write a Planner's commit record; False when one exists, which then counts."""
-    return files.save_new(paths.result("planner", result.id), result)
+def finish(files: Files, result: TaskResult | PlanResult) -> bool:
+    """Write how a run ended; False when that is written already, which then counts."""
+    seat = "worker" if isinstance(result, TaskResult) else "planner"
+    return files.save_new(paths.result(seat, result.id), result)
 
 
 def release(files: Files, task: Task) -> None:

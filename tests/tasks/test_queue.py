@@ -43,18 +43,18 @@ def test_where_a_task_is(files: Files) -> None:
     assert queue.where(files, "worker", "t1") == "queued"
     claim(files)
     assert queue.where(files, "worker", "t1") == "running"
-    queue.finish_worker(files, RESULT)
+    queue.finish(files, RESULT)
     queue.leave_running(files, "worker", "t1")
     assert queue.where(files, "worker", "t1") == "ended"
     assert queue.where(files, "planner", "t1") is None
 
 
 def test_a_result_is_written_once_and_the_first_counts(files: Files) -> None:
-    assert queue.finish_worker(files, RESULT)
-    assert not queue.finish_worker(files, RESULT.but(status="failed"))
+    assert queue.finish(files, RESULT)
+    assert not queue.finish(files, RESULT.but(status="failed"))
     assert files.load(paths.result("worker", "t1"), TaskResult) == RESULT
-    assert queue.finish_planner(files, PLAN)
-    assert not queue.finish_planner(files, PLAN.but(status="failed"))
+    assert queue.finish(files, PLAN)
+    assert not queue.finish(files, PLAN.but(status="failed"))
 
 
 def test_a_released_task_is_back_in_its_queue_as_the_rule_left_it(files: Files) -> None:
@@ -119,7 +119,7 @@ def test_live_tasks_are_shown_in_the_order_they_are_taken(files: Files) -> None:
 def test_an_ended_task_is_shown_with_its_outcome(files: Files) -> None:
     queue.submit(files, TASK)
     claim(files)
-    queue.finish_worker(files, RESULT.but(status="failed", error="it broke"))
+    queue.finish(files, RESULT.but(status="failed", error="it broke"))
     queue.leave_running(files, "worker", "t1")
     view = views.show(files, "t1")
     assert view is not None
@@ -131,7 +131,7 @@ def test_a_plan_that_asks_is_still_at_it_until_it_is_settled(files: Files) -> No
     planned = TASK.but(id="p1", role="planner")
     queue.submit(files, planned)
     claim(files, planned)
-    queue.finish_planner(files, PLAN.but(status="needs_input", question="colour?"))
+    queue.finish(files, PLAN.but(status="needs_input", question="colour?"))
     queue.leave_running(files, "planner", "p1")
     assert [v.state for v in [views.show(files, "p1")] if v] == ["running"]
     files.move(paths.result("planner", "p1"), paths.plan_done("p1"))
@@ -144,7 +144,7 @@ def test_the_tasks_that_ended_last_come_first(files: Files) -> None:
         task = TASK.but(id=name)
         queue.submit(files, task)
         claim(files, task)
-        queue.finish_worker(files, RESULT.but(id=name))
+        queue.finish(files, RESULT.but(id=name))
         ledger.write("ended", name, NOW, status="done", seat="worker", traceId="r")
         queue.leave_running(files, "worker", name)
     assert [view.task.id for view in views.recent(files, limit=2)] == ["c", "b"]

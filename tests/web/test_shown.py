@@ -65,7 +65,7 @@ def end(web, task: Task, status: Any = "done", text: str = "**well**", **facts: 
         completed_at=web.clock.now(),
     ).but(**facts)
     web.files.move(paths.queued("worker", task.id), paths.running("worker", task.id))
-    queue.finish_worker(web.files, result)
+    queue.finish(web.files, result)
     ended = {"status": status, "seat": "worker", "traceId": task.trace_id}
     Ledger(web.files).write("ended", task.id, result.completed_at, **ended)
     queue.leave_running(web.files, "worker", task.id)
@@ -338,7 +338,7 @@ def test_a_plan_that_waits_for_its_answer_still_runs(web) -> None:
         started_at=START,
         completed_at=START,
     )
-    queue.finish_planner(web.files, plan)
+    queue.finish(web.files, plan)
     (found,) = web.get("/api/snapshot")["tasks"]
     assert (found["seat"], found["state"], found["completedAt"]) == ("planner", "running", None)
     queue.leave_running(web.files, "planner", "task-1")
