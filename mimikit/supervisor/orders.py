@@ -18,14 +18,9 @@ from mimikit.protocol.models import Order, OrderOutcome, Task
 from mimikit.supervisor import applying
 from mimikit.supervisor.books import Books
 from mimikit.tasks import commands, queue
-<<<<<<< HEAD
+from mimikit.tasks.after_run import Finish, result_of
 from mimikit.triggers import registry
 from mimikit.triggers.decide import make_run
-=======
-from mimikit.tasks.after_run import Finish, result_of
-from mimikit.triggers import definition, registry
-from mimikit.triggers.run import make_run
->>>>>>> a410f8b (tasks: a result is made in one way, TaskResult.of and PlanResult.of)
 
 Said = tuple[bool, str, str | None]
 """Whether it could be done, in words, and the id of what it made."""
