@@ -234,7 +234,7 @@ class ConsumerApp:
 
     def run(self) -> int:
         """Recover, serve until told to stop, leave everything tidy. Gives the exit code."""
-        from mimikit.engines.process import state_id, sweep_leftovers
+        from mimikit.engines.process_tree import state_id, sweep_leftovers
         from mimikit.roles.run import sweep_scratch
         from mimikit.supervisor import recovery
 

@@ -19,26 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, TypeAlias
 
-from mimikit.engines import leftovers, proctree
+from mimikit.engines import process_tree
 from mimikit.engines.base import CancelToken, Outcome
-from mimikit.engines.leftovers import MARK, mark, state_id, sweep_leftovers
 from mimikit.errors import EngineError
-from mimikit.language.plain_text import plain
-
-__all__ = [
-    "MARK",
-    "Ended",
-    "Program",
-    "environment",
-    "mark",
-    "output",
-    "plain",
-    "run",
-    "signal_name",
-    "state_id",
-    "stopped_outcome",
-    "sweep_leftovers",
-]
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 OnOutput: TypeAlias = Callable[[Stream, bytes], None]
@@ -139,7 +122,7 @@ def output(
     """
     said: dict[Stream, list[bytes]] = {"stdout": [], "stderr": []}
     env = environment() if env is None else env
-    program = Program(argv, cwd, env, mark(None, "probe"), timeout_s)
+    program = Program(argv, cwd, env, process_tree.mark(None, "probe"), timeout_s)
     try:
         ended = run(program, lambda stream, data: said[stream].append(data), CancelToken())
     except EngineError as error:
@@ -223,15 +206,15 @@ class _Run:
     def carry_out(self) -> Ended:
         with contextlib.ExitStack() as stack:
             self._prepare(stack)
-            self._child = leftovers.spawn(
+            self._child = process_tree.spawn(
                 self._program.argv,
                 cwd=self._program.cwd,
                 env=self._program.env,
                 mark=self._program.mark,
                 stdin=bool(self._program.stdin),
             )
-            stack.callback(leftovers.release, self._child)
-            self._family = leftovers.Family(self._child)
+            stack.callback(process_tree.release, self._child)
+            self._family = process_tree.Family(self._child)
             self._begun = self._heard = self._reaped = time.monotonic()
             try:
                 self._watch(stack)
@@ -288,7 +271,7 @@ class _Run:
                 self._stop(reason)
             if now >= self._reaped + _REAP_EVERY_S:
                 self._reaped = now
-                leftovers.reap_orphans()
+                process_tree.reap_orphans()
 
     def _next_look_s(self) -> float:
         now = time.monotonic()
@@ -325,12 +308,12 @@ class _Run:
         outside = [proc for proc in self._family.members() if proc.group != self._child.pid]
         self._signal_group(signal.SIGTERM)
         for proc in outside:
-            proctree.send(proc, signal.SIGTERM)
+            process_tree.send(proc, signal.SIGTERM)
 
     def _finish(self) -> None:
         """End what is left, in any case. The child is waited for last: its pid names the group."""
-        if self._stopped or not self._exited or self._family.may_remain():
-            found, left = proctree.end_all(
+        if self._stopped or not self._exited or process_tree.reap_orphans():
+            found, left = process_tree.end_all(
                 self._family.members, grace_s=self._grace_s(), patience_s=_PATIENCE_S
             )
             self._leftovers = tuple(pid for pid in found if pid != self._child.pid)

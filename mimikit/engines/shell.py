@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from mimikit.config import Settings
-from mimikit.engines import process
+from mimikit.engines import process, process_tree
 from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.process import Ended, Program, Stream
 from mimikit.errors import EngineError
@@ -56,7 +56,7 @@ class CommandEngine:
             argv=(SHELL, "-c", request.prompt),
             cwd=request.workspace,
             env=_environment(request.scratch / UPSTREAM),
-            mark=process.mark(request.state, request.run_id),
+            mark=process_tree.mark(request.state, request.run_id),
             timeout_s=request.timeout_s,
             kill_after_s=self._limits.kill_after_s,
             output_bytes=_FLOOD * self._limits.output_bytes,

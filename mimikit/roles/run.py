@@ -23,7 +23,7 @@ from mimikit.engines.base import (
     ToolReply,
     ToolSpec,
 )
-from mimikit.engines.process import state_id
+from mimikit.engines.process_tree import state_id
 from mimikit.engines.registry import Choice, Rack
 from mimikit.errors import StorageError
 from mimikit.log import ChangeFeed, EventLog

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines import leftovers, process
+from mimikit.engines import process, process_tree
 from mimikit.engines.base import CancelToken
 from mimikit.engines.process import Ended, Program
 from mimikit.errors import EngineError
@@ -62,7 +62,7 @@ def shell(line: str, folder: Path, **limits: Any) -> Program:
         argv=("/bin/sh", "-c", line),
         cwd=folder,
         env=process.environment(),
-        mark=process.mark(folder, "run-1"),
+        mark=process_tree.mark(folder, "run-1"),
         **limits,
     )
 
@@ -312,14 +312,14 @@ def test_what_was_found_is_not_lost_when_what_led_to_it_ends(tmp_path: Path) -> 
 
 def test_the_exit_codes_of_others_children_are_left_alone(tmp_path: Path) -> None:
     plain = subprocess.Popen(["/bin/sh", "-c", "exit 5"])
-    kept = leftovers.spawn(
+    kept = process_tree.spawn(
         ("/bin/sh", "-c", "exit 6"), cwd=tmp_path, env=process.environment(), mark="m"
     )
     for _ in range(3):
         assert run(shell("(setsid true &)", tmp_path)).exit_code == 0
     assert plain.wait() == 5
     assert kept.wait() == 6
-    leftovers.release(kept)
+    process_tree.release(kept)
     for pipe in (kept.stdout, kept.stderr):
         assert pipe
         pipe.close()
@@ -370,11 +370,11 @@ def test_a_program_is_given_few_variables_and_no_secrets(monkeypatch: pytest.Mon
 CONSUMER = """
 import sys
 from pathlib import Path
-from mimikit.engines import process
+from mimikit.engines import process, process_tree
 from mimikit.engines.base import CancelToken
 state, line = Path(sys.argv[1]), sys.argv[2]
 program = process.Program(("/bin/sh", "-c", line), Path("/"), process.environment(),
-                          process.mark(state, "run-9"), timeout_s=60)
+                          process_tree.mark(state, "run-9"), timeout_s=60)
 process.run(program, lambda _, data: print(data.decode(), flush=True), CancelToken())
 """
 
@@ -412,11 +412,11 @@ def test_what_a_killed_consumer_left_is_found_and_ended(
     dead.wait()
     assert alive(name)
     begun = time.monotonic()
-    assert process.sweep_leftovers(process.state_id(tmp_path))
+    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path))
     assert time.monotonic() - begun < 5
     assert alive(name) == []
     assert zombies() == []
-    assert process.sweep_leftovers(process.state_id(tmp_path)) == []
+    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path)) == []
 
 
 def test_what_is_left_is_not_lost_when_what_led_to_it_ends(
@@ -426,7 +426,7 @@ def test_what_is_left_is_not_lost_when_what_led_to_it_ends(
     dead = consumer(f"{DEAF_AND_UNMARKED.format(tag=name)}; echo ready; sleep {name}")
     dead.kill()
     dead.wait()
-    assert process.sweep_leftovers(process.state_id(tmp_path))
+    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path))
     assert alive(name) == []
 
 
@@ -435,13 +435,13 @@ def test_the_runs_of_a_living_consumer_and_of_other_states_are_spared(
 ) -> None:
     name = tag()
     living = consumer(f"(setsid sleep {name} &); echo ready; exec sleep {name}")
-    assert process.sweep_leftovers(process.state_id(tmp_path)) == []
+    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path)) == []
     living.kill()
     living.wait()
     (tmp_path / "other").mkdir()
-    assert process.sweep_leftovers(process.state_id(tmp_path / "other")) == []
+    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path / "other")) == []
     assert alive(name)
-    assert process.sweep_leftovers(process.state_id(tmp_path))
+    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path))
     assert alive(name) == []
 
 
@@ -452,7 +452,7 @@ def test_the_sweep_spares_runs_of_this_process(tmp_path: Path) -> None:
     thread = threading.Thread(target=lambda: run(program, heard, cancel=cancel))
     thread.start()
     assert heard.ready.wait(20)
-    assert process.sweep_leftovers(process.state_id(tmp_path)) == []
+    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path)) == []
     assert alive(name)
     cancel.cancel("canceled")
     thread.join()
@@ -463,6 +463,6 @@ def test_a_state_folder_keeps_its_name(tmp_path: Path) -> None:
     folder, link = tmp_path / "a", tmp_path / "link"
     folder.mkdir()
     link.symlink_to(folder)
-    assert process.state_id(folder) == process.state_id(link)
-    assert process.state_id(folder) != process.state_id(tmp_path)
-    assert process.state_id(tmp_path / "missing")
+    assert process_tree.state_id(folder) == process_tree.state_id(link)
+    assert process_tree.state_id(folder) != process_tree.state_id(tmp_path)
+    assert process_tree.state_id(tmp_path / "missing")

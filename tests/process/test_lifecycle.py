@@ -14,7 +14,7 @@ from typing import TypeAlias
 import psutil
 import pytest
 
-from mimikit.engines.leftovers import MARK, state_id
+from mimikit.engines.process_tree import MARK, state_id
 from mimikit.protocol import process_id
 from tests.process.world import World, children, is_alive, stretched, until, wait_ended
 from tests.support.runs import alive, tag

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import psutil
 
 from mimikit.clock import SystemClock
-from mimikit.engines.leftovers import MARK, state_id
+from mimikit.engines.process_tree import MARK, state_id
 from mimikit.protocol.models import time_text
 
 T = TypeVar("T")

@@ -19,6 +19,7 @@ from pathlib import Path
 from mimikit.config import Codex
 from mimikit.engines import process
 from mimikit.engines.base import EngineRequest
+from mimikit.engines.process_tree import MARK
 
 LEAST_VERSION = (0, 163, 0)
 TOOLS_TOKEN = "MIMIKIT_TOOLS_TOKEN"  # noqa: S105 - a variable's name
@@ -162,7 +163,7 @@ def work_argv(
     """The command line for a Worker, prompt on stdin; the outer sandbox is not part of it."""
     temporary = request.scratch / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
-    shell = {"TMPDIR": str(temporary), process.MARK: mark}
+    shell = {"TMPDIR": str(temporary), MARK: mark}
     network = settings.network and not request.read_only
     config = {f"features.{name}": "false" for name in _ABROAD} | {
         "agents.enabled": "false",

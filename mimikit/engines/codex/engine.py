@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings, system_zone
-from mimikit.engines import process, sandbox
+from mimikit.engines import process, process_tree, sandbox
 from mimikit.engines.base import UPSTREAM, EngineRequest, Outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import Place
@@ -79,7 +79,7 @@ class CodexExec:
         try:
             if request.role == "worker":
                 return self._work(request, place)
-            mark = process.mark(request.state, request.run_id)
+            mark = process_tree.mark(request.state, request.run_id)
             argv = codex_cli.talk_argv(self._codex, place, request, self._models(request, place))
             return self._carry_out(request, self._program(request, place, argv, mark), Usage())
         except EngineError as error:
@@ -91,7 +91,7 @@ class CodexExec:
             return Outcome("failed", error=said, failure_reason="error")
 
     def _work(self, request: EngineRequest, place: Place) -> Outcome:
-        mark = process.mark(request.state, request.run_id)
+        mark = process_tree.mark(request.state, request.run_id)
         catalogue = self._models(request, place)
         argv = codex_cli.work_argv(self._codex, place, request, catalogue, mark=mark)
         program = self._program(request, place, self._masked(request, place, argv), mark)

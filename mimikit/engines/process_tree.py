@@ -1,0 +1,424 @@
+"""Whose process is whose: finds everything a program of ours started, and ends it.
+
+Everything of a run is known by its session, by its place in the tree of processes, or by a mark in
+its environment where both were left. Orphans become children of this process, so none is out of
+sight. What is found by mark alone belongs to a run of this process or of a dead one.
+
+A program that this process starts in a session of its own must be started with `spawn`: a child
+nobody knows counts as left behind by a run.
+
+A process is known by its number and its start in ticks since boot: a number alone is used again,
+and a start by the wall clock, as psutil tells it, moves when the clock is set. One read of its
+`stat` gives number, parent, group and session of one moment. Where there is no /proc (macOS)
+nothing is found; what a run left is then reached by its group alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import itertools
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimikit.errors import EngineError
+from mimikit.protocol import process_id
+
+MARK = "MIMIKIT_RUN"
+_SWEEP_GRACE_S = 2.0
+"""What a dead consumer left may take this long to end by itself: no result waits for it."""
+_PATIENCE_S = 5.0
+_PROC = Path("/proc")
+_HAS_PROC = Path("/proc/self/stat").exists()
+_SET_CHILD_SUBREAPER = 36
+
+# ---- runs: started, marked, found again
+
+
+@dataclass(frozen=True, slots=True)
+class _Leader:
+    proc: Proc
+    mark: str
+
+
+_lock = threading.Lock()
+"""Held while a program is started and while strays are looked for: a start is never half seen."""
+_count = itertools.count(1)
+_live: dict[int, _Leader] = {}
+"""The programs this process started with `spawn`, by pid."""
+
+
+def state_id(state: Path) -> str:
+    """A short name of a state folder, the same as long as it stays where it is."""
+    real = Path(os.path.realpath(state))
+    inode = real.stat().st_ino if real.exists() else 0
+    return hashlib.sha256(f"{real}\0{inode}".encode()).hexdigest()[:16]
+
+
+def mark(state: Path | None, run_id: str) -> str:
+    """A mark that no other run has: whose state, which run, the process that started it, a count.
+
+    Shape: `state:run:pid.started:count`; without a state the first part is empty.
+    """
+    owner = f"{os.getpid()}.{process_id.own_start_time()}"
+    return f"{state_id(state) if state else ''}:{run_id}:{owner}:{next(_count)}"
+
+
+def spawn(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], mark: str, stdin: bool = False
+) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own, marked; give it to `release` when it has ended.
+
+    Raises:
+        EngineError: it can not be started; the message says why.
+    """
+    with _lock:
+        _adopt_orphans()
+        try:
+            child = subprocess.Popen(
+                list(argv),
+                cwd=cwd,
+                env={**env, MARK: mark},
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            if not cwd.is_dir():
+                said = f"expected a folder to work in, got none at {cwd}; make it"
+                raise EngineError(said) from None
+            said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            raise EngineError(f"{argv[0]} can not be started: {said}") from None
+        unseen = Proc(child.pid, os.getpid(), child.pid, child.pid, started=0, dead=False)
+        _live[child.pid] = _Leader(_look(child.pid) or unseen, mark)
+    return child
+
+
+def release(child: subprocess.Popen[bytes]) -> None:
+    """Forget a program that has ended and was waited for."""
+    with _lock:
+        _live.pop(child.pid, None)
+
+
+def sweep_leftovers(state_id: str) -> list[int]:
+    """End what runs of an earlier, dead consumer of this state left behind; gives the pids found.
+
+    Runs of this process, and of any other that still lives, are left alone.
+    """
+    pack = _Orphaned(state_id)
+    found, _ = end_all(pack.members, grace_s=_SWEEP_GRACE_S, patience_s=_PATIENCE_S)
+    reap_orphans()
+    return found
+
+
+def reap_orphans() -> bool:
+    """Take note of adopted children that have ended; gives whether one lives. Cheap.
+
+    Only this process's own children are looked at: what a dead leader leaves is one of them.
+    """
+    with _lock:
+        pids = _children() if _adopt_orphans() else None
+        if pids is None:
+            return True
+        kids = (_look(pid) for pid in pids if pid not in _live)
+        strange = [proc for proc in kids if proc and _is_strange(proc)]
+        for proc in strange:
+            if proc.dead:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(proc.pid, os.WNOHANG)
+        return any(not proc.dead for proc in strange)
+
+
+class _Pack:
+    """Processes that belong together. One that was found stays a member until it is gone.
+
+    Else it could be lost on the way: what led to it ends before it does.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[tuple[int, int]] = set()
+
+    def members(self) -> list[Proc]:
+        """All that live, and all that stands below them."""
+        with _lock:
+            procs = _everyone()
+            mine = self._roots(procs)
+            mine |= {pid for pid, proc in procs.items() if (pid, proc.started) in self._known}
+            mine |= _descendants(mine, procs)
+            mine -= _ancestors(os.getpid(), procs) | self._spared(procs)
+        reap_orphans()
+        found = [procs[pid] for pid in mine if pid in procs and not procs[pid].dead]
+        self._known.update((proc.pid, proc.started) for proc in found)
+        return found
+
+    def _roots(self, procs: dict[int, Proc]) -> set[int]:
+        """Those that can be told by themselves."""
+        raise NotImplementedError
+
+    def _spared(self, procs: dict[int, Proc]) -> set[int]:
+        """Those that are somebody else's for certain."""
+        raise NotImplementedError
+
+
+class Family(_Pack):
+    """Everything that belongs to one run: found by session, by descent, by mark."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        """The family of a child that `spawn` gave and `release` has not had yet."""
+        super().__init__()
+        self._leader = _live[child.pid].proc
+        self._mark = _live[child.pid].mark
+
+    def _roots(self, procs: dict[int, Proc]) -> set[int]:
+        return {self._leader.pid} | {proc.pid for proc in procs.values() if self._is_mine(proc)}
+
+    def _spared(self, procs: dict[int, Proc]) -> set[int]:
+        return set(_live) - {self._leader.pid}
+
+    def _is_mine(self, proc: Proc) -> bool:
+        if proc.started < self._leader.started or proc.dead:
+            return False
+        if self._leader.pid in (proc.session, proc.group):
+            return True
+        value = _variable(proc.pid, MARK)
+        return value == self._mark or (value is None and self._is_likely_mine(proc))
+
+    def _is_likely_mine(self, proc: Proc) -> bool:
+        """Whether an unmarked stray can be nobody else's: no other run is old enough to own it."""
+        others = [leader.proc for pid, leader in _live.items() if pid != self._leader.pid]
+        return _is_strange(proc) and not any(other.started <= proc.started for other in others)
+
+
+def _is_strange(proc: Proc) -> bool:
+    """Whether it is our child, but neither spawned nor started the plain way."""
+    return proc.ppid == os.getpid() and proc.pid not in _live and proc.session != os.getsid(0)
+
+
+class _Orphaned(_Pack):
+    """What is left of all runs of a state whose owners are gone: found by mark and by session."""
+
+    def __init__(self, state_id: str) -> None:
+        super().__init__()
+        self._state_id = state_id
+
+    def _roots(self, procs: dict[int, Proc]) -> set[int]:
+        marked = {pid for pid in procs if _is_orphaned(_variable(pid, MARK), self._state_id)}
+        marked -= self._spared(procs) | _ancestors(os.getpid(), procs)
+        sessions = {procs[pid].session for pid in marked}
+        sessions = {session for session in sessions if session not in procs or session in marked}
+        return marked | {proc.pid for proc in procs.values() if proc.session in sessions}
+
+    def _spared(self, procs: dict[int, Proc]) -> set[int]:
+        return set(_live) | _descendants(_live, procs)
+
+
+def _is_orphaned(value: str | None, state_id: str) -> bool:
+    """Whether a mark names a run of this state whose owner is gone, or has forgotten it."""
+    state, _, rest = (value or "").partition(":")
+    if not value or state != state_id:
+        return False
+    owner = rest.partition(":")[2].partition(":")[0]
+    pid, _, started = owner.partition(".")
+    if pid == str(os.getpid()) and started == process_id.own_start_time():
+        return value not in {leader.mark for leader in _live.values()}
+    return not pid.isdigit() or process_id.start_time(int(pid)) != started
+
+
+# ---- the table of processes, as the kernel shows it
+
+
+@dataclass(frozen=True, slots=True)
+class Proc:
+    """One process as the kernel shows it."""
+
+    pid: int
+    ppid: int
+    group: int
+    session: int
+    started: int
+    """Ticks since boot; with the pid it names one process."""
+    dead: bool
+    """A zombie: it has ended, its parent has not looked yet."""
+
+
+def _look(pid: int) -> Proc | None:
+    """What the kernel knows of `pid`; None when there is no such process."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    # The command name may hold blanks and brackets: count fields from its closing bracket.
+    field = stat[stat.rindex(b")") + 2 :].split()
+    ids = (int(field[1]), int(field[2]), int(field[3]), int(field[19]))
+    return Proc(pid, *ids, dead=field[0] in (b"Z", b"X"))
+
+
+def _everyone() -> dict[int, Proc]:
+    """Every process that can be seen, by pid."""
+    if not _HAS_PROC:
+        return {}
+    found = (_look(int(entry.name)) for entry in os.scandir(_PROC) if entry.name.isdigit())
+    return {proc.pid: proc for proc in found if proc}
+
+
+def _variable(pid: int, name: str) -> str | None:
+    """A variable of the environment a process was started with; None if it has none such."""
+    try:
+        environ = (_PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return None
+    start = name.encode() + b"="
+    values = (entry[len(start) :] for entry in environ.split(b"\0") if entry.startswith(start))
+    value = next(values, None)
+    return None if value is None else value.decode(errors="replace")
+
+
+def _descendants(roots: Iterable[int], procs: dict[int, Proc]) -> set[int]:
+    """Everything that stands below `roots`, themselves left out."""
+    below: dict[int, list[int]] = {}
+    for proc in procs.values():
+        below.setdefault(proc.ppid, []).append(proc.pid)
+    found: set[int] = set()
+    todo = list(roots)
+    while todo:
+        fresh = [child for child in below.get(todo.pop(), []) if child not in found]
+        found.update(fresh)
+        todo += fresh
+    return found
+
+
+def _ancestors(pid: int, procs: dict[int, Proc]) -> set[int]:
+    """Everything that stands above `pid`, itself included."""
+    found = {pid}
+    while (proc := procs.get(pid)) and proc.ppid not in found:
+        pid = proc.ppid
+        found.add(pid)
+    return found
+
+
+def _children() -> list[int] | None:
+    """The direct children of this process; None where the kernel does not list them."""
+    pids: list[int] = []
+    try:
+        for thread in os.scandir("/proc/self/task"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                pids += map(int, (Path(thread.path) / "children").read_bytes().split())
+    except OSError:
+        return None
+    return pids if _lists_children() else None
+
+
+@functools.cache
+def _lists_children() -> bool:
+    return Path(f"/proc/self/task/{threading.get_native_id()}/children").exists()
+
+
+@functools.cache
+def _adopt_orphans() -> bool:
+    """From now on whatever a run leaves behind becomes this process's child, and so is found.
+
+    False where the system has no such thing.
+    """
+    if not _HAS_PROC:
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    return libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def send(proc: Proc, signum: int) -> bool:
+    """Send a signal to that very process; False when it is gone or not ours to end."""
+    handle = _handle(proc.pid)
+    try:
+        now = _look(proc.pid)
+        if now is None or now.started != proc.started or now.dead:
+            return False
+        if handle is None:
+            os.kill(proc.pid, signum)
+        else:
+            signal.pidfd_send_signal(handle, signum)
+    except OSError:
+        return False
+    finally:
+        if handle is not None:
+            os.close(handle)
+    return True
+
+
+def _handle(pid: int) -> int | None:
+    """A descriptor of a process, which never becomes another's; None where there is none."""
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):  # gone, or a system without such descriptors
+        return None
+
+
+def _wait_gone(procs: Collection[Proc], timeout_s: float) -> None:
+    """Wait until all of them have ended, or `timeout_s` has passed."""
+    poll = select.poll()
+    handles: set[int] = set()
+    deadline = time.monotonic() + timeout_s
+    try:
+        for proc in procs:
+            if (handle := _handle(proc.pid)) is not None:
+                handles.add(handle)
+                poll.register(handle, select.POLLIN)
+        waiting = len(handles)
+        if not handles:
+            poll.poll(20)  # nothing to wait on: do not spin
+        while waiting and (left_s := deadline - time.monotonic()) > 0:
+            for handle, _ in poll.poll(left_s * 1000):
+                poll.unregister(handle)
+                waiting -= 1
+    finally:
+        for handle in handles:
+            os.close(handle)
+
+
+def end_all(
+    find: Callable[[], list[Proc]], *, grace_s: float, patience_s: float
+) -> tuple[list[int], list[int]]:
+    """End what `find` gives until it gives nothing: asked first, killed after `grace_s`.
+
+    Gives the pids that were found, and those still there `patience_s` after the kill. What was
+    found once is not lost: that its parent has ended meanwhile may hide it from `find`.
+    """
+    seen: dict[int, Proc] = {}
+
+    def present() -> list[Proc]:
+        found = {proc.pid: proc for proc in find()}
+        hidden = {pid: proc for pid, proc in seen.items() if pid not in found}
+        found |= {pid: proc for pid, proc in hidden.items() if _still_lives(proc)}
+        seen.update(found)
+        return list(found.values())
+
+    ask_until = time.monotonic() + grace_s
+    asked: set[int] = set()
+    while (procs := present()) and (left_s := ask_until - time.monotonic()) > 0:
+        for proc in procs:
+            if proc.pid not in asked:
+                send(proc, signal.SIGTERM)
+        asked |= {proc.pid for proc in procs}
+        _wait_gone(procs, min(left_s, 0.5))
+    kill_until = time.monotonic() + patience_s
+    while procs and time.monotonic() < kill_until:
+        for proc in procs:
+            send(proc, signal.SIGKILL)
+        _wait_gone(procs, 0.2)
+        procs = present()
+    return sorted(seen), sorted(proc.pid for proc in procs)
+
+
+def _still_lives(proc: Proc) -> bool:
+    now = _look(proc.pid)
+    return now is not None and now.started == proc.started and not now.dead
