@@ -144,12 +144,13 @@ class ConsumerApp:
     def __init__(self, state: State, engines: list[Engine] | None = None) -> None:
         """Wire everything; nothing runs before `run`. The consumer lock must be held."""
         from mimikit.engines.registry import Rack
-        from mimikit.protocol.watch import Doorbell, FolderWatch
+        from mimikit.protocol.watch import FolderWatch
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.run import Office
         from mimikit.roles.seats import TellerThread, work
         from mimikit.runner.consumer import build_consumer
         from mimikit.runs import LiveRuns
+        from mimikit.supervisor.applying import CommitApplier
         from mimikit.supervisor.archiving import Archiving
         from mimikit.supervisor.asking import Asking
         from mimikit.supervisor.books import Books
@@ -157,6 +158,7 @@ class ConsumerApp:
         from mimikit.supervisor.health import Heartbeat
         from mimikit.supervisor.housekeeping import Housekeeping
         from mimikit.supervisor.loop import Supervisor
+        from mimikit.supervisor.orders import CommandApplier
         from mimikit.supervisor.waking import Waking
         from mimikit.tools.mcp import ToolServer
         from mimikit.tools.reader import StateViews
@@ -167,6 +169,7 @@ class ConsumerApp:
         live = LiveRuns()
         self.search = make_search(state, stays=True)
         books = Books.open(files, settings, state.clock, live=live, log=state.log)
+        events = books.events
         rack = Rack(engines if engines is not None else engines_of(state), settings)
         self.door = ToolServer(
             on_refused=lambda facts: state.log.write("audit", "tools_door_refused", **facts)
@@ -186,9 +189,20 @@ class ConsumerApp:
             door=self.door,
         )
         self.watch = FolderWatch(state.path)
-        self.bell = Doorbell()
-        self.teller = TellerThread(self.office, self.bell.ring)
-        waking = Waking(books, self.office, self.teller, self._facts)
+        workspace = FolderWorkspace(state.workspace, state.path)
+        self.file_watch = FileWatch(workspace, events.files_changed)
+        firing = Firing(books, workspace, self.file_watch)
+        asking = Asking(books, firing, self.office)
+        archiving = Archiving(books, self.office)
+        applier = CommitApplier(
+            books,
+            task_ended=firing.task_ended,
+            answers_came=asking.take_in,
+            summary_came=archiving.take_in,
+        )
+        commands = CommandApplier(books, applier, pause_changed=self._apply_pause)
+        self.teller = TellerThread(self.office, events.bell.ring)
+        waking = Waking(books, applier, self.office, self.teller, self._facts)
         self.heartbeat = Heartbeat(
             books,
             worker_seats=settings.max_concurrency,
@@ -197,21 +211,23 @@ class ConsumerApp:
             teller_waits=lambda: waking.waiting,
         )
         housekeeping = Housekeeping(books)
-        workspace = FolderWorkspace(state.workspace, state.path)
-        self.file_watch = FileWatch(workspace, self._files_changed)
-        firing = Firing(books, workspace, self.file_watch)
-        asking = Asking(books, firing, self.office)
-        archiving = Archiving(books, self.office)
         self.supervisor = Supervisor(
-            books, firing, asking, waking, archiving, housekeeping, self.heartbeat, self.bell
+            books,
+            applier,
+            commands,
+            firing,
+            asking,
+            waking,
+            archiving,
+            housekeeping,
+            self.heartbeat,
         )
-        self.heartbeat.tick_age_s = self.supervisor.tick_age_s
 
         def run_task(seat: Seat, task: Task) -> None:
             if work(self.office, seat, task):
-                self.supervisor.run_ended(seat, task.id)
+                events.run_ended(seat, task.id)
             else:
-                self.supervisor.doorbell.ring()
+                events.bell.ring()
 
         self.consumer = build_consumer(
             files,
@@ -219,7 +235,7 @@ class ConsumerApp:
             seats={"planner": 1, "worker": settings.max_concurrency},
             run_task=run_task,
             supervise=self.supervisor.run,
-            wake_supervisor=self.bell.ring,
+            wake_supervisor=events.bell.ring,
             periodic={
                 "retention": ("17 */6 * * *", housekeeping.ring),
                 "archive": ("41 */6 * * *", archiving.ring),
@@ -230,7 +246,6 @@ class ConsumerApp:
             is_known_id=lambda task_id: books.ledger.end_of(task_id) is not None,
             shutdown_timeout_s=settings.limits.kill_after_s + 5,
         )
-        books.wake_queues = self._apply_pause
 
     def run(self) -> int:
         """Recover, serve until told to stop, leave everything tidy. Gives the exit code."""
@@ -263,21 +278,19 @@ class ConsumerApp:
     def _watch_folders(self) -> None:
         # Not the root folder, where the consumer's own logs stand: a dropped `inbox.json` is found
         # by the tick of each second.
-        ring = self.supervisor.doorbell.ring
+        events = self.supervisor.books.events
         for folder in (paths.INBOX, paths.COMMANDS):
-            self.watch.watch(folder, lambda _names: ring())
+            self.watch.watch(folder, lambda _names: events.bell.ring())
         self.watch.watch(paths.TRIGGERS, self._triggers_changed)
-        self.supervisor.triggers_unsure()  # one may have come since they were read
+        events.triggers_unsure()  # one may have come since they were read
 
     def _triggers_changed(self, names: list[str] | None) -> None:
+        events = self.supervisor.books.events
         if names is None:
-            self.supervisor.triggers_unsure()
+            events.triggers_unsure()
         for name in names or ():
             if name.endswith(".json") and not name.startswith("."):
-                self.supervisor.trigger_changed(name.removesuffix(".json"))
-
-    def _files_changed(self, trigger_ids: set[str]) -> None:
-        self.supervisor.files_changed(trigger_ids)
+                events.trigger_changed(name.removesuffix(".json"))
 
     def _apply_pause(self) -> None:
         for storage in self.consumer.storages.values():

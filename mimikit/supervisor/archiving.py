@@ -38,7 +38,6 @@ class Archiving:
         self._finish: Callable[[datetime], None] = lambda now: None
         """What ends the pass under way."""
         self._is_over = False
-        books.summary_came = self.take_in
 
     def ring(self) -> None:
         """It may be time; any thread may say so."""

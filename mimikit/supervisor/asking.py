@@ -40,7 +40,6 @@ class Asking:
         self._look_at: datetime | None = None
         self._happened: dict[str, int] = {}
         """Trigger → how much had happened when it was asked last."""
-        books.answers_came = self.take_in
 
     def step(self, now: datetime) -> bool:
         """Ask what is due; gives whether anything was asked."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import queue
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
@@ -12,9 +13,61 @@ from mimikit.errors import NewerState
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import History, Runtime, StatusCheckpoint, Task, TaskResult
+from mimikit.protocol.models import History, Runtime, Seat, StatusCheckpoint
+from mimikit.protocol.watch import Doorbell
 from mimikit.runs import LiveRuns
 from mimikit.tasks.ledger import Ledger
+
+T = TypeVar("T")
+
+
+class EventQueue:
+    """What other threads tell the supervisor; each call wakes it."""
+
+    def __init__(self) -> None:
+        self.bell = Doorbell()
+        self._ended: queue.SimpleQueue[tuple[Seat, str]] = queue.SimpleQueue()
+        self._triggers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._files: queue.SimpleQueue[set[str]] = queue.SimpleQueue()
+
+    def run_ended(self, seat: Seat, task_id: str) -> None:
+        """A pool thread wrote the record of this run."""
+        self._ended.put((seat, task_id))
+        self.bell.ring()
+
+    def trigger_changed(self, trigger_id: str) -> None:
+        """This definition was made, edited or removed, or is to be looked at again."""
+        self._triggers.put(trigger_id)
+        self.bell.ring()
+
+    def triggers_unsure(self) -> None:
+        """Some definition may have changed or gone."""
+        self._triggers.put(None)
+        self.bell.ring()
+
+    def files_changed(self, trigger_ids: set[str]) -> None:
+        """Files that these triggers look at have changed."""
+        self._files.put(trigger_ids)
+        self.bell.ring()
+
+    def ended(self) -> list[tuple[Seat, str]]:
+        """Take out the runs that ended."""
+        return _taken(self._ended)
+
+    def changed_triggers(self) -> list[str | None]:
+        """Take out the definitions that changed; None: any may have."""
+        return _taken(self._triggers)
+
+    def changed_files(self) -> list[set[str]]:
+        """Take out the triggers whose files changed."""
+        return _taken(self._files)
+
+
+def _taken(waiting: queue.SimpleQueue[T]) -> list[T]:
+    taken: list[T] = []
+    while not waiting.empty():
+        taken.append(waiting.get())
+    return taken
 
 
 @dataclass
@@ -30,21 +83,19 @@ class Books:
     ledger: Ledger
     conversation: Conversation
     runtime: Runtime
-    wake_queues: Callable[[], None] = field(default=lambda: None)
-    """Tell the storages of pause, resume or a queue that changed by hand of the supervisor."""
-    triggers_changed: Callable[[str], None] = field(default=lambda _id: None)
-    task_ended: Callable[[str], None] = field(default=lambda _id: None)
-    """Tell those who wait for this task: its end stands in the ledger."""
-    answers_came: Callable[[Task, TaskResult], None] = field(default=lambda _task, _result: None)
-    """Take in what a model said of conditions."""
-    summary_came: Callable[[Task, TaskResult], None] = field(default=lambda _task, _result: None)
-    """Write down the summary that this run has made."""
+    events: EventQueue = field(default_factory=EventQueue)
     canceling: set[str] = field(default_factory=set[str])
     """Tasks whose cancel this process began and the disk cut short: to be taken up again."""
 
     @classmethod
     def open(
-        cls, files: Files, settings: Settings, clock: Clock, *, live: LiveRuns, log: EventLog
+        cls,
+        files: Files,
+        settings: Settings,
+        clock: Clock,
+        *,
+        live: LiveRuns,
+        log: EventLog,
     ) -> Books:
         """Read what is needed before the first operation.
 

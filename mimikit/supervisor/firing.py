@@ -59,7 +59,6 @@ class Firing:
         """Trigger → the questions (by node path) on which its condition depends now."""
         self.happened = 0
         """Counts what has happened that a model might see: ends of tasks, changes of files."""
-        books.task_ended = self.task_ended
 
     # ---- definitions ---------------------------------------------------------------------
 
@@ -74,7 +73,7 @@ class Firing:
             try:
                 self.refresh(trigger_id, now)
             except StorageError:
-                self._books.triggers_changed(trigger_id)
+                self._books.events.trigger_changed(trigger_id)
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
                 self.fault(trigger_id, error, now)
         self._sweep(registry.states(self._books.files) - set(known), now)
@@ -237,7 +236,7 @@ class Firing:
             try:
                 worked = self._look(trigger_id, now) or worked
             except StorageError as error:
-                self._books.triggers_changed(trigger_id)  # found again by another look
+                self._books.events.trigger_changed(trigger_id)  # found again by another look
                 failed = error  # the others go first
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
                 self.fault(trigger_id, error, now)
@@ -255,7 +254,7 @@ class Firing:
         if trigger_id not in self._faulted and books.files.exists(path):
             self._faulted.add(trigger_id)
             books.files.quarantine(path, f"the trigger could not be looked at: {error!r}")
-            books.triggers_changed(trigger_id)
+            books.events.trigger_changed(trigger_id)
         else:
             self._agenda.look_at(trigger_id, now + LOOK_AGAIN)
 
@@ -263,7 +262,7 @@ class Firing:
         """The clock was set back: slots planned far ahead of it are planned anew."""
         far = [id_ for id_, due in self._agenda.planned() if self._is_far(id_, due, now)]
         for trigger_id in far:
-            self._books.triggers_changed(trigger_id)
+            self._books.events.trigger_changed(trigger_id)
         return bool(far)
 
     def _is_far(self, trigger_id: str, due: datetime, now: datetime) -> bool:
@@ -284,7 +283,7 @@ class Firing:
             return False
         state = registry.state(self._books.files, trigger_id)
         if state.firing is not None:
-            self._books.triggers_changed(trigger_id)  # there it is carried out first
+            self._books.events.trigger_changed(trigger_id)  # there it is carried out first
             return False
         if trigger.condition is not None:
             return self._judge(trigger, trigger.condition, state, now)
@@ -300,7 +299,7 @@ class Firing:
         """The clock reached a slot."""
         slot = state.next_run_at
         if trigger.schedule is None or slot is None or slot > now:
-            self._books.triggers_changed(trigger.id)
+            self._books.events.trigger_changed(trigger.id)
             return False
         run = make_run(trigger, schedule.slot_name(slot), now)
         missed = self._missed(trigger, slot, now)

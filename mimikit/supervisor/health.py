@@ -35,9 +35,8 @@ class Heartbeat:
         self._last: datetime | None = None
         self._shown: tuple[object, ...] = ()
         self.degraded: str | None = None
-        self.tick_age_s: Callable[[], float] = lambda: 0.0
 
-    def beat(self, now: datetime, *, force: bool = False) -> bool:
+    def beat(self, now: datetime, tick_age_s: float) -> bool:
         """Write when it is time or something changed; gives whether it did."""
         books = self._books
         live = books.live.list()
@@ -46,18 +45,20 @@ class Heartbeat:
         shown = (_seats(live), books.runtime.paused, self.degraded, reason)
         changed = shown != self._shown
         due = self._last is None or now - self._last >= BEAT or now < self._last
-        if not (force or changed or due):
+        if not (changed or due):
             return False
         self._last, self._shown = now, shown
         try:
-            books.files.write(paths.HEALTH, self._health(now, live).to_json(), sync=False)
+            books.files.write(
+                paths.HEALTH, self._health(now, live, tick_age_s).to_json(), sync=False
+            )
         except StorageError:
             return False
         if changed:
             books.feed.tell("status")
         return changed
 
-    def _health(self, now: datetime, live: list[LiveRun]) -> Health:
+    def _health(self, now: datetime, live: list[LiveRun], tick_age_s: float) -> Health:
         engines = self._engines()
         if waits := self._teller_waits():
             engines["teller"] = waits
@@ -66,7 +67,7 @@ class Heartbeat:
             version=mimikit.__version__,
             started_at=self._started_at,
             beat_at=now,
-            tick_age_s=round(self.tick_age_s(), 2),
+            tick_age_s=round(tick_age_s, 2),
             open_files=_open_files(),
             queued=self._queued(),
             live=live,

@@ -6,7 +6,6 @@ An operation that fails is logged and rests for a second; the others go on.
 from __future__ import annotations
 
 import contextlib
-import queue as queues
 import threading
 from collections.abc import Callable
 from datetime import datetime
@@ -14,14 +13,15 @@ from datetime import datetime
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.models import PlanResult, Seat, TaskResult
-from mimikit.protocol.watch import Doorbell
-from mimikit.supervisor import applying, dropped, orders, recovery
+from mimikit.supervisor import dropped, recovery
+from mimikit.supervisor.applying import CommitApplier
 from mimikit.supervisor.archiving import Archiving
 from mimikit.supervisor.asking import Asking
 from mimikit.supervisor.books import Books
 from mimikit.supervisor.firing import Firing
 from mimikit.supervisor.health import Heartbeat
 from mimikit.supervisor.housekeeping import Housekeeping
+from mimikit.supervisor.orders import CommandApplier
 from mimikit.supervisor.waking import Waking
 
 Operation = Callable[[datetime], bool]
@@ -37,13 +37,14 @@ class Supervisor:
     def __init__(
         self,
         books: Books,
+        applier: CommitApplier,
+        commands: CommandApplier,
         firing: Firing,
         asking: Asking,
         waking: Waking,
         archiving: Archiving,
         housekeeping: Housekeeping,
         heartbeat: Heartbeat | None = None,
-        doorbell: Doorbell | None = None,
     ) -> None:
         """Nothing is read or written before `start`."""
         self.books = books
@@ -52,20 +53,16 @@ class Supervisor:
         self.archiving = archiving
         self.housekeeping = housekeeping
         self.heartbeat = heartbeat
-        self.doorbell = doorbell or Doorbell()
-        self._ended: queues.SimpleQueue[tuple[Seat, str]] = queues.SimpleQueue()
+        self._applier = applier
         self._to_end: dict[tuple[Seat, str], None] = {}
-        self._changed_triggers: queues.SimpleQueue[str] = queues.SimpleQueue()
-        self._changed_files: queues.SimpleQueue[set[str]] = queues.SimpleQueue()
         self._to_look_at: set[str] = set()
         self._resting: dict[str, float] = {}
         self._told: dict[str, tuple[str, int]] = {}
         """The last error of an operation, and how often it came in a row."""
         self._last_tick = books.clock.monotonic()
-        books.triggers_changed = self.trigger_changed
         self._operations: list[tuple[str, Operation]] = [
             ("end runs", self._end_runs),
-            ("apply orders", lambda now: orders.apply_orders(self.books, now)),
+            ("apply orders", commands.step),
             ("take in", lambda now: dropped.take_in(self.books, now)),
             ("look at triggers", self._look_at_triggers),
             ("fire", self.firing.fire_due),
@@ -78,7 +75,7 @@ class Supervisor:
     def start(self) -> None:
         """Recover, then read the triggers. Before it nothing else may look at the state."""
         now = self.books.clock.now()
-        recovery.recover(self.books, now)
+        recovery.recover(self.books, self._applier, now)
         self.archiving.recover(now)
         self.firing.load(now)
 
@@ -86,7 +83,7 @@ class Supervisor:
         """Tick until told to stop."""
         while not stop.is_set():
             self.tick()
-            self.doorbell.wait(self._wait_s())
+            self.books.events.bell.wait(self._wait_s())
 
     def tick(self) -> bool:
         """One pass over all operations, repeated while they find work; gives whether any did."""
@@ -96,31 +93,11 @@ class Supervisor:
             now = self.books.clock.now()
             again = [self._try(name, operation, now) for name, operation in self._operations]
             if self.heartbeat is not None:
-                self.heartbeat.beat(now)
+                self.heartbeat.beat(now, self.tick_age_s())
             if not any(again):
                 break
             worked = True
         return worked
-
-    def run_ended(self, seat: Seat, task_id: str) -> None:
-        """A pool thread wrote the record of this run; any thread may say so."""
-        self._ended.put((seat, task_id))
-        self.doorbell.ring()
-
-    def trigger_changed(self, trigger_id: str) -> None:
-        """This definition was made, edited or removed; any thread may say so."""
-        self._changed_triggers.put(trigger_id)
-        self.doorbell.ring()
-
-    def triggers_unsure(self) -> None:
-        """Some definition may have changed or gone; any thread may say so."""
-        self._changed_triggers.put("")
-        self.doorbell.ring()
-
-    def files_changed(self, trigger_ids: set[str]) -> None:
-        """Files that these triggers look at have changed; any thread may say so."""
-        self._changed_files.put(trigger_ids)
-        self.doorbell.ring()
 
     def last_tick(self) -> float:
         """The steady time at which the last pass began."""
@@ -181,8 +158,7 @@ class Supervisor:
 
     def _end_runs(self, now: datetime) -> bool:
         """Bring finished runs to their end; one whose end fails is tried again later."""
-        while not self._ended.empty():
-            self._to_end[self._ended.get()] = None
+        self._to_end |= dict.fromkeys(self.books.events.ended())
         failed: Exception | None = None
         for seat, task_id in list(self._to_end):
             try:
@@ -199,17 +175,16 @@ class Supervisor:
         files = self.books.files
         if seat == "worker":
             if result := files.load(paths.result("worker", task_id), TaskResult):
-                applying.end_worker(self.books, result)
+                self._applier.end_worker(result)
         elif plan := files.load(paths.result("planner", task_id), PlanResult):
-            applying.apply_plan(self.books, plan)
+            self._applier.apply_plan(plan)
         self.books.feed.tell("task", id=task_id, seat=seat)
 
     def _look_at_triggers(self, now: datetime) -> bool:
-        while not self._changed_triggers.empty():
-            trigger_id = self._changed_triggers.get()
+        for trigger_id in self.books.events.changed_triggers():
             self._to_look_at |= {trigger_id} if trigger_id else self.firing.strangers()
-        while not self._changed_files.empty():
-            self.firing.files_changed(self._changed_files.get())
+        for trigger_ids in self.books.events.changed_files():
+            self.firing.files_changed(trigger_ids)
         failed: StorageError | None = None
         for trigger_id in sorted(self._to_look_at):
             try:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from mimikit.conversation import turns
 from mimikit.protocol import paths
 from mimikit.protocol.models import PlanResult, Seat, Task, TaskResult
-from mimikit.supervisor import applying
+from mimikit.supervisor.applying import CommitApplier
 from mimikit.supervisor.books import Books
 from mimikit.tasks import commands, queue
 from mimikit.tasks.after_run import Ended, Finish, after_run
@@ -20,18 +20,18 @@ CRASH_WINDOW = timedelta(minutes=5)
 BACK_OFF = timedelta(seconds=30)
 
 
-def recover(books: Books, now: datetime) -> None:
+def recover(books: Books, applier: CommitApplier, now: datetime) -> None:
     """Bring the state folder to a state no crash is visible in."""
     folders = (*paths.FOLDERS, paths.ROOT)
     for folder in folders:
         books.files.sweep_temps(folder)
     books.files.settle(folders, _newest_lines(books))
-    replay_commits(books)
+    replay_commits(books, applier)
     canceled = {o.target for o in commands.waiting(books.files) if o.action == "cancel"}
     for seat in paths.SEATS:
         for name in books.files.names(f"{seat}/running"):
             task_id = name.removesuffix(".json")
-            _recover_running(books, seat, task_id, now, canceled=task_id in canceled)
+            _recover_running(books, applier, seat, task_id, now, canceled=task_id in canceled)
 
 
 def _newest_lines(books: Books) -> list[str]:
@@ -43,13 +43,13 @@ def _newest_lines(books: Books) -> list[str]:
     ]
 
 
-def replay_commits(books: Books) -> None:
+def replay_commits(books: Books, applier: CommitApplier) -> None:
     """Apply every commit record that is not applied yet."""
     for record in turns.unapplied(books.files):
-        applying.apply_turn(books, record)
+        applier.apply_turn(record)
     for plan in books.files.load_all("planner/results", PlanResult):
         if plan.status != "needs_input" or books.files.exists(paths.running("planner", plan.id)):
-            applying.apply_plan(books, plan)
+            applier.apply_plan(plan)
 
 
 def waiting_plans(books: Books) -> list[PlanResult]:
@@ -67,7 +67,7 @@ def back_off(starts: list[datetime], now: datetime) -> timedelta:
 
 
 def _recover_running(
-    books: Books, seat: Seat, task_id: str, now: datetime, *, canceled: bool
+    books: Books, applier: CommitApplier, seat: Seat, task_id: str, now: datetime, *, canceled: bool
 ) -> None:
     path = paths.running(seat, task_id)
     task = queue.read(books.files, seat, path)
@@ -77,22 +77,24 @@ def _recover_running(
     if seat == "worker":
         result = books.files.load(paths.result("worker", task_id), TaskResult)
         if result is not None:
-            applying.end_worker(books, result)
+            applier.end_worker(result)
             return
     elif books.files.exists(paths.plan_done(task_id)):
         queue.leave_running(books.files, seat, task_id)
         return
     if canceled:  # the order was accepted: no next attempt, and no failure either
         begun = task.attempts + (not task.released)
-        applying.finish_canceled(books, task.but(attempts=begun), now)
+        applier.finish_canceled(task.but(attempts=begun), now)
         return
     if task.released:
         queue.finish_release(books.files, task)
         return
-    _end_interrupted(books, seat, task, now)
+    _end_interrupted(books, applier, seat, task, now)
 
 
-def _end_interrupted(books: Books, seat: Seat, task: Task, now: datetime) -> None:
+def _end_interrupted(
+    books: Books, applier: CommitApplier, seat: Seat, task: Task, now: datetime
+) -> None:
     """The consumer died under this run: a failed attempt, or the task's end."""
     limits = books.settings.limits
     ended = Ended("failed", "killed", interrupted=True)
@@ -104,4 +106,4 @@ def _end_interrupted(books: Books, seat: Seat, task: Task, now: datetime) -> Non
         )
         queue.release(books.files, decision.task)
         return
-    applying.end_without_engine(books, task, decision, now, error=error)
+    applier.end_without_engine(task, decision, now, error=error)

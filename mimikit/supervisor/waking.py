@@ -28,7 +28,8 @@ from mimikit.protocol.models import (
 from mimikit.roles import briefs
 from mimikit.roles.run import Office
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
-from mimikit.supervisor import applying, recovery, telling
+from mimikit.supervisor import recovery, telling
+from mimikit.supervisor.applying import CommitApplier, question_of
 from mimikit.supervisor.books import Books
 from mimikit.tasks import views
 
@@ -51,12 +52,14 @@ class Waking:
     def __init__(
         self,
         books: Books,
+        applier: CommitApplier,
         office: Office,
         seat: TellerSeat,
         facts: Callable[[], dict[str, str]] = dict,
     ) -> None:
         """`facts` gives the status lines a brief carries."""
-        self._books, self._office, self._seat, self._facts = books, office, seat, facts
+        self._books, self._applier = books, applier
+        self._office, self._seat, self._facts = office, seat, facts
         self._items: dict[str, InboxItem] = {}
         self._outcomes: list[TurnOutcome] = []
         self._under_way: TurnStarted | None = None
@@ -87,7 +90,7 @@ class Waking:
         """
         unapplied = turns.unapplied(self._books.files)
         for record in unapplied:
-            applying.apply_turn(self._books, record)
+            self._applier.apply_turn(record)
         return bool(unapplied)
 
     # ---- inbox ---------------------------------------------------------------------------
@@ -264,7 +267,7 @@ class Waking:
             if self._under_way is not None:
                 return False  # the Teller may be about to ask: one question at a time
             for plan in recovery.waiting_plans(books)[:1]:
-                questions.ask(books.files, applying.question_of(plan, now))
+                questions.ask(books.files, question_of(plan, now))
                 books.feed.tell("question")
                 return True
             return False
@@ -344,7 +347,7 @@ class Waking:
         if not turns.commit(files, record) and turns.find(files, record.id) is not None:
             self._take_out(record.consumed)  # told before: only its entries are left
             return
-        applying.apply_turn(self._books, record)
+        self._applier.apply_turn(record)
         for item_id in record.consumed:
             self._items.pop(item_id, None)
 

@@ -37,12 +37,14 @@ from mimikit.roles.prompts import Prompts
 from mimikit.roles.run import Office
 from mimikit.roles.seats import work
 from mimikit.runs import LiveRuns
+from mimikit.supervisor.applying import CommitApplier
 from mimikit.supervisor.archiving import Archiving
 from mimikit.supervisor.asking import Asking
 from mimikit.supervisor.books import Books
 from mimikit.supervisor.firing import Firing
 from mimikit.supervisor.housekeeping import Housekeeping
 from mimikit.supervisor.loop import REST_S, Supervisor
+from mimikit.supervisor.orders import CommandApplier
 from mimikit.supervisor.waking import Waking
 from mimikit.tasks.drop import order_of, parse_task
 from mimikit.testing.clock import FakeClock
@@ -156,17 +158,31 @@ class Product:
             stopping=SteppedStop(clock),
         )
         self.seat = TellerInPlace(self.office)
-        self.waking = Waking(self.books, self.office, self.seat)
         self.housekeeping = Housekeeping(self.books)
         self.workspace = workspace_files or Desk()
         firing = Firing(self.books, self.workspace, self.workspace)
         self.asking = Asking(self.books, firing, self.office)
         self.books.conversation.caps = caps or self.books.conversation.caps
         self.archiving = Archiving(self.books, self.office, rules)
-        self.supervisor = Supervisor(
-            self.books, firing, self.asking, self.waking, self.archiving, self.housekeeping
+        self.applier = CommitApplier(
+            self.books,
+            task_ended=firing.task_ended,
+            answers_came=self.asking.take_in,
+            summary_came=self.archiving.take_in,
         )
-        self.workspace.changed = self.supervisor.files_changed
+        self.commands = CommandApplier(self.books, self.applier, pause_changed=lambda: None)
+        self.waking = Waking(self.books, self.applier, self.office, self.seat)
+        self.supervisor = Supervisor(
+            self.books,
+            self.applier,
+            self.commands,
+            firing,
+            self.asking,
+            self.waking,
+            self.archiving,
+            self.housekeeping,
+        )
+        self.workspace.changed = self.books.events.files_changed
         self.ticking = False
 
     def start(self) -> None:
@@ -194,7 +210,7 @@ class Product:
         if not self.files.move(paths.queued(seat, task.id), paths.running(seat, task.id)):
             return False
         if work(self.office, seat, task):
-            self.supervisor.run_ended(seat, task.id)
+            self.books.events.run_ended(seat, task.id)
         return True
 
     def queued(self, seat: SeatName) -> list[Task]:
