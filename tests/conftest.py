@@ -10,6 +10,18 @@ import sys
 import pytest
 
 EXEMPT = "skip-exempt"
+LONG_FIRST = (
+    "tests/crash/test_crash.py",
+    "tests/soak/",
+    "tests/process/test_kills.py",
+    "tests/browser/",
+    "tests/crash/",
+    "tests/web/test_fuzz.py",
+    "tests/process/",
+    "tests/cli/",
+    "tests/engines/",
+    "tests/contract/",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,7 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what lacks its program or its platform."""
+    """Put the long files first, and skip what lacks its program or its platform."""
+    items.sort(key=_turn)
     for item in items:
         for marker in item.iter_markers("needs_platform"):
             if sys.platform not in marker.args:
@@ -41,6 +54,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for program in _programs(item):
             if not _installed(program):
                 item.add_marker(pytest.mark.skip(reason=f"{program} is not installed"))
+
+
+def _turn(item: pytest.Item) -> int:
+    """A long file that begins late keeps one process busy when the others are done."""
+    return next((n for n, start in enumerate(LONG_FIRST) if item.nodeid.startswith(start)), 99)
 
 
 def _programs(item: pytest.Item) -> list[str]:
