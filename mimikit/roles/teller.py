@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mimikit import permission
-from mimikit.engines.base import Brief, CancelToken, Outcome
+from mimikit.engines.base import Brief, CancelToken, Outcome, ToldResult
 from mimikit.engines.registry import Choice
+from mimikit.errors import StorageError
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
-from mimikit.roles import context
+from mimikit.protocol.models import FailureReason, InboxItem, Message, Question, TurnRecord
+from mimikit.roles import briefs, context
 from mimikit.roles.run import Job, Office, run_engine
 from mimikit.tasks.after_run import WAITING
 from mimikit.tools.session import Caller, Desk, Effects
@@ -18,12 +19,17 @@ from mimikit.tools.session import Caller, Desk, Effects
 
 @dataclass(frozen=True, slots=True)
 class TurnJob:
-    """A turn to be taken: its frozen inputs and the brief made of them."""
+    """A turn to be taken: its inputs, frozen when it began."""
 
     id: str
     attempt: int
     items: tuple[InboxItem, ...]
-    brief: Brief
+    results: tuple[ToldResult, ...]
+    """Of the items that are results: what is told of them, in their order."""
+    question: Question | None
+    facts: dict[str, str]
+    """The lines of a status answer."""
+    now: datetime
     choice: Choice
     cancel: CancelToken
     trace_id: str
@@ -51,15 +57,26 @@ class TurnOutcome:
 
 
 def take_turn(office: Office, job: TurnJob) -> TurnOutcome:
-    """Run the engine and make its effects a record; nothing is written here."""
+    """Make the brief, run the engine, make its effects a record; nothing is written here.
+
+    A disk that refuses to be read costs no attempt.
+    """
     started = office.clock.now()
+    try:
+        brief = office.insist(
+            lambda: briefs.teller_brief(
+                office, job.items, job.results, job.question, job.now, job.facts
+            )
+        )
+    except StorageError as error:
+        return TurnOutcome(job, None, str(error), "engine_unavailable")
     caller = Caller(
         "teller",
         job.id,
         job.trace_id,
-        job.brief.now,
+        job.now,
         by_user=permission.is_by_user(job.choice.engine.name),
-        timezone=job.brief.timezone,
+        timezone=brief.timezone,
         question_open=_stays_open(job),
     )
     desk = Desk(caller, office.views, office.limits(), office.on_refused(job.id))
@@ -70,8 +87,8 @@ def take_turn(office: Office, job: TurnJob) -> TurnOutcome:
             run_id=job.id,
             attempt=job.attempt,
             role="teller",
-            prompt=context.teller_prompt(job.brief, office.settings.budgets),
-            brief=job.brief,
+            prompt=context.teller_prompt(brief, office.settings.budgets),
+            brief=brief,
             choice=job.choice,
             cancel=job.cancel,
             timeout_s=seat.timeout_s or 180,
@@ -88,12 +105,14 @@ def take_turn(office: Office, job: TurnJob) -> TurnOutcome:
         error = outcome.error or "the model gave no reply"
         reason = "canceled" if outcome.status == "canceled" else outcome.failure_reason
         return TurnOutcome(job, None, error, reason or "error", outcome.retry_at)
-    return TurnOutcome(job, _record(job, outcome, effects, replies, started, office.clock.now()))
+    return TurnOutcome(
+        job, _record(job, brief, outcome, effects, replies, started, office.clock.now())
+    )
 
 
 def _stays_open(job: TurnJob) -> bool:
     """Whether a question is open that none of this turn's inputs answers."""
-    question = job.brief.question
+    question = job.question
     if question is None:
         return False
     answered = any(item.question_id == question.question_id for item in job.items)
@@ -118,6 +137,7 @@ def user_messages(items: tuple[InboxItem, ...], turn_id: str) -> list[Message]:
 
 def _record(
     job: TurnJob,
+    brief: Brief,
     outcome: Outcome,
     effects: Effects,
     replies: list[str],
@@ -156,7 +176,7 @@ def _record(
         backlog=effects.backlog,
         usage=outcome.usage,
         engine=job.choice.engine.name,
-        injected=list(job.brief.memory),
+        injected=list(brief.memory),
         started_at=started,
         completed_at=now,
     )

@@ -25,7 +25,6 @@ from mimikit.protocol.models import (
     TurnRecord,
     TurnStarted,
 )
-from mimikit.roles import briefs
 from mimikit.roles.run import Office
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
 from mimikit.supervisor import recovery, telling
@@ -170,15 +169,25 @@ class Waking:
         self._waiting = None
         results = tuple(self._told(item) for item in items if item.kind == "task_result")
         question = questions.pending(self._books.files)
-        brief = briefs.teller_brief(
-            self._office, tuple(items), results, question, now, self._facts()
-        )
         ids = [item.id for item in items]
         self._under_way = turns.start(self._books.files, turn_id, attempt, ids, now)
         cancel = self._books.live.start(turn_id, "teller", items[-1].text[:80], now)
         self._books.feed.tell("turn", state="started", turnId=turn_id, inputs=ids)
         trace = next((i.trace_id for i in items if i.trace_id), None) or new_id("trace", now)
-        self._seat.start(TurnJob(turn_id, attempt, tuple(items), brief, choice, cancel, trace))
+        self._seat.start(
+            TurnJob(
+                turn_id,
+                attempt,
+                tuple(items),
+                results,
+                question,
+                self._facts(),
+                now,
+                choice,
+                cancel,
+                trace,
+            )
+        )
         return True
 
     def _take_outcomes(self, now: datetime) -> bool:
