@@ -148,7 +148,7 @@ class ConsumerApp:
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.run import Office
         from mimikit.roles.seats import TellerThread, work
-        from mimikit.runner.consumer import build_consumer
+        from mimikit.runner.consumer import PooledConsumer
         from mimikit.runs import LiveRuns
         from mimikit.supervisor.applying import CommitApplier
         from mimikit.supervisor.archiving import Archiving
@@ -206,7 +206,7 @@ class ConsumerApp:
         self.heartbeat = Heartbeat(
             books,
             worker_seats=settings.max_concurrency,
-            queued=lambda: {seat: s.depth for seat, s in self.consumer.storages.items()},
+            queued=self._queued,
             engines=rack.status,
             teller_waits=lambda: waking.waiting,
         )
@@ -229,7 +229,7 @@ class ConsumerApp:
             else:
                 events.bell.ring()
 
-        self.consumer = build_consumer(
+        self.consumer = PooledConsumer(
             files,
             watch=self.watch,
             seats={"planner": 1, "worker": settings.max_concurrency},
@@ -292,10 +292,11 @@ class ConsumerApp:
             if name.endswith(".json") and not name.startswith("."):
                 events.trigger_changed(name.removesuffix(".json"))
 
+    def _queued(self) -> dict[str, int]:
+        return self.consumer.queued()
+
     def _apply_pause(self) -> None:
-        for storage in self.consumer.storages.values():
-            storage.paused = self.supervisor.books.runtime.paused
-            storage.wake()
+        self.consumer.set_paused(self.supervisor.books.runtime.paused)
 
     def _stopping(self) -> None:
         """Give the runs their time to end, then end them; nothing is claimed any more."""
@@ -321,10 +322,9 @@ class ConsumerApp:
     def _facts(self) -> dict[str, str]:
         """The lines of a status answer."""
         live = self.office.live.list()
-        queued = {seat: storage.depth for seat, storage in self.consumer.storages.items()}
         return {
             "running": str(sum(run.role != "teller" for run in live)),
-            "queued": str(sum(queued.values())),
+            "queued": str(sum(self._queued().values())),
             "workers": f"{sum(run.role == 'worker' for run in live)} of "
             f"{self.state.settings.max_concurrency}",
             **{f"engine of {name}": one.text for name, one in self.office.rack.status().items()},

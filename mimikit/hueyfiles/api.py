@@ -1,4 +1,4 @@
-"""Huey on `ClaimStorage` with JSON: a message is done when it was executed, not when it was read."""
+"""Huey on `ClaimStorage` with JSON: a message is done when it was executed, not when read."""
 
 # Huey carries no types: what comes from it is unknown to the checker.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
@@ -71,8 +71,8 @@ class ClaimHuey(Huey):
         the next start finds them without an owner.
         """
         claims = self._claims()
-        held = claims.held() if claims is not None else None
-        if claims is not None and held is not None and held == getattr(task, "claim", None):
+        claim = getattr(task, "claim", None)
+        if claims is not None and claim is not None and claims.held() == claim:
             claims.return_held()
 
     def _claims(self) -> OwnedClaims | None:

@@ -1,7 +1,11 @@
-"""Two ways to claim a waiting file: for any Huey program, and for the product's seats.
+"""Claims and their owners: who works on which file, and putting back the claims of the dead.
 
 A claim is a rename from `queue/` to `running/`; who loses the race finds nothing to rename. What is
 handed out is what lies in `running/`: an editor may have replaced the file in the moment before.
+
+Every process that claims is an owner: a fresh name per start, and a lock file that the kernel frees
+when the process dies, however it dies. A claim's name begins with its owner's. No time-out is ever
+needed, and a living owner's claims are never touched, however long it takes.
 """
 
 from __future__ import annotations
@@ -16,23 +20,23 @@ from typing import Protocol
 
 from mimikit.errors import BadRecord, StorageError
 from mimikit.hueyfiles.folder import QueueFolder, Waiting, read_bytes
-from mimikit.hueyfiles.serializer import NamedBytes, unwrap
+from mimikit.hueyfiles.serializer import unwrap
 from mimikit.protocol.disk import Lock
 from mimikit.protocol.files import Files
 
-MARK = "~"
-_GUARD = "guard.lock"
+_logger = logging.getLogger(__name__)
+
+_MARK = "~"
+_GUARD = "guard"
 _GUARD_WAIT_S = 10.0
+_PUT_BACK_EVERY_S = 5.0
+_PRUNE_AFTER_S = 0.2
+_PRUNE_LIMIT = 50_000
+_PRUNE_AT_ONCE = 5_000
 
 
 def claim_name(owner: str, name: str) -> str:
-    """The name of a claimed file."""
-    return f"{owner}{MARK}{name}"
-
-
-def original_name(claimed: str) -> str:
-    """The name it had, and gets back."""
-    return claimed.partition(MARK)[2]
+    return f"{owner}{_MARK}{name}"
 
 
 class Owner:
@@ -43,9 +47,9 @@ class Owner:
     """
 
     def __init__(self, files: Files, folder: str) -> None:
-        """Make a fresh owner and hold its lock."""
         self._files = files
         self._folder = folder
+        self._routes: dict[str, str] = {}
         self.token = secrets.token_hex(8)
         with self._guard():
             lock = files.lock(self._path(self.token))
@@ -61,75 +65,56 @@ class Owner:
             self._lock.release()
             self._lock = None
 
-    def put_back(self, routes: dict[str, str]) -> int:
-        """Move the claims of dead owners back, each folder's to its source; gives how many.
+    def add_route(self, claimed: str, source: str) -> None:
+        """Say that claims in the folder `claimed` came from `source`."""
+        self._routes[claimed] = source
+
+    def put_back(self) -> int:
+        """Move the claims of dead owners back to where they came from; gives how many.
 
         Crash: some are back, the rest are the next one's to move; their owner stays dead.
         """
         moved = 0
         with self._guard():
-            claims = [(folder, name) for folder in routes for name in self._claims(folder)]
-            known = {name.partition(MARK)[0] for _, name in claims} | set(self._owners())
-            for owner in known - {self.token}:
+            claims = [
+                (folder, name)
+                for folder in self._routes
+                for name in self._files.names(folder)
+                if _MARK in name
+            ]
+            owners = {name.partition(_MARK)[0] for _, name in claims}
+            for name in self._files.names(self._folder, suffix=".lock"):
+                owners.add(name.removesuffix(".lock"))
+            for owner in owners - {self.token, _GUARD}:
                 lock = self._files.lock(self._path(owner))
                 if lock is None:
                     continue
                 try:
                     for folder, name in claims:
-                        if name.startswith(owner + MARK):
-                            back = f"{routes[folder]}/{original_name(name)}"
+                        if name.startswith(owner + _MARK):
+                            back = f"{self._routes[folder]}/{_original_name(name)}"
                             moved += self._files.move(f"{folder}/{name}", back)
                     self._files.remove(self._path(owner))
                 finally:
                     lock.release()
         return moved
 
-    def _owners(self) -> list[str]:
-        names = self._files.names(self._folder, suffix=".lock")
-        return [name.removesuffix(".lock") for name in names if name != _GUARD]
-
-    def _claims(self, folder: str) -> list[str]:
-        return [name for name in self._files.names(folder) if MARK in name]
-
     def _path(self, owner: str) -> str:
         return f"{self._folder}/{owner}.lock"
 
     @contextlib.contextmanager
     def _guard(self) -> Generator[None]:
-        lock = wait_for_lock(self._files, f"{self._folder}/{_GUARD}", _GUARD_WAIT_S)
+        lock = wait_for_lock(self._files, self._path(_GUARD), _GUARD_WAIT_S)
         try:
             yield
         finally:
             lock.release()
 
 
-def wait_for_lock(files: Files, path: str, timeout_s: float) -> Lock:
-    """Take a lock that others hold for moments only.
-
-    Raises:
-        StorageError: it was not free in time.
-    """
-    deadline = time.monotonic() + timeout_s
-    while True:
-        lock = files.lock(path)
-        if lock is not None:
-            return lock
-        if time.monotonic() > deadline:
-            raise StorageError(f"{path}: expected it free within {timeout_s:.0f} s; who holds it?")
-        time.sleep(0.001)
-
-
-_logger = logging.getLogger(__name__)
-
-_PRUNE_AFTER_S = 0.2
-_PRUNE_LIMIT = 50_000
-_PRUNE_AT_ONCE = 5_000
-
-
 class Claims(Protocol):
     """How a queue's files are claimed, and what becomes of the claims."""
 
-    def claim(self, waiting: Waiting) -> NamedBytes | None:
+    def claim(self, waiting: Waiting) -> bytes | None:
         """Claim a file and give its bytes; None when it is gone, or can not be used now.
 
         Raises:
@@ -148,64 +133,6 @@ class Claims(Protocol):
     def close(self) -> None:
         """Claim no more."""
         ...
-
-
-class SeatClaims:
-    """Claims of the product's own code, which ends them itself: the storage forgets them.
-
-    One consumer holds the lock of the state folder, so a claim needs no owner in its name.
-    """
-
-    def __init__(self, files: Files, folder: QueueFolder, running: str) -> None:
-        """Claim from `folder` into `running`."""
-        self._files = files
-        self._folder = folder
-        self._running = running
-
-    def claim(self, waiting: Waiting) -> NamedBytes | None:
-        """Read and validate, rename, and check that what was renamed is what was read.
-
-        Crash: before the rename it waits; after it the run is counted, whether it began or not. A
-        file that lacked fields lies in `running/` without them for a moment.
-        """
-        name = waiting.name
-        source, target = f"{self._folder.path}/{name}", f"{self._running}/{name}"
-        data = read_bytes(self._files, source)
-        if data is None:
-            return None
-        ticket = self._folder.inspect(waiting, data)
-        if ticket[:2] != waiting.ticket[:2]:
-            self._folder.look([name])  # it changed: back to its new place in the order
-            return None
-        try:
-            if not self._files.move(source, target):
-                return None
-            if read_bytes(self._files, target) != data:
-                self._files.move(target, source)
-                self._folder.look([name])
-                return None
-            if ticket.fill is not None:
-                # Not flushed: what is missing can be filled in again at any time.
-                self._files.write(target, ticket.fill, sync=False)
-                data = ticket.fill
-        except StorageError:
-            self._undo(source, target)
-            raise
-        return NamedBytes(data, name, waiting.seen_at)
-
-    def finish_held(self) -> None:
-        """Nothing is held: the product's own code ends a claim."""
-
-    def idle(self) -> None:
-        """No chores."""
-
-    def close(self) -> None:
-        """Nothing to free."""
-
-    def _undo(self, source: str, target: str) -> None:
-        with contextlib.suppress(OSError):
-            if self._files.fs.stat(source) is None:
-                self._files.fs.rename(target, source)
 
 
 class _Hold:
@@ -243,18 +170,19 @@ class OwnedClaims:
     def __init__(
         self, files: Files, folder: QueueFolder, running: str, done: str, owner: Owner
     ) -> None:
-        """Claim from `folder` into `running` as `owner`."""
         self._files = files
         self._folder = folder
         self._running = running
         self._done = done
         self._owner = owner
+        owner.add_route(running, folder.path)
+        self._put_back_at = time.monotonic()
         self._local = threading.local()
         self._unpruned = 1  # the last process may have left some
         self._prune = threading.Event()
         self._pruner: threading.Thread | None = None
 
-    def claim(self, waiting: Waiting) -> NamedBytes | None:
+    def claim(self, waiting: Waiting) -> bytes | None:
         """Rename, then read: a name is used once, so the order needs no look into the file.
 
         Crash: before the rename it waits; after it the claim has a dead owner and is put back.
@@ -272,7 +200,7 @@ class OwnedClaims:
             data = read_bytes(self._files, target)
             if data is None:
                 return None
-            message = NamedBytes(unwrap(data), name)
+            message = unwrap(data)
         except (BadRecord, StorageError):
             with contextlib.suppress(OSError):
                 self._files.fs.rename(target, source)
@@ -282,10 +210,8 @@ class OwnedClaims:
 
     def finish_held(self) -> None:
         """Acknowledge the claim of the calling thread."""
-        hold = self._hold()
-        if hold.name is not None:
-            name, hold.name = hold.name, None
-            self.finish(name)
+        if claimed := self._let_go():
+            self.finish(claimed)
 
     def finish(self, claimed: str) -> None:
         """Acknowledge a claim.
@@ -306,32 +232,32 @@ class OwnedClaims:
     def held(self) -> str | None:
         """The queue name of the claim that the calling thread holds."""
         claimed = self._hold().name
-        return claimed and claimed.partition("~")[2]
+        return claimed and _original_name(claimed)
 
     def keep_held(self) -> None:
         """Leave the calling thread's claim: neither done nor waiting, until a restart."""
-        self._hold().name = None
+        self._let_go()
 
     def return_held(self) -> None:
         """Put the calling thread's claim back into the queue: it was not done."""
-        hold = self._hold()
-        if hold.name is not None:
-            claimed, hold.name = hold.name, None
-            name = claimed.partition("~")[2]
+        if claimed := self._let_go():
+            name = _original_name(claimed)
             self._files.move(f"{self._running}/{claimed}", f"{self._folder.path}/{name}")
             self._folder.look([name])
 
     def reject_held(self, reason: str) -> None:
         """The calling thread can not use the message it claimed: into quarantine with it."""
-        hold = self._hold()
-        if hold.name is not None:
-            claimed, hold.name = hold.name, None
+        if claimed := self._let_go():
             self._files.quarantine(f"{self._running}/{claimed}", reason)
 
     def idle(self) -> None:
-        """Let the finished files be removed."""
+        """Let the finished files be removed; put back now and then what others left behind."""
         if self._unpruned:
             self._start_pruning()
+        if time.monotonic() - self._put_back_at > _PUT_BACK_EVERY_S:
+            self._put_back_at = time.monotonic()
+            with contextlib.suppress(StorageError):  # the next round tries again
+                self._owner.put_back()
 
     def prune(self) -> None:
         """Remove finished files: all of them while idle, some when there are far too many."""
@@ -358,6 +284,11 @@ class OwnedClaims:
             self._local.hold = _Hold(self)
             return self._local.hold
 
+    def _let_go(self) -> str | None:
+        hold = self._hold()
+        claimed, hold.name = hold.name, None
+        return claimed
+
     def _start_pruning(self) -> None:
         if self._pruner is None:
             self._pruner = threading.Thread(target=self._pruning, name="pruner", daemon=True)
@@ -374,3 +305,23 @@ class OwnedClaims:
                 self.prune()
             except StorageError as error:
                 _logger.warning("finished messages could not be removed: %s", error)
+
+
+def wait_for_lock(files: Files, path: str, timeout_s: float) -> Lock:
+    """Take a lock that others hold for moments only.
+
+    Raises:
+        StorageError: it was not free in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        lock = files.lock(path)
+        if lock is not None:
+            return lock
+        if time.monotonic() > deadline:
+            raise StorageError(f"{path}: expected it free within {timeout_s:.0f} s; who holds it?")
+        time.sleep(0.001)
+
+
+def _original_name(claimed: str) -> str:
+    return claimed.partition(_MARK)[2]

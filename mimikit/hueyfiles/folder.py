@@ -20,6 +20,12 @@ from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol.disk import Stat
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files
 
+_logger = logging.getLogger(__name__)
+
+_NAP_S = 1.0
+"""The longest sleep while something waits for its time: the wall clock may jump meanwhile."""
+_FOREVER_S = 3600.0
+
 
 class Ticket(NamedTuple):
     """What the storage knows of a waiting file without knowing what it holds."""
@@ -40,6 +46,11 @@ class Waiting(NamedTuple):
     seen_at: datetime
 
 
+Inspect: TypeAlias = Callable[[str, bytes, datetime], Ticket]
+"""(name, data, seen_at) → the ticket; raises BadRecord with the reason."""
+Glance: TypeAlias = Callable[[str, bytes], Ticket | None]
+"""(name, data) → the ticket of a file that is surely well-formed, fast; None: inspect it."""
+
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 """`seen_at` where it does not matter, since the file says itself when it was made."""
 
@@ -52,7 +63,6 @@ class QueueIndex:
     """
 
     def __init__(self) -> None:
-        """Empty."""
         self._tickets: dict[str, Ticket] = {}
         self._seen: dict[str, datetime] = {}
         self._ready: list[tuple[Any, str]] = []
@@ -94,8 +104,11 @@ class QueueIndex:
 
     def first(self, now: float) -> Waiting | None:
         """The first that may go at `now`, left in its place."""
-        if self._due:
-            self._promote(now)
+        while self._due and self._due[0][0] <= now:
+            ready_at, name = heapq.heappop(self._due)
+            ticket = self._tickets.get(name)
+            if ticket is not None and ticket.ready_at == ready_at:
+                heapq.heappush(self._ready, (ticket.order, name))
         while self._ready:
             order, name = self._ready[0]
             ticket = self._tickets.get(name)
@@ -124,24 +137,6 @@ class QueueIndex:
                 return ready_at
             heapq.heappop(self._due)
         return None
-
-    def _promote(self, now: float) -> None:
-        while self._due and self._due[0][0] <= now:
-            ready_at, name = heapq.heappop(self._due)
-            ticket = self._tickets.get(name)
-            if ticket is not None and ticket.ready_at == ready_at:
-                heapq.heappush(self._ready, (ticket.order, name))
-
-
-_logger = logging.getLogger(__name__)
-
-Inspect: TypeAlias = Callable[[str, bytes, datetime], Ticket]
-"""(name, data, seen_at) → the ticket; raises BadRecord with the reason."""
-Glance: TypeAlias = Callable[[str, bytes], Ticket | None]
-"""(name, data) → the ticket of a file that is surely well-formed, fast; None: inspect it."""
-
-_NAP_S = 1.0
-"""The longest sleep while something waits for its time: the wall clock may jump meanwhile."""
 
 
 def read_bytes(files: Files, path: str) -> bytes | None:
@@ -218,7 +213,6 @@ class QueueFolder:
 
     @property
     def paused(self) -> bool:
-        """Whether nothing is handed out."""
         return self._paused
 
     @paused.setter
@@ -266,7 +260,6 @@ class QueueFolder:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
         return self._closing.is_set()
 
     def wait_closed(self, timeout_s: float) -> bool:
@@ -356,7 +349,8 @@ class QueueFolder:
             return waiting._replace(ticket=ticket)
         found = self._files.stat(f"{self.path}/{name}")
         now = self._clock.now()
-        waiting = waiting._replace(seen_at=min(_instant(found.mtime_ns), now) if found else now)
+        written = datetime.fromtimestamp(found.mtime_ns / 1e9, UTC) if found else now
+        waiting = waiting._replace(seen_at=min(written, now))
         return waiting._replace(ticket=self.inspect(waiting, data))
 
     def _put(self, found: Iterable[Waiting | None]) -> None:
@@ -415,10 +409,3 @@ class QueueFolder:
         with self._changed:
             if self._suspects.get(name) is suspect:
                 del self._suspects[name]
-
-
-_FOREVER_S = 3600.0
-
-
-def _instant(ns: int) -> datetime:
-    return datetime.fromtimestamp(ns / 1e9, UTC)

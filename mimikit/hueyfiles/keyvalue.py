@@ -30,31 +30,10 @@ _SETTLED_S = 0.1
 _CHECK_EVERY_S = 5.0
 
 
-def _hashed(key: str | bytes) -> str:
-    return hashlib.sha256(key if isinstance(key, bytes) else key.encode()).hexdigest()
-
-
-def _key_json(key: str | bytes) -> dict[str, Json]:
-    try:
-        return {"key": key if isinstance(key, str) else key.decode()}
-    except UnicodeDecodeError:
-        return {"keyBase64": base64.b64encode(cast("bytes", key)).decode()}
-
-
-def _key_text(record: dict[str, Json]) -> str:
-    key, coded = record.get("key"), record.get("keyBase64")
-    if isinstance(key, str):
-        return key
-    return base64.b64decode(coded if isinstance(coded, str) else "").decode(
-        errors="backslashreplace"
-    )
-
-
 class KeyValue:
     """Values by key in one folder. A text and its UTF-8 bytes are the same key."""
 
     def __init__(self, files: Files, folder: str, clock: Clock) -> None:
-        """Use `folder`, which exists."""
         self._files = files
         self._folder = folder
         self._clock = clock
@@ -62,7 +41,6 @@ class KeyValue:
         self._check_at = 0.0
 
     def put(self, key: str | bytes, value: bytes) -> None:
-        """Set a value."""
         self._files.write(self._path(key), _entry(key, value))
 
     def put_if_empty(self, key: str | bytes, value: bytes) -> bool:
@@ -70,7 +48,6 @@ class KeyValue:
         return self._files.create(self._path(key), _entry(key, value))
 
     def peek(self, key: str | bytes) -> bytes | type[EmptyData]:
-        """The value, left where it is."""
         return self.peek_many([key]).get(key, EmptyData)
 
     def peek_many(self, keys: Iterable[str | bytes]) -> dict[str | bytes, bytes]:
@@ -79,11 +56,8 @@ class KeyValue:
         if self._is_empty():
             return found
         for key in keys:
-            path = self._path(key)
-            data = read_bytes(self._files, path)
-            value = EmptyData if data is None else self._value(path, data)
-            if isinstance(value, bytes):
-                found[key] = value
+            if (entry := self._load(self._path(key))) is not None:
+                found[key] = entry[1]
         return found
 
     def pop(self, key: str | bytes) -> bytes | type[EmptyData]:
@@ -95,17 +69,15 @@ class KeyValue:
         taken = f"{path.removesuffix('.json')}.{secrets.token_hex(4)}{_TAKEN}"
         if not self._files.move(path, taken):
             return EmptyData
-        data = read_bytes(self._files, taken)
-        value = EmptyData if data is None else self._value(taken, data)
+        entry = self._load(taken)
         self._files.remove(taken)
-        return value
+        return EmptyData if entry is None else entry[1]
 
     def delete(self, key: str | bytes) -> bool:
         """Remove a value; whether there was one."""
         return not self._is_empty() and self._files.remove(self._path(key))
 
     def has(self, key: str | bytes) -> bool:
-        """Whether there is a value."""
         return self._files.fs.stat(self._path(key)) is not None
 
     def __len__(self) -> int:
@@ -114,11 +86,8 @@ class KeyValue:
     def items(self) -> Iterator[tuple[str, bytes]]:
         """Every key, as text, and its value."""
         for name in self._files.names(self._folder):
-            path = f"{self._folder}/{name}"
-            data = read_bytes(self._files, path)
-            value = EmptyData if data is None else self._value(path, data)
-            if data is not None and isinstance(value, bytes):
-                yield _key_text(parse_object(data)), value
+            if (entry := self._load(f"{self._folder}/{name}")) is not None:
+                yield _key_text(entry[0]), entry[1]
 
     def sweep(self) -> None:
         """Remove what was being taken when its taker died."""
@@ -150,24 +119,23 @@ class KeyValue:
         self._empty_at = mtime_ns if empty else None
         return bool(empty)
 
-    def _value(self, path: str, data: bytes) -> bytes | type[EmptyData]:
-        """The value in a file; one that can not be read is put aside and counts as none."""
+    def _load(self, path: str) -> tuple[dict[str, Json], bytes] | None:
+        """The record in a file and its value; one that can not be read is put aside: None."""
+        data = read_bytes(self._files, path)
+        if data is None:
+            return None
         try:
-            return extract(parse_object(data).get("value"))
+            record = parse_object(data)
+            return record, extract(record.get("value"))
         except BadRecord as error:
             self._files.quarantine(path, str(error))
-            return EmptyData
-
-
-def _entry(key: str | bytes, value: bytes) -> bytes:
-    return dump_line({**_key_json(key), "value": embed(value)})
+            return None
 
 
 class Counters:
     """Numbers by key; changed under one lock that is held for a moment."""
 
     def __init__(self, files: Files, folder: str) -> None:
-        """Use `folder`, which exists."""
         self._files = files
         self._folder = folder
 
@@ -183,7 +151,6 @@ class Counters:
             lock.release()
 
     def delete(self, key: str | bytes) -> None:
-        """Forget a counter."""
         self._files.remove(f"{self._folder}/{_hashed(key)}.json")
 
     def _read(self, path: str) -> int:
@@ -191,13 +158,36 @@ class Counters:
         if data is None:
             return 0
         try:
-            return _whole_number(parse_object(data).get("value"))
+            value = parse_object(data).get("value")
         except BadRecord as error:
-            self._files.quarantine(path, str(error))
-            return 0
+            value, reason = None, str(error)
+        else:
+            reason = "value: expected a whole number"
+        if isinstance(value, int):
+            return value
+        self._files.quarantine(path, reason)
+        return 0
 
 
-def _whole_number(value: Json) -> int:
-    if not isinstance(value, int):
-        raise BadRecord("value: expected a whole number", field="value")
-    return value
+def _entry(key: str | bytes, value: bytes) -> bytes:
+    return dump_line({**_key_json(key), "value": embed(value)})
+
+
+def _hashed(key: str | bytes) -> str:
+    return hashlib.sha256(key if isinstance(key, bytes) else key.encode()).hexdigest()
+
+
+def _key_json(key: str | bytes) -> dict[str, Json]:
+    try:
+        return {"key": key if isinstance(key, str) else key.decode()}
+    except UnicodeDecodeError:
+        return {"keyBase64": base64.b64encode(cast("bytes", key)).decode()}
+
+
+def _key_text(record: dict[str, Json]) -> str:
+    key, coded = record.get("key"), record.get("keyBase64")
+    if isinstance(key, str):
+        return key
+    return base64.b64decode(coded if isinstance(coded, str) else "").decode(
+        errors="backslashreplace"
+    )

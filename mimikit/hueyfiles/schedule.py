@@ -9,6 +9,7 @@ done with the last lot; or the reader is dead, then the next start moves it back
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -37,7 +38,6 @@ class Schedule:
     """Messages in the order of their times."""
 
     def __init__(self, files: Files, folder: str, due: str, clock: Clock) -> None:
-        """Use the folders, which exist."""
         self._files = files
         self._folder = folder
         self._due = due
@@ -65,12 +65,13 @@ class Schedule:
 
     def items(self, limit: int | None = None) -> list[bytes]:
         """The messages, soonest first."""
-        found = (read_bytes(self._files, f"{self._folder}/{name}") for name in self.names()[:limit])
-        return [message for data in found if data and (message := _message(data)) is not None]
+        return read_messages(self._files, self._folder, self.names()[:limit])
 
     def read(self, at: datetime, owner: str) -> list[bytes]:
         """Take the messages due at `at`; what this thread read before is done with."""
-        self._finish()
+        for path, _ in chain.from_iterable(self._reader.due.values()):
+            self._files.remove(path)
+        self._reader.due.clear()
         last = _time_key(at)
         messages: list[bytes] = []
         for name in list(self.names()):
@@ -79,10 +80,16 @@ class Schedule:
             taken = f"{self._due}/{claim_name(owner, name)}"
             if not self._files.move(f"{self._folder}/{name}", taken):
                 continue
-            message = self._taken(taken)
-            if message is not None:
-                self._reader.due.setdefault(identity(message), []).append((taken, message))
-                messages.append(message)
+            data = read_bytes(self._files, taken)
+            if data is None:
+                continue
+            try:
+                message = unwrap(data)
+            except BadRecord as error:
+                self._files.quarantine(taken, str(error))
+                continue
+            self._reader.due.setdefault(identity(message), []).append((taken, message))
+            messages.append(message)
         return messages
 
     def enqueue(self, data: bytes, target: str) -> bool:
@@ -101,25 +108,15 @@ class Schedule:
         self._files.remove(path)
         return True
 
-    def _finish(self) -> None:
-        for path, _ in chain.from_iterable(self._reader.due.values()):
-            self._files.remove(path)
-        self._reader.due.clear()
 
-    def _taken(self, path: str) -> bytes | None:
-        data = read_bytes(self._files, path)
-        try:
-            return None if data is None else unwrap(data)
-        except BadRecord as error:
-            self._files.quarantine(path, str(error))
-            return None
-
-
-def _message(data: bytes) -> bytes | None:
-    try:
-        return unwrap(data)
-    except BadRecord:
-        return None
+def read_messages(files: Files, folder: str, names: list[str]) -> list[bytes]:
+    """The messages in these files, in their order; what can not be used is left out."""
+    messages: list[bytes] = []
+    for name in names:
+        with contextlib.suppress(BadRecord):
+            if (data := read_bytes(files, f"{folder}/{name}")) is not None:
+                messages.append(unwrap(data))
+    return messages
 
 
 def _time_key(at: datetime) -> str:

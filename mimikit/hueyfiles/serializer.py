@@ -39,27 +39,12 @@ class RecordedError(Exception):
     """An exception that went through a file: its type's name and its text, as data."""
 
     def __init__(self, type_name: str, text: str) -> None:
-        """Keep both."""
         super().__init__(text)
         self.type_name = type_name
         self.text = text
 
     def __repr__(self) -> str:
         return f"{self.type_name}({self.text!r})"
-
-
-class NamedBytes(bytes):
-    """The bytes of a file that know its name, and when it was first seen."""
-
-    name: str
-    seen_at: datetime | None
-
-    def __new__(cls, data: bytes, name: str, seen_at: datetime | None = None) -> NamedBytes:
-        """Attach a name to bytes."""
-        made = super().__new__(cls, data)
-        made.name = name
-        made.seen_at = seen_at
-        return made
 
 
 class JsonSerializer(Serializer):

@@ -1,10 +1,6 @@
 """Huey's storage on plain files: a message is a file, a claim is a rename, nothing is pickled.
 
-`ClaimStorage` honours Huey's whole contract, so any Huey program can use it (`ClaimHuey` is Huey
-with it and with JSON). The product's seats use the same class over the folders of the protocol,
-where the file is the task itself.
-
-Layout of a plain storage, below its own folder:
+Layout, below the storage's own folder:
 
     queue/      {priority}-{time}-{maker}.json: sorted by name they are sorted by order
     running/    {owner}~{name}: claimed by a living process
@@ -32,18 +28,17 @@ import weakref
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from huey.constants import EmptyData
 from huey.storage import BaseStorage
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.errors import BadRecord, StorageError
-from mimikit.hueyfiles.claims import Claims, OwnedClaims, Owner, SeatClaims
-from mimikit.hueyfiles.folder import Glance, Inspect, QueueFolder, Ticket, read_bytes
+from mimikit.hueyfiles.claims import Claims, OwnedClaims, Owner
+from mimikit.hueyfiles.folder import QueueFolder, Ticket
 from mimikit.hueyfiles.keyvalue import Counters, KeyValue
-from mimikit.hueyfiles.schedule import Schedule
-from mimikit.hueyfiles.serializer import NamedBytes, unwrap, wrap
+from mimikit.hueyfiles.schedule import Schedule, read_messages
+from mimikit.hueyfiles.serializer import unwrap, wrap
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -55,50 +50,59 @@ _LOOK_AGAIN_S = 1.0
 """And a busy one, for what others put in with a higher priority; at most one in so many parts of
 its time."""
 _LOOK_SHARE = 50
-_PUT_BACK_EVERY_S = 5.0
+
+_SIGN = 1 << 63
+_ALL_BITS = (1 << 64) - 1
 
 
 class _Session:
     """What a storage holds while it claims: an owner, the index, the watch. One a process."""
 
     def __init__(
-        self, owner: Owner, folder: QueueFolder, claims: Claims, watch: FolderWatch | None
+        self,
+        owner: Owner,
+        folder: QueueFolder,
+        claims: Claims,
+        watch: FolderWatch | None,
+        *,
+        owns_watch: bool,
     ) -> None:
         self.pid = os.getpid()
         self.owner = owner
         self.folder = folder
         self.claims = claims
         self.watch = watch
-        self.owns_watch = False
-        self.put_back_at = time.monotonic()
+        self._owns_watch = owns_watch
         if watch is not None:
             watch.watch(folder.path, folder.look)
         self.look()
 
     def look(self) -> None:
-        """Look at the whole folder."""
         began = time.monotonic()
         self.folder.look(None)
         spent = time.monotonic() - began
         self.look_again_at = began + max(_LOOK_AGAIN_S, spent * _LOOK_SHARE)
 
     def close(self) -> None:
-        """End the watch, the waits and the ownership."""
         self.folder.close()
         if self.watch is not None:
             self.watch.unwatch(self.folder.path, self.folder.look)
-            if self.owns_watch:
+            if self._owns_watch:
                 self.watch.close(wait=False)
         self.claims.close()
         self.owner.close()
 
 
 class ClaimStorage(BaseStorage):
-    """Bytes in files with a name, claimed by rename.
+    """Bytes in files, claimed by rename; all of Huey's contract, for any Huey program.
 
-    Order: priority falling, then as they came; for seats what their tickets say.
+    Order: priority falling, then as they came.
     Crash: kill -9 at any moment loses no message. One that ran to its end and was not acknowledged
     yet (microseconds) runs again.
+
+    A subclass may keep other messages, in other folders: it has its own `enqueue` and
+    `enqueued_items`, and says by `new_folder` and `new_claims` how they are put in order and
+    claimed.
     """
 
     priority = True
@@ -117,19 +121,15 @@ class ClaimStorage(BaseStorage):
         watch: FolderWatch | None = None,
         queue: str | None = None,
         running: str | None = None,
-        inspect: Inspect | None = None,
-        glance: Glance | None = None,
         settle_s: float = 2.0,
     ) -> None:
-        """A storage for any Huey program needs a `path`, or `files` and a `base` folder in them.
+        """Give a `path`, or `files` and a `base` folder in them.
 
         durable: flush messages to the disk (they survive power loss). Only with `path`.
         blocking: `dequeue` waits up to `read_timeout` seconds; else Huey's worker polls.
         watch: who tells of new files. Without one a storage with a `path` that blocks makes its
             own, and any other looks at the folder itself.
-        queue, running, inspect: a seat. There a message is a `NamedBytes`, its file is itself, and
-            whoever runs it ends its claim. `inspect(name, data, seen_at)` gives the Ticket or
-            raises BadRecord; `glance(name, data)` gives that of an undoubted file, faster, or None.
+        queue, running: folders of a subclass, which exist, in place of those of this storage.
         settle_s: a file that can not be used is quarantined when it was unchanged for so long.
         """
         super().__init__(name)
@@ -141,19 +141,23 @@ class ClaimStorage(BaseStorage):
         self._files = files or _open_files(Path(path or "."), durable=durable)
         self._clock = clock or SystemClock()
         self._watch = watch
-        self._is_seat = queue is not None
+        self._settle_s = settle_s
+        self._paused = False
+        self._stopped = False
         prefix = f"{base}/" if base else ""
         self._queue = queue or prefix + "queue"
         self._running = running or prefix + "running"
         self._done, self._owners = prefix + "done", prefix + "owners"
         self._due, self._scheduled = prefix + "due", prefix + "schedule"
-        self._inspect = inspect or _inspect_plain
-        self._glance = glance
-        self._settle_s = settle_s
-        self._paused = False
-        self._stopped = False
-        self._make_folders(base, prefix)
         self._value_folder, self._counter_folder = prefix + "values", prefix + "counters"
+        folders = [] if queue else [self._queue, self._running, self._done]
+        folders += [self._owners, self._due, self._scheduled]
+        folders += [self._value_folder, self._counter_folder, paths.CORRUPT]
+        try:
+            for folder in [base, *folders] if base else folders:
+                self._files.fs.make_dir(folder)
+        except OSError as error:
+            raise StorageError(f"{self._files.fs.root}: {error.strerror}") from error
         self._values = KeyValue(self._files, self._value_folder, self._clock)
         self._counters = Counters(self._files, self._counter_folder)
         self._schedule = Schedule(self._files, self._scheduled, self._due, self._clock)
@@ -164,13 +168,10 @@ class ClaimStorage(BaseStorage):
     # ---- Huey's contract: the queue -------------------------------------------------------
 
     def enqueue(self, data: bytes, priority: float | None = None) -> None:
-        """Add a message; on a seat a `NamedBytes`, and one that is there already stays as it is.
+        """Add a message.
 
         Crash: the whole message or none.
         """
-        if self._is_seat:
-            self._enqueue_named(data)
-            return
         name = self._namer.name(priority)
         target = f"{self._queue}/{name}"
         session = self._session
@@ -181,7 +182,7 @@ class ClaimStorage(BaseStorage):
         if session is not None:
             session.folder.add(name, Ticket(name))
 
-    def dequeue(self) -> NamedBytes | None:
+    def dequeue(self) -> bytes | None:
         """Claim the next message; what this thread claimed before is done with.
 
         It never raises for what lies in the folder: that is quarantined, with the reason. Where the
@@ -219,15 +220,7 @@ class ClaimStorage(BaseStorage):
 
     def enqueued_items(self, limit: int | None = None) -> list[bytes]:
         """The messages that wait, in their order."""
-        found: list[tuple[Any, bytes]] = []
-        for name in self._files.names(self._queue)[: None if self._is_seat else limit]:
-            data = read_bytes(self._files, f"{self._queue}/{name}")
-            with contextlib.suppress(BadRecord):
-                if data is not None:
-                    ticket = self._inspect(name, data, self._clock.now())
-                    found.append((ticket.order, data if self._is_seat else unwrap(data)))
-        found.sort(key=lambda item: item[0])
-        return [data for _, data in found][:limit]
+        return read_messages(self._files, self._queue, self._files.names(self._queue)[:limit])
 
     def flush_queue(self) -> None:
         """Remove every waiting message; the folder stays."""
@@ -238,7 +231,6 @@ class ClaimStorage(BaseStorage):
     # ---- Huey's contract: the schedule ----------------------------------------------------
 
     def add_to_schedule(self, data: bytes, ts: datetime) -> None:
-        """Keep a message until its time."""
         self._schedule.add(data, ts, self._namer.suffix())
 
     def read_schedule(self, ts: datetime) -> list[bytes]:
@@ -246,7 +238,6 @@ class ClaimStorage(BaseStorage):
         return self._schedule.read(ts, self._open().owner.token)
 
     def schedule_size(self) -> int:
-        """How many wait for their time."""
         return len(self._schedule.names())
 
     def scheduled_items(self, limit: int | None = None) -> list[bytes]:
@@ -254,17 +245,14 @@ class ClaimStorage(BaseStorage):
         return self._schedule.items(limit)
 
     def flush_schedule(self) -> None:
-        """Remove every scheduled message."""
         self._empty(self._scheduled)
 
     # ---- Huey's contract: values and counters ---------------------------------------------
 
     def put_data(self, key: str | bytes, value: bytes, is_result: bool = False) -> None:
-        """Set a value."""
         self._values.put(key, value)
 
     def peek_data(self, key: str | bytes) -> bytes | type[EmptyData]:
-        """The value, or EmptyData."""
         return self._values.peek(key)
 
     def peek_many(self, keys: Iterable[str | bytes]) -> dict[str | bytes, bytes]:
@@ -272,7 +260,6 @@ class ClaimStorage(BaseStorage):
         return self._values.peek_many(keys)
 
     def pop_data(self, key: str | bytes) -> bytes | type[EmptyData]:
-        """The value, taken away, or EmptyData."""
         return self._values.pop(key)
 
     def delete_data(self, key: str | bytes) -> bool:
@@ -280,11 +267,9 @@ class ClaimStorage(BaseStorage):
         return self._values.delete(key)
 
     def has_data_for_key(self, key: str | bytes) -> bool:
-        """Whether there is a value."""
         return self._values.has(key)
 
     def put_if_empty(self, key: str | bytes, value: bytes, ttl: int | None = None) -> bool:
-        """Set a value unless there is one."""
         if ttl is not None:
             raise NotImplementedError("ttl is not supported by this storage")
         return self._values.put_if_empty(key, value)
@@ -294,11 +279,9 @@ class ClaimStorage(BaseStorage):
         return self._counters.incr(key, amount)
 
     def delete_counter(self, key: str | bytes) -> None:
-        """Forget a counter."""
         self._counters.delete(key)
 
     def result_store_size(self) -> int:
-        """How many values there are."""
         return len(self._values)
 
     def result_items(self) -> dict[str, bytes]:
@@ -306,11 +289,9 @@ class ClaimStorage(BaseStorage):
         return dict(self._values.items())
 
     def flush_results(self) -> None:
-        """Remove every value."""
         self._empty(self._value_folder, suffix="")
 
     def flush_counters(self) -> None:
-        """Forget every counter."""
         self._empty(self._counter_folder)
 
     # ---- beyond the contract --------------------------------------------------------------
@@ -351,12 +332,10 @@ class ClaimStorage(BaseStorage):
 
     def put_back(self) -> int:
         """Move what dead processes had claimed back to where it was; gives how many."""
-        session = self._open()
-        session.put_back_at = time.monotonic()
-        return session.owner.put_back(self._routes())
+        return self._open().owner.put_back()
 
     def owned(self) -> OwnedClaims | None:
-        """The claims of a plain storage in use; None for a seat, whose claims its user ends."""
+        """The claims in use; None before the first, and where a subclass has others."""
         claims = self._session.claims if self._session is not None else None
         return claims if isinstance(claims, OwnedClaims) else None
 
@@ -366,6 +345,28 @@ class ClaimStorage(BaseStorage):
             session, self._session = self._session, None
         if session is not None and session.pid == os.getpid():
             session.close()
+
+    # ---- for subclasses -------------------------------------------------------------------
+
+    def new_folder(self) -> QueueFolder:
+        """How the waiting messages are put in order: here by their names."""
+
+        def inspect(name: str, data: bytes, _seen_at: datetime) -> Ticket:
+            unwrap(data)
+            return Ticket(name)
+
+        return QueueFolder(
+            self._files,
+            self._queue,
+            self._clock,
+            inspect=inspect,
+            by_name=True,
+            settle_s=self._settle_s,
+        )
+
+    def new_claims(self, folder: QueueFolder, owner: Owner) -> Claims:
+        """How messages are claimed: here each claim has an owner, and is put back when it dies."""
+        return OwnedClaims(self._files, folder, self._running, self._done, owner)
 
     # ---- inside ---------------------------------------------------------------------------
 
@@ -380,18 +381,8 @@ class ClaimStorage(BaseStorage):
         if left <= 0 or folder.wakes != wakes:
             return False
         session.claims.idle()
-        if not self._is_seat and time.monotonic() - session.put_back_at > _PUT_BACK_EVERY_S:
-            with contextlib.suppress(StorageError):  # the next round tries again
-                self.put_back()
         folder.wait(left if session.watch is not None else min(left, _LOOK_EVERY_S), wakes)
         return True
-
-    def _enqueue_named(self, data: bytes) -> None:
-        if not isinstance(data, NamedBytes):
-            raise TypeError(f"expected NamedBytes, got {type(data).__name__}; name the file")
-        self._files.create(f"{self._queue}/{data.name}", data)
-        if self._session is not None:
-            self._session.folder.look([data.name])
 
     def _open(self) -> _Session:
         session = self._session
@@ -411,46 +402,21 @@ class ClaimStorage(BaseStorage):
     def _new_session(self) -> _Session:
         """An owner first, then the orphans, then the watch, then a look at everything."""
         owner = Owner(self._files, self._owners)
-        owner.put_back(self._routes())
-        self._values.sweep()
-        folder = QueueFolder(
-            self._files,
-            self._queue,
-            self._clock,
-            inspect=self._inspect,
-            glance=self._glance,
-            by_name=not self._is_seat,
-            settle_s=self._settle_s,
-        )
+        owner.add_route(self._due, self._scheduled)
+        folder = self.new_folder()
         folder.paused = self._paused
-        claims: Claims = (
-            SeatClaims(self._files, folder, self._running)
-            if self._is_seat
-            else OwnedClaims(self._files, folder, self._running, self._done, owner)
-        )
-        own_watch = self._watch is None and self._root is not None and self.blocking
-        watch = FolderWatch(self._root) if own_watch and self._root else self._watch
-        session = _Session(owner, folder, claims, watch)
-        session.owns_watch = own_watch
+        claims = self.new_claims(folder, owner)
+        owner.put_back()
+        self._values.sweep()
+        watch, owns_watch = self._watch, False
+        if watch is None and self._root is not None and self.blocking:
+            watch, owns_watch = FolderWatch(self._root), True
+        session = _Session(owner, folder, claims, watch, owns_watch=owns_watch)
         # A storage that nobody holds any more lets go; at the program's end the main thread is done
         # with its claim, while the lock is the kernel's to free.
         weakref.finalize(self, session.close).atexit = False
         weakref.finalize(self, claims.finish_held)
         return session
-
-    def _routes(self) -> dict[str, str]:
-        routes = {self._due: self._scheduled}
-        return routes if self._is_seat else {self._running: self._queue, **routes}
-
-    def _make_folders(self, base: str, prefix: str) -> None:
-        folders = [base] if base else []
-        folders += [prefix + name for name in ("owners", "schedule", "due", "values", "counters")]
-        folders += [paths.CORRUPT] if self._is_seat else [self._queue, self._running, self._done]
-        try:
-            for folder in (*folders, paths.CORRUPT):
-                self._files.fs.make_dir(folder)
-        except OSError as error:
-            raise StorageError(f"{self._files.fs.root}: {error.strerror}") from error
 
     def _empty(self, folder: str, *, suffix: str = ".json") -> None:
         """Remove the files of a folder, never the folder: others watch it."""
@@ -466,20 +432,14 @@ def _open_files(root: Path, *, durable: bool) -> Files:
     return Files(RealDisk(root), durable=durable)
 
 
-def _inspect_plain(name: str, data: bytes, _seen_at: datetime) -> Ticket:
-    unwrap(data)
-    return Ticket(name)
-
-
-_SIGN = 1 << 63
-_ALL_BITS = (1 << 64) - 1
-
-
 class Namer:
-    """Makes names that are never used twice, by this process or another."""
+    """Makes names that are never used twice, by this process or another.
+
+    Sorted as text they are in Huey's order: higher priority and older first. Where the clock stands
+    or goes back, the names still count on.
+    """
 
     def __init__(self, clock: Clock) -> None:
-        """Take the time from `clock`; where it stands or goes back, the names still count on."""
         self._clock = clock
         self._guard = threading.Lock()
         self._pid = 0
@@ -487,7 +447,6 @@ class Namer:
         self._last = 0
 
     def name(self, priority: float | None) -> str:
-        """Higher priority first, then the earlier one."""
         return f"{falling(priority or 0)}-{self.suffix()}"
 
     def suffix(self) -> str:

@@ -1,7 +1,7 @@
 """The consumer: Huey's, with two pools, the supervisor's thread, and bells for periodic tasks.
 
-One process, threads only. A pool serves one seat; the threads of both are Huey's workers on that
-seat's own Huey. What is to be done in a run, in a tick, at a stop is given in as callables: this
+One process, threads only. A pool serves one queue; the threads of both are Huey's workers on that
+queue's own Huey. What is to be done in a run, in a tick, at a stop is given in as callables: this
 room knows Huey and the threads, nothing else.
 """
 
@@ -17,22 +17,16 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from types import FrameType
 from typing import Any
 
 from huey.consumer import Consumer, ConsumerStopped, Worker
 
-from mimikit.clock import Clock, SystemClock
-from mimikit.errors import BadRecord
-from mimikit.hueyfiles.folder import Inspect, Ticket
-from mimikit.hueyfiles.storage import ClaimStorage
-from mimikit.protocol import paths
+from mimikit.clock import Clock
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Seat, Task
 from mimikit.protocol.watch import FolderWatch
-from mimikit.runner.queues import TaskHuey
-from mimikit.tasks import drop
+from mimikit.runner.queues import TaskHuey, TaskStorage, open_queue
 
 _logger = logging.getLogger(__name__)
 
@@ -45,30 +39,70 @@ _SUPERVISOR_JOIN_S = 10.0
 
 
 class PooledConsumer(Consumer):
-    """Huey's consumer with a pool of threads for each seat.
+    """Huey's consumer with a pool of threads for each queue of one state folder.
 
-    Order of a stop: claim nothing more, `on_stopping`, wait for the workers, then for the
-    supervisor, which so sees the outcome of the last run.
+    The caller holds the folder's lock. Order of a stop: claim nothing more, `on_stopping`, wait for
+    the workers, then for the supervisor, which so sees the outcome of the last run. Units: seconds.
+
+    watch: who tells of new files in the queues; None: the folders are looked at every 50 ms.
+    seats: how many threads serve each queue.
+    run_task: does a claimed task and writes its outcome, its end included (the file in
+        `running/`); it runs on a pool thread and never raises. Should it, that is logged and
+        the pool lives on.
+    supervise: runs on its own thread until its event is set, to be looked at every second or
+        so; it is started again a second after it fails.
+    wake_supervisor: called after that event is set, so that its thread need not wake by itself.
+    periodic: name → (cron, ring): five cron fields in UTC, and what to call then, briefly.
+        Minutes may be missed or come twice: whoever is rung decides from files whether work is
+        due.
+    on_stopping: no task is claimed any more; let the runs end. May wait; the workers are then
+        given `shutdown_timeout_s` more.
+    last_tick: the steady time of the supervisor's last tick; `on_hung(age_s)` is called once
+        each time that is more than 30 s ago.
+    is_known_id: whether an id was used before; a dropped file that uses it again is
+        quarantined. It is asked for every file on its way into and out of the queue: it must be
+        quick.
+    handle_signals: SIGTERM, SIGINT and SIGHUP stop it, where `run` is called in the main
+        thread.
     """
 
     def __init__(
         self,
-        hueys: Mapping[Seat, TaskHuey],
-        storages: Mapping[Seat, ClaimStorage],
-        seats: Mapping[Seat, int],
+        files: Files,
         *,
+        watch: FolderWatch | None,
+        seats: Mapping[Seat, int],
+        run_task: Callable[[Seat, Task], None],
         supervise: Callable[[threading.Event], None],
-        wake_supervisor: Callable[[], None],
-        on_stopping: Callable[[], None],
-        last_tick: Callable[[], float] | None,
-        on_hung: Callable[[float], None],
-        shutdown_timeout_s: float,
-        handle_signals: bool,
+        wake_supervisor: Callable[[], None] = lambda: None,
+        periodic: Mapping[str, tuple[str, Callable[[], None]]] | None = None,
+        on_stopping: Callable[[], None] = lambda: None,
+        last_tick: Callable[[], float] | None = None,
+        on_hung: Callable[[float], None] = lambda _age_s: None,
+        is_known_id: Callable[[str], bool] = lambda _task_id: False,
+        clock: Clock | None = None,
+        shutdown_timeout_s: float = 30.0,
+        handle_signals: bool = True,
+        settle_s: float = 2.0,
     ) -> None:
-        """Use `build_consumer`, which says what each of these is."""
-        self.hueys = dict(hueys)
-        self.storages = dict(storages)
-        # Huey makes its workers while it is made: which slot serves which seat comes first.
+        self.hueys: dict[Seat, TaskHuey] = {
+            seat: open_queue(
+                seat,
+                files,
+                run_task,
+                is_known_id,
+                watch=watch,
+                clock=clock,
+                read_timeout=_DEQUEUE_WAIT_S,
+                settle_s=settle_s,
+            )
+            for seat in seats
+        }
+        self.storages: dict[Seat, TaskStorage] = {s: h.storage for s, h in self.hueys.items()}
+        first = next(iter(self.hueys.values()))
+        for name, (cron, ring) in (periodic or {}).items():
+            first.ring_at(name, cron, ring)
+        # Huey makes its workers while it is made: which slot serves which queue comes first.
         self._slots: list[Seat] = [seat for seat, count in seats.items() for _ in range(count)]
         self._made = 0
         self._supervise = supervise
@@ -83,7 +117,7 @@ class PooledConsumer(Consumer):
         self._supervisor_stop = threading.Event()
         self._supervisor = self._new_supervisor()
         super().__init__(
-            next(iter(self.hueys.values())),
+            first,
             workers=len(self._slots),
             health_check_interval=_HEALTH_EVERY_S,
             shutdown_timeout=shutdown_timeout_s,
@@ -139,6 +173,16 @@ class PooledConsumer(Consumer):
             self._supervisor.join(_SUPERVISOR_JOIN_S)
         for storage in self.storages.values():
             storage.close()
+
+    def queued(self) -> dict[str, int]:
+        """How many wait in each queue, as far as known: free of cost."""
+        return {seat: storage.depth for seat, storage in self.storages.items()}
+
+    def set_paused(self, paused: bool) -> None:
+        """Claim nothing, or go on; waiting threads look at once."""
+        for storage in self.storages.values():
+            storage.paused = paused
+            storage.wake()
 
     def check_worker_health(self) -> bool:
         """Bring back what died, each thread in its role; see whether the supervisor ticks."""
@@ -211,93 +255,5 @@ class PooledConsumer(Consumer):
                 _logger.exception("the report of the hung supervisor failed")
 
 
-def build_consumer(
-    files: Files,
-    *,
-    watch: FolderWatch | None,
-    seats: Mapping[Seat, int],
-    run_task: Callable[[Seat, Task], None],
-    supervise: Callable[[threading.Event], None],
-    wake_supervisor: Callable[[], None] = lambda: None,
-    periodic: Mapping[str, tuple[str, Callable[[], None]]] | None = None,
-    on_stopping: Callable[[], None] = lambda: None,
-    last_tick: Callable[[], float] | None = None,
-    on_hung: Callable[[float], None] = lambda _age_s: None,
-    is_known_id: Callable[[str], bool] = lambda _task_id: False,
-    clock: Clock | None = None,
-    shutdown_timeout_s: float = 30.0,
-    handle_signals: bool = True,
-    settle_s: float = 2.0,
-) -> PooledConsumer:
-    """The consumer of one state folder, whose lock the caller holds. Units: seconds.
-
-    watch: who tells of new files in the queues; None: the folders are looked at every 50 ms.
-    seats: how many threads serve each seat.
-    run_task: does a claimed task and writes its outcome, its end included (the file in `running/`);
-        it runs on a pool thread and never raises. Should it, that is logged and the pool lives on.
-    supervise: runs on its own thread until its event is set, to be looked at every second or so; it
-        is started again a second after it fails.
-    wake_supervisor: called after that event is set, so that its thread need not wake by itself.
-    periodic: name → (cron, ring): five cron fields in UTC, and what to call then, briefly. Minutes
-        may be missed or come twice: whoever is rung decides from files whether work is due.
-    on_stopping: no task is claimed any more; let the runs end. May wait; the workers are then given
-        `shutdown_timeout_s` more.
-    last_tick: the steady time of the supervisor's last tick; `on_hung(age_s)` is called once each
-        time that is more than 30 s ago.
-    is_known_id: whether an id was used before; a dropped file that uses it again is quarantined. It
-        is asked for every file on its way into and out of the queue: it must be quick.
-    handle_signals: SIGTERM, SIGINT and SIGHUP stop it, where `run` is called in the main thread.
-    """
-    clock = clock or SystemClock()
-    storages: dict[Seat, ClaimStorage] = {}
-    hueys: dict[Seat, TaskHuey] = {}
-    for seat in seats:
-        storages[seat] = ClaimStorage(
-            seat,
-            files=files,
-            base=paths.HUEY,
-            queue=f"{seat}/queue",
-            running=f"{seat}/running",
-            inspect=_inspector(files, seat, is_known_id),
-            glance=_glance,
-            watch=watch,
-            clock=clock,
-            read_timeout=_DEQUEUE_WAIT_S,
-            settle_s=settle_s,
-        )
-        hueys[seat] = TaskHuey(seat, storages[seat], run_task)
-    first = next(iter(hueys.values()))
-    for name, (cron, ring) in (periodic or {}).items():
-        first.ring_at(name, cron, ring)
-    return PooledConsumer(
-        hueys,
-        storages,
-        seats,
-        supervise=supervise,
-        wake_supervisor=wake_supervisor,
-        on_stopping=on_stopping,
-        last_tick=last_tick,
-        on_hung=on_hung,
-        shutdown_timeout_s=shutdown_timeout_s,
-        handle_signals=handle_signals,
-    )
-
-
 def _is_dead(thread: Any) -> bool:
     return not thread.is_alive()
-
-
-def _inspector(files: Files, seat: Seat, is_known_id: Callable[[str], bool]) -> Inspect:
-    def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
-        task, whole = drop.read_task(name, data, seat, seen_at)
-        if is_known_id(task.id) or files.exists(paths.running(seat, task.id)):
-            raise BadRecord(f"id already used: {task.id}; give the file another name", field="id")
-        fill = None if whole else task.to_json()
-        return Ticket(drop.order_of(task), drop.ready_at(task), fill)
-
-    return inspect
-
-
-def _glance(name: str, data: bytes) -> Ticket | None:
-    found = drop.glance(name, data)
-    return Ticket(*found) if found else None

@@ -1,7 +1,7 @@
-"""A queue of the product as a Huey.
+"""The product's two queues on Huey: a waiting file is the protocol's Task itself.
 
-Its file is the protocol's Task, its one registered function runs it, and Huey adds nothing of its
-own (no results, retries, revocations, schedule).
+Each is a `TaskHuey` on a `TaskStorage`. Its one registered function runs the task, and Huey adds
+nothing of its own (no results, retries, revocations, schedule).
 """
 
 # Huey carries no types: what comes from it is unknown to the checker.
@@ -10,28 +10,161 @@ own (no results, retries, revocations, schedule).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, cast
 
 from huey.api import Huey, PeriodicTask, crontab
 from huey.api import Task as HueyTask
-from huey.storage import BaseStorage
 
-from mimikit.errors import BadSettings
-from mimikit.hueyfiles.serializer import JsonSerializer, NamedBytes
-from mimikit.protocol.files import decode
+from mimikit.errors import BadRecord, BadSettings, StorageError
+from mimikit.hueyfiles.claims import Claims, Owner
+from mimikit.hueyfiles.folder import Glance, Inspect, QueueFolder, Ticket, Waiting, read_bytes
+from mimikit.hueyfiles.serializer import JsonSerializer
+from mimikit.hueyfiles.storage import ClaimStorage
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files, decode
 from mimikit.protocol.models import Seat, Task
-from mimikit.tasks.drop import parse_task
+from mimikit.tasks import drop
 
 _CRON_FIELDS = ("minute", "hour", "day", "month", "day_of_week")
 
 
-class TaskHuey(Huey):
-    """One seat of the product as a Huey: a message is the protocol's Task, nothing else."""
+class FileBytes(bytes):
+    """The bytes of a file that know its name, and when it was first seen."""
 
-    def __init__(self, seat: Seat, storage: BaseStorage, run: Callable[[Seat, Task], None]) -> None:
-        """Run each task of `seat` by `run`, which writes the outcome itself and never raises."""
+    name: str
+    seen_at: datetime | None
+
+    def __new__(cls, data: bytes, name: str, seen_at: datetime | None = None) -> FileBytes:
+        made = super().__new__(cls, data)
+        made.name = name
+        made.seen_at = seen_at
+        return made
+
+
+class TaskClaims:
+    """Claims of tasks: whoever runs a task ends its claim, the storage forgets it.
+
+    One consumer holds the lock of the state folder, so a claim needs no owner in its name.
+    """
+
+    def __init__(self, files: Files, folder: QueueFolder, running: str) -> None:
+        self._files = files
+        self._folder = folder
+        self._running = running
+
+    def claim(self, waiting: Waiting) -> FileBytes | None:
+        """Read and validate, rename, and check that what was renamed is what was read.
+
+        Crash: before the rename it waits; after it the run is counted, whether it began or not. A
+        file that lacked fields lies in `running/` without them for a moment.
+        """
+        name = waiting.name
+        source, target = f"{self._folder.path}/{name}", f"{self._running}/{name}"
+        data = read_bytes(self._files, source)
+        if data is None:
+            return None
+        ticket = self._folder.inspect(waiting, data)
+        if ticket[:2] != waiting.ticket[:2]:
+            self._folder.look([name])  # it changed: back to its new place in the order
+            return None
+        try:
+            if not self._files.move(source, target):
+                return None
+            if read_bytes(self._files, target) != data:
+                self._files.move(target, source)
+                self._folder.look([name])
+                return None
+            if ticket.fill is not None:
+                # Not flushed: what is missing can be filled in again at any time.
+                self._files.write(target, ticket.fill, sync=False)
+                data = ticket.fill
+        except StorageError:
+            with contextlib.suppress(OSError):
+                if self._files.fs.stat(source) is None:
+                    self._files.fs.rename(target, source)
+            raise
+        return FileBytes(data, name, waiting.seen_at)
+
+    def finish_held(self) -> None:
+        """Nothing is held: the product's own code ends a claim."""
+
+    def idle(self) -> None:
+        """No chores."""
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class TaskStorage(ClaimStorage):
+    """The files of one queue of the protocol, each a message of its own: a `FileBytes`.
+
+    Order: what `inspect(name, data, seen_at)` says, which gives a file's Ticket or raises
+    BadRecord; `glance(name, data)` gives that of an undoubted file, faster, or None.
+    """
+
+    def __init__(
+        self,
+        seat: Seat,
+        files: Files,
+        *,
+        inspect: Inspect,
+        glance: Glance | None = None,
+        **options: Any,
+    ) -> None:
+        """Take the options of `ClaimStorage` besides."""
+        self._inspect, self._glance = inspect, glance
+        super().__init__(
+            seat,
+            files=files,
+            base=paths.HUEY,
+            queue=f"{seat}/queue",
+            running=f"{seat}/running",
+            **options,
+        )
+
+    def enqueue(self, data: bytes, priority: float | None = None) -> None:
+        """Put a file into the queue; one of its name that is there already stays as it is."""
+        if not isinstance(data, FileBytes):
+            raise TypeError(f"expected FileBytes, got {type(data).__name__}; name the file")
+        self._files.create(f"{self._queue}/{data.name}", data)
+        if self._session is not None:
+            self._session.folder.look([data.name])
+
+    def enqueued_items(self, limit: int | None = None) -> list[bytes]:
+        """The files that wait, in their order."""
+        found: list[tuple[Any, bytes]] = []
+        for name in self._files.names(self._queue):
+            data = read_bytes(self._files, f"{self._queue}/{name}")
+            with contextlib.suppress(BadRecord):
+                if data is not None:
+                    found.append((self._inspect(name, data, self._clock.now()).order, data))
+        found.sort(key=lambda item: item[0])
+        return [data for _, data in found][:limit]
+
+    def new_folder(self) -> QueueFolder:
+        return QueueFolder(
+            self._files,
+            self._queue,
+            self._clock,
+            inspect=self._inspect,
+            glance=self._glance,
+            settle_s=self._settle_s,
+        )
+
+    def new_claims(self, folder: QueueFolder, owner: Owner) -> Claims:
+        return TaskClaims(self._files, folder, self._running)
+
+
+class TaskHuey(Huey):
+    """One queue of the product as a Huey: a message is the protocol's Task, nothing else."""
+
+    storage: TaskStorage
+
+    def __init__(self, seat: Seat, storage: TaskStorage, run: Callable[[Seat, Task], None]) -> None:
+        """Run each task by `run`, which writes the outcome itself and never raises."""
         self._given_storage = storage
         super().__init__(seat, results=False, serializer=JsonSerializer())
         self.seat: Seat = seat
@@ -41,23 +174,22 @@ class TaskHuey(Huey):
 
         self._wrapper = self.task(name="run")(run_task)
 
-    def create_storage(self) -> BaseStorage:
-        """The seat's own."""
+    def create_storage(self) -> TaskStorage:
         return self._given_storage
 
     def task_of(self, task: Task) -> HueyTask:
         """The protocol's task as one of Huey's."""
         return self._wrapper.task_class((task,), {}, id=task.id, priority=task.priority)
 
-    def serialize_task(self, task: HueyTask) -> NamedBytes:
+    def serialize_task(self, task: HueyTask) -> FileBytes:
         """The Task's JSON, as it lies in the queue."""
         (record,) = cast("tuple[Task]", task.args)
-        return NamedBytes(record.to_json(), f"{record.id}.json")
+        return FileBytes(record.to_json(), f"{record.id}.json")
 
     def deserialize_task(self, data: bytes) -> HueyTask:
         """Huey's task for a claimed file; the storage has validated it."""
-        if isinstance(data, NamedBytes) and data.seen_at is not None:
-            return self.task_of(parse_task(data.name, data, self.seat, data.seen_at))
+        if isinstance(data, FileBytes) and data.seen_at is not None:
+            return self.task_of(drop.parse_task(data.name, data, self.seat, data.seen_at))
         return self.task_of(decode(data, Task))
 
     def is_revoked(self, task: Any, timestamp: datetime | None = None, peek: bool = True) -> bool:
@@ -73,7 +205,7 @@ class TaskHuey(Huey):
         return []
 
     def enqueue(self, task: HueyTask) -> Any:
-        """Put a task into the queue; a periodic one only rings."""
+        """A periodic task only rings."""
         if isinstance(task, PeriodicTask):
             return task.execute()
         return super().enqueue(task)
@@ -98,3 +230,30 @@ class TaskHuey(Huey):
             ring()
 
         self.periodic_task(fits, name=f"bell-{name}")(run_bell)
+
+
+def open_queue(
+    seat: Seat,
+    files: Files,
+    run: Callable[[Seat, Task], None],
+    is_known_id: Callable[[str], bool],
+    **options: Any,
+) -> TaskHuey:
+    """The queue of one folder; takes the options of `ClaimStorage` besides.
+
+    is_known_id: a file that uses such an id, or that of a task in `running/`, is quarantined.
+    """
+
+    def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
+        task, whole = drop.read_task(name, data, seat, seen_at)
+        if is_known_id(task.id) or files.exists(paths.running(seat, task.id)):
+            raise BadRecord(f"id already used: {task.id}; give the file another name", field="id")
+        fill = None if whole else task.to_json()
+        return Ticket(drop.order_of(task), drop.ready_at(task), fill)
+
+    def glance(name: str, data: bytes) -> Ticket | None:
+        found = drop.glance(name, data)
+        return Ticket(*found) if found else None
+
+    storage = TaskStorage(seat, files, inspect=inspect, glance=glance, **options)
+    return TaskHuey(seat, storage, run)

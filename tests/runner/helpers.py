@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from typing import Any
 
 from mimikit.errors import BadRecord
 from mimikit.hueyfiles.folder import Ticket
-from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol.files import Files
+from mimikit.runner.queues import TaskStorage
 
 
 def by_rank(name: str, data: bytes, seen_at: datetime) -> Ticket:
@@ -20,15 +21,7 @@ def by_rank(name: str, data: bytes, seen_at: datetime) -> Ticket:
         raise BadRecord(f"expected a rank, got {error}") from None
 
 
-def seat(files: Files, **options: object) -> ClaimStorage:
-    """A storage over the Worker's folders that never waits and watches nothing."""
-    given = {
-        "base": "huey",
-        "queue": "worker/queue",
-        "running": "worker/running",
-        "inspect": by_rank,
-        "blocking": False,
-        "settle_s": 0.05,
-        **options,
-    }
-    return ClaimStorage("worker", files=files, **given)  # pyright: ignore[reportArgumentType]
+def seat(files: Files, **options: Any) -> TaskStorage:
+    """The Worker's queue, which never waits and watches nothing."""
+    given: dict[str, Any] = {"inspect": by_rank, "blocking": False, "settle_s": 0.05, **options}
+    return TaskStorage("worker", files, **given)

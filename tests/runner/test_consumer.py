@@ -21,7 +21,7 @@ from mimikit.errors import BadSettings
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Seat, Task
 from mimikit.protocol.watch import FolderWatch
-from mimikit.runner.consumer import PooledConsumer, build_consumer
+from mimikit.runner.consumer import PooledConsumer
 from tests.hueyfiles.helpers import START, names, real_files, reasons, until
 
 
@@ -44,7 +44,7 @@ class Bench:
             "handle_signals": False,
             "settle_s": 0.05,
         }
-        self.consumer: PooledConsumer = build_consumer(self.files, **{**given, **options})
+        self.consumer = PooledConsumer(self.files, **{**given, **options})
         self.thread = threading.Thread(target=self.consumer.run)
 
     def run_task(self, seat: Seat, task: Task) -> None:
@@ -345,7 +345,7 @@ from pathlib import Path
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.watch import FolderWatch
 from mimikit.protocol.files import Files
-from mimikit.runner.consumer import build_consumer
+from mimikit.runner.consumer import PooledConsumer
 
 root = Path(sys.argv[1])
 files = Files(RealDisk(root), durable=False)
@@ -360,7 +360,7 @@ def stopping():
     print("stopping", flush=True)
     ending.set()
 
-consumer = build_consumer(
+consumer = PooledConsumer(
     files, watch=FolderWatch(root), seats={"planner": 1, "worker": 1}, run_task=run_task,
     supervise=lambda stop: stop.wait(), on_stopping=stopping)
 print("ready", flush=True)

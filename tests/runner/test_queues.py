@@ -14,12 +14,10 @@ import pytest
 from mimikit.clock import SystemClock
 from mimikit.errors import BadRecord
 from mimikit.hueyfiles.folder import Ticket
-from mimikit.hueyfiles.serializer import NamedBytes
-from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Seat, Task
 from mimikit.protocol.watch import FolderWatch
-from mimikit.runner.queues import TaskHuey
+from mimikit.runner.queues import FileBytes, TaskHuey, TaskStorage
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk, Step
 from tests.hueyfiles.helpers import START, memory_files, names, real_files, reasons, until
@@ -32,9 +30,10 @@ def drop(files: Files, name: str, rank: int = 5, at: float | None = None) -> byt
     return data
 
 
-def claim_all(storage: ClaimStorage) -> list[str]:
+def claim_all(storage: TaskStorage) -> list[str]:
     found: list[str] = []
     while (message := storage.dequeue()) is not None:
+        assert isinstance(message, FileBytes)
         found.append(message.name.removesuffix(".json"))
     return found
 
@@ -45,7 +44,7 @@ def test_a_claim_moves_the_file_as_it_is_and_leaves_it_there() -> None:
     data = drop(files, "a")
     message = storage.dequeue()
     assert message == data
-    assert isinstance(message, NamedBytes)
+    assert isinstance(message, FileBytes)
     assert message.name == "a.json"
     assert files.read("worker/running/a.json") == data
     assert storage.dequeue() is None
@@ -64,11 +63,11 @@ def test_tickets_give_the_order() -> None:
 def test_enqueueing_a_name_twice_makes_one_file() -> None:
     files = memory_files()
     storage = seat(files)
-    storage.enqueue(NamedBytes(b'{"rank":1}', "a.json"))
-    storage.enqueue(NamedBytes(b'{"rank":2}', "a.json"))
+    storage.enqueue(FileBytes(b'{"rank":1}', "a.json"))
+    storage.enqueue(FileBytes(b'{"rank":2}', "a.json"))
     assert storage.enqueued_items() == [b'{"rank":1}']
     assert storage.dequeue() == b'{"rank":1}'
-    with pytest.raises(TypeError, match="NamedBytes"):
+    with pytest.raises(TypeError, match="FileBytes"):
         storage.enqueue(b"x")
 
 
@@ -153,7 +152,7 @@ def test_a_pause_sleeps_although_something_is_due() -> None:
 
 def test_a_pause_that_ends_while_the_storage_is_being_opened_ends() -> None:
     files = memory_files()
-    held: list[ClaimStorage] = []
+    held: list[TaskStorage] = []
 
     def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
         if held:
@@ -363,7 +362,7 @@ def test_the_queue_s_file_is_the_task_itself() -> None:
     data = huey.serialize_task(huey.task_of(task))
     assert data == task.to_json()
     assert data.name == "task-1.json"
-    assert huey.deserialize_task(NamedBytes(data, data.name, START)).args == (task,)
+    assert huey.deserialize_task(FileBytes(data, data.name, START)).args == (task,)
     assert huey.deserialize_task(bytes(data)).args == (task,)
 
 
