@@ -27,12 +27,12 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mimikit.app import State, make_search, open_state
 from mimikit.config import Budgets
 from mimikit.memory import daybook, text
 from mimikit.memory.search import Search
 from mimikit.memory.tokens import count
 from mimikit.protocol.models import Hit, Message
+from mimikit.state import State, make_search, open_state
 
 FIRST = 10
 _SOME, _MORE = 20, 100

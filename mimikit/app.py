@@ -2,101 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import socket
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimikit import config
-from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.engines.base import Engine
 from mimikit.errors import AlreadyRunning, BadInput
-from mimikit.log import EventLog
 from mimikit.protocol import paths, process_id
-from mimikit.protocol.disk import Lock, RealDisk
-from mimikit.protocol.files import Files
+from mimikit.protocol.disk import Lock
 from mimikit.protocol.models import Holder, Seat, Task
+from mimikit.state import State, make_search
 
 if TYPE_CHECKING:
-    from mimikit.memory.search import Search
-
-STATE_FOLDER = ".mimikit"
-
-
-@dataclass(frozen=True)
-class State:
-    """An opened state folder."""
-
-    path: Path
-    workspace: Path
-    files: Files
-    settings: Settings
-    clock: Clock
-    log: EventLog
-
-    @functools.cached_property
-    def search(self) -> Search:
-        """The search in memory; one for the whole process."""
-        return make_search(self)
-
-
-def make_search(state: State, *, words: bool = True, stays: bool = False) -> Search:
-    """A search over a state folder and its workspace.
-
-    words: use the dictionary of Chinese words. stays: for a process that lives long.
-    """
-    from mimikit.memory.index import Index
-    from mimikit.memory.search import Search
-    from mimikit.memory.words import Words
-    from mimikit.protocol.watch import FolderWatch
-
-    return Search(
-        state.files,
-        workspace=state.workspace,
-        index=Index(state.files, state.path),
-        zone=state.settings.zone,
-        clock=state.clock,
-        words=Words() if words else None,
-        watch=FolderWatch(state.path, everything=True) if stays else None,
-        patience_s=2.0 if stays else 3600.0,
-    )
-
-
-def find_state(state: Path | None = None, workspace: Path | None = None) -> tuple[Path, Path]:
-    """State folder and workspace: as given, from the environment, or the current folder's."""
-    env_workspace, env_state = os.environ.get("MIMIKIT_WORKSPACE"), os.environ.get("MIMIKIT_STATE")
-    work = workspace or (Path(env_workspace) if env_workspace else Path.cwd())
-    found = state or (Path(env_state) if env_state else work / STATE_FOLDER)
-    return found.absolute(), work.absolute()
-
-
-def open_state(state: Path, workspace: Path, *, create: bool = True) -> State:
-    """Open a state folder, making it when it is missing.
-
-    Raises:
-        BadInput: it does not exist and is not to be made, or is not a folder of yours.
-        BadSettings: its settings cannot be used.
-    """
-    if not workspace.is_dir():
-        raise BadInput(f"workspace: expected a folder, got {workspace}")
-    if not state.exists():
-        if not create:
-            raise BadInput(f"no state folder at {state}; `mimikit init` makes one")
-        state.mkdir(mode=0o700, parents=True)
-    if state.is_symlink() or not state.is_dir():
-        raise BadInput(f"state: expected a folder that is not a link, got {state}")
-    if state.stat().st_uid != os.getuid():
-        raise BadInput(f"state: expected a folder of yours, but {state} belongs to somebody else")
-    settings = config.load(state)
-    files = Files(RealDisk(state), durable=settings.durability == "full")
-    files.make_folders()
-    clock = SystemClock()
-    log = EventLog(files, clock, rotate_bytes=settings.retention.log_file_mb * 2**20)
-    return State(state, workspace, files, settings, clock, log)
+    from mimikit.web.serve import Bound
 
 
 def engines_of(state: State) -> list[Engine]:
@@ -329,3 +251,63 @@ class ConsumerApp:
             f"{self.state.settings.max_concurrency}",
             **{f"engine of {name}": one.text for name, one in self.office.rack.status().items()},
         }
+
+
+# ---- the page's process: its address, its token, how it is served
+
+
+def serve_page(
+    state: State, host: str | None, port: int | None, on_ready: Callable[[str, int], None] | None
+) -> None:
+    """Serve the page until a signal ends it. Never returns: leaves by SystemExit.
+
+    Raises:
+        BadSettings: the address can not be used, or may not.
+    """
+    from mimikit.web.serve import serve
+
+    serve(state.path, state.workspace, state.settings, host, port, on_ready)
+
+
+def listen(host: str, port: int | None, settings: Settings) -> Bound:
+    """Listen where the page would; `$PORT`, then the settings name the port that is not given.
+
+    Raises:
+        BadSettings: the address can not be used.
+    """
+    from mimikit.web import serve
+
+    return serve.bind(host, serve.chosen_port(port, settings))
+
+
+def check_exposure(bound: Bound, settings: Settings) -> None:
+    """Refuse an address others can reach, unless the operator prepared for that.
+
+    Raises:
+        BadSettings: what is missing.
+    """
+    from mimikit.web import serve
+
+    serve.check_exposure(bound, settings)
+
+
+def page_token(state: State, *, renew: bool = False) -> str:
+    """The token in force; `renew` replaces it, and whoever used the old one is out.
+
+    Raises:
+        BadInput: it is the operator's, who alone can replace it.
+    """
+    from mimikit.web import tokens
+
+    if not renew:
+        return tokens.load_token(state.files)
+    if tokens.operator_token() is not None:
+        raise BadInput(f"expected no {tokens.TOKEN_VARIABLE}, got one; change that instead")
+    return tokens.renew_token(state.files)
+
+
+def login_link(state: State, host: str, port: int) -> str:
+    """A link that logs a browser in once, within the hour."""
+    from mimikit.web import tokens
+
+    return tokens.login_link(host, port, tokens.new_login_code(state.files, state.clock.now()))

@@ -13,7 +13,6 @@ from mimikit.cli.client import (
     HINT,
     NO_CONSUMER,
     Failed,
-    GuestState,
     Patience,
     Watcher,
     live_runs,
@@ -24,6 +23,7 @@ from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.errors import MimikitError, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem, Message, Question
+from mimikit.state import ReadOnlyState
 from mimikit.views import tasks as shown
 
 WATCHED = (paths.ROOT, paths.INBOX, paths.TRANSCRIPT)
@@ -51,7 +51,7 @@ def chat(frame: Frame, text: str | None, wait: bool, as_json: bool) -> None:
 
 
 class _OneMessage:
-    def __init__(self, state: GuestState, *, as_json: bool) -> None:
+    def __init__(self, state: ReadOnlyState, *, as_json: bool) -> None:
         self._state, self._as_json = state, as_json
         self._talk = Talk(state)
         self._printer = ReplyPrinter(quiet=as_json)
@@ -208,7 +208,7 @@ class _Line(Protocol):
     def get_line_buffer(self) -> str: ...
 
 
-def converse(state: GuestState) -> None:
+def converse(state: ReadOnlyState) -> None:
     if not look_at_consumer(state).is_there:
         terminal.note(f"Note: {HINT}. What you write is kept until then.")
     if sys.stdin.isatty():
@@ -220,7 +220,7 @@ def converse(state: GuestState) -> None:
 class _Conversation:
     """The prompt in this thread; in another whoever hears and prints, also between the lines."""
 
-    def __init__(self, state: GuestState, watcher: Watcher) -> None:
+    def __init__(self, state: ReadOnlyState, watcher: Watcher) -> None:
         self._state, self._watcher = state, watcher
         self._talk = Talk(state)
         self._printer = ReplyPrinter()

@@ -15,8 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from mimikit import __version__
-from mimikit.app import State, engines_of
+from mimikit import __version__, app
 from mimikit.assets import asset_folder
 from mimikit.cli import terminal
 from mimikit.config import Settings, system_zone
@@ -26,6 +25,7 @@ from mimikit.engines.registry import Rack
 from mimikit.errors import BadSettings, MimikitError
 from mimikit.memory import tokens
 from mimikit.roles.prompts import Prompts
+from mimikit.state import State
 
 Level = Literal["ok", "note", "warning", "broken"]
 
@@ -208,20 +208,18 @@ def clock(now: datetime, newest: datetime | None, settings: Settings | None) -> 
 
 
 def port(settings: Settings) -> Iterator[Finding]:
-    from mimikit.web import serve
-
     host, number = settings.web.host, settings.web.port
     if number and _is_ours(host, number):
         yield Finding("ok", "port", f"the page answers at {host}:{number}")
         return
     try:
-        bound = serve.bind(host, number)
+        bound = app.listen(host, number, settings)
     except BadSettings as error:
         text = str(error)
         yield Finding("warning", "port", text, "end what has it, or set another web.port")
         return
     try:
-        serve.check_exposure(bound, settings)
+        app.check_exposure(bound, settings)
         yield Finding("ok", "port", f"{host}:{number} is free")
     except BadSettings as error:
         yield Finding("broken", "port", str(error))
@@ -244,7 +242,7 @@ def _is_ours(host: str, number: int) -> bool:
 
 def engines(state: State) -> Iterator[Finding]:
     try:
-        found = engines_of(state)
+        found = app.engines_of(state)
         served = Rack(found, state.settings).status()
     except MimikitError as error:
         yield Finding("broken", "engines", str(error))

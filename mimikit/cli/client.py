@@ -1,4 +1,4 @@
-"""The state as every command but the keepers have it: they create and read, and move nothing."""
+"""What commands do with an opened state: find what an id means, watch, wait, give a command."""
 
 from __future__ import annotations
 
@@ -9,33 +9,15 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
-from mimikit.app import State
 from mimikit.errors import BadInput, MimikitError, NotFound
 from mimikit.protocol import paths, process_id
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import check_id, is_id, new_id
 from mimikit.protocol.models import Health, Holder, LiveRun, Order, OrderOutcome
 from mimikit.protocol.watch import Doorbell, FolderWatch
+from mimikit.state import State
 from mimikit.tasks import commands, ledger, queue
 from mimikit.triggers import registry
-
-
-@dataclass(frozen=True)
-class GuestState(State):
-    files: ReadOnlyFiles
-
-
-def as_guest(state: State) -> GuestState:
-    """The same state for a guest; its log still writes."""
-    return GuestState(
-        path=state.path,
-        workspace=state.workspace,
-        files=ReadOnlyFiles(state.files),
-        settings=state.settings,
-        clock=state.clock,
-        log=state.log,
-    )
-
 
 _GENERATED = re.compile(r"[a-z]+-[0-9a-z]{26}")
 SHORT = 8

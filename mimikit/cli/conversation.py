@@ -15,7 +15,6 @@ from typing import TypeAlias
 import click
 
 from mimikit.cli import terminal
-from mimikit.cli.client import GuestState
 from mimikit.config import system_zone
 from mimikit.conversation import history, inbox, questions
 from mimikit.errors import BadInput
@@ -23,6 +22,7 @@ from mimikit.log import read_changes
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, InboxItem, Message, Question
+from mimikit.state import ReadOnlyState
 
 _PAGE = 50
 
@@ -52,7 +52,7 @@ News: TypeAlias = Words | Begun | Said
 class Talk:
     """One terminal's part in the conversation, from now on."""
 
-    def __init__(self, state: GuestState) -> None:
+    def __init__(self, state: ReadOnlyState) -> None:
         """What was said before is known, and no news."""
         self._state, self._files = state, state.files
         self._cursor = read_changes(self._files, None).cursor

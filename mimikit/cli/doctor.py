@@ -11,7 +11,6 @@ from typing import Any, cast
 import click
 
 from mimikit import config
-from mimikit.app import State
 from mimikit.cli import checks, state_checks, terminal
 from mimikit.cli.checks import Finding
 from mimikit.cli.client import look_at_consumer
@@ -22,6 +21,7 @@ from mimikit.errors import MimikitError
 from mimikit.log import EventLog
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
+from mimikit.state import State
 
 _MARKS = {
     "ok": ("✓", "green"),

@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from mimikit.cli import client, task_text, terminal
-from mimikit.cli.client import HINT, Failed, GuestState, Patience, Watcher, look_at_consumer
+from mimikit.cli.client import HINT, Failed, Patience, Watcher, look_at_consumer
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.cli.options import Duration, Times, Whole, timing_options
 from mimikit.cli.triggers import promises
 from mimikit.protocol.models import Task
+from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
 from mimikit.tasks.views import TaskView
 from mimikit.tools import requests
@@ -93,7 +94,7 @@ def enqueue(
         _tell(state, task.id, [f"queued{_place(state)}"])
 
 
-def _make_trigger(state: GuestState, wanted: Wanted, times: Times, *, as_json: bool) -> None:
+def _make_trigger(state: ReadOnlyState, wanted: Wanted, times: Times, *, as_json: bool) -> None:
     now = state.clock.now()
     wanted.more.update(times.build(state, now))
     trigger = requests.new_trigger(state.files, wanted, now)
@@ -104,7 +105,7 @@ def _make_trigger(state: GuestState, wanted: Wanted, times: Times, *, as_json: b
         _tell(state, trigger.id, promises(state, trigger))
 
 
-def _tell(state: GuestState, id_: str, what: list[str]) -> None:
+def _tell(state: ReadOnlyState, id_: str, what: list[str]) -> None:
     """The id for pipes; beside it what happened, and what is missing for it to go on."""
     terminal.out(id_)
     for text in what:
@@ -113,12 +114,12 @@ def _tell(state: GuestState, id_: str, what: list[str]) -> None:
         terminal.note(f"It waits: {HINT}.")
 
 
-def _place(state: GuestState) -> str:
+def _place(state: ReadOnlyState) -> str:
     others = len(state.files.names("worker/queue")) - 1
     return f"; {others} more {'waits' if others == 1 else 'wait'}" if others > 0 else ""
 
 
-def _wait(state: GuestState, task: Task, *, as_json: bool) -> None:
+def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
     """Wait for the end and print the result.
 
     Raises:

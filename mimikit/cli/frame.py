@@ -17,9 +17,8 @@ import click
 from mimikit.errors import BadInput, MimikitError
 
 if TYPE_CHECKING:
-    from mimikit.app import State
-    from mimikit.cli.client import GuestState
     from mimikit.protocol.disk import RealDisk
+    from mimikit.state import ReadOnlyState, State
 
 _ALIKE = 0.75
 """How alike two names are, from 0 to 1, for one to be taken for the other misspelt."""
@@ -36,19 +35,17 @@ class Frame:
 
     def places(self) -> tuple[Path, Path]:
         """State folder and workspace, as named, from the environment, or here."""
-        from mimikit.app import find_state
+        from mimikit.state import find_state
 
         return find_state(self.state, self.workspace)
 
-    def open(self, *, create: bool = False) -> GuestState:
+    def open(self, *, create: bool = False) -> ReadOnlyState:
         """The state as a guest has it: creates and reads, never moves what it can not read.
 
         Raises:
             BadInput: there is none, and it is not to be made.
         """
-        from mimikit.cli.client import as_guest
-
-        return as_guest(self.open_as_keeper(create=create))
+        return self.open_as_keeper(create=create).read_only()
 
     def keep(self, disk: RealDisk) -> RealDisk:
         self._disks.append(disk)
@@ -59,8 +56,8 @@ class Frame:
             disk.close()
 
     def open_as_keeper(self, *, create: bool = False) -> State:
-        from mimikit.app import open_state
         from mimikit.protocol.disk import RealDisk
+        from mimikit.state import open_state
 
         folder, workspace = self.places()
         is_new = create and not folder.exists()

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mimikit.cli import terminal
-from mimikit.cli.client import GuestState
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import Whole, parse_past
 from mimikit.errors import BadInput, NotFound
@@ -19,6 +18,7 @@ from mimikit.memory import daybook, notes, shared, tokens
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, Remembered, time_text
+from mimikit.state import ReadOnlyState
 from mimikit.views import hits
 from mimikit.views.documents import Documents
 from mimikit.views.memory import MAX_SHOWN_BYTES, Library, named
@@ -167,11 +167,11 @@ def add(frame: Frame, text: str, long_term: bool, as_json: bool) -> None:
 # ---- parts
 
 
-def _library(state: GuestState) -> Library:
+def _library(state: ReadOnlyState) -> Library:
     return Library(state.files, Documents(state.workspace, str(state.path)), lambda text: text)
 
 
-def _time(state: GuestState, option: str, given: str | None) -> datetime | None:
+def _time(state: ReadOnlyState, option: str, given: str | None) -> datetime | None:
     if given is None:
         return None
     try:
@@ -202,7 +202,7 @@ def _meant(given: str, listed: list[dict[str, Any]]) -> dict[str, Any]:
     raise NotFound(f"expected a memory file, got {given!r}; {hint}")
 
 
-def _text(state: GuestState, path: str) -> str:
+def _text(state: ReadOnlyState, path: str) -> str:
     known = named(path)
     if known is not None and known.kind == "docs":
         found = Documents(state.workspace, str(state.path)).read(path, MAX_SHOWN_BYTES)

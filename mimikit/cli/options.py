@@ -13,7 +13,6 @@ import click
 from pydantic import ValidationError
 
 from mimikit.cli import client
-from mimikit.cli.client import GuestState
 from mimikit.errors import BadInput
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.models import (
@@ -26,6 +25,7 @@ from mimikit.protocol.models import (
     TaskDone,
     TaskParams,
 )
+from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.triggers import conditions, patterns, schedule
 
@@ -281,7 +281,7 @@ class Times:
             reason = "--once" if self.once else "--after, which runs once"
             raise click.UsageError(f"expected {reason} or --cooldown, got both")
 
-    def build(self, state: GuestState, now: datetime) -> dict[str, Any]:
+    def build(self, state: ReadOnlyState, now: datetime) -> dict[str, Any]:
         """The fields of a trigger that follow, by their names in the model.
 
         Raises:
@@ -298,7 +298,7 @@ class Times:
             fields["once"] = self.once is not False
         return fields
 
-    def _schedule(self, state: GuestState, now: datetime) -> Schedule:
+    def _schedule(self, state: ReadOnlyState, now: datetime) -> Schedule:
         zone = self.zone()
         try:
             if self.at is not None:
@@ -323,7 +323,7 @@ class Times:
         except BadInput as error:
             raise BadInput(f"--tz: {_bare(error)}") from None
 
-    def _condition(self, state: GuestState) -> Condition:
+    def _condition(self, state: ReadOnlyState) -> Condition:
         parts: list[Condition] = []
         if self.when_changed is not None:
             path = _checked("--when-changed", self.when_changed)

@@ -17,6 +17,7 @@ from mimikit.cli import terminal
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.cli.options import PORT
 from mimikit.config import Settings, known_keys
+from mimikit.errors import BadInput
 
 
 @click.command(cls=LeafCommand)
@@ -52,23 +53,21 @@ def token(
     Scripts send the token as `Authorization: Bearer TOKEN`. Who holds it drives the agent: keep it
     to yourself.
     """
-    from mimikit.web import tokens
+    from mimikit import app
 
     state = frame.open_as_keeper()
-    if renew:
-        if tokens.operator_token() is not None:
-            raise click.UsageError(
-                f"--renew: expected no {tokens.TOKEN_VARIABLE}, got one; change that instead"
-            )
-        tokens.renew_token(state.files)
     found: dict[str, str] = {}
-    if not link:
-        found["token"] = tokens.load_token(state.files)
+    if renew or not link:
+        try:
+            found["token"] = app.page_token(state, renew=renew)
+        except BadInput as error:
+            raise click.UsageError(f"--renew: {error}") from None
+    if link:
+        found.clear()
     if link or (sys.stdout.isatty() and not as_json):
         web = state.settings.web
-        code = tokens.new_login_code(state.files, state.clock.now())
-        at = (host or web.host, web.port if port is None else port)
-        found["link"] = tokens.login_link(*at, code)
+        at_port = web.port if port is None else port
+        found["link"] = app.login_link(state, host or web.host, at_port)
     if as_json:
         terminal.print_json(found)
     elif len(found) == 1:

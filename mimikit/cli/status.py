@@ -11,13 +11,14 @@ import click
 
 from mimikit import __version__
 from mimikit.cli import client, terminal
-from mimikit.cli.client import Consumer, GuestState, look_at_consumer
+from mimikit.cli.client import Consumer, look_at_consumer
 from mimikit.cli.conversation import without_answer
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.cli.triggers import situation
 from mimikit.conversation import questions
 from mimikit.protocol import paths
 from mimikit.protocol.models import LiveRun, Question, Runtime, time_text
+from mimikit.state import ReadOnlyState
 from mimikit.tasks import commands, ledger
 from mimikit.views import triggers as shown_triggers
 from mimikit.views.tasks import find
@@ -70,7 +71,7 @@ def status(frame: Frame, as_json: bool) -> None:
             terminal.out(f"  {terminal.dim(head.ljust(_HEAD))}{terminal.clip(text, room)}".rstrip())
 
 
-def take_picture(state: GuestState) -> Picture:
+def take_picture(state: ReadOnlyState) -> Picture:
     files, now = state.files, state.clock.now()
     consumer = look_at_consumer(state)
     health = consumer.health if consumer.is_there else None
@@ -94,7 +95,7 @@ def take_picture(state: GuestState) -> Picture:
     )
 
 
-def _last_errors(state: GuestState, now: datetime) -> list[dict[str, Any]]:
+def _last_errors(state: ReadOnlyState, now: datetime) -> list[dict[str, Any]]:
     since = time_text(now - _RECENT)
     found = [
         line
@@ -104,7 +105,7 @@ def _last_errors(state: GuestState, now: datetime) -> list[dict[str, Any]]:
     return list(found[-_ERRORS_SHOWN:])
 
 
-def _last_failed(state: GuestState, now: datetime) -> list[dict[str, Any]]:
+def _last_failed(state: ReadOnlyState, now: datetime) -> list[dict[str, Any]]:
     since = time_text(now - _RECENT)
     tasks = (find(state.files, id_, {}) for id_ in ledger.ended_ids(state.files, 3, ["failed"]))
     return [task for task in tasks if task and str(task["completedAt"] or "") >= since]

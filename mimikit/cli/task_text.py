@@ -11,10 +11,11 @@ from typing import Any, Self
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.client import HINT, GuestState, Watcher, live_runs, look_at_consumer
+from mimikit.cli.client import HINT, Watcher, live_runs, look_at_consumer
 from mimikit.errors import NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.models import TaskResult
+from mimikit.state import ReadOnlyState
 from mimikit.tasks.views import TaskView
 from mimikit.views import chains
 from mimikit.views import tasks as shown
@@ -35,7 +36,7 @@ _ORIGINS = {
 }
 
 
-def collect(state: GuestState, task_id: str) -> dict[str, Any]:
+def collect(state: ReadOnlyState, task_id: str) -> dict[str, Any]:
     """Task, result, events, and the tasks it belongs with: the shape of the HTTP answer."""
     files, live = state.files, live_runs(state)
     view = shown.find_view(files, task_id)
@@ -238,7 +239,7 @@ class EventPrinter:
 
 
 class RunFollower:
-    def __init__(self, state: GuestState, task_id: str, *, as_json: bool = False) -> None:
+    def __init__(self, state: ReadOnlyState, task_id: str, *, as_json: bool = False) -> None:
         self._state, self._id, self._as_json = state, task_id, as_json
         folders = [paths.RUNS, *(f"{seat}/results" for seat in paths.SEATS)]
         self._watcher = Watcher(state, folders)

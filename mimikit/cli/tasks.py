@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from mimikit.cli import client, task_text, terminal
-from mimikit.cli.client import GuestState, live_runs, order
+from mimikit.cli.client import live_runs, order
 from mimikit.cli.frame import Frame, LeafCommand, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import OneOf, Whole
 from mimikit.cli.task_text import RunFollower
+from mimikit.state import ReadOnlyState
 from mimikit.views import tasks as shown
 
 STATES = ("queued", "running", "done", "failed", "canceled")
@@ -102,7 +103,7 @@ def output(frame: Frame, task_id: str, follow: bool, as_json: bool) -> None:
         terminal.note("No output yet." if not _has_ended(state, id_) else "It wrote nothing.")
 
 
-def _has_ended(state: GuestState, task_id: str) -> bool:
+def _has_ended(state: ReadOnlyState, task_id: str) -> bool:
     view = shown.find_view(state.files, task_id)
     return view is not None and view.completed_at is not None
 
@@ -125,7 +126,7 @@ def retry(frame: Frame, task_ids: tuple[str, ...], as_json: bool) -> None:
     _order_all(frame.open(), "retry", task_ids, as_json=as_json)
 
 
-def _order_all(state: GuestState, action: str, given: tuple[str, ...], *, as_json: bool) -> None:
+def _order_all(state: ReadOnlyState, action: str, given: tuple[str, ...], *, as_json: bool) -> None:
     ids = [client.find_task(state.files, text) for text in given]
     for id_ in ids:
         outcome = order(state, action, id_)

@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.client import GuestState, look_at_consumer, order
+from mimikit.cli.client import look_at_consumer, order
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import Duration, OneOf, Times, Whole, timing_options
 from mimikit.errors import BadInput, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Runtime, Trigger
+from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import Wanted
 from mimikit.triggers import registry, schedule, words
@@ -172,7 +173,7 @@ def edit(
         terminal.note(terminal.sentence(text))
 
 
-def _definition(state: GuestState, trigger_id: str) -> Trigger:
+def _definition(state: ReadOnlyState, trigger_id: str) -> Trigger:
     trigger, broken = shown.active(state.files, trigger_id)
     if broken is not None:
         raise BadInput(f"the file of {trigger_id} is broken: {broken}; mend it there")
@@ -181,7 +182,7 @@ def _definition(state: GuestState, trigger_id: str) -> Trigger:
     return trigger
 
 
-def _new_times(state: GuestState, trigger: Trigger, times: Times) -> dict[str, Any]:
+def _new_times(state: ReadOnlyState, trigger: Trigger, times: Times) -> dict[str, Any]:
     """What the timing options change, by the names on disk."""
     fields = times.build(state, state.clock.now())
     if "schedule" in fields and trigger.condition is not None and trigger.once:
@@ -196,7 +197,7 @@ def _new_times(state: GuestState, trigger: Trigger, times: Times) -> dict[str, A
     }
 
 
-def _checked(state: GuestState, trigger: Trigger, changes: dict[str, Any]) -> Trigger:
+def _checked(state: ReadOnlyState, trigger: Trigger, changes: dict[str, Any]) -> Trigger:
     new = registry.edited(trigger, changes)
     wanted = Wanted(prompt=new.prompt, origin="cli", profile=new.profile)
     requests.check_wanted(wanted, type(state.settings.profiles).model_fields)
@@ -218,7 +219,7 @@ def _ordering(name: str, text: str) -> Callable[..., None]:
     return command
 
 
-def _give(state: GuestState, name: str, trigger_id: str, *, as_json: bool) -> None:
+def _give(state: ReadOnlyState, name: str, trigger_id: str, *, as_json: bool) -> None:
     outcome = order(state, f"trigger_{name}", trigger_id)
     if as_json:
         terminal.print_json(outcome.to_dict())
@@ -259,7 +260,7 @@ _MARKS = {True: ("✓", "ok"), False: ("✗", "failed"), None: ("?", "paused")}
 _STATES = {"ran": "done", "skipped": "paused", "missed": "failed"}
 
 
-def situation(state: GuestState) -> Situation:
+def situation(state: ReadOnlyState) -> Situation:
     """What triggers are explained by, as this terminal finds it."""
     consumer = look_at_consumer(state)
     health = consumer.health if consumer.is_there else None
@@ -274,7 +275,7 @@ def situation(state: GuestState) -> Situation:
     )
 
 
-def promises(state: GuestState, trigger: Trigger) -> list[str]:
+def promises(state: ReadOnlyState, trigger: Trigger) -> list[str]:
     """When a new trigger will run, in sentences, and what it costs."""
     here = situation(state)
     said = f"runs {words.of_trigger(trigger, here.title_of)['en']}"

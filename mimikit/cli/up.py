@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from mimikit import __version__
-from mimikit.app import State
+from mimikit import __version__, app
 from mimikit.cli import terminal
-from mimikit.cli.client import Consumer, Watcher, look_at_consumer
+from mimikit.cli.client import HINT, Consumer, Watcher, look_at_consumer
 from mimikit.cli.frame import Frame, LeafCommand, pass_frame
 from mimikit.cli.options import PORT
 from mimikit.cli.process_group import (
@@ -31,9 +30,10 @@ from mimikit.cli.process_group import (
 from mimikit.config import Settings
 from mimikit.errors import AlreadyRunning
 from mimikit.protocol import paths
+from mimikit.state import State
 
 if TYPE_CHECKING:
-    from mimikit.app import ConsumerApp
+    pass
 
 _WEB_START_S = 20.0
 _CONSUMER_START_S = 4.0
@@ -106,11 +106,9 @@ def usable_port(host: str, port: int | None, settings: Settings) -> int:
     Raises:
         BadSettings: it is taken, or the address may not or can not be used.
     """
-    from mimikit.web import serve
-
-    bound = serve.bind(host, serve.chosen_port(port, settings))
+    bound = app.listen(host, port, settings)
     try:
-        serve.check_exposure(bound, settings)
+        app.check_exposure(bound, settings)
     finally:
         bound.socket.close()
     return bound.port
@@ -151,9 +149,7 @@ def _answers(host: str, port: int) -> bool:
 
 
 def _print_banner(state: State, host: str, port: int) -> None:
-    from mimikit.web.tokens import login_link, new_login_code
-
-    link = login_link(host, port, new_login_code(state.files, state.clock.now()))
+    link = app.login_link(state, host, port)
     page = link.partition("#")[0]
     another = "mimikit token --link"
     if port != state.settings.web.port:
@@ -211,16 +207,14 @@ def consumer(frame: Frame, workers_only: bool, with_parent: bool) -> None:
     _leave_cleanly_from_the_start()
     if with_parent:
         end_with_parent()
-    from mimikit.app import ConsumerApp, take_consumer_lock
-
     state = frame.open_as_keeper(create=True)
-    lock = take_consumer_lock(state)
+    lock = app.take_consumer_lock(state)
     try:
-        app = ConsumerApp(state)
-        _end_runs_on_hurry(app)
+        started = app.ConsumerApp(state)
+        _end_runs_on_hurry(started)
         if not with_parent:
             click.echo(f"The consumer of {state.path} starts; Ctrl-C ends it.", err=True)
-        code = app.run()
+        code = started.run()
     finally:
         lock.release()
     sys.exit(code)
@@ -240,12 +234,12 @@ def _leave_cleanly_from_the_start() -> None:
         signal.signal(number, leave)
 
 
-def _end_runs_on_hurry(app: ConsumerApp) -> None:
+def _end_runs_on_hurry(started: app.ConsumerApp) -> None:
     """Whoever asked us to leave may say that it is urgent."""
 
     def hurry(_number: int, _frame: FrameType | None) -> None:
         # Apart: a handler must not wait for a lock that the thread it interrupts may hold.
-        threading.Thread(target=app.office.live.stop_all, args=("killed",)).start()
+        threading.Thread(target=started.office.live.stop_all, args=("killed",)).start()
 
     signal.signal(HURRY, hurry)
 
@@ -261,14 +255,10 @@ def _end_runs_on_hurry(app: ConsumerApp) -> None:
 @pass_frame
 def web(frame: Frame, host: str | None, port: int | None, with_parent: bool) -> None:
     """Start the page and its API; the consumer, which does the work, is started apart."""
-    from mimikit.cli.client import HINT, look_at_consumer
-    from mimikit.web.serve import serve
-    from mimikit.web.tokens import login_link, new_login_code
-
     state = frame.open_as_keeper(create=True)
 
     def ready(at_host: str, at_port: int) -> None:
-        link = login_link(at_host, at_port, new_login_code(state.files, state.clock.now()))
+        link = app.login_link(state, at_host, at_port)
         terminal.out(f"Page     {link.partition('#')[0]}")
         terminal.out(f"Log in   {link}")
         if not look_at_consumer(state).is_there:
@@ -277,4 +267,4 @@ def web(frame: Frame, host: str | None, port: int | None, with_parent: bool) -> 
     if with_parent:
         end_with_parent()
     on_ready = None if with_parent else ready
-    serve(state.path, state.workspace, state.settings, host, port, on_ready)
+    app.serve_page(state, host, port, on_ready)

@@ -310,8 +310,8 @@ class _Server(BaseApplication):
 
     def load(self) -> Any:
         """The app, made in the worker: descriptors and threads do not survive a fork."""
-        from mimikit.app import State, make_search
         from mimikit.log import EventLog
+        from mimikit.state import State, make_search
         from mimikit.web.app import build_web
 
         _, files = _open(self._state, self._settings)

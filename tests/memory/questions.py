@@ -11,13 +11,13 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from mimikit.app import State, open_state
 from mimikit.memory import daybook
 from mimikit.memory.index import Index
 from mimikit.memory.search import Search
 from mimikit.memory.words import Words
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message, PlanResult, TaskResult
+from mimikit.state import State, open_state
 from mimikit.testing.clock import FakeClock
 
 ZONE = ZoneInfo("Asia/Shanghai")

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from rank_bm25 import BM25Okapi
 
-from mimikit.app import open_state
 from mimikit.memory.corpus import NEAR, Stamp, Window
 from mimikit.memory.counted import counted
 from mimikit.memory.fresh import K1, B, Fresh, Held, idf
 from mimikit.memory.index import Index, View
 from mimikit.memory.passages import Passage
+from mimikit.state import open_state
 from tests.memory.questions import empty_world
 
 WORDS = [f"w{a}{b}" for a in "bcdfg" for b in "hjklm"]

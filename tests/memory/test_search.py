@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.app import make_search, open_state
 from mimikit.memory import daybook, upkeep
 from mimikit.memory import search as search_module
 from mimikit.memory.search import Search
@@ -25,6 +24,7 @@ from mimikit.protocol import disk
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit
+from mimikit.state import make_search, open_state
 from tests.memory.questions import (
     CODE,
     DEPLOY,
@@ -760,7 +760,7 @@ def test_without_any_index_many_files_are_searched_in_memory(bare: World) -> Non
 KILLED = """
 import sys, os, signal
 from pathlib import Path
-from mimikit.app import open_state, make_search
+from mimikit.state import open_state, make_search
 from mimikit.memory import index
 left = int(sys.argv[2])
 def step(name, real):
@@ -861,7 +861,7 @@ def test_a_program_that_ends_while_the_index_is_written_ends_quietly(bare: World
     for number in range(400):
         bare.put(f"memory/2026-01-{number % 28 + 1:02d}-n{number}.md", f"Note zebra{number}.\n")
     program = (
-        "import sys; from pathlib import Path; from mimikit.app import open_state, make_search\n"
+        "import sys; from pathlib import Path; from mimikit.state import open_state, make_search\n"
         "root = Path(sys.argv[1])\n"
         "make_search(open_state(root / '.mimikit', root), stays=True).recall('zebra 你好世界')\n"
     )
@@ -895,7 +895,7 @@ def test_nothing_is_written_outside_the_cache(world: World) -> None:
 _LEAVES = """
 import sys
 from pathlib import Path
-from mimikit.app import make_search, open_state
+from mimikit.state import make_search, open_state
 state = open_state(Path(sys.argv[1]) / ".mimikit", Path(sys.argv[1]))
 search = make_search(state, stays=True)
 search._patience_s = 0.05

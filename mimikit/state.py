@@ -1,0 +1,106 @@
+"""An opened state folder: where it lies, its files and settings, and the search in its memory."""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mimikit import config
+from mimikit.clock import Clock, SystemClock
+from mimikit.config import Settings
+from mimikit.errors import BadInput
+from mimikit.log import EventLog
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files, ReadOnlyFiles
+
+if TYPE_CHECKING:
+    from mimikit.memory.search import Search
+
+STATE_FOLDER = ".mimikit"
+
+
+@dataclass(frozen=True)
+class State:
+    """An opened state folder."""
+
+    path: Path
+    workspace: Path
+    files: Files
+    settings: Settings
+    clock: Clock
+    log: EventLog
+
+    @functools.cached_property
+    def search(self) -> Search:
+        """The search in memory; one for the whole process."""
+        return make_search(self)
+
+    def read_only(self) -> ReadOnlyState:
+        """The same for whoever is not its keeper; its log still writes."""
+        files = ReadOnlyFiles(self.files)
+        return ReadOnlyState(self.path, self.workspace, files, self.settings, self.clock, self.log)
+
+
+@dataclass(frozen=True)
+class ReadOnlyState(State):
+    """A state whose files are created and read, never judged: a broken one stays where it is."""
+
+    files: ReadOnlyFiles
+
+
+def make_search(state: State, *, words: bool = True, stays: bool = False) -> Search:
+    """A search over a state folder and its workspace.
+
+    words: use the dictionary of Chinese words. stays: for a process that lives long.
+    """
+    from mimikit.memory.index import Index
+    from mimikit.memory.search import Search
+    from mimikit.memory.words import Words
+    from mimikit.protocol.watch import FolderWatch
+
+    return Search(
+        state.files,
+        workspace=state.workspace,
+        index=Index(state.files, state.path),
+        zone=state.settings.zone,
+        clock=state.clock,
+        words=Words() if words else None,
+        watch=FolderWatch(state.path, everything=True) if stays else None,
+        patience_s=2.0 if stays else 3600.0,
+    )
+
+
+def find_state(state: Path | None = None, workspace: Path | None = None) -> tuple[Path, Path]:
+    """State folder and workspace: as given, from the environment, or the current folder's."""
+    env_workspace, env_state = os.environ.get("MIMIKIT_WORKSPACE"), os.environ.get("MIMIKIT_STATE")
+    work = workspace or (Path(env_workspace) if env_workspace else Path.cwd())
+    found = state or (Path(env_state) if env_state else work / STATE_FOLDER)
+    return found.absolute(), work.absolute()
+
+
+def open_state(state: Path, workspace: Path, *, create: bool = True) -> State:
+    """Open a state folder, making it when it is missing.
+
+    Raises:
+        BadInput: it does not exist and is not to be made, or is not a folder of yours.
+        BadSettings: its settings cannot be used.
+    """
+    if not workspace.is_dir():
+        raise BadInput(f"workspace: expected a folder, got {workspace}")
+    if not state.exists():
+        if not create:
+            raise BadInput(f"no state folder at {state}; `mimikit init` makes one")
+        state.mkdir(mode=0o700, parents=True)
+    if state.is_symlink() or not state.is_dir():
+        raise BadInput(f"state: expected a folder that is not a link, got {state}")
+    if state.stat().st_uid != os.getuid():
+        raise BadInput(f"state: expected a folder of yours, but {state} belongs to somebody else")
+    settings = config.load(state)
+    files = Files(RealDisk(state), durable=settings.durability == "full")
+    files.make_folders()
+    clock = SystemClock()
+    log = EventLog(files, clock, rotate_bytes=settings.retention.log_file_mb * 2**20)
+    return State(state, workspace, files, settings, clock, log)
