@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from mimikit.config import Budgets
-from mimikit.memory import daybook, text
+from mimikit.memory import markdown, terms
 from mimikit.memory.search import Search
 from mimikit.memory.tokens import count
 from mimikit.protocol.models import Hit, Message
@@ -231,7 +231,7 @@ def write_dialogue(state: State, said: list[Turn]) -> None:
         ]
         day = turns[0].at.date()
         name = f"memory/{day}-{session.replace('_', '-')}.md"
-        (state.path / name).write_text(daybook.extended("", day, messages, UTC))
+        (state.path / name).write_text(markdown.extended("", day, messages, UTC))
 
 
 def message_id(turn_id: str) -> str:
@@ -277,7 +277,7 @@ def scale(passages: int, questions: int = 200) -> dict[str, object]:
             day = date(2026, 1, 1) - timedelta(days=number)
             lines += [message.text for message in messages]
             path = state.path / f"memory/{day}-made-up.md"
-            path.write_text(daybook.extended("", day, messages, UTC))
+            path.write_text(markdown.extended("", day, messages, UTC))
         search = opened(state, score)
         asked = [question(dice) for _ in range(questions)]
         for one in asked:
@@ -361,10 +361,10 @@ def rank_bm25(lines: list[str], asked: list[str]) -> list[float]:
     """The same questions of rank-bm25, on the same terms."""
     from rank_bm25 import BM25Okapi
 
-    peer = BM25Okapi([text.terms(line) for line in lines], k1=1.2, b=0.75)
+    peer = BM25Okapi([terms.terms(line) for line in lines], k1=1.2, b=0.75)
     took: list[float] = []
     for one in asked[: max(10, 200_000 // len(lines))]:
-        timed(lambda q=one: peer.get_top_n(text.terms(q), lines, n=FIRST), took)
+        timed(lambda q=one: peer.get_top_n(terms.terms(q), lines, n=FIRST), took)
     return took
 
 
@@ -373,10 +373,10 @@ def bm25s(lines: list[str], asked: list[str]) -> list[float]:
     import bm25s as peer
 
     index = peer.BM25(k1=1.2, b=0.75)
-    index.index([text.terms(line) for line in lines], show_progress=False)
+    index.index([terms.terms(line) for line in lines], show_progress=False)
     took: list[float] = []
     for one in asked:
-        timed(lambda q=one: index.retrieve([text.terms(q)], k=FIRST, show_progress=False), took)
+        timed(lambda q=one: index.retrieve([terms.terms(q)], k=FIRST, show_progress=False), took)
     return took
 
 

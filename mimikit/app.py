@@ -26,7 +26,7 @@ def engines_of(state: State) -> list[Engine]:
     from mimikit.engines.builtin.assistant import Builtin
     from mimikit.engines.codex.engine import CodexExec
     from mimikit.engines.shell import CommandEngine
-    from mimikit.memory.summarise import summarise_prompt
+    from mimikit.memory.summary import summarise_prompt
     from mimikit.testing.scripted import Scripted
 
     settings = state.settings

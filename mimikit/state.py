@@ -56,9 +56,9 @@ def make_search(state: State, *, words: bool = True, stays: bool = False) -> Sea
 
     words: use the dictionary of Chinese words. stays: for a process that lives long.
     """
-    from mimikit.memory.index import Index
     from mimikit.memory.search import Search
-    from mimikit.memory.words import Words
+    from mimikit.memory.tantivy_index import Index
+    from mimikit.memory.terms import Words
     from mimikit.protocol.watch import FolderWatch
 
     return Search(

@@ -14,7 +14,7 @@ from mimikit.cli import terminal
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import Whole, parse_past
 from mimikit.errors import BadInput, NotFound
-from mimikit.memory import daybook, notes, shared, tokens
+from mimikit.memory import markdown, notes, tokens
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, Remembered, time_text
@@ -136,7 +136,7 @@ def show(frame: Frame, path: str | None, as_json: bool) -> None:
     entry = _meant(path, listed)
     text = _text(state, entry["path"])
     if as_json:
-        terminal.print_json(entry | {"text": text, "hash": shared.content_hash(text)})
+        terminal.print_json(entry | {"text": text, "hash": notes.content_hash(text)})
     else:
         terminal.out(terminal.block(without_marks(text)))
 
@@ -334,14 +334,14 @@ def without_marks(text: str) -> str:
 
 def _unmarked(text: str) -> Iterator[str]:
     for line in text.split("\n"):
-        if head := daybook.HEAD.fullmatch(line):
+        if head := markdown.HEAD.fullmatch(line):
             yield f"## {head['hour']}:{head['minute']} {head['role']}"
-        elif daybook.PART.fullmatch(line):
+        elif markdown.PART.fullmatch(line):
             continue
-        elif not line.startswith("\\") and (mark := daybook.NOTE_MARK.search(line)):
+        elif not line.startswith("\\") and (mark := markdown.NOTE_MARK.search(line)):
             yield line[: mark.start()].rstrip()
         else:
-            yield daybook.unescape(line)
+            yield markdown.unescape(line)
 
 
 # ---- hits

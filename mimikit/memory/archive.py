@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Literal
 
-from mimikit.memory import daybook
+from mimikit.memory import markdown
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Message, to_utc
 
@@ -242,7 +242,7 @@ def pieces_of_raw(path: str, day: date, text: str, zone: tzinfo) -> list[Piece]:
     path: stands for what carries no id.
     """
     pieces: list[Piece] = []
-    for entry in daybook.entries(text):
+    for entry in markdown.entries(text):
         at = f"{entry.at.astimezone(zone):%Y-%m-%d %H:%M}" if entry.at else day.isoformat()
         if entry.text.strip():
             pieces.append(_piece(entry.id or path, at, entry.role or "note", entry.text))
@@ -251,7 +251,7 @@ def pieces_of_raw(path: str, day: date, text: str, zone: tzinfo) -> list[Piece]:
 
 def pieces_of_summary(path: str, day: date, text: str) -> list[Piece]:
     """All parts of a daily summary, as they are given to be summarised once more."""
-    parts = daybook.parts(text)
+    parts = markdown.parts(text)
     if not parts and text.strip():
         return [_piece(path, day.isoformat(), "summary", text)]
     return [_piece(p.id, day.isoformat(), "summary", p.text) for p in parts if p.text]

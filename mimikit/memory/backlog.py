@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mimikit.errors import Conflict, NotFound
-from mimikit.memory import shared
+from mimikit.memory import notes
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
+from mimikit.protocol.models import BacklogChange
 
 Action = Literal["add", "done", "undone", "remove"]
 
@@ -173,9 +174,9 @@ def _outside(hidden: list[bool], at: int) -> int:
 
 def load(files: Files) -> Backlog:
     """The list as it stands; empty when there is no file."""
-    note = shared.read(files, paths.BACKLOG)
+    note = notes.read(files, paths.BACKLOG)
     text = note.text if note else ""
-    return Backlog(items(text), shared.content_hash(text))
+    return Backlog(items(text), notes.content_hash(text))
 
 
 def change(files: Files, action: Action, item: str, base: str | None = None) -> Backlog:
@@ -204,11 +205,16 @@ def change(files: Files, action: Action, item: str, base: str | None = None) -> 
             )
         return changed(text, action, item)
 
-    shared.amend(files, paths.BACKLOG, edit)
+    notes.amend(files, paths.BACKLOG, edit)
     return load(files)
 
 
+def apply(files: Files, asked: BacklogChange) -> None:
+    """Apply the change of a turn; applying it twice changes nothing more."""
+    notes.amend(files, paths.BACKLOG, lambda text: changed(text, asked.action, asked.item))
+
+
 def _hash(text: str) -> str:
-    """The hash of a text as `shared.read` would read it."""
+    """The hash of a text as `notes.read` would read it."""
     data = text.encode("utf-8", "surrogateescape")
-    return shared.content_hash(data.decode("utf-8", "replace").removeprefix(_BOM))
+    return notes.content_hash(data.decode("utf-8", "replace").removeprefix(_BOM))

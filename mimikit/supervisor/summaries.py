@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from mimikit.memory import archive, shared
+from mimikit.memory import archive, notes
 from mimikit.memory.archive import Piece
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Covers, Task
@@ -73,5 +73,5 @@ class Summaries:
 
     def text(self, path: str) -> str:
         """A file of memory; empty when there is none."""
-        note = shared.read(self._books.files, path)
+        note = notes.read(self._books.files, path)
         return note.text if note else ""

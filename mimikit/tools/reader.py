@@ -7,7 +7,7 @@ from datetime import datetime
 
 from mimikit.conversation import history
 from mimikit.engines.base import TaskLine
-from mimikit.memory import shared
+from mimikit.memory import notes
 from mimikit.memory.search import Searcher
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -88,7 +88,7 @@ class StateViews:
 
     def backlog(self) -> str:
         """The backlog's text."""
-        note = shared.read(self._files, paths.BACKLOG)
+        note = notes.read(self._files, paths.BACKLOG)
         return note.text if note else ""
 
     def exists(self, id_: str) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from mimikit.errors import BadInput
 from mimikit.memory.backlog import Action, Item, changed, items, plain
-from mimikit.memory.budget import cut
-from mimikit.memory.text import folded
+from mimikit.memory.terms import folded
+from mimikit.memory.tokens import cut
 from mimikit.protocol.models import Hit, Message, time_text
 
 MOST_ANSWERED = 20_000

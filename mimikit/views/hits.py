@@ -57,10 +57,10 @@ def marks(query: str, snippet: str) -> list[list[int]]:
 
     Single Chinese characters are marked only where nothing longer is: they stand everywhere.
     """
-    from mimikit.memory import text
+    from mimikit.memory import terms
 
-    places = text.occurrences(snippet, set(text.terms(query)))
-    long = [term for term in places if len(term.text) > 1 or not text.has_wide(term.text)]
+    places = terms.occurrences(snippet, set(terms.terms(query)))
+    long = [term for term in places if len(term.text) > 1 or not terms.has_wide(term.text)]
     return _joined(sorted((term.start, term.end) for term in long or places))
 
 

@@ -9,8 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
 from mimikit.errors import StorageError, UnsafeFile
-from mimikit.memory import daybook
-from mimikit.memory.shared import Note, content_hash
+from mimikit.memory import markdown
+from mimikit.memory.notes import Note, content_hash
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import time_text
@@ -240,12 +240,12 @@ def _unmarked(line: str) -> tuple[str, bool, bool]:
     """A line without its mark, whether it begins a message or part, and whether it is a note."""
     if "<!-- " not in line:
         return line, False, False
-    head = daybook.HEAD.fullmatch(line)
+    head = markdown.HEAD.fullmatch(line)
     if head is not None:
         return f"## {head['hour']}:{head['minute']} {head['role']}", True, False
-    if daybook.PART.fullmatch(line):
+    if markdown.PART.fullmatch(line):
         return "", True, False
-    mark = None if line.startswith("\\") else daybook.NOTE_MARK.search(line)
+    mark = None if line.startswith("\\") else markdown.NOTE_MARK.search(line)
     if mark is not None:
         return line[: mark.start()].rstrip(), False, True
-    return daybook.unescape(line), False, False
+    return markdown.unescape(line), False, False

@@ -13,14 +13,14 @@ import pytest
 
 from mimikit.clock import SystemClock
 from mimikit.conversation.history import Conversation
-from mimikit.memory import daybook
+from mimikit.memory import markdown
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
 from tests.cli.conftest import REPO, Cli
 
 AT = datetime(2026, 1, 28, 1, 30, tzinfo=UTC)
-RAW = daybook.extended(
+RAW = markdown.extended(
     "",
     date(2026, 1, 28),
     [
@@ -48,7 +48,9 @@ def known(cli: Cli, tmp_path: Path) -> Path:
     (state / "memory" / "2026-01-28-cat-food.md").write_text(RAW)
     (state / "memory" / "summary").mkdir(exist_ok=True)
     for name in ("2026-01-20", "2026-01"):
-        text = daybook.extended_summary("", name, "part-1", ["msg-9"], f"{name}: the harbour tour.")
+        text = markdown.extended_summary(
+            "", name, "part-1", ["msg-9"], f"{name}: the harbour tour."
+        )
         (state / "memory" / "summary" / f"{name}.md").write_text(text)
     disk = RealDisk(state)
     said = Message(id="msg-7", role="user", text="my dentist is Dr. Wu", created_at=AT)
@@ -70,7 +72,7 @@ def test_a_note_is_written_where_it_belongs_and_found(cli: Cli, known: Path, is_
     days = {before.date(), SystemClock().now().date()}  # midnight may pass meanwhile
     assert path in ({"memory.md"} if is_long else {f"memory/{day}.md" for day in days})
     text = (known / path).read_text()
-    (note,) = daybook.entries(text)
+    (note,) = markdown.entries(text)
     assert (note.kind, note.text) == ("note", "The deploy key is in the drawer")
     assert f"{path}:1\n  The deploy key is in the drawer\n" in cli("memory", "search", "key").stdout
 
@@ -80,7 +82,7 @@ def test_a_note_may_come_from_the_input_and_lands_beside_the_others(cli: Cli, kn
     added = json.loads(cli("memory", "add", "-", "--long-term", "--json", text="two\n").stdout)
     assert (added["path"], added["text"]) == ("memory.md", "two")
     text = (known / "memory.md").read_text()
-    assert [entry.text for entry in daybook.entries(text)] == ["one", "two"]
+    assert [entry.text for entry in markdown.entries(text)] == ["one", "two"]
     assert f"<!-- {added['id']} -->" in text
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias
 from mimikit.protocol.disk import Kind
 from mimikit.protocol.files import TEMP_PREFIX
 from mimikit.testing.memory_disk import MemoryDisk, Step, _File, _Names, _Unsynced
+from tests.crash.sites import SHARED
 
 Contents: TypeAlias = dict[str, dict[str, bytes]]
 MOST_LOOKS = 20_000
@@ -283,11 +284,16 @@ def site(frame: FrameType | None) -> Site:
 
 def asker(frame: FrameType | None) -> Site:
     """As `site`, but of a shared file: who had it changed."""
-    while frame is not None and frame.f_globals["__name__"] != "mimikit.memory.shared":
+    while frame is not None and not _is_shared(frame):
         frame = frame.f_back
-    while frame is not None and frame.f_globals["__name__"] == "mimikit.memory.shared":
+    while frame is not None and _is_shared(frame):
         frame = frame.f_back
     return site(frame)
+
+
+def _is_shared(frame: FrameType) -> bool:
+    is_there = frame.f_globals["__name__"] == "mimikit.memory.notes"
+    return is_there and frame.f_code.co_name in SHARED
 
 
 def _restore(

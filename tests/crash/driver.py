@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 from mimikit.conversation import inbox
 from mimikit.conversation.history import Caps
 from mimikit.engines.base import EngineRequest
-from mimikit.memory import backlog, shared
+from mimikit.memory import backlog, notes
 from mimikit.memory.archive import RULES, Rules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -138,10 +138,10 @@ class Client:
 
     def edit(self, path: str, line: str) -> None:
         """Add a line to a file of memory, as the page does; whoever sees it there is content."""
-        note = shared.read(self.files, path)
+        note = notes.read(self.files, path)
         text = note.text if note else ""
         if line not in text:
-            shared.replace(self.files, path, f"{text}{line}\n", note.hash if note else None)
+            notes.replace(self.files, path, f"{text}{line}\n", note.hash if note else None)
 
     def jot(self, action: backlog.Action, item: str) -> None:
         """Change the backlog, as the page does."""

@@ -13,11 +13,11 @@ CHANGES = frozenset(
     {"write", "create", "save", "save_new", "move", "remove", "append", "quarantine", "settle",
      "sweep_temps"}
 )  # fmt: skip
-CACHES = frozenset({"mimikit.memory.index"})
+CACHES = frozenset({"mimikit.memory.tantivy_index"})
 """What writes only what can be thrown away at any time."""
 HOLDERS = frozenset({"files", "_files"})
 SHARED = frozenset({"amend", "replace"})
-"""The ways to change a file that its user may change too: `shared.amend(…)`."""
+"""The ways to change a file that its user may change too: `notes.amend(…)`."""
 
 
 class Place(NamedTuple):
@@ -60,11 +60,13 @@ def _of(module: str, tree: ast.Module) -> list[Place]:
 def _change(call: ast.Call) -> str | None:
     """The name of the method, if this is a change by way of a Files, or of what is shared."""
     method = call.func
+    if isinstance(method, ast.Name):  # in the module itself
+        return method.id if method.id == "amend" else None
     if not isinstance(method, ast.Attribute):
         return None
     holder = method.value
     name = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
-    if name == "shared" and method.attr in SHARED:
+    if name == "notes" and method.attr in SHARED:
         return method.attr
     if method.attr not in CHANGES:
         return None

@@ -9,7 +9,7 @@ from datetime import date, tzinfo
 
 import pytest
 
-from mimikit.memory import daybook
+from mimikit.memory import markdown
 from mimikit.memory.archive import Group
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, Task, TaskResult
@@ -343,7 +343,7 @@ def _marks_the_summarised_first(archiving: Archiving, task: Task, result: TaskRe
 
 
 def _writes_twice(text: str, day: date, messages: list[Message], zone: tzinfo) -> str:
-    blocks = [daybook.block(message, zone) for message in messages]
+    blocks = [markdown.block(message, zone) for message in messages]
     return "\n".join([text or f"# {day}\n", *blocks])
 
 
@@ -359,8 +359,8 @@ WRITE_RAW, TAKE_IN = Archiving._write_raw, Archiving.take_in
         ("archive a day", (Archiving, "take_in"), _marks_the_summarised_first, "not in memory"),
         ("archive, young", (Archiving, "recover"), lambda *_: None, "is pending for nobody"),
         ("archive a day", (Archiving, "recover"), lambda *_: None, "is pending for nobody"),
-        ("archive, many", (daybook, "extended"), _writes_twice, "times"),
-        ("archive a day", (daybook, "part_ids"), lambda _text: frozenset(), None),
+        ("archive, many", (markdown, "extended"), _writes_twice, "times"),
+        ("archive a day", (markdown, "part_ids"), lambda _text: frozenset(), None),
     ],
 )
 def test_an_archive_in_a_wrong_order_is_noticed(
@@ -373,7 +373,7 @@ def test_an_archive_in_a_wrong_order_is_noticed(
     monkeypatch.setattr(*place, broken)
     if complaint is None:  # a second guard stands behind this one: what is covered is known too
         assert Explorer(flow_of(name), crashes=1).run().violations == []
-        monkeypatch.setattr(daybook, "covered", lambda _text: frozenset())
+        monkeypatch.setattr(markdown, "covered", lambda _text: frozenset())
         complaint = "holds"
     if place[1] == "extended":
         monkeypatch.setattr(Archiving, "_raw_of", lambda *_: ({}, set()))

@@ -15,9 +15,9 @@ import pytest
 from mimikit.config import Settings
 from mimikit.conversation.history import Caps
 from mimikit.engines.builtin.assistant import Builtin
-from mimikit.memory import daybook, notes
+from mimikit.memory import markdown, notes
 from mimikit.memory.archive import Rules
-from mimikit.memory.summarise import summarise_prompt
+from mimikit.memory.summary import summarise_prompt
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -95,7 +95,7 @@ def test_after_six_hours_a_young_day_is_copied_as_it_is(judged: Client) -> None:
     (name,) = raw_files(judged.files)
     assert name.startswith("2026-12-01-")
     assert "cloudflare" in name
-    entries = daybook.entries(text_of(judged.files, f"memory/{name}"))
+    entries = markdown.entries(text_of(judged.files, f"memory/{name}"))
     kept = judged.product.books.conversation.messages
     assert [(e.id, e.role, e.text) for e in entries] == [(m.id, m.role, m.text) for m in kept]
     assert set(archived(judged).values()) == {True}
@@ -122,7 +122,7 @@ def test_more_than_a_hundred_are_archived_at_once_and_in_batches(files: Files) -
     steps: list[int] = []
     while client.product.archiving.step(client.now):
         steps.append(sum(flag is True for flag in archived(client).values()))
-    assert len(daybook.ids(text_of(files, f"memory/{raw_files(files)[0]}"))) == 1000
+    assert len(markdown.ids(text_of(files, f"memory/{raw_files(files)[0]}"))) == 1000
     assert len(steps) >= 6, "one batch at a step"
     assert len(client.product.books.conversation.messages) == 200
 
@@ -135,7 +135,7 @@ def test_what_comes_later_that_day_goes_to_the_same_file(judged: Client) -> None
     after(judged, 6 * HOUR + 1)
     (name,) = raw_files(judged.files)
     assert text_of(judged.files, f"memory/{name}").startswith(before)
-    assert "m2" in daybook.ids(text_of(judged.files, f"memory/{name}"))
+    assert "m2" in markdown.ids(text_of(judged.files, f"memory/{name}"))
 
 
 def test_an_edit_of_the_users_stays_and_a_file_of_theirs_is_left_alone(judged: Client) -> None:
@@ -149,7 +149,7 @@ def test_an_edit_of_the_users_stays_and_a_file_of_theirs_is_left_alone(judged: C
     judged.say("m2", "coffee")
     after(judged, 6 * HOUR + 1)
     assert "noted by hand" in text_of(judged.files, path)
-    assert "m2" in daybook.ids(text_of(judged.files, path))
+    assert "m2" in markdown.ids(text_of(judged.files, path))
 
 
 def test_odd_texts_do_not_stop_the_others(files: Files) -> None:
@@ -159,11 +159,11 @@ def test_odd_texts_do_not_stop_the_others(files: Files) -> None:
     half = said(98).model_copy(update={"text": "half \ud800"})
     filled(client, [said(99)])
     group = [half, *client.product.books.conversation.messages]
-    written = daybook.extended("", START.date(), group, UTC)
-    assert {e.id: e.text for e in daybook.entries(written)}["msg-98"] == "half \ufffd"
+    written = markdown.extended("", START.date(), group, UTC)
+    assert {e.id: e.text for e in markdown.entries(written)}["msg-98"] == "half \ufffd"
     after(client, 6 * HOUR)
     (name,) = raw_files(files)
-    found = {e.id: e.text for e in daybook.entries(text_of(files, f"memory/{name}"))}
+    found = {e.id: e.text for e in markdown.entries(text_of(files, f"memory/{name}"))}
     assert found == {f"msg-{n}": t for n, t in [*enumerate(odd), (99, "thing 99")]}
 
 
@@ -179,7 +179,7 @@ def test_a_link_of_the_users_is_neither_followed_nor_in_the_way(tmp_path: Path, 
     filled(client, [said(number, text="rivers") for number in range(count)])
     after(client, 6 * HOUR)
     assert set(archived(client).values()) == {True}
-    assert len(daybook.ids(text_of(files, "memory/2026-12-01-rivers-2.md"))) == count
+    assert len(markdown.ids(text_of(files, "memory/2026-12-01-rivers-2.md"))) == count
     assert (tmp_path / "secret").read_text() == "secret"
 
 
@@ -194,13 +194,13 @@ def test_a_folder_that_has_the_name_is_passed_by(tmp_path: Path) -> None:
     client = made(files, rules=rules, mind=Builtin(), settings=Settings(timezone="UTC"))
     filled(client, [said(1, text="rivers")])
     after(client, 6 * HOUR)
-    assert daybook.ids(text_of(files, "memory/2026-12-01-rivers-2.md")) == {"msg-1"}
+    assert markdown.ids(text_of(files, "memory/2026-12-01-rivers-2.md")) == {"msg-1"}
     old = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
     waits = START + timedelta(hours=7)
     late: dict[str, Any] = {"archive_attempts": 1, "archive_next_at": waits}
     filled(client, [said(n, old, "mountains", **late) for n in range(5, 8)])
     client.product.idle()
-    kept = daybook.ids(text_of(files, "memory/2026-11-01-mountains.md"))
+    kept = markdown.ids(text_of(files, "memory/2026-11-01-mountains.md"))
     assert kept == {"msg-5", "msg-6", "msg-7"}
 
 
@@ -230,7 +230,7 @@ def test_what_was_to_be_remembered_goes_to_the_day_when_a_link_is_in_the_way(
     client.say("m1", "remember: I prefer tea")
     client.say("m2", "todo: water the plants")
     client.product.idle()
-    (note,) = daybook.entries(text_of(files, "memory/2026-12-01.md"))
+    (note,) = markdown.entries(text_of(files, "memory/2026-12-01.md"))
     assert note.text == "I prefer tea"
     assert "- [ ] water the plants" in text_of(files, "backlog.md")
     assert not (tmp_path / "elsewhere").exists()
@@ -286,7 +286,7 @@ def chat(day: datetime) -> list[Message]:
 def test_without_a_model_an_old_day_becomes_its_own_best_sentences(builtin: Client) -> None:
     filled(builtin, chat(START))
     after(builtin, 8 * DAY)
-    (part,) = daybook.parts(text_of(builtin.files, DAY_FILE))
+    (part,) = markdown.parts(text_of(builtin.files, DAY_FILE))
     assert set(part.sources) == {f"msg-1201-{number}" for number in range(5)}
     assert "- 2026-12-01 17:00 user: I prefer pnpm to npm." in part.text
     assert "错误码 524" in part.text
@@ -302,7 +302,7 @@ def test_a_month_long_past_becomes_one_summary(builtin: Client) -> None:
     assert builtin.files.names(paths.SUMMARIES, suffix=".md") == ["2026-12.md"]
     text = text_of(builtin.files, "memory/summary/2026-12.md")
     assert text.startswith("# Summary of 2026-12\n")
-    assert len(daybook.covered(text)) == 10
+    assert len(markdown.covered(text)) == 10
 
 
 def test_memory_ages_by_itself(builtin: Client) -> None:
@@ -313,26 +313,26 @@ def test_memory_ages_by_itself(builtin: Client) -> None:
     assert builtin.files.names(paths.SUMMARIES, suffix=".md") == []
     after(builtin, 2 * DAY)
     assert builtin.files.names(paths.SUMMARIES, suffix=".md") == ["2026-12-01.md"]
-    assert len(daybook.parts(text_of(builtin.files, DAY_FILE))) == 1
+    assert len(markdown.parts(text_of(builtin.files, DAY_FILE))) == 1
     for _ in range(20):
         after(builtin, 3 * DAY)
     assert builtin.files.names(paths.SUMMARIES, suffix=".md") == ["2026-12-01.md", "2026-12.md"]
-    (part,) = daybook.parts(text_of(builtin.files, "memory/summary/2026-12.md"))
+    (part,) = markdown.parts(text_of(builtin.files, "memory/summary/2026-12.md"))
     assert "pnpm" in part.text
     assert "2026-12-01" in part.text
     assert len(raw_files(builtin.files)) == 1, "what it was made from stays"
-    assert len(daybook.parts(text_of(builtin.files, DAY_FILE))) == 1
+    assert len(markdown.parts(text_of(builtin.files, DAY_FILE))) == 1
 
 
 def test_what_is_added_to_an_old_file_is_summed_up_beside_the_rest(builtin: Client) -> None:
     notes.remember(builtin.files, Remembered(id="note-1", content="tea at 5"), START)
     after(builtin, 7 * DAY)
-    assert daybook.covered(text_of(builtin.files, DAY_FILE)) == {"note-1"}
+    assert markdown.covered(text_of(builtin.files, DAY_FILE)) == {"note-1"}
     first = text_of(builtin.files, DAY_FILE)
     notes.remember(builtin.files, Remembered(id="note-2", content="cake at 6"), START)
     after(builtin, 7 * HOUR)
     assert text_of(builtin.files, DAY_FILE).startswith(first)
-    assert [part.sources for part in daybook.parts(text_of(builtin.files, DAY_FILE))] == [
+    assert [part.sources for part in markdown.parts(text_of(builtin.files, DAY_FILE))] == [
         ("note-1",),
         ("note-2",),
     ]
@@ -345,7 +345,7 @@ def test_the_bell_has_memory_looked_through(builtin: Client) -> None:
     assert builtin.files.names(paths.SUMMARIES, suffix=".md") == []
     builtin.product.archiving.ring()
     builtin.product.idle()
-    (part,) = daybook.parts(text_of(builtin.files, "memory/summary/2026-11-20.md"))
+    (part,) = markdown.parts(text_of(builtin.files, "memory/summary/2026-11-20.md"))
     assert part.sources == ("memory/2026-11-20-mine.md",)
     assert "cellar key" in part.text
     assert builtin.product.archiving.step(builtin.now) is False
@@ -382,7 +382,7 @@ def test_what_was_copied_before_a_crash_is_not_summed_up_once_more(judged: Clien
     after(judged, 8 * DAY)
     assert set(archived(judged).values()) == {True}
     assert text_of(judged.files, f"memory/{name}") == before
-    assert len(daybook.parts(text_of(judged.files, DAY_FILE))) == 1, "the file's, when it was old"
+    assert len(markdown.parts(text_of(judged.files, DAY_FILE))) == 1, "the file's, when it was old"
 
 
 def test_a_model_is_given_the_days_words_as_data_and_nobody_hears_of_it(judged: Client) -> None:
@@ -443,7 +443,7 @@ def test_while_the_model_is_down_summaries_wait_and_young_days_do_not(judged: Cl
     assert judged.files.names(paths.SUMMARIES, suffix=".md") == []
     judged.product.mind.waiting = None
     after(judged, 7 * HOUR)
-    assert len(daybook.parts(text_of(judged.files, DAY_FILE))) == 1
+    assert len(markdown.parts(text_of(judged.files, DAY_FILE))) == 1
     kept = [m for m in judged.product.books.conversation.messages if not m.id.endswith("young")]
     judged.product.books.conversation._save(kept)
     for name in raw_files(judged.files):
@@ -470,7 +470,7 @@ def test_the_flush_lets_out_what_is_blocked(files: Files) -> None:
     filled(client, [said(799, START - timedelta(days=19))])
     after(client, 2)
     assert raw_files(files) == ["2026-11-11.md", "2026-11-12.md"]
-    assert len(daybook.ids(text_of(files, "memory/2026-11-11.md"))) == 799
+    assert len(markdown.ids(text_of(files, "memory/2026-11-11.md"))) == 799
     assert events(client, "flush") == [{"event": "flush", "messages": 800}]
     assert client.product.books.runtime.last_flush_at is not None
     assert len(client.product.books.conversation.messages) == 200
@@ -488,7 +488,7 @@ def test_beyond_the_soft_cap_archiving_begins_at_once(files: Files) -> None:
     assert raw_files(files) == []
     filled(client, [said(10)])
     after(client, 2)
-    assert len(daybook.ids(text_of(files, f"memory/{raw_files(files)[0]}"))) == 11
+    assert len(markdown.ids(text_of(files, f"memory/{raw_files(files)[0]}"))) == 11
     assert len(client.product.books.conversation.messages) == 10
     assert events(client, "history_overflow") == []
 
@@ -543,7 +543,7 @@ def test_what_is_pending_for_a_living_run_stays_so(client: Client, *, paused: bo
         again.order("o2", "resume")
     again.product.idle()
     assert archived(again)["msg-1"] is True
-    assert "msg-1" in daybook.covered(text_of(again.files, DAY_FILE))
+    assert "msg-1" in markdown.covered(text_of(again.files, DAY_FILE))
 
 
 def lose_task(files: Files) -> None:
@@ -588,7 +588,7 @@ def test_what_is_pending_for_nobody_comes_back(
     again.product.idle()
     after(again, 6 * HOUR)
     assert archived(again)["msg-1"] is True
-    assert "msg-1" in daybook.covered(text_of(again.files, DAY_FILE))
+    assert "msg-1" in markdown.covered(text_of(again.files, DAY_FILE))
 
 
 def test_an_idle_product_asks_nobody(judged: Client) -> None:

@@ -11,10 +11,10 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from mimikit.memory import daybook
-from mimikit.memory.index import Index
+from mimikit.memory import markdown
 from mimikit.memory.search import Search
-from mimikit.memory.words import Words
+from mimikit.memory.tantivy_index import Index
+from mimikit.memory.terms import Words
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message, PlanResult, TaskResult
 from mimikit.state import State, open_state
@@ -114,7 +114,7 @@ def lines(messages: Iterable[Message]) -> str:
 
 def day_summary(name: str, text: str) -> str:
     """A summary of one part."""
-    return daybook.extended_summary("", name, f"part-{name}", ["msg-0"], text)
+    return markdown.extended_summary("", name, f"part-{name}", ["msg-0"], text)
 
 
 @dataclass
@@ -170,8 +170,8 @@ def full_world(folder: Path) -> World:
     """Everything that is searched."""
     world = empty_world(folder)
     world.put("memory.md", MEMORY)
-    world.put("memory/2026-01-28-deploy.md", daybook.extended("", date(2026, 1, 28), DEPLOY, ZONE))
-    world.put("memory/2026-01-29.md", daybook.extended("", date(2026, 1, 29), CODE, ZONE))
+    world.put("memory/2026-01-28-deploy.md", markdown.extended("", date(2026, 1, 28), DEPLOY, ZONE))
+    world.put("memory/2026-01-29.md", markdown.extended("", date(2026, 1, 29), CODE, ZONE))
     world.put("memory/summary/2026-01-10.md", day_summary("2026-01-10", "討論了季度預算的分配。"))
     world.put("memory/summary/2025-12.md", day_summary("2025-12", "The printer was replaced."))
     world.put("memory/summary/2025-12-03.md", day_summary("2025-12-03", "An otter in the printer."))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from mimikit.memory import archive, daybook
+from mimikit.memory import archive, markdown
 from mimikit.memory.archive import Rules, plan_archive, plan_flush
 from mimikit.protocol.models import Covers, Message
 
@@ -342,18 +342,18 @@ def test_files_go_where_their_age_says() -> None:
 
 
 def test_all_that_stands_in_a_raw_file_is_summed_up() -> None:
-    text = daybook.extended(
+    text = markdown.extended(
         "", date(2026, 1, 2), [said(1, datetime(2026, 1, 2, 9, 30, tzinfo=UTC))], UTC
     )
-    text = daybook.with_note(text, "note-1", "tea") + "\nmine\n"
+    text = markdown.with_note(text, "note-1", "tea") + "\nmine\n"
     pieces = archive.pieces_of_raw("memory/2026-01-02-a.md", date(2026, 1, 2), text, UTC)
     assert [piece.source for piece in pieces] == ["msg-1", "note-1", "memory/2026-01-02-a.md"]
     assert pieces[0].line == '{"at": "2026-01-02 09:30", "role": "user", "text": "hello"}'
 
 
 def test_each_part_of_a_daily_summary_is_summed_up() -> None:
-    text = daybook.extended_summary("", "2026-01-02", "task-1", ["msg-1"], "- one")
-    text = daybook.extended_summary(text, "2026-01-02", "task-2", ["msg-2"], "- two")
+    text = markdown.extended_summary("", "2026-01-02", "task-1", ["msg-1"], "- one")
+    text = markdown.extended_summary(text, "2026-01-02", "task-2", ["msg-2"], "- two")
     pieces = archive.pieces_of_summary("memory/summary/2026-01-02.md", date(2026, 1, 2), text)
     assert [piece.source for piece in pieces] == ["task-1", "task-2"]
     (own,) = archive.pieces_of_summary("memory/summary/2026-01-02.md", date(2026, 1, 2), "mine")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.memory import budget
+from mimikit.memory import tokens
 from mimikit.memory.tokens import Counter
 from mimikit.protocol.models import Message
 
@@ -50,27 +50,27 @@ def exact() -> Counter:
 
 
 @given(st.text(max_size=2000), st.integers(0, 500))
-def test_a_cut_text_is_within_its_budget_and_a_beginning(text: str, tokens: int) -> None:
-    kept = budget.cut_tokens(text, tokens, by_characters)
-    if len(text) <= tokens:
+def test_a_cut_text_is_within_its_budget_and_a_beginning(text: str, most: int) -> None:
+    kept = tokens.cut_tokens(text, most, by_characters)
+    if len(text) <= most:
         assert kept == text
     else:
         body = kept.removesuffix(MARK)
         assert kept.endswith(MARK)
         assert text.startswith(body)
-        assert len(body) <= tokens
+        assert len(body) <= most
 
 
 def test_a_cut_uses_nearly_all_of_its_budget() -> None:
     for length in (500, 5000, 50_000):
-        body = budget.cut_tokens("x" * 100_000, length, by_characters).removesuffix(MARK)
+        body = tokens.cut_tokens("x" * 100_000, length, by_characters).removesuffix(MARK)
         assert length * 0.99 <= len(body) <= length
 
 
 @pytest.mark.parametrize("length", [100_000, 10_000_000])
 def test_a_cut_looks_at_no_more_of_a_long_text_than_of_a_short_one(length: int) -> None:
     meter = Meter()
-    budget.cut_tokens("x" * length, 8000, meter)
+    tokens.cut_tokens("x" * length, 8000, meter)
     assert meter.seen <= 8000 * 4 * 10
 
 
@@ -82,7 +82,7 @@ def test_a_cut_by_real_tokens_is_within_budget_and_quick(exact: Counter, piece: 
 
     def cost() -> float:
         started = time.thread_time()
-        kept = budget.cut_tokens(text, 8000, exact.count)
+        kept = tokens.cut_tokens(text, 8000, exact.count)
         spent = time.thread_time() - started
         assert exact.count(kept.removesuffix(MARK)) <= 8000
         return spent
@@ -95,36 +95,36 @@ def test_a_cut_by_real_tokens_is_within_budget_and_quick(exact: Counter, piece: 
 
 def test_the_newest_messages_are_kept_oldest_first() -> None:
     said = [message(n, "x" * 100) for n in range(30)]
-    kept = budget.fit(said, 1000, count=by_characters)
+    kept = tokens.fit(said, 1000, count=by_characters)
     assert [m.id for m in kept] == [f"msg-{n}" for n in range(20, 30)]
 
 
 def test_at_most_twenty_and_at_least_five_stay_whatever_the_budget() -> None:
     said = [message(n, "x") for n in range(30)]
-    assert len(budget.fit(said, 10**9, count=by_characters)) == 20
-    assert [m.id for m in budget.fit(said, 0, count=by_characters)] == [
+    assert len(tokens.fit(said, 10**9, count=by_characters)) == 20
+    assert [m.id for m in tokens.fit(said, 0, count=by_characters)] == [
         f"msg-{n}" for n in range(25, 30)
     ]
 
 
 def test_long_messages_are_cut_and_over_budget_the_agents_first() -> None:
     said = [message(1, "u" * 900), message(2, "a" * 900, "agent")]
-    roomy = budget.fit(said, 5000, count=by_characters)
+    roomy = tokens.fit(said, 5000, count=by_characters)
     assert [len(m.text) for m in roomy] == [500 + len(MARK)] * 2
-    tight = budget.fit(said, 800, count=by_characters)
+    tight = tokens.fit(said, 800, count=by_characters)
     assert [len(m.text) for m in tight] == [500 + len(MARK), 200 + len(MARK)]
 
 
 def test_a_message_given_twice_is_kept_once() -> None:
     said = [message(1, "one"), message(2, "two"), message(1, "one")]
-    assert [m.id for m in budget.fit(said, 100, count=by_characters)] == ["msg-1", "msg-2"]
+    assert [m.id for m in tokens.fit(said, 100, count=by_characters)] == ["msg-1", "msg-2"]
 
 
 # ---- parts
 
 
 def test_parts_are_kept_while_they_fit_and_the_first_is_cut_if_it_must() -> None:
-    assert budget.fit_parts(["a" * 4, "b" * 4, "c"], 9, by_characters) == ["a" * 4, "b" * 4, "c"]
-    assert budget.fit_parts(["a" * 4, "b" * 6, "c"], 9, by_characters) == ["a" * 4]
-    assert budget.fit_parts(["a" * 40], 10, by_characters) == ["a" * 10 + MARK]
-    assert budget.fit_parts([], 10, by_characters) == []
+    assert tokens.fit_parts(["a" * 4, "b" * 4, "c"], 9, by_characters) == ["a" * 4, "b" * 4, "c"]
+    assert tokens.fit_parts(["a" * 4, "b" * 6, "c"], 9, by_characters) == ["a" * 4]
+    assert tokens.fit_parts(["a" * 40], 10, by_characters) == ["a" * 10 + MARK]
+    assert tokens.fit_parts([], 10, by_characters) == []

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from rank_bm25 import BM25Okapi
 
-from mimikit.memory.corpus import NEAR, Stamp, Window
-from mimikit.memory.counted import counted
-from mimikit.memory.fresh import K1, B, Fresh, Held, idf
-from mimikit.memory.index import Index, View
-from mimikit.memory.passages import Passage
+from mimikit.memory.documents import Stamp
+from mimikit.memory.memtable import K1, B, Fresh, Held, idf
+from mimikit.memory.passages import NEAR, Passage, Window
+from mimikit.memory.tantivy_index import Index, View
+from mimikit.memory.terms import counted
 from mimikit.state import open_state
 from tests.memory.questions import empty_world
 

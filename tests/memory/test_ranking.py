@@ -8,11 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.memory import scan
-from mimikit.memory.corpus import Window
-from mimikit.memory.excerpts import WIDTH, excerpts
-from mimikit.memory.passages import Passage
-from mimikit.memory.ranking import LEAST_SHARE, SNIPPET, Match, rank, recency, snippet, visible
+from mimikit.memory.passages import Passage, Window
+from mimikit.memory.ranking import (
+    LEAST_SHARE,
+    SNIPPET,
+    WIDTH,
+    Match,
+    excerpts,
+    may_hold,
+    rank,
+    recency,
+    scan,
+    scanned_words,
+    snippet,
+    visible,
+)
 
 TODAY = date(2026, 2, 1)
 DAY = date(2026, 1, 10)
@@ -111,9 +121,9 @@ def test_notes_stand_alone() -> None:
     ],
 )
 def test_the_plain_scan_looks_for_what_stands_there(query: str, text: str, found: bool) -> None:
-    wanted = scan.wanted(query)
-    assert scan.may_hold(text.encode(), wanted) == found
-    hits = scan.hits("m.md", [Passage(text, 1)], wanted, Window()) if wanted else []
+    wanted = scanned_words(query)
+    assert may_hold(text.encode(), wanted) == found
+    hits = scan("m.md", [Passage(text, 1)], wanted, Window()) if wanted else []
     assert bool(hits) == found
 
 

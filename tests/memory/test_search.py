@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.memory import daybook, upkeep
+from mimikit.memory import indexer, markdown
 from mimikit.memory import search as search_module
 from mimikit.memory.search import Search
-from mimikit.memory.words import Words
+from mimikit.memory.terms import Words
 from mimikit.protocol import disk
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -180,7 +180,7 @@ def test_a_day_that_a_month_tells_of_is_hidden_until_the_month_goes(world: World
 @pytest.mark.parametrize("index", [False, True])
 def test_the_words_of_a_day_stand_for_its_summary(bare: World, index: bool) -> None:
     day = "2026-01-10"
-    raw = daybook.extended(
+    raw = markdown.extended(
         "", date(2026, 1, 10), [said(1, "The budget meeting went on and on", "user", day)], ZONE
     )
     bare.put(f"memory/summary/{day}.md", day_summary(day, "budget budget meeting"))
@@ -192,7 +192,7 @@ def test_the_words_of_a_day_stand_for_its_summary(bare: World, index: bool) -> N
     assert sources(search.find("budget meeting")) == [f"memory/{day}.md"]
     # The words of that day that have nothing to do with the question do not hide it.
     other = [said(1, "Lunch was noodles", "user", day)]
-    bare.put(f"memory/{day}.md", daybook.extended("", date(2026, 1, 10), other, ZONE))
+    bare.put(f"memory/{day}.md", markdown.extended("", date(2026, 1, 10), other, ZONE))
     assert sources(search.find("budget meeting")) == [f"memory/summary/{day}.md"]
 
 
@@ -261,7 +261,7 @@ def test_what_is_recalled_is_quoted_once_and_briefly(world: World) -> None:
     long = "The ferry to the island leaves at noon. " * 60
     world.put(
         "memory/2026-01-30.md",
-        daybook.extended(
+        markdown.extended(
             "",
             date(2026, 1, 30),
             [
@@ -326,7 +326,7 @@ def _appended(world: World, path: str) -> None:
 def test_an_edit_is_seen_by_the_next_search(
     world: World, index: bool, edit: Callable[[World], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimikit.memory.corpus._SLOW_S", 60.0)
+    monkeypatch.setattr("mimikit.memory.documents._SLOW_S", 60.0)
     search = world.search(index=index)
     search.refresh()
     assert search.find("walrus") == []
@@ -380,7 +380,7 @@ def test_what_is_gone_is_not_found_again(
     query: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mimikit.memory.corpus._SLOW_S", 60.0)
+    monkeypatch.setattr("mimikit.memory.documents._SLOW_S", 60.0)
     search = world.search(index=index)
     search.refresh()
     assert sources(search.find(query)) == [path]
@@ -791,7 +791,7 @@ def test_a_kill_in_the_middle_of_an_update_loses_no_hit(tmp_path: Path, before: 
         if before:
             world.search().refresh()
             world.put("memory/2026-01-31.md", "A walrus.\n")
-            world.put("memory/2026-01-29.md", daybook.extended("", date(2026, 1, 29), CODE, ZONE))
+            world.put("memory/2026-01-29.md", markdown.extended("", date(2026, 1, 29), CODE, ZONE))
             os.unlink(world.path / "memory/summary/2025-12-03.md")
         reader = world.search()
         assert reader.status().files == (13 if before else 0)
@@ -817,7 +817,7 @@ def test_a_kill_in_the_middle_of_an_update_loses_no_hit(tmp_path: Path, before: 
 def test_threads_find_what_is_there_while_it_changes(  # noqa: C901 - one story, told at once
     world: World, stays: bool, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(upkeep, "MOST_FRESH", 5)
+    monkeypatch.setattr(indexer, "MOST_FRESH", 5)
     search = make_search(world.state, words=False, stays=stays)
     wrong: list[object] = []
     over = threading.Event()

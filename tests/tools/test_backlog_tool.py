@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mimikit.memory import backlog, notes
+from mimikit.memory import backlog
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import BacklogChange
 from mimikit.testing.memory_disk import MemoryDisk
@@ -120,7 +120,7 @@ def test_what_was_noted_comes_true_in_the_file(files: Files) -> None:
     call(here, "add", "water the plants")
     for change in here.close().backlog:
         assert isinstance(change, BacklogChange)
-        notes.change_backlog(files, change)
+        backlog.apply(files, change)
     items = {item.text: item.done for item in backlog.load(files).items}
     assert items["call Ann about the bread"]
     assert not items["water the plants"]

@@ -20,8 +20,8 @@ from werkzeug.wrappers import Response
 
 from mimikit.config import Settings
 from mimikit.log import ChangeFeed
-from mimikit.memory.index import Index
 from mimikit.memory.search import Search
+from mimikit.memory.tantivy_index import Index
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files

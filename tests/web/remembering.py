@@ -6,7 +6,7 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
-from mimikit.memory.shared import content_hash
+from mimikit.memory.notes import content_hash
 from tests.web.conftest import Web
 
 RAW = """\

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mimikit.memory import shared
-from mimikit.memory.shared import content_hash
+from mimikit.memory import notes
+from mimikit.memory.notes import content_hash
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -146,7 +146,7 @@ def test_an_empty_file_a_mark_of_order_and_broken_bytes_are_read(web: Web) -> No
     write(web, "memory.md", b"\xef\xbb\xbf# caf\xe9\r\n")
     found = web.get("/api/memory/memory.md")
     assert found["text"] == "# caf\ufffd\r\n"
-    assert found["hash"] == shared.content_hash(found["text"])
+    assert found["hash"] == notes.content_hash(found["text"])
     refused = put(web, "memory.md", "new", found["hash"])
     assert refused.status_code == 403, "what could not be shown would be lost"
     assert "expected UTF-8" in error_of(refused)["message"]
@@ -317,7 +317,7 @@ def test_a_failing_disk_is_told_and_the_file_stays(
 
 
 def test_a_lock_that_is_kept_is_told(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "_PATIENCE_S", 0.02)
+    monkeypatch.setattr(notes, "_PATIENCE_S", 0.02)
     lock = web.files.lock(paths.MEMORY_LOCK)
     refused = put(web, "memory.md", "x")
     assert refused.status_code == 503
@@ -365,7 +365,7 @@ def test_a_note_of_the_consumers_is_never_undone_by_a_save(on_disk: Web) -> None
 
     def remember() -> None:
         for number in range(20):
-            shared.amend(other, "memory.md", lambda text, n=number: f"{text}\n- note {n}")
+            notes.amend(other, "memory.md", lambda text, n=number: f"{text}\n- note {n}")
 
     def edit() -> int:
         saved = 0

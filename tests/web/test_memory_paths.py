@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mimikit.memory.shared import content_hash
+from mimikit.memory.notes import content_hash
 from mimikit.protocol.disk import RealDisk
 from mimikit.views.documents import Documents
 from mimikit.views.memory import named

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mimikit.conversation.history import Conversation
-from mimikit.memory.index import Index
 from mimikit.memory.search import Search, Status
+from mimikit.memory.tantivy_index import Index
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message
 from mimikit.testing.clock import FakeClock

@@ -9,7 +9,7 @@ from pydantic import StringConstraints
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from mimikit.errors import BadInput, Conflict, NotFound, Refused
-from mimikit.memory import shared
+from mimikit.memory import notes
 from mimikit.views import hits
 from mimikit.views.memory import MAX_EDITED_BYTES, Named, named
 from mimikit.web.api.asked import Asked, body, path_id, query
@@ -64,7 +64,7 @@ def save(path: str) -> Response:
         )
     _check_size(here, known)
     try:
-        note = shared.replace(here.files, known.path, asked.text, asked.hash)
+        note = notes.replace(here.files, known.path, asked.text, asked.hash)
     except Conflict as error:
         return _conflict(here, known, asked, error)
     return answer(here.library.saved(known, note))

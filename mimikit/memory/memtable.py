@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mimikit.memory.corpus import Scope, Stamp, Window, scope_of
-from mimikit.memory.counted import counted
-from mimikit.memory.passages import Passage
+from mimikit.memory.documents import Stamp
+from mimikit.memory.passages import Passage, Scope, Window, scope_of
 from mimikit.memory.ranking import Match
-from mimikit.memory.text import Cutter
+from mimikit.memory.terms import Cutter, counted
 
 K1, B = 1.2, 0.75
 

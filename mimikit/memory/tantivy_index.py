@@ -22,12 +22,11 @@ import tantivy
 
 from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import passages
-from mimikit.memory.corpus import FAR, NEAR, Scope, Stamp, Window, scope_of
-from mimikit.memory.counted import Counted, counted
-from mimikit.memory.fresh import Totals
-from mimikit.memory.passages import Passage
+from mimikit.memory.documents import Stamp
+from mimikit.memory.memtable import Totals
+from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, scope_of
 from mimikit.memory.ranking import Match
-from mimikit.memory.text import Cutter
+from mimikit.memory.terms import Counted, Cutter, counted
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 

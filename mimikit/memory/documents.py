@@ -11,13 +11,11 @@ import threading
 import time
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 from weakref import ref
 
 from mimikit.errors import StorageError
-from mimikit.memory import passages
 from mimikit.protocol import paths
 from mimikit.protocol.disk import Stat
 from mimikit.protocol.files import Files
@@ -44,44 +42,6 @@ class Stamp(NamedTuple):
 
 
 Stamps: TypeAlias = Mapping[str, Stamp]
-
-
-class Scope(NamedTuple):
-    """One part of what can be searched, by the names of its fields in the index."""
-
-    passage: str
-    file: str
-
-
-NEAR = Scope("near", "near_file")
-"""Memory, summaries and docs: what a turn may be given."""
-FAR = Scope("far", "far_file")
-"""The transcript and the results of tasks."""
-
-
-def scope_of(path: str) -> Scope:
-    """The part a file belongs to."""
-    return FAR if passages.kind_of(path) in ("transcript", "result") else NEAR
-
-
-class Window(NamedTuple):
-    """A time: from (inclusive) and until (exclusive). What has no time is outside of any."""
-
-    after: datetime | None = None
-    before: datetime | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether everything is inside."""
-        return self.after is None and self.before is None
-
-    def holds(self, at: datetime | None) -> bool:
-        """Whether a moment is inside."""
-        if self.is_open:
-            return True
-        if at is None or (self.after is not None and at < self.after):
-            return False
-        return self.before is None or at < self.before
 
 
 class Look:

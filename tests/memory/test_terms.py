@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.memory import passages
-from mimikit.memory.text import folded, has_wide, located, occurrences, terms
+from mimikit.memory.terms import folded, has_wide, located, occurrences, terms
 
 ANY = st.text(st.characters(), max_size=80) | st.text(
     "aA1_.v'’ s中國国科学院的什么為éİßﬁＡ９ｱ한か\n\x00\ud800\u0301\u200f🦦", max_size=60

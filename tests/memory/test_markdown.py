@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.memory import daybook
+from mimikit.memory import markdown
 from mimikit.protocol.models import Message
 
 DAY = date(2026, 1, 28)
@@ -44,12 +44,12 @@ def message(number: int, text: str, role: str = "user") -> Message:
 @given(st.lists(TEXT, min_size=1, max_size=5))
 def test_any_text_comes_back_as_it_was_and_forges_no_id(texts: list[str]) -> None:
     said = [message(number, text) for number, text in enumerate(texts)]
-    written = daybook.extended("", DAY, said, ZONE)
-    found = daybook.entries(written)
+    written = markdown.extended("", DAY, said, ZONE)
+    found = markdown.entries(written)
     assert [(e.kind, e.id, e.text) for e in found] == [("message", m.id, m.text) for m in said]
-    assert daybook.ids(written) == {m.id for m in said}
-    assert daybook.note_ids(written) == frozenset()
-    assert daybook.parts(written) == []
+    assert markdown.ids(written) == {m.id for m in said}
+    assert markdown.note_ids(written) == frozenset()
+    assert markdown.parts(written) == []
 
 
 @given(st.lists(st.tuples(TEXT, st.booleans()), min_size=1, max_size=6))
@@ -57,64 +57,64 @@ def test_messages_and_notes_stand_side_by_side(given_: list[tuple[str, bool]]) -
     written, expected = "", []
     for number, (text, is_note) in enumerate(given_):
         if is_note:
-            written = daybook.with_note(written, f"note-{number}", text)
+            written = markdown.with_note(written, f"note-{number}", text)
             expected.append((f"note-{number}", None))
         else:
-            written = daybook.extended(written, DAY, [message(number, text)], ZONE)
+            written = markdown.extended(written, DAY, [message(number, text)], ZONE)
             expected.append((f"msg-{number}", text))
-    found = daybook.entries(written)
+    found = markdown.entries(written)
     assert [e.id for e in found] == [id_ for id_, _ in expected]
     for entry, (_, text) in zip(found, expected, strict=True):
         assert text is None or entry.text == text
-    assert daybook.ids(written) == {i for i, text in expected if text is not None}
-    assert daybook.note_ids(written) == {i for i, text in expected if text is None}
+    assert markdown.ids(written) == {i for i, text in expected if text is not None}
+    assert markdown.note_ids(written) == {i for i, text in expected if text is None}
 
 
 @given(st.lists(TEXT.filter(str.strip), min_size=1, max_size=4))
 def test_any_summary_comes_back_and_forges_no_part(texts: list[str]) -> None:
     written = ""
     for number, text in enumerate(texts):
-        written = daybook.extended_summary(
+        written = markdown.extended_summary(
             written, "2026-01", f"p{number}", [f"msg-{number}"], text
         )
-    found = daybook.parts(written)
+    found = markdown.parts(written)
     assert [(p.id, p.text) for p in found] == [(f"p{n}", t.strip()) for n, t in enumerate(texts)]
-    assert daybook.covered(written) == {f"msg-{n}" for n in range(len(texts))}
-    assert daybook.ids(written) == frozenset()
+    assert markdown.covered(written) == {f"msg-{n}" for n in range(len(texts))}
+    assert markdown.ids(written) == frozenset()
 
 
 @given(TEXT, st.integers(0, 3))
 def test_escaping_is_undone(text: str, times: int) -> None:
     escaped = text
     for _ in range(times):
-        escaped = daybook.escape(escaped)
+        escaped = markdown.escape(escaped)
     for _ in range(times):
-        escaped = daybook.unescape(escaped)
+        escaped = markdown.unescape(escaped)
     assert escaped == text
 
 
 def test_a_day_as_it_stands_on_disk() -> None:
     late = Message(id="msg-2", role="agent", text="two\n\nlines", created_at=AT.replace(minute=31))
-    text = daybook.extended("", DAY, [message(1, "one"), late], ZONE)
+    text = markdown.extended("", DAY, [message(1, "one"), late], ZONE)
     assert text == (
         "# 2026-01-28\n\n"
         "## 09:30 user <!-- msg-1 2026-01-28T01:30:00.123Z -->\n\none\n\n"
         "## 09:31 agent <!-- msg-2 2026-01-28T01:31:00.123Z -->\n\ntwo\n\nlines\n"
     )
-    first, second = daybook.entries(text)
+    first, second = markdown.entries(text)
     assert (first.line, first.text_line, first.role, first.at) == (3, 5, "user", AT)
     assert (second.line, second.text_line) == (7, 9)
     assert text.split("\n")[second.line - 1].startswith("## 09:31")
 
 
 def test_what_stands_there_already_is_not_written_again() -> None:
-    text = daybook.extended("", DAY, [message(1, "one"), message(1, "again")], ZONE)
-    assert daybook.extended(text, DAY, [message(1, "other")], ZONE) == text
+    text = markdown.extended("", DAY, [message(1, "one"), message(1, "again")], ZONE)
+    assert markdown.extended(text, DAY, [message(1, "other")], ZONE) == text
     assert text.count("msg-1") == 1
-    noted = daybook.with_note(text, "note-1", "tea")
-    assert daybook.with_note(noted, "note-1", "coffee") == noted
-    told = daybook.extended_summary("", "2026-01-20", "part-1", ["msg-1"], "a day")
-    assert daybook.extended_summary(told, "2026-01-20", "part-1", ["msg-1"], "no") == told
+    noted = markdown.with_note(text, "note-1", "tea")
+    assert markdown.with_note(noted, "note-1", "coffee") == noted
+    told = markdown.extended_summary("", "2026-01-20", "part-1", ["msg-1"], "a day")
+    assert markdown.extended_summary(told, "2026-01-20", "part-1", ["msg-1"], "no") == told
 
 
 @pytest.mark.parametrize(
@@ -133,23 +133,23 @@ def test_what_stands_there_already_is_not_written_again() -> None:
 def test_what_its_user_wrote_is_text_with_its_line(
     text: str, expected: list[tuple[str, str, int]]
 ) -> None:
-    assert [(e.kind, e.text, e.line) for e in daybook.entries(text)] == expected
+    assert [(e.kind, e.text, e.line) for e in markdown.entries(text)] == expected
 
 
 def test_a_note_is_added_to_a_list_a_message_and_text_without_an_end() -> None:
-    assert daybook.with_note("", "n-1", " tea\nfor two ") == "- tea for two <!-- n-1 -->\n"
-    assert daybook.with_note("- tea <!-- n-1 -->\n\n\n", "n-2", "milk") == (
+    assert markdown.with_note("", "n-1", " tea\nfor two ") == "- tea for two <!-- n-1 -->\n"
+    assert markdown.with_note("- tea <!-- n-1 -->\n\n\n", "n-2", "milk") == (
         "- tea <!-- n-1 -->\n- milk <!-- n-2 -->\n"
     )
-    assert daybook.with_note("mine", "n-2", "milk") == "mine\n\n- milk <!-- n-2 -->\n"
+    assert markdown.with_note("mine", "n-2", "milk") == "mine\n\n- milk <!-- n-2 -->\n"
 
 
 def test_a_text_with_half_characters_can_be_written() -> None:
-    text = daybook.extended("", DAY, [message(1, "a\ud800b"), message(2, "\ud83d\ude00")], ZONE)
-    assert [e.text for e in daybook.entries(text)] == ["a\ufffdb", "😀"]
+    text = markdown.extended("", DAY, [message(1, "a\ud800b"), message(2, "\ud83d\ude00")], ZONE)
+    assert [e.text for e in markdown.entries(text)] == ["a\ufffdb", "😀"]
     assert text.encode()
 
 
 def test_a_time_that_is_none_leaves_the_message_there() -> None:
-    found = daybook.entries("## 99:99 user <!-- msg-1 2026-99-99T99:99:99.999Z -->\n\nhm\n")
+    found = markdown.entries("## 99:99 user <!-- msg-1 2026-99-99T99:99:99.999Z -->\n\nhm\n")
     assert [(e.id, e.text, e.at) for e in found] == [("msg-1", "hm", None)]

@@ -17,12 +17,11 @@ from pathlib import Path
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
-from mimikit.memory.corpus import FAR, NEAR, Corpus, Look, Stamp, Stamps, scope_of
-from mimikit.memory.fresh import Fresh, Held
-from mimikit.memory.index import Broken, Index, View
-from mimikit.memory.passages import Passage
-from mimikit.memory.text import Cutter, has_wide
-from mimikit.memory.words import Words
+from mimikit.memory.documents import Corpus, Look, Stamp, Stamps
+from mimikit.memory.memtable import Fresh, Held
+from mimikit.memory.passages import FAR, NEAR, Passage, scope_of
+from mimikit.memory.tantivy_index import Broken, Index, View
+from mimikit.memory.terms import Cutter, Words, has_wide
 from mimikit.protocol.files import Files
 from mimikit.protocol.watch import FolderWatch
 

@@ -1,19 +1,25 @@
-"""What a text is searched by: its terms. Pure; the same for what is stored and what is asked.
+"""By which terms texts are found; the same for what is stored and what is asked.
 
 English: words without the most common ones, cut to their stems, and the parts of identifiers.
 Chinese (also Japanese and Korean script): single characters and pairs, traditional ones as
 simplified, with the longer words of a dictionary when it is at hand. Every term knows where it
-stands in the text.
+stands in the text. Pure, but for the dictionary that a process may load.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+import threading
 import unicodedata
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
 from importlib import import_module, resources
-from typing import NamedTuple, Protocol, TypeAlias, cast
+from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
+
+from mimikit.memory import passages
+from mimikit.memory.passages import Passage
 
 Cutter: TypeAlias = Callable[[str], list[str]]
 """Cuts a run of simplified Chinese into the words of a dictionary, overlapping ones too."""
@@ -22,6 +28,17 @@ LONGEST_TERM = 64
 """Characters; what is longer (a hash, a data URL) is cut: nobody types it whole."""
 SHORTEST_WORD = 3
 """Characters of a dictionary word: pairs are terms anyway."""
+REST_S = 2.0
+"""So long after the first Chinese text it is loaded: after the turn that brought it."""
+OWN, ABOVE = 4, 2
+AROUND = {-2: 1, -1: 2, 1: 1}
+"""How often the terms of a passage, of its context and of its neighbours are counted.
+
+Measured on dialogues (docs/memory.md): what stands before a message says what it is about.
+"""
+_AROUND_TERMS = 60
+_FILE_TERMS = 5000
+_SPEAKER = re.compile(r"[^\W\d_][\w.'-]*(?: [\w.'-]+){0,2}[:：]")
 
 _WIDE = r"\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _RUN = re.compile(
@@ -190,3 +207,85 @@ def _folding() -> _Folding:
     for line in lines:
         table.update({ord(traditional): line[0] for traditional in line[1:]})
     return table
+
+
+# ---- of passages and files
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The terms of a file's passages, in their order, and of the file as a whole."""
+
+    each: list[list[str]]
+    whole: list[str]
+
+
+def counted(found: list[Passage], cut: Cutter | None) -> Counted:
+    """The terms of the passages of one file."""
+    own = {id(passage): terms(passage.text, cut) for passage in found}
+    said = {id(passage): own[id(passage)][_labels(passage.text) :] for passage in found}
+    each: list[list[str]] = []
+    for passage, around in passages.neighbours(found):
+        mine = own[id(passage)] * OWN + terms(passage.context, cut) * ABOVE
+        for step, neighbour in around.items():
+            mine += said[id(neighbour)][:_AROUND_TERMS] * AROUND[step]
+        each.append(mine + date_terms(passage.day))
+    every = [term for passage in found for term in own[id(passage)]]
+    days = {passage.day for passage in found}
+    dates = date_terms(days.pop()) if len(days) == 1 else []
+    return Counted(each, every[:_FILE_TERMS] + dates)
+
+
+def date_terms(day: date | None) -> list[str]:
+    """A day as people write it: its number, the month's name, the year."""
+    return terms(f"{day.day} {day:%B} {day.year}") if day else []
+
+
+def _labels(text: str) -> int:
+    """How many terms name the speaker of a line (`Ann Lee: …`): they say nothing of others."""
+    label = _SPEAKER.match(text)
+    return len(terms(label[0])) if label else 0
+
+
+# ---- the dictionary
+
+
+class Words:
+    """Knows whether the dictionary is there; safe from any thread."""
+
+    def __init__(self) -> None:
+        """Nothing is loaded."""
+        self._loading = threading.Lock()
+        self._cut: Cutter | None = None
+        self._timer: threading.Timer | None = None
+
+    @property
+    def state(self) -> Literal["ready", "loading", "not loaded"]:
+        """How far it is."""
+        if self._cut is not None:
+            return "ready"
+        return "loading" if self._timer is not None else "not loaded"
+
+    @property
+    def cut(self) -> Cutter | None:
+        """What cuts a run of Chinese into words; None until it is loaded."""
+        return self._cut
+
+    def load(self) -> Cutter:
+        """Load it now, if it is not there."""
+        with self._loading:
+            if self._cut is None:
+                search = cast(
+                    "Callable[[str], Iterable[str]]", import_module("rjieba").cut_for_search
+                )
+                self._cut = lambda run: list(search(run))
+            return self._cut
+
+    def want(self) -> None:
+        """Have it loaded a little later, by a thread of its own."""
+        with self._loading:
+            if self._cut is not None or self._timer is not None:
+                return
+            self._timer = threading.Timer(REST_S, self.load)
+            self._timer.daemon = True
+            self._timer.start()
