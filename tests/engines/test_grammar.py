@@ -27,12 +27,12 @@ from mimikit.engines.builtin.grammar import (
     Tasks,
     WhenFile,
     parse,
-    render,
 )
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S
 from mimikit.language.time_words import interval_words
 from mimikit.language.times import PastTime, Repeat, parse_when
 from tests.support.engine_requests import NOW
+from tests.support.sentences import render
 
 # What a usual machine has; many of these are everyday words as well, which is what makes traps.
 PROGRAM_NAMES = """

@@ -20,9 +20,9 @@ from mimikit.engines.builtin.shell_lines import (
     BARE_LIMIT,
     COURTESY_AT_END,
     MARKS,
-    CommandLine,
     Doubt,
     IsProgram,
+    ShellLine,
     View,
     read_bare,
     read_command,
@@ -31,7 +31,6 @@ from mimikit.engines.builtin.shell_lines import (
 )
 from mimikit.language.time_parser import Found, Repeat, time_at
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S
-from mimikit.language.time_words import Language, interval_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +147,7 @@ Keeping = Remember | Recall | Backlog | ChangeBacklog
 Intent = Commanding | Keeping | Tasks | Cancel | Status | Help | BadSentence | Plain
 
 
-def no_program(word: str) -> bool:
-    """Know no program: then no bare command is taken for one."""
-    del word
-    return False
-
-
-def parse(text: str, is_program: IsProgram = no_program) -> Intent:
+def parse(text: str, is_program: IsProgram = lambda _word: False) -> Intent:
     """What the message asks for.
 
     Args:
@@ -162,102 +155,108 @@ def parse(text: str, is_program: IsProgram = no_program) -> Intent:
         is_program: whether a word can be started by name; decides on bare commands.
     """
     view = _unwrapped(View.of(text))
-    for opening, build in ROWS:
+    for opening, read in ROWS:
         match = opening.match(view.plain)
-        intent = build(match, view, is_program) if match else None
+        intent = read(_Opened(match, view, is_program)) if match else None
         if intent is not None:
             return intent
     return Plain(text.strip())
 
 
-def render(intent: Intent, language: Language = "en") -> str:
-    """The sentence for an intent: parsing it gives the same intent again."""
-    forms = _forms(intent, language)
-    return next((form for form in forms if parse(form) == intent), forms[-1])
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A message whose opening matched, for the one who reads this kind of sentence."""
+
+    match: re.Match[str]
+    view: View
+    is_program: IsProgram
+
+    @property
+    def rest(self) -> View:
+        """What follows the opening."""
+        return self.view.cut(self.match.end())
+
+    @property
+    def asked(self) -> bool:
+        """Whether it is put as a question: "can you run …?"."""
+        return self.match["asked"] is not None
+
+    def group(self, name: str) -> View:
+        """What a group of the opening matched."""
+        return self.view.cut(*self.match.span(name))
 
 
-# What reads each kind of sentence: given the opening that matched and the whole view.
+_Reader = Callable[[_Opened], Intent | None]
 
 
-def _run(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
-    rest = view.cut(match.end())
+def _run(said: _Opened) -> Intent | None:
+    rest = said.rest
     if rest.plain in {"", ":"}:
         return Help()
-    command = read_command(rest, is_program, asked=match["asked"] is not None)
+    command = read_command(rest, said.is_program, asked=said.asked)
     if isinstance(command, str):
-        return BadSentence(command, view.raw)
+        return BadSentence(command, said.view.raw)
     if command is None:
         return None
-    return _timed(command.time, command.text, view) if command.time else Run(command.text)
+    return _timed(command.time, command.text, said.view) if command.time else Run(command.text)
 
 
-def _at_time(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
-    found = time_at(view.plain, match.end())
+def _at_time(said: _Opened) -> Intent | None:
+    found = time_at(said.view.plain, said.match.end())
     if found is None:
         return None
-    if found.vague and not openings.MARKED_LATER.match(view.plain, found.end):
+    if found.vague and not openings.MARKED_LATER.match(said.view.plain, found.end):
         return None  # "Monday: make soup" is a note
-
-    def build(command: str) -> Intent:
-        return _timed(found, command, view)
-
-    return _later(match, view, is_program, build, start=found.end)
+    rest = said.view.cut(found.end)
+    return _later(said, rest, lambda command: _timed(found, command, said.view))
 
 
-def _when_file(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
-    said = match.groupdict()
-    if "then" in said and not (said["when"] or said["then"]):
+def _when_file(said: _Opened) -> Intent | None:
+    groups = said.match.groupdict()
+    if "then" in groups and not (groups["when"] or groups["then"]):
         return None
-    change = "changed" if said["changed"] else "exists"
-    what = view.cut(*match.span("what"))
+    change = "changed" if groups["changed"] else "exists"
+    what = said.group("what")
     marked = what.raw[0] in MARKS
     path = what.cut(1, len(what.raw) - 1).raw if marked else what.raw
 
     def build(command: str) -> Intent:
-        if not (marked or match["file"] or said.get("kind") or openings.LIKE_A_PATH.search(path)):
-            return BadSentence("file_or_word", view.raw)
+        named = marked or groups["file"] or groups.get("kind")
+        if not (named or openings.LIKE_A_PATH.search(path)):
+            return BadSentence("file_or_word", said.view.raw)
         return WhenFile(path, change, command)
 
-    return _later(match, view, is_program, build) if path else None
+    return _later(said, said.rest, build) if path else None
 
 
-def _after(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
-    reference = _reference(view.cut(*match.span("what")))
+def _after(said: _Opened) -> Intent | None:
+    reference = _reference(said.group("what"))
     if not reference:
         return None
-    return _later(match, view, is_program, lambda command: After(reference, command))
+    return _later(said, said.rest, lambda command: After(reference, command))
 
 
-def _later(
-    match: re.Match[str],
-    view: View,
-    is_program: IsProgram,
-    build: Callable[[str], Intent],
-    start: int | None = None,
-) -> Intent | None:
-    """A sentence that says first when, then what: the command begins at `start`, or behind it."""
-    rest = view.cut(match.end() if start is None else start).after(",")
+def _later(said: _Opened, rest: View, build: Callable[[str], Intent]) -> Intent | None:
+    """A sentence that says first when, then what: the command stands in `rest`."""
+    rest = rest.after(",")
     body = rest.after(":")
     verb = openings.VERB_LATER.match(body.plain)
-    command: CommandLine | Doubt | None = None
+    command: ShellLine | Doubt | None = None
     if verb:
-        command = read_command(body.cut(verb.end()), is_program, asked=match["asked"] is not None)
+        command = read_command(body.cut(verb.end()), said.is_program, asked=said.asked)
     elif body.raw and (body is not rest or body.raw.startswith("`")):
-        command = read_marked(body) or read_bare(body, is_program)
-    if isinstance(command, CommandLine) and command.time:
+        command = read_marked(body) or read_bare(body, said.is_program)
+    if isinstance(command, ShellLine) and command.time:
         command = "command_or_time"
     if isinstance(command, str):
-        return BadSentence(command, view.raw)
+        return BadSentence(command, said.view.raw)
     return build(command.text) if command else None
 
 
 def _timed(found: Found, command: str, view: View) -> Intent:
-    if isinstance(found.time, Repeat):
-        return _every_or_bad(found.time.seconds, command, view)
-    return At(found.words, command)
-
-
-def _every_or_bad(seconds: float, command: str, view: View) -> Intent:
+    if not isinstance(found.time, Repeat):
+        return At(found.words, command)
+    seconds = found.time.seconds
     if seconds < MIN_INTERVAL_S:
         return BadSentence("too_often", view.raw)
     if seconds > MAX_INTERVAL_S:
@@ -265,9 +264,8 @@ def _every_or_bad(seconds: float, command: str, view: View) -> Intent:
     return Every(seconds, command)
 
 
-def _remember(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
-    del is_program
-    rest = view.cut(match.end())
+def _remember(said: _Opened) -> Intent | None:
+    rest = said.rest
     if rest.plain in {"", ":"}:
         return Help()
     if rest.plain.startswith(":"):
@@ -279,46 +277,41 @@ def _remember(match: re.Match[str], view: View, is_program: IsProgram) -> Intent
     return Remember(content) if content else None
 
 
-def _recall(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
-    del is_program
-    inside = "about" in match.re.groupindex
-    about = view.cut(*match.span("about")) if inside else view.cut(match.end())
+def _recall(said: _Opened) -> Intent | None:
+    about = said.group("about") if "about" in said.match.re.groupindex else said.rest
     text = _unmarked(about).raw
     return Recall(text) if text and len(text) <= BARE_LIMIT else None
 
 
-def _backlog_verb(action: BacklogAction) -> Build:
+def _backlog_verb(action: BacklogAction) -> _Reader:
     """Reads a sentence that says first what to do, then with which item."""
 
-    def build(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
-        del is_program
-        rest = view.cut(match.end())
+    def read(said: _Opened) -> Intent | None:
+        rest = said.rest
         if rest.plain in {"", ":"}:
             return Help()
         if rest.plain.startswith(":"):
             return _item(action, rest.after(":").raw)
-        if match["asked"]:
+        if said.asked:
             rest = without_end(rest, ASKED_AT_END)
         return _said_item(action, without_end(rest.after(","), COURTESY_AT_END))
 
-    return build
+    return read
 
 
-def _backlog_around(action: BacklogAction) -> Build:
+def _backlog_around(action: BacklogAction) -> _Reader:
     """Reads a sentence that has the item inside."""
 
-    def build(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
-        del is_program
-        if not match["asked"] and openings.ASKS.search(view.plain):
+    def read(said: _Opened) -> Intent | None:
+        if not said.asked and openings.ASKS.search(said.view.plain):
             return None
-        return _said_item(action, view.cut(*match.span("item")))
+        return _said_item(action, said.group("item"))
 
-    return build
+    return read
 
 
-def _backlog_note(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
-    del is_program
-    rest = view.cut(match.end()).after(":")
+def _backlog_note(said: _Opened) -> Intent | None:
+    rest = said.rest.after(":")
     return _said_item("add", rest) if rest.raw else Backlog()
 
 
@@ -335,11 +328,8 @@ def _item(action: BacklogAction, text: str) -> Intent | None:
     return ChangeBacklog(action, text) if fits else None
 
 
-def _cancel(match: re.Match[str], view: View, is_program: IsProgram) -> Intent | None:
-    del is_program
-    rest = view.cut(match.end())
-    if match["asked"]:
-        rest = without_end(rest, ASKED_AT_END)
+def _cancel(said: _Opened) -> Intent | None:
+    rest = without_end(said.rest, ASKED_AT_END) if said.asked else said.rest
     if "\n" in rest.raw or len(rest.raw) > 100 or openings.NOT_TO_CANCEL.search(rest.plain):
         return None
     return Cancel(_reference(rest))
@@ -356,9 +346,9 @@ def _reference(rest: View) -> str:
         rest = reference
 
 
-def _fixed(intent: Intent) -> Build:
+def _fixed(intent: Intent) -> _Reader:
     """Reads a sentence in which nothing varies."""
-    return lambda _match, _view, _is_program: intent
+    return lambda _said: intent
 
 
 def _unwrapped(view: View) -> View:
@@ -386,10 +376,7 @@ _END_SIGNS = " \t\r\n?？。!！,，:：、~～"
 
 _MAX_ITEM = 500
 
-Build = Callable[[re.Match[str], View, IsProgram], Intent | None]
-Row = tuple[re.Pattern[str], Build]
-
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
     (openings.HELP, _fixed(Help())),
     (openings.STATUS, _fixed(Status())),
     (openings.TASKS, _fixed(Tasks())),
@@ -415,66 +402,3 @@ ROWS: tuple[Row, ...] = (
     (openings.CANCEL, _cancel),
 )
 """Every sentence: how it opens and what reads it. The first that reads one wins."""
-
-# The way back.
-
-_FIXED_FORMS: dict[type, tuple[str, str]] = {
-    Tasks: ("tasks", "任务"),
-    Status: ("status", "状态"),
-    Help: ("help", "帮助"),
-    Backlog: ("backlog", "待办"),
-}
-_BACKLOG_ZH = {"add": "添加待办", "done": "完成待办", "remove": "删除待办"}
-
-
-def _forms(intent: Intent, language: Language) -> list[str]:
-    """Ways to write an intent, the simplest first."""
-    zh = language == "zh"
-    match intent:
-        case Run(command):
-            return _command_forms("运行：" if zh else "run: ", command)
-        case Every(seconds, command):
-            words = interval_words(seconds, language)
-            return _command_forms(f"{words}运行：" if zh else f"{words}: run: ", command)
-        case At(when, command):
-            return _command_forms(f"{when} 运行：" if zh else f"{when}: run: ", command)
-        case WhenFile(path, change, command):
-            verb = {"changed": ("changes", "变化"), "exists": ("exists", "存在")}[change][zh]
-            head = "当 {what} {verb}时运行：" if zh else "when {what} {verb}: run: "
-            return _named_forms(head.replace("{verb}", verb), path, command)
-        case After(reference, command):
-            head = "在 {what} 之后运行：" if zh else "after {what}: run: "
-            return _named_forms(head, reference, command)
-        case Remember() | Recall() | ChangeBacklog():
-            return _keeping_forms(intent, zh=zh)
-        case Cancel(reference):
-            return [f"取消 {reference}" if zh else f"cancel {reference}"]
-        case Plain(text) | BadSentence(_, text):
-            return [text]
-        case _:
-            return [_FIXED_FORMS[type(intent)][zh]]
-
-
-def _keeping_forms(intent: Remember | Recall | ChangeBacklog, *, zh: bool) -> list[str]:
-    match intent:
-        case Remember(content):
-            return [f"记住：{content}" if zh else f"remember: {content}"]
-        case Recall(about):
-            form = f"关于 {about} 你知道什么" if zh else f"what do you know about {about}"
-            return [form, f"recall: {about}"]
-        case ChangeBacklog(action, item):
-            return [f"{_BACKLOG_ZH[action]}：{item}" if zh else f"backlog {action}: {item}"]
-
-
-def _named_forms(head: str, what: str, command: str) -> list[str]:
-    """With the name as it is, then in each kind of quotes."""
-    names = [what, *(f"{opening}{what}{closing}" for opening, closing in MARKS.items())]
-    return [
-        form for name in names for form in _command_forms(head.replace("{what}", name), command)
-    ]
-
-
-def _command_forms(head: str, command: str) -> list[str]:
-    longest = max((len(ticks) for ticks in re.findall("`+", command)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return [head + command, f"{head.rstrip()}\n{fence}\n{command}\n{fence}"]

@@ -57,7 +57,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandLine:
+class ShellLine:
     """A command that was read, with the time that stood behind it."""
 
     text: str
@@ -66,7 +66,7 @@ class CommandLine:
 
 def read_command(
     rest: View, is_program: IsProgram, *, asked: bool = False
-) -> CommandLine | Doubt | None:
+) -> ShellLine | Doubt | None:
     """Read what follows the verb; None when it is no command."""
     colon = rest.plain.startswith(":")
     body = rest.after(":")
@@ -78,7 +78,7 @@ def read_command(
     return _verbatim(body) if colon else read_bare(body, is_program, asked=asked)
 
 
-def read_marked(body: View, *, colon: bool = False) -> CommandLine | None:
+def read_marked(body: View, *, colon: bool = False) -> ShellLine | None:
     """A command in quotes, backticks or a fence; None when more than courtesy is around it."""
     span = _backticked(body.raw) if body.raw.startswith("`") else _paired(body.raw)
     if span is None or not span[0].strip():
@@ -87,14 +87,14 @@ def read_marked(body: View, *, colon: bool = False) -> CommandLine | None:
     if len(after) > _TAIL or (colon and after and body.raw[0] in "\"'"):
         return None
     if _COURTESY_AFTER.match(after):
-        return CommandLine(inside)
+        return ShellLine(inside)
     found = time_at(after, len(after) - len(after.lstrip(" ,")))
-    return CommandLine(inside, found) if found and _AFTER_TIME.match(after, found.end) else None
+    return ShellLine(inside, found) if found and _AFTER_TIME.match(after, found.end) else None
 
 
 def read_bare(
     body: View, is_program: IsProgram, *, asked: bool = False
-) -> CommandLine | Doubt | None:
+) -> ShellLine | Doubt | None:
     """A command without any mark around it: only if it looks like one."""
     if "\n" in body.raw or len(body.raw) > BARE_LIMIT:
         return None
@@ -113,7 +113,7 @@ def read_bare(
         return None
     if found is not None and (found.adverb or found.vague):
         return "command_or_time"
-    return CommandLine(body.raw, found)
+    return ShellLine(body.raw, found)
 
 
 def looks_like_command(text: str, is_program: IsProgram, *, asked: bool = False) -> bool:
@@ -145,14 +145,14 @@ def without_end(view: View, pattern: re.Pattern[str]) -> View:
     return view.cut(0, match.start()) if match else view
 
 
-def _verbatim(body: View) -> CommandLine | Doubt:
+def _verbatim(body: View) -> ShellLine | Doubt:
     """All of it, unless it reads as more than a command."""
     if _ANOTHER_SENTENCE.search(body.plain):
         return "several"
     found = time_at_end(body.plain, _AFTER_TIME, _TAIL)
     if found is not None and not found.adverb and not found.vague:
         return "command_or_time"
-    return CommandLine(body.raw)
+    return ShellLine(body.raw)
 
 
 def _paired(raw: str) -> tuple[str, int] | None:
