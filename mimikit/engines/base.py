@@ -178,6 +178,15 @@ class Outcome:
     data: dict[str, Any] = field(default_factory=dict[str, Any])
     """More of the result: files changed, truncated output's size…"""
 
+    @classmethod
+    def stopped(cls, reason: str, text: str = "") -> Outcome:
+        """Of a run that was told to stop: `canceled`, `timeout` or, for any other, `killed`."""
+        if reason == "canceled":
+            return cls("canceled", text, "canceled", "canceled")
+        if reason == "timeout":
+            return cls("failed", text, "ended: not done in time", "timeout")
+        return cls("failed", text, "ended because the consumer stops", "killed")
+
 
 class Engine(Protocol):
     """Runs one request at a time per call; calls may come from several threads."""

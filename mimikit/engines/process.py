@@ -135,10 +135,8 @@ def stopped_outcome(ended: Ended, program: Program, text: str = "") -> Outcome |
     """The outcome of a run that was ended from here; None when it ended by itself."""
     if ended.stopped is None:
         return None
-    if ended.stopped == "canceled":
-        return Outcome("canceled", text, "canceled", "canceled")
-    if ended.stopped == "killed":
-        return Outcome("failed", text, "ended because the consumer stops", "killed")
+    if ended.stopped in ("canceled", "killed"):
+        return Outcome.stopped(ended.stopped, text)
     if ended.stopped == "flood":
         said = f"ended: it printed more than {program.flood_bytes} bytes"
         return Outcome("failed", text, said, "error")

@@ -9,7 +9,7 @@ import hashlib
 from typing import Literal
 
 from mimikit.engines.base import ToldResult
-from mimikit.engines.builtin import replies
+from mimikit.language import phrases
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     InboxItem,
@@ -64,7 +64,7 @@ def message_turn(
     items: list[InboxItem], told: list[ToldResult], language: str, record_base: TurnRecord
 ) -> TurnRecord:
     """The turn by which code tells results: one message, no mind, consuming their entries."""
-    text = replies.results(told, language)
+    text = phrases.results(told, language)
     return record_base.but(
         consumed=[item.id for item in items],
         messages=[system_message(record_base, text, task_ids=[r.task_id for r in told])],

@@ -23,7 +23,6 @@ from typing import Any, cast, get_args
 from pydantic import ValidationError
 
 from mimikit.engines.base import EngineRequest, EventKind, Outcome, ToolReply
-from mimikit.engines.builtin.assistant import stopped
 from mimikit.errors import BadInput
 from mimikit.protocol.models import FailureReason, Role, Usage
 
@@ -210,7 +209,7 @@ class Scripted:
         """Wait for time, an event, or the end of the run."""
         if kind == "hang":
             run.stop.wait(max(0.0, run.deadline - monotonic()))
-            return self._ended(run) or stopped("timeout")
+            return self._ended(run) or Outcome.stopped("timeout")
         until = min(run.deadline, monotonic() + value) if kind == "wait" else run.deadline
         released = cast(threading.Event, value) if kind == "hold" else None
         while monotonic() < until and not run.stop.is_set():
@@ -225,7 +224,7 @@ class Scripted:
         reason = run.request.cancel.reason
         if reason is None and monotonic() >= run.deadline:
             reason = "timeout"
-        return stopped(reason) if reason is not None else None
+        return Outcome.stopped(reason) if reason is not None else None
 
 
 def _kind(step: Step) -> str:

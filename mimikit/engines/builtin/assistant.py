@@ -16,9 +16,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from mimikit.engines.base import Brief, EngineRequest, Outcome, TaskLine, ToolReply
-from mimikit.engines.builtin import grammar, replies
+from mimikit.engines.builtin import grammar
 from mimikit.engines.builtin.grammar import Commanding, Intent
 from mimikit.language import phrases
+from mimikit.language.phrases import code, fence, paragraphs, say
 from mimikit.language.time_words import Language, interval_words, moment_words
 from mimikit.language.times import Moment, PastTime, Repeat, parse_when, when_words
 from mimikit.protocol.models import Hit, InboxItem, Role, time_text
@@ -38,22 +39,14 @@ _FILLER_WORDS = "the a an my all task tasks job jobs trigger it that this one �
 _FILLERS = frozenset(_FILLER_WORDS.split())
 
 
-def on_path(word: str) -> bool:
-    """Whether a word names a program on the PATH."""
+def _is_on_path(word: str) -> bool:
     return shutil.which(word) is not None
-
-
-def stopped(reason: str) -> Outcome:
-    """The outcome of a run that was told to stop."""
-    if reason == "canceled":
-        return Outcome("canceled", error="canceled", failure_reason="canceled")
-    if reason == "timeout":
-        return Outcome("failed", error="ended: not done in time", failure_reason="timeout")
-    return Outcome("failed", error="ended because the consumer stops", failure_reason="killed")
 
 
 class Builtin:
     """Answers, plans commands, and declines what needs a mind."""
+
+    name = "builtin"
 
     def __init__(
         self, is_program: IsProgram | None = None, summarise: Summarise | None = None
@@ -63,13 +56,8 @@ class Builtin:
         is_program: decides which bare words may be commands; None asks the PATH.
         summarise: how the summaries of memory are made; None: they are declined.
         """
-        self._is_program = is_program or on_path
+        self._is_program = is_program or _is_on_path
         self._summarise = summarise
-
-    @property
-    def name(self) -> str:
-        """As it stands in settings and results."""
-        return "builtin"
 
     def unavailable(self, role: Role | None = None) -> str | None:
         """Never: it needs nothing."""
@@ -78,14 +66,15 @@ class Builtin:
     def run(self, request: EngineRequest) -> Outcome:
         """Serve the request's role."""
         if request.cancel.reason is not None:
-            return stopped(request.cancel.reason)
+            return Outcome.stopped(request.cancel.reason)
         if request.role == "teller":
             return _Turn(request, self._is_program).take()
         if request.role == "planner":
             return _plan(request, self._is_program)
         task = request.brief.task
         if self._summarise is not None and task is not None and task.covers is not None:
-            return _sum_up(task.prompt, self._summarise)
+            # The text's own sentences, as no mind is there to write others.
+            return Outcome("done", self._summarise(task.prompt) or "- (nothing of note)")
         return _decline(request)
 
 
@@ -110,12 +99,12 @@ class _Turn:
             self._note("note_reading", self._language_now())
         for item in brief.inputs:
             if self._request.cancel.reason is not None:
-                return stopped(self._request.cancel.reason)
+                return Outcome.stopped(self._request.cancel.reason)
             parts.append(self._answer(item))
         if brief.results:
             self._note("note_telling", self._language_now())
-            parts.append(replies.results(brief.results, self._language_now()))
-        return Outcome("done", _paragraphs(*parts) or self._status(self._language_now()))
+            parts.append(phrases.results(brief.results, self._language_now()))
+        return Outcome("done", paragraphs(*parts) or self._status(self._language_now()))
 
     def _answer(self, item: InboxItem) -> str:
         """Do what one input asks for; gives what to say about it."""
@@ -123,17 +112,16 @@ class _Turn:
         intent = grammar.parse(text, self._is_program)
         language = sentence_language(text, intent, item.locale or self._brief.locale)
         question = self._question
-        answers = isinstance(intent, grammar.Plain) or (
-            question is not None and _is_option(text, question.options)
-        )
-        if question is not None and text and answers:
-            self._question = None
-            arguments = {"questionId": question.question_id, "text": text}
-            return self._said(self._call("answer_question", arguments), "answered", language)
+        if question is not None and text:
+            options = {option.strip().casefold() for option in question.options}
+            if isinstance(intent, grammar.Plain) or text.casefold() in options:
+                self._question = None
+                arguments = {"questionId": question.question_id, "text": text}
+                return self._said(self._call("answer_question", arguments), "answered", language)
         match intent:
             case grammar.Run(command):
                 reply = self._delegate(item.text, _title(command))
-                return self._said(reply, "started", language, command=phrases.fence(command, "sh"))
+                return self._said(reply, "started", language, command=fence(command, "sh"))
             case grammar.Every() | grammar.At() | grammar.WhenFile() | grammar.After():
                 return self._hand_over(intent, item.text, language)
             case grammar.Remember(content):
@@ -158,9 +146,9 @@ class _Turn:
             case grammar.Status():
                 return self._status(language)
             case grammar.Help():
-                return phrases.say("help", language, connect=phrases.say("connect", language))
+                return say("help", language, connect=say("connect", language))
             case grammar.BadSentence(reason):
-                return phrases.say(reason, language)
+                return say(reason, language)
             case _:
                 return self._decline(language)
 
@@ -170,7 +158,7 @@ class _Turn:
         if isinstance(plan, str):
             return plan
         reply = self._delegate(sentence, _title(f"{plan.when}: {intent.command}"))
-        command = phrases.fence(intent.command, "sh")
+        command = fence(intent.command, "sh")
         return self._said(reply, "scheduled", language, when=plan.words, command=command)
 
     def _delegate(self, sentence: str, title: str) -> ToolReply:
@@ -178,29 +166,26 @@ class _Turn:
 
     def _recall(self, about: str, language: Language) -> str:
         key = "recall_has" if self._brief.memory else "recall_none"
-        head = phrases.say(key, language, about=_line(about, 100))
-        return _paragraphs(
-            head, _hits(self._brief.memory), phrases.say("recall_by_search", language)
-        )
+        head = say(key, language, about=_line(about, 100))
+        return paragraphs(head, _hits(self._brief.memory), say("recall_by_search", language))
 
     def _decline(self, language: Language) -> str:
         """Say that a mind is missing; once a message, however many inputs need one."""
         if language in self._declined:
             return ""
         self._declined.add(language)
-        say = phrases.say
         shown = self._brief.memory
         has = say("memory_has" if shown else "memory_none", language)
         connect = f"{say('connect', language)} {say('hint', language)}"
-        return _paragraphs(say("no_model", language), has, _hits(shown), connect)
+        return paragraphs(say("no_model", language), has, _hits(shown), connect)
 
     def _backlog(self, language: Language) -> str:
         reply = self._call("update_backlog", {"action": "list"})
         if not reply.ok:
             return self._refused(reply, language)
         if not reply.text.startswith("- "):
-            return phrases.say("backlog_none", language)
-        return _paragraphs(phrases.say("backlog", language), reply.text)
+            return say("backlog_none", language)
+        return paragraphs(say("backlog", language), reply.text)
 
     def _change_backlog(self, action: str, item: str, language: Language) -> str:
         reply = self._call("update_backlog", {"action": action, "item": item})
@@ -213,30 +198,29 @@ class _Turn:
         if not reply.ok:
             return self._refused(reply, language)
         if not self._brief.tasks:
-            return phrases.say("tasks_none", language)
-        return _paragraphs(phrases.say("tasks", language), _task_list(self._brief.tasks, language))
+            return say("tasks_none", language)
+        return paragraphs(say("tasks", language), _task_list(self._brief.tasks, language))
 
     def _cancel(self, reference: str, language: Language) -> str:
         found = resolve(reference, self._brief.tasks)
         active = [task for task in self._brief.tasks if task.state not in _ENDED]
         if len(found) == 1 or (not found and _ID.match(reference)):
             task_id = found[0].id if found else reference
-            title = f"{phrases.code(found[0].title)} ({phrases.code(task_id)})" if found else None
             reply = self._call("cancel_task", {"id": task_id})
-            return self._said(reply, "canceling", language, task=title or phrases.code(task_id))
+            return self._said(reply, "canceling", language, task=_named(task_id, found))
         if not active:
-            return phrases.say("cancel_empty", language)
-        which = phrases.say("cancel_which", language)
+            return say("cancel_empty", language)
+        which = say("cancel_which", language)
         if found or not _words(reference):
-            return _paragraphs(which, _task_list(found or active, language))
-        none = phrases.say("cancel_none", language, reference=_line(reference, 100))
-        return _paragraphs(none, which, _task_list(active, language))
+            return paragraphs(which, _task_list(found or active, language))
+        none = say("cancel_none", language, reference=_line(reference, 100))
+        return paragraphs(none, which, _task_list(active, language))
 
     def _status(self, language: str) -> str:
         facts = [f"- {name}: {value}" for name, value in self._brief.facts.items()]
         if not facts:
-            return phrases.say("status_none", language)
-        return _paragraphs(phrases.say("status", language), "\n".join(facts))
+            return say("status_none", language)
+        return paragraphs(say("status", language), "\n".join(facts))
 
     def _call(self, name: str, arguments: dict[str, Any]) -> ToolReply:
         return _call(self._request, name, arguments)
@@ -244,14 +228,14 @@ class _Turn:
     def _said(self, reply: ToolReply, key: str, language: Language, **values: object) -> str:
         if not reply.ok:
             return self._refused(reply, language)
-        return phrases.say(key, language, **values)
+        return say(key, language, **values)
 
     def _refused(self, reply: ToolReply, language: Language) -> str:
-        what = phrases.code(_line(self._sentence, _TITLE))
-        return phrases.say("refused", language, what=what, reason=reply.text)
+        what = code(_line(self._sentence, _TITLE))
+        return say("refused", language, what=what, reason=reply.text)
 
     def _note(self, key: str, language: Language) -> None:
-        self._request.on_event("note", phrases.say(key, language), {})
+        self._request.on_event("note", say(key, language), {})
 
     def _language_now(self) -> Language:
         """The language of the newest input, else of what the user said last."""
@@ -302,7 +286,11 @@ def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine
 def _fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
     """Those that fit by the start of the id, else by the whole title, else by words of it."""
     if len(reference) >= _LEAST_PREFIX:
-        by_id = [t for t in tasks if reference in (t.id[: len(reference)], _short(t, reference))]
+        by_id = [
+            task
+            for task in tasks
+            if task.id.startswith(reference) or task.id.partition("-")[2].startswith(reference)
+        ]
         if by_id:
             return by_id
     by_title = [t for t in tasks if t.title.casefold() == reference.casefold()]
@@ -310,11 +298,6 @@ def _fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
         return by_title
     words = _words(reference)
     return [task for task in tasks if words and _has_words(task.title, words)]
-
-
-def _short(task: TaskLine, reference: str) -> str:
-    """As much of the id's own part as the reference is long."""
-    return task.id.partition("-")[2][: len(reference)]
 
 
 def _words(reference: str) -> list[str]:
@@ -325,10 +308,6 @@ def _has_words(title: str, words: list[str]) -> bool:
     """Whether all the words stand in the title; Chinese ones as a part of it."""
     own = set(_REFERENCE_WORD.findall(title.casefold()))
     return all(word in own or (not word.isascii() and word in title) for word in words)
-
-
-def _is_option(text: str, options: Sequence[str]) -> bool:
-    return text.casefold() in {option.strip().casefold() for option in options}
 
 
 # ---- what a sentence comes to
@@ -359,7 +338,7 @@ def plan_of(intent: Commanding, brief: Brief, now: datetime, language: Language)
             return _plan_at(when, brief, now, language)
         case grammar.WhenFile(path, change):
             condition = {"type": f"file_{change}", "params": {"path": path}}
-            words = phrases.say(f"when_{change}", language, path=phrases.code(path))
+            words = say(f"when_{change}", language, path=code(path))
             more = {"type": "conditional", "condition": condition}
             return Plan("schedule", more, words, path)
         case grammar.After(reference):
@@ -372,9 +351,9 @@ def _plan_at(text: str, brief: Brief, now: datetime, language: Language) -> Plan
         when = parse_when(text, now=now, zone=zone)
     except PastTime as past:
         passed = moment_words(past.at, zone, language)
-        return phrases.say("time_passed", language, when=passed)
+        return say("time_passed", language, when=passed)
     if when is None:
-        return phrases.say("time_unclear", language, words=phrases.code(text))
+        return say("time_unclear", language, words=code(text))
     more: dict[str, Any]
     match when:
         case Moment(at):
@@ -389,14 +368,13 @@ def _plan_at(text: str, brief: Brief, now: datetime, language: Language) -> Plan
 def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -> Plan | str:
     found = resolve_upstream(reference, tasks)
     if len(found) > 1:
-        which = phrases.say("after_which", language, reference=_line(reference, 100))
-        return _paragraphs(which, _task_list(found, language))
+        which = say("after_which", language, reference=_line(reference, 100))
+        return paragraphs(which, _task_list(found, language))
     if not found and not _ID.match(reference):
-        none = phrases.say("after_none", language, reference=_line(reference, 100))
-        return _paragraphs(none, _task_list([t for t in tasks if t.seat != "planner"], language))
+        none = say("after_none", language, reference=_line(reference, 100))
+        return paragraphs(none, _task_list([t for t in tasks if t.seat != "planner"], language))
     task_id = found[0].id if found else reference
-    task = f"{phrases.code(found[0].title)} ({phrases.code(task_id)})" if found else None
-    words = phrases.say("when_done", language, task=task or phrases.code(task_id))
+    words = say("when_done", language, task=_named(task_id, found))
     return Plan("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
 
 
@@ -415,46 +393,35 @@ def _plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
     task = request.brief.task
     locale = request.brief.locale
     if task is None:
-        error = phrases.say("plan_no_task", phrases.language("", locale))
+        error = say("plan_no_task", phrases.language("", locale))
         return Outcome("failed", error=error, failure_reason="error")
     intent = grammar.parse(task.prompt, is_program)
     language = sentence_language(task.prompt, intent, locale)
-    request.on_event("note", phrases.say("note_planning", language), {})
+    request.on_event("note", say("note_planning", language), {})
     if task.parent_task_id is not None and task.source_trigger_id is None:
         # It goes on from a question another engine asked: no longer the user's bare sentence.
         intent = grammar.Plain(task.prompt)
     match intent:
         case grammar.BadSentence(reason):
-            return Outcome("done", phrases.say(reason, language))
+            return Outcome("done", say(reason, language))
         case grammar.Run() | grammar.Every() | grammar.At() | grammar.WhenFile() | grammar.After():
             plan = plan_of(intent, request.brief, task.created_at, language)
         case _:
-            connect = phrases.say("connect", language)
-            return Outcome("done", phrases.say("plan_unknown", language, connect=connect))
+            connect = say("connect", language)
+            return Outcome("done", say("plan_unknown", language, connect=connect))
     if isinstance(plan, str):
         return Outcome("done", plan)
-    reply = _call(request, plan.tool, {**_command(intent.command), **plan.arguments})
+    command = {"prompt": intent.command, "title": _title(intent.command), "profile": "command"}
+    reply = _call(request, plan.tool, {**command, **plan.arguments})
     if reply.ok:
         return Outcome("done")
-    error = phrases.say("plan_refused", language, reason=reply.text)
+    error = say("plan_refused", language, reason=reply.text)
     return Outcome("failed", error=error, failure_reason="refused")
-
-
-def _command(command: str) -> dict[str, Any]:
-    return {"prompt": command, "title": _title(command), "profile": "command"}
-
-
-def _sum_up(prompt: str, summarise: Summarise) -> Outcome:
-    """The summary of what a prompt holds: its own sentences, as no mind is there to write others.
-
-    Where nothing is worth a sentence, it says that.
-    """
-    return Outcome("done", summarise(prompt) or "- (nothing of note)")
 
 
 def _decline(request: EngineRequest) -> Outcome:
     prompt = request.brief.task.prompt if request.brief.task else request.prompt
-    error = phrases.say("worker_unavailable", phrases.language(prompt, request.brief.locale))
+    error = say("worker_unavailable", phrases.language(prompt, request.brief.locale))
     request.on_event("note", error, {})
     return Outcome("failed", error=error, failure_reason="engine_unavailable")
 
@@ -478,17 +445,18 @@ def _line(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def _named(task_id: str, found: Sequence[TaskLine]) -> str:
+    """A task by its title and id, or by its id alone where it was not found."""
+    return f"{code(found[0].title)} ({code(task_id)})" if found else code(task_id)
+
+
 def _hits(hits: Sequence[Hit]) -> str:
-    return "\n".join(f"- {_line(hit.text, _HIT)} — {phrases.code(hit.source)}" for hit in hits)
+    return "\n".join(f"- {_line(hit.text, _HIT)} — {code(hit.source)}" for hit in hits)
 
 
 def _task_list(tasks: Sequence[TaskLine], language: str) -> str:
     return "\n".join(
-        f"- {phrases.code(_line(task.title, _TITLE) or task.id)} — "
-        f"{phrases.state(task.state, language)} · {phrases.code(task.id)}"
+        f"- {code(_line(task.title, _TITLE) or task.id)} — "
+        f"{phrases.state(task.state, language)} · {code(task.id)}"
         for task in tasks
     )
-
-
-def _paragraphs(*parts: str) -> str:
-    return "\n\n".join(part for part in parts if part)
