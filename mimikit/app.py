@@ -67,9 +67,10 @@ class ConsumerApp:
         """Wire everything; nothing runs before `run`. The consumer lock must be held."""
         from mimikit.engines.registry import Rack
         from mimikit.protocol.watch import FolderWatch
+        from mimikit.roles.dispatcher import work
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.run import Office
-        from mimikit.roles.seats import TellerThread, work
+        from mimikit.roles.teller import TellerThread
         from mimikit.runner.consumer import PooledConsumer
         from mimikit.runs import LiveRuns
         from mimikit.supervisor.applying import CommitApplier
@@ -83,7 +84,7 @@ class ConsumerApp:
         from mimikit.supervisor.orders import CommandApplier
         from mimikit.supervisor.waking import Waking
         from mimikit.tools.mcp import ToolServer
-        from mimikit.tools.reader import StateViews
+        from mimikit.tools.reader import StateReader
         from mimikit.triggers.workspace import FileWatch, FolderWorkspace
 
         self.state = state
@@ -103,12 +104,12 @@ class ConsumerApp:
             live=live,
             rack=rack,
             prompts=Prompts(files),
-            views=StateViews(files, self.search, books.ledger.trace_size),
+            reader=StateReader(files, self.search, books.ledger.trace_size),
             feed=books.feed,
             log=state.log,
             workspace=state.workspace,
             state=state.path,
-            door=self.door,
+            tool_server=self.door,
         )
         self.watch = FolderWatch(state.path)
         workspace = FolderWorkspace(state.workspace, state.path)

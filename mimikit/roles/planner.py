@@ -7,11 +7,24 @@ from datetime import datetime
 from mimikit import permission
 from mimikit.engines.base import Brief, CancelToken, Outcome
 from mimikit.protocol.models import PlanResult, Task
-from mimikit.roles import context
-from mimikit.roles.run import Job, Office, run_engine
+from mimikit.roles import prompts
+from mimikit.roles.run import Job, Office, recall, recent_messages, run_engine, settle
 from mimikit.tasks import queue
-from mimikit.tasks.after_run import Ended, Finish, after_run
-from mimikit.tools.session import Caller, Desk, Effects
+from mimikit.tasks.after_run import Ended, Finish
+from mimikit.tools.planning import PlannerSession
+from mimikit.tools.session import Caller, Effects
+
+
+def planner_input(office: Office, task: Task, now: datetime) -> Brief:
+    conversation = recent_messages(office)
+    return Brief(
+        now=now,
+        timezone=task.timezone or office.settings.zone.key,
+        conversation=conversation,
+        memory=recall(office, task.prompt, conversation),
+        tasks=tuple(office.reader.tasks("all")),
+        task=task,
+    )
 
 
 def run_plan(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> bool:
@@ -26,7 +39,6 @@ def run_plan(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> b
         outcome = Outcome("failed", error=choice.waiting, failure_reason="engine_unavailable")
     else:
         caller = Caller(
-            "planner",
             task.id,
             task.trace_id,
             started,
@@ -37,12 +49,12 @@ def run_plan(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> b
             ),
             timezone=brief.timezone,
         )
-        desk = Desk(caller, office.views, office.limits(), office.on_refused(task.id))
+        session = office.open_session(PlannerSession, caller)
         job = Job(
             run_id=task.id,
             attempt=task.attempts + 1,
             role="planner",
-            prompt=context.planner_prompt(brief, office.settings.budgets),
+            prompt=prompts.planner_prompt(brief, office.settings.budgets),
             brief=brief,
             choice=choice,
             cancel=cancel,
@@ -50,10 +62,26 @@ def run_plan(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> b
             idle_timeout_s=office.settings.limits.idle_timeout_s,
             template="planner",
         )
-        outcome = run_engine(office, job, desk)
-        effects = desk.close()
+        outcome = run_engine(office, job, session)
+        effects = session.close()
         outcome = _checked(outcome, effects)
-    return _settle(office, task, outcome, effects, started, choice.engine.name)
+    now = office.clock.now()
+
+    def finish(end: Finish) -> None:
+        base = PlanResult.of(
+            task,
+            end.status,
+            failure_reason=end.failure_reason,
+            error=outcome.error,
+            attempts=end.attempts,
+            started_at=started,
+            completed_at=now,
+        ).but(summary=outcome.text.strip() or None, usage=outcome.usage, engine=choice.engine.name)
+        queue.finish(office.files, _with_effects(base, effects))
+
+    ended = Ended(outcome.status, outcome.failure_reason, outcome.retry_at)
+    retry_delay_s = min(office.settings.limits.retry_delay_s, 5)
+    return settle(office, task, ended, now, finish, retry_delay_s=retry_delay_s)
 
 
 def _checked(outcome: Outcome, effects: Effects) -> Outcome:
@@ -63,42 +91,6 @@ def _checked(outcome: Outcome, effects: Effects) -> Outcome:
     if outcome.status == "done" and not says and effects.question is None:
         return Outcome("failed", error="the planner gave no plan", failure_reason="error")
     return outcome
-
-
-def _settle(
-    office: Office,
-    task: Task,
-    outcome: Outcome,
-    effects: Effects,
-    started: datetime,
-    engine: str,
-) -> bool:
-    now = office.clock.now()
-    ended = Ended(outcome.status, outcome.failure_reason, outcome.retry_at)
-    limits = office.settings.limits
-    match after_run(
-        task,
-        ended,
-        now,
-        retry_delay_s=min(limits.retry_delay_s, 5),
-        engine_retry_s=limits.engine_retry_s,
-    ):
-        case Finish(status=status, failure_reason=reason, attempts=attempts):
-            base = PlanResult.of(
-                task,
-                status,
-                failure_reason=reason,
-                error=outcome.error,
-                attempts=attempts,
-                started_at=started,
-                completed_at=now,
-            ).but(summary=outcome.text.strip() or None, usage=outcome.usage, engine=engine)
-            plan = _with_effects(base, effects)
-            office.insist(lambda: queue.finish(office.files, plan))
-            return True
-        case release:
-            office.insist(lambda: queue.release(office.files, release.task))
-            return False
 
 
 def _with_effects(base: PlanResult, effects: Effects) -> PlanResult:

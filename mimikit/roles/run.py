@@ -9,8 +9,9 @@ import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
@@ -19,54 +20,42 @@ from mimikit.engines.base import (
     Brief,
     CancelToken,
     EngineRequest,
+    EventKind,
     Outcome,
     ToolReply,
-    ToolSpec,
 )
 from mimikit.engines.process_tree import state_id
 from mimikit.engines.registry import Choice, Rack
 from mimikit.errors import StorageError
+from mimikit.language.plain_text import plain
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Role, RunEvent
-from mimikit.roles import context
-from mimikit.roles.output import RunOutput
+from mimikit.protocol.models import Hit, Message, Role, RunEvent, Task, time_text
+from mimikit.roles import prompts
 from mimikit.roles.prompts import Prompts
 from mimikit.runs import LiveRuns
-from mimikit.tools.session import Desk, Limits, Views
+from mimikit.tasks import queue
+from mimikit.tasks.after_run import Ended, Finish, after_run
+from mimikit.tools.reader import StateReader
+from mimikit.tools.session import Caller, Limits, ToolSession
+
+if TYPE_CHECKING:
+    from mimikit.tools.mcp import ToolServer
 
 T = TypeVar("T")
+S = TypeVar("S", bound=ToolSession)
+MAX_EVENT_CHARACTERS = 20_000
+RECENT = 5
+"""Messages that belong to the query of what memory is asked, with less weight."""
 _WITHOUT_TOKENS = frozenset({"builtin", "command", "scripted"})
 """Engines that have no use for the prompt's tokens."""
 
 
-class Door(Protocol):
-    """Where engines outside this process reach the tools (`tools/mcp.py`)."""
-
-    @property
-    def url(self) -> str:
-        """The address of `/mcp`."""
-        ...
-
-    def register(
-        self,
-        specs: tuple[ToolSpec, ...],
-        call: Callable[[str, dict[str, object]], ToolReply],
-        label: str,
-    ) -> str:
-        """Open it for one run; gives the run's bearer token."""
-        ...
-
-    def unregister(self, token: str) -> None:
-        """Close it: the token is worth nothing from now on."""
-        ...
-
-
 @dataclass(frozen=True)
 class Office:
-    """The tools of the trade, shared by all roles of one consumer."""
+    """What every run of one consumer works with."""
 
     files: Files
     settings: Settings
@@ -74,30 +63,31 @@ class Office:
     live: LiveRuns
     rack: Rack
     prompts: Prompts
-    views: Views
+    reader: StateReader
     feed: ChangeFeed
     log: EventLog
     workspace: Path
     state: Path
-    door: Door | None = None
+    tool_server: ToolServer | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
 
-    def limits(self) -> Limits:
-        """What one run may ask for."""
+    def open_session(self, kind: type[S], caller: Caller) -> S:
+        """A role's tools for one run; what they refuse goes into the log."""
         limits = self.settings.limits
-        return Limits(
-            delegations=limits.delegations_per_turn,
-            plan=limits.tasks_per_plan,
-            trace=limits.tasks_per_trace,
-            llm_commands=self.settings.allow_llm_commands,
-            llm_eval_interval_s=self.settings.triggers.llm_eval_interval_s,
-            profiles=tuple(type(self.settings.profiles).model_fields),
-        )
-
-    def on_refused(self, run_id: str) -> Callable[[str, str], None]:
-        """Write a refused tool call into the log."""
-        return lambda tool, reason: self.log.write(
-            "audit", "tool_refused", runId=run_id, tool=tool, reason=reason
+        return kind(
+            caller,
+            self.reader,
+            Limits(
+                delegations=limits.delegations_per_turn,
+                plan=limits.tasks_per_plan,
+                trace=limits.tasks_per_trace,
+                llm_commands=self.settings.allow_llm_commands,
+                llm_eval_interval_s=self.settings.triggers.llm_eval_interval_s,
+                profiles=tuple(type(self.settings.profiles).model_fields),
+            ),
+            lambda tool, reason: self.log.write(
+                "audit", "tool_refused", runId=caller.run_id, tool=tool, reason=reason
+            ),
         )
 
     def insist(self, do: Callable[[], T]) -> T:
@@ -114,12 +104,51 @@ class Office:
                 if error.permanent or self.stopping.wait(1.0):
                     raise
 
-    def output(self, run_id: str, *, is_turn: bool = False) -> RunOutput:
-        """The live output of a run."""
-        cap = self.settings.limits.output_bytes
-        return RunOutput(
-            self.files, self.clock, self.feed, self.live, run_id, cap_bytes=cap, is_turn=is_turn
+
+class RunOutput:
+    """Where a run's events go: `runs/{id}.jsonl`, its headline, and a Teller's words to the page.
+
+    Output is for following, not for keeping: a disk that refuses a line never ends the run.
+    """
+
+    def __init__(self, office: Office, run_id: str, *, is_turn: bool) -> None:
+        """`is_turn` streams its deltas to the page as they come."""
+        self._office, self._run_id = office, run_id
+        self._left = office.settings.limits.output_bytes
+        self._is_turn = is_turn
+        self._lock = threading.Lock()
+
+    def event(self, kind: EventKind, text: str, data: dict[str, Any]) -> None:
+        if kind == "delta" and self._is_turn:
+            self._office.feed.tell("delta", turnId=self._run_id, text=text)
+        if kind in ("command", "tool", "note", "file"):
+            self._office.live.headline(self._run_id, plain(text))
+        self.write(kind, text, data)
+
+    def write(self, kind: str, text: str, data: dict[str, Any] | None = None) -> None:
+        """Append one line; beyond the cap, one last note."""
+        facts = dict(data or {})
+        record = RunEvent.model_validate(
+            {
+                "at": self._office.clock.now(),
+                "type": kind,
+                "text": plain(text)[:MAX_EVENT_CHARACTERS],
+                "stream": facts.pop("stream", None),
+                "data": facts,
+            }
         )
+        with self._lock:
+            if self._left <= 0:
+                return
+            self._left -= len(record.text) + 200
+            if self._left <= 0:
+                record = record.but(type="note", text="more output is not shown here", data={})
+            try:
+                self._office.files.append(
+                    paths.run_output(self._run_id), record.to_dict(), sync=False
+                )
+            except StorageError:
+                self._left = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,31 +166,30 @@ class Job:
     idle_timeout_s: float
     profile: str = "standard"
     template: str | None = None
-    resume: str | None = None
     read_only: bool = False
 
 
-def run_engine(office: Office, job: Job, desk: Desk | None) -> Outcome:
-    """Run one engine with its tools' door open, its output followed, its scratch removed.
+def run_engine(office: Office, job: Job, session: ToolSession | None) -> Outcome:
+    """Run one engine with its tools served, its output followed, its scratch removed.
 
     Whatever an engine raises becomes a failed outcome: a role never dies of its engine.
     """
-    output = office.output(job.run_id, is_turn=job.role == "teller")
+    output = RunOutput(office, job.run_id, is_turn=job.role == "teller")
     output.write("started", job.choice.engine.name, {"attempt": job.attempt})
     scratch: Path | None = None
     token = None
     try:
         scratch = Path(tempfile.mkdtemp(prefix=_scratch_prefix(office.state)))
         _lay_out_upstream(office, job, scratch)
-        if office.door is not None and desk is not None:
-            token = office.door.register(desk.specs, desk.call, job.run_id)
-        outcome = job.choice.engine.run(_request(office, job, desk, output, scratch, token))
+        if office.tool_server is not None and session is not None:
+            token = office.tool_server.register(session.specs, session.call, job.run_id)
+        outcome = job.choice.engine.run(_request(office, job, session, output, scratch, token))
     except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
         office.log.write("error", "engine_fault", runId=job.run_id, error=repr(error))
         outcome = Outcome("failed", error=f"the engine failed: {error}", failure_reason="error")
     finally:
-        if token is not None and office.door is not None:
-            office.door.unregister(token)
+        if token is not None and office.tool_server is not None:
+            office.tool_server.unregister(token)
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
     if job.choice.engine.name not in _WITHOUT_TOKENS:
@@ -199,17 +227,24 @@ def _lay_out_upstream(office: Office, job: Job, scratch: Path) -> None:
 
 
 def _request(
-    office: Office, job: Job, desk: Desk | None, output: RunOutput, scratch: Path, token: str | None
+    office: Office,
+    job: Job,
+    session: ToolSession | None,
+    output: RunOutput,
+    scratch: Path,
+    token: str | None,
 ) -> EngineRequest:
-    specs = desk.specs if desk else ()
-    instructions = ""
+    specs = session.specs if session else ()
+    instructions, prompt = "", job.prompt
+    if job.role == "worker" and job.template is not None:
+        prompt = prompts.worker_prompt(job.brief, str(scratch / UPSTREAM))
     if job.template is not None:
         instructions = office.prompts.fill(
             job.template,
             {
                 "tools": "\n".join(f"- `{spec.name}`: {spec.description}" for spec in specs),
                 "workspace": str(office.workspace),
-                "now": RunEvent(at=job.brief.now, type="note").to_dict()["at"],
+                "now": time_text(job.brief.now),
                 "timezone": job.brief.timezone,
             },
         )
@@ -219,10 +254,10 @@ def _request(
         role=job.role,
         profile=job.profile,
         instructions=instructions,
-        prompt=_prompt(job, scratch),
+        prompt=prompt,
         brief=job.brief,
         tools=specs,
-        call_tool=desk.call if desk else _no_tools,
+        call_tool=session.call if session else _no_tools,
         on_event=output.event,
         cancel=job.cancel,
         workspace=office.workspace,
@@ -232,18 +267,48 @@ def _request(
         idle_timeout_s=job.idle_timeout_s,
         model=job.choice.seat.model,
         effort=job.choice.seat.effort,
-        tools_url=office.door.url if office.door and token else None,
+        tools_url=office.tool_server.url if office.tool_server and token else None,
         tools_token=token,
-        resume=job.resume,
         read_only=job.read_only,
     )
 
 
-def _prompt(job: Job, scratch: Path) -> str:
-    if job.role == "worker" and job.template is not None:
-        return context.worker_prompt(job.brief, str(scratch / UPSTREAM))
-    return job.prompt
-
-
 def _no_tools(name: str, _arguments: dict[str, object]) -> ToolReply:
     return ToolReply(False, f"this run has no tools, so no {name!r}")
+
+
+def settle(
+    office: Office,
+    task: Task,
+    ended: Ended,
+    now: datetime,
+    finish: Callable[[Finish], None],
+    *,
+    retry_delay_s: float,
+) -> bool:
+    """Write a task's end, or give it back for its next attempt; True when it ended."""
+    engine_retry_s = office.settings.limits.engine_retry_s
+    match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):
+        case Finish() as end:
+            office.insist(lambda: finish(end))
+            return True
+        case release:
+            office.insist(lambda: queue.release(office.files, release.task))
+            return False
+
+
+def recall(office: Office, asked: str, conversation: tuple[Message, ...]) -> tuple[Hit, ...]:
+    """What memory has on what is asked; what was said last counts a little."""
+    if not asked.strip():
+        return ()
+    recent = [message.text for message in conversation[-RECENT:]]
+    try:
+        return tuple(office.reader.recall(asked, recent, office.settings.budgets.memory_hits))
+    except Exception as error:  # noqa: BLE001 - better an answer without memory than none
+        office.log.write("error", "memory_not_searched", error=repr(error))
+        return ()
+
+
+def recent_messages(office: Office) -> tuple[Message, ...]:
+    limit = office.settings.budgets.conversation_messages
+    return tuple(office.reader.history(limit, 0))

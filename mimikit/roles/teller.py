@@ -1,7 +1,10 @@
-"""The Teller: one turn, from frozen inputs to an unapplied commit record."""
+"""The Teller: one turn, from frozen inputs to an unapplied commit record; and its thread."""
 
 from __future__ import annotations
 
+import queue as queues
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,10 +14,10 @@ from mimikit.engines.registry import Choice
 from mimikit.errors import StorageError
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, Question, TurnRecord
-from mimikit.roles import briefs, context
-from mimikit.roles.run import Job, Office, run_engine
+from mimikit.roles import prompts
+from mimikit.roles.run import Job, Office, recall, recent_messages, run_engine
 from mimikit.tasks.after_run import WAITING
-from mimikit.tools.session import Caller, Desk, Effects
+from mimikit.tools.session import Caller, Effects, TellerSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +59,35 @@ class TurnOutcome:
         return self.record is None and self.failure_reason == "canceled"
 
 
+def teller_input(office: Office, job: TurnJob) -> Brief:
+    inputs = tuple(item for item in job.items if item.kind != "task_result")
+    newest = inputs[-1] if inputs else None
+    conversation = recent_messages(office)
+    return Brief(
+        now=job.now,
+        timezone=(newest and newest.timezone) or office.settings.zone.key,
+        locale=(newest and newest.locale) or "en",
+        inputs=inputs,
+        results=job.results,
+        conversation=conversation,
+        memory=recall(office, "\n".join(item.text for item in inputs), conversation),
+        tasks=tuple(office.reader.tasks("all")),
+        question=job.question,
+        facts=job.facts,
+    )
+
+
 def take_turn(office: Office, job: TurnJob) -> TurnOutcome:
-    """Make the brief, run the engine, make its effects a record; nothing is written here.
+    """Make the input, run the engine, make its effects a record; nothing is written here.
 
     A disk that refuses to be read costs no attempt.
     """
     started = office.clock.now()
     try:
-        brief = office.insist(
-            lambda: briefs.teller_brief(
-                office, job.items, job.results, job.question, job.now, job.facts
-            )
-        )
+        brief = office.insist(lambda: teller_input(office, job))
     except StorageError as error:
         return TurnOutcome(job, None, str(error), "engine_unavailable")
     caller = Caller(
-        "teller",
         job.id,
         job.trace_id,
         job.now,
@@ -79,7 +95,7 @@ def take_turn(office: Office, job: TurnJob) -> TurnOutcome:
         timezone=brief.timezone,
         question_open=_stays_open(job),
     )
-    desk = Desk(caller, office.views, office.limits(), office.on_refused(job.id))
+    session = office.open_session(TellerSession, caller)
     seat = job.choice.seat
     outcome = run_engine(
         office,
@@ -87,7 +103,7 @@ def take_turn(office: Office, job: TurnJob) -> TurnOutcome:
             run_id=job.id,
             attempt=job.attempt,
             role="teller",
-            prompt=context.teller_prompt(brief, office.settings.budgets),
+            prompt=prompts.teller_prompt(brief, office.settings.budgets),
             brief=brief,
             choice=job.choice,
             cancel=job.cancel,
@@ -95,9 +111,9 @@ def take_turn(office: Office, job: TurnJob) -> TurnOutcome:
             idle_timeout_s=office.settings.limits.teller_idle_timeout_s,
             template="teller",
         ),
-        desk,
+        session,
     )
-    effects = desk.close()
+    effects = session.close()
     replies = effects.replies or ([outcome.text.strip()] if outcome.text.strip() else [])
     if not replies and effects.question is not None:
         replies = [effects.question.question]
@@ -105,9 +121,8 @@ def take_turn(office: Office, job: TurnJob) -> TurnOutcome:
         error = outcome.error or "the model gave no reply"
         reason = "canceled" if outcome.status == "canceled" else outcome.failure_reason
         return TurnOutcome(job, None, error, reason or "error", outcome.retry_at)
-    return TurnOutcome(
-        job, _record(job, brief, outcome, effects, replies, started, office.clock.now())
-    )
+    record = _record(job, brief, outcome, effects, replies, started, office.clock.now())
+    return TurnOutcome(job, record)
 
 
 def _stays_open(job: TurnJob) -> bool:
@@ -180,3 +195,44 @@ def _record(
         started_at=started,
         completed_at=now,
     )
+
+
+def outcome_of(office: Office, job: TurnJob) -> TurnOutcome:
+    """Take a turn; whatever goes wrong is an outcome."""
+    try:
+        return take_turn(office, job)
+    except Exception as error:  # noqa: BLE001 - the Teller's thread must outlive any fault
+        office.log.write("error", "turn_fault", turnId=job.id, error=repr(error))
+        return TurnOutcome(job, None, str(error), "error")
+
+
+class TellerThread:
+    """Takes turns on a thread of its own, one at a time."""
+
+    def __init__(self, office: Office, ring: Callable[[], None]) -> None:
+        """`ring` wakes the supervisor when a turn ended."""
+        self._office, self._ring = office, ring
+        self._jobs: queues.SimpleQueue[TurnJob | None] = queues.SimpleQueue()
+        self._done: queues.SimpleQueue[TurnOutcome] = queues.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="teller", daemon=True)
+        self._thread.start()
+
+    def start(self, job: TurnJob) -> None:
+        self._jobs.put(job)
+
+    def outcomes(self) -> list[TurnOutcome]:
+        """What ended since the last look."""
+        found: list[TurnOutcome] = []
+        while not self._done.empty():
+            found.append(self._done.get())
+        return found
+
+    def close(self, timeout_s: float) -> None:
+        """End the thread after the turn in progress."""
+        self._jobs.put(None)
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            self._done.put(outcome_of(self._office, job))
+            self._ring()

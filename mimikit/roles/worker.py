@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from mimikit import permission
@@ -10,9 +11,32 @@ from mimikit.engines.base import Brief, CancelToken, Outcome
 from mimikit.errors import BadSettings
 from mimikit.protocol import paths
 from mimikit.protocol.models import FailureReason, Served, Task, TaskResult
-from mimikit.roles.run import Job, Office, run_engine
-from mimikit.tasks import queue
-from mimikit.tasks.after_run import Ended, Finish, after_run
+from mimikit.roles.run import Job, Office, run_engine, settle
+from mimikit.tasks import queue, views
+from mimikit.tasks.after_run import Ended, Finish
+
+
+def worker_input(office: Office, task: Task, now: datetime) -> Brief:
+    ids = dict.fromkeys([*task.upstream, task.retry_of])
+    told = (_result_of(office, task_id) for task_id in ids if task_id)
+    upstream = tuple(result for result in told if result is not None)
+    return Brief(now=now, timezone=office.settings.zone.key, task=task, upstream=upstream)
+
+
+def _result_of(office: Office, task_id: str) -> TaskResult | None:
+    """What a task came to; of a plan its summary."""
+    view = views.show(office.files, task_id)
+    if view is None or view.plan is None or view.plan.status == "needs_input":
+        return view.result if view else None
+    plan = view.plan
+    return TaskResult.of(
+        view.task,
+        view.plan.status,
+        error=plan.error,
+        attempts=plan.attempts,
+        started_at=plan.started_at,
+        completed_at=plan.completed_at,
+    ).but(result={"text": plan.summary or ""})
 
 
 def run_task(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> bool:
@@ -23,32 +47,31 @@ def run_task(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> b
     started = office.clock.now()
     outcome, engine, final = _outcome(office, task, brief, cancel)
     now = office.clock.now()
+
+    def finish(end: Finish) -> None:
+        """The result; before it, the whole of a text too long for it."""
+        result = TaskResult.of(
+            task,
+            end.status,
+            failure_reason=end.failure_reason,
+            error=outcome.error,
+            attempts=end.attempts,
+            started_at=started,
+            completed_at=now,
+        ).but(
+            result={**_shortened(office, task.id, outcome.text), **outcome.data},
+            exit_code=outcome.exit_code,
+            usage=outcome.usage,
+            engine=engine,
+            session_id=outcome.session_id,
+        )
+        if "whole" in result.result:
+            office.files.write(paths.side(task.id), outcome.text.encode(errors="replace"))
+        queue.finish(office.files, result)
+
     ended = Ended(outcome.status, outcome.failure_reason, outcome.retry_at, final=final)
-    limits = office.settings.limits
-    match after_run(
-        task, ended, now, retry_delay_s=limits.retry_delay_s, engine_retry_s=limits.engine_retry_s
-    ):
-        case Finish(status=status, failure_reason=reason, attempts=attempts):
-            result = TaskResult.of(
-                task,
-                status,
-                failure_reason=reason,
-                error=outcome.error,
-                attempts=attempts,
-                started_at=started,
-                completed_at=now,
-            ).but(
-                result={**_shortened(office, task.id, outcome.text), **outcome.data},
-                exit_code=outcome.exit_code,
-                usage=outcome.usage,
-                engine=engine,
-                session_id=outcome.session_id,
-            )
-            office.insist(lambda: _write(office, result, outcome.text))
-            return True
-        case release:
-            office.insist(lambda: queue.release(office.files, release.task))
-            return False
+    retry_delay_s = office.settings.limits.retry_delay_s
+    return settle(office, task, ended, now, finish, retry_delay_s=retry_delay_s)
 
 
 def command_refusal(task: Task, settings: Settings, served: Served | None) -> str | None:
@@ -112,13 +135,6 @@ def _shortened(office: Office, task_id: str, text: str) -> dict[str, Any]:
         return {"text": text}
     short = data[:limit].decode(errors="ignore")
     return {"text": short, "truncated": True, "whole": paths.side(task_id)}
-
-
-def _write(office: Office, result: TaskResult, text: str) -> None:
-    """The result; before it, the whole of a text too long for it."""
-    if "whole" in result.result:
-        office.files.write(paths.side(result.id), text.encode(errors="replace"))
-    queue.finish(office.files, result)
 
 
 def _failed(error: str, reason: FailureReason) -> Outcome:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mimikit.roles.run import Office
-from mimikit.roles.seats import outcome_of
-from mimikit.roles.teller import TurnJob, TurnOutcome
+from mimikit.roles.teller import TurnJob, TurnOutcome, outcome_of
 
 
 class TellerInPlace:

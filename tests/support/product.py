@@ -1,7 +1,7 @@
 """A whole consumer in one thread, on any disk, with a fake clock: the product's own functions.
 
 Left out is Huey alone: `Product.pool` claims as its storage does, in the product's order, by a
-rename from `queue/` to `running/`, and hands the task to `roles.seats.work`.
+rename from `queue/` to `running/`, and hands the task to `roles.dispatcher.work`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Seat as SeatName
 from mimikit.protocol.models import Task
+from mimikit.roles.dispatcher import work
 from mimikit.roles.prompts import Prompts
 from mimikit.roles.run import Office
-from mimikit.roles.seats import work
 from mimikit.runs import LiveRuns
 from mimikit.supervisor.applying import CommitApplier
 from mimikit.supervisor.archiving import Archiving
@@ -50,7 +50,7 @@ from mimikit.tasks.drop import order_of, parse_task
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.teller import TellerInPlace
-from mimikit.tools.reader import StateViews
+from mimikit.tools.reader import StateReader
 from tests.support.desk import Desk
 from tests.support.searching import plain_search
 
@@ -148,7 +148,7 @@ class Product:
             live=live,
             rack=Rack([engine, *more_engines], self.settings),
             prompts=shipped_prompts(),
-            views=StateViews(
+            reader=StateReader(
                 files, plain_search(files, self.settings.zone), self.books.ledger.trace_size
             ),
             feed=self.books.feed,

@@ -8,10 +8,10 @@ from mimikit.memory import backlog
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import BacklogChange
 from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.tools.reader import StateViews
-from mimikit.tools.session import Desk
+from mimikit.tools.reader import StateReader
+from mimikit.tools.session import Caller, Limits, TellerSession
 from tests.support.searching import plain_search
-from tests.tools.test_past import NOW, Caller, Limits
+from tests.tools.test_past import NOW
 
 LIST = """# Things
 
@@ -30,18 +30,18 @@ def files() -> Files:
     return made
 
 
-def desk(files: Files) -> Desk:
+def desk(files: Files) -> TellerSession:
     limits = Limits(delegations=3, plan=20, trace=50, llm_commands=False)
-    return Desk(
-        Caller("teller", "turn-1", "trace-1", NOW), StateViews(files, plain_search(files)), limits
+    return TellerSession(
+        Caller("turn-1", "trace-1", NOW), StateReader(files, plain_search(files)), limits
     )
 
 
-def changes(here: Desk) -> list[tuple[str, str]]:
+def changes(here: TellerSession) -> list[tuple[str, str]]:
     return [(change.action, change.item) for change in here.close().backlog]
 
 
-def call(here: Desk, action: str, item: str | None = None) -> str:
+def call(here: TellerSession, action: str, item: str | None = None) -> str:
     given = {"action": action} if item is None else {"action": action, "item": item}
     reply = here.call("update_backlog", given)
     return reply.text if reply.ok else f"REFUSED {reply.text}"

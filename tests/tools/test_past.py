@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.conversation.history import Conversation
-from mimikit.engines.base import TaskLine
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Hit, Message, Trigger
+from mimikit.protocol.models import Hit, Message
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.tools import replies
-from mimikit.tools.reader import StateViews
-from mimikit.tools.session import Caller, Desk, Limits
+from mimikit.tools.planning import PlannerSession
+from mimikit.tools.reader import StateReader
+from mimikit.tools.session import Caller, Limits
 from tests.support.searching import plain_search
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
@@ -30,16 +29,13 @@ def message(number: int, text: str = "", *, seconds: float | None = None) -> Mes
     return Message(id=f"msg-{number:04}", role=role, text=text or f"no. {number}", created_at=at)
 
 
-class Library:
-    """Views that hold some messages and hits, and remember what was asked of them."""
+class Library(StateReader):
+    """A reader that holds some messages and hits, and remembers what was asked of them."""
 
     def __init__(self, messages: list[Message], hits: list[Hit]) -> None:
         self.messages = messages
         self.hits = hits
         self.asked: list[tuple[Any, ...]] = []
-
-    def tasks(self, scope: str) -> list[TaskLine]:
-        return []
 
     def history(self, count: int, offset: int) -> list[Message]:
         return self.messages[: max(0, len(self.messages) - offset)][-count:]
@@ -63,25 +59,12 @@ class Library:
         self.asked.append((query, limit, after, before))
         return self.hits[:limit]
 
-    def backlog(self) -> str:
-        return ""
-
-    def recall(self, asked: str, recent: Sequence[str], limit: int) -> list[Hit]:
-        return []
-
-    def exists(self, id_: str) -> bool:
-        return False
-
-    def trigger(self, trigger_id: str) -> Trigger | None:
-        return None
-
-    def trace_size(self, trace_id: str) -> int:
-        return 0
-
 
 def ask(views: Any, name: str, **arguments: Any) -> str:
-    caller = Caller("planner", "task-plan", "trace-1", NOW)
-    desk = Desk(caller, views, Limits(delegations=3, plan=20, trace=50, llm_commands=False))
+    caller = Caller("task-plan", "trace-1", NOW)
+    desk = PlannerSession(
+        caller, views, Limits(delegations=3, plan=20, trace=50, llm_commands=False)
+    )
     reply = desk.call(name, arguments)
     return reply.text if reply.ok else f"REFUSED {reply.text}"
 
@@ -241,7 +224,7 @@ def test_the_real_views_page_through_the_transcript() -> None:
     files = Files(MemoryDisk())
     files.make_folders()
     Conversation(files).add(message(n, seconds=n * 3600) for n in range(1, 101))
-    views = StateViews(files, plain_search(files))
+    views = StateReader(files, plain_search(files))
     assert numbers(ask(views, "get_recent_history", count=5, offset=10)) == [86, 87, 88, 89, 90]
     assert numbers(ask(views, "get_recent_history", count=5, offset=98)) == [1, 2]
     assert ask(views, "get_recent_history", count=5, offset=102) == "none"

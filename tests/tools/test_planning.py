@@ -2,50 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from mimikit.engines.base import TaskLine
-from mimikit.protocol.models import Hit, Message, Schedule, Task, TaskParams, Trigger
+from mimikit.protocol.models import Schedule, Task, TaskParams, Trigger
 from mimikit.tools import arguments
-from mimikit.tools.session import Caller, Desk, Limits
+from mimikit.tools.planning import PlannerSession
+from mimikit.tools.reader import StateReader
+from mimikit.tools.session import Caller, Limits
 from mimikit.triggers import conditions
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 
 
-class Known:
-    """Views that know the ids they are given."""
+class Known(StateReader):
+    """A reader that knows the ids it is given."""
 
     def __init__(self, *ids: str) -> None:
         self._ids = ids
-
-    def tasks(self, scope: str) -> list[TaskLine]:
-        return []
-
-    def history(self, count: int, offset: int) -> list[Message]:
-        return []
-
-    def history_between(self, after: datetime, before: datetime | None) -> list[Message]:
-        return []
-
-    def search(
-        self,
-        query: str,
-        limit: int,
-        after: datetime | None = None,
-        before: datetime | None = None,
-    ) -> list[Hit]:
-        return []
-
-    def recall(self, asked: str, recent: Sequence[str], limit: int) -> list[Hit]:
-        return []
-
-    def backlog(self) -> str:
-        return ""
 
     def exists(self, id_: str) -> bool:
         return id_ in self._ids
@@ -63,17 +39,19 @@ class Known:
         return 0
 
 
-def desk(*ids: str, by_user: bool = False, may_trigger: bool = True, plan: int = 20) -> Desk:
+def desk(
+    *ids: str, by_user: bool = False, may_trigger: bool = True, plan: int = 20
+) -> PlannerSession:
     parent = Task(
         id="task-plan", role="planner", prompt="p", created_at=NOW, trace_id="trace-1",
         notify="teller", origin="teller",
     )  # fmt: skip
     caller = Caller(
-        "planner", "task-plan", "trace-1", NOW, by_user=by_user, parent=parent,
+        "task-plan", "trace-1", NOW, by_user=by_user, parent=parent,
         may_trigger=may_trigger, timezone="Asia/Shanghai",
     )  # fmt: skip
     limits = Limits(delegations=3, plan=plan, trace=50, llm_commands=False)
-    return Desk(caller, Known(*ids), limits)
+    return PlannerSession(caller, Known(*ids), limits)
 
 
 def done(task_id: str) -> dict[str, Any]:

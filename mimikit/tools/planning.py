@@ -1,0 +1,243 @@
+"""The Planner's tools: tasks and triggers of a plan, and questions about the past."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from mimikit import permission
+from mimikit.errors import BadInput, Refused
+from mimikit.protocol.files import bad_record
+from mimikit.protocol.models import (
+    AndCondition,
+    Condition,
+    NotCondition,
+    Notify,
+    OrCondition,
+    PlannedOrder,
+    Schedule,
+    TaskDone,
+    TaskFailed,
+    Trigger,
+    to_utc,
+)
+from mimikit.tools import arguments, replies, requests
+from mimikit.tools.session import ToolSession, first_line
+from mimikit.triggers import conditions, registry, words
+
+
+class PlannerSession(ToolSession):
+    """The Planner's tools."""
+
+    role = "planner"
+
+    def _needs_input(self, args: arguments.Ask) -> str:
+        return self._ask(args, planner_task_id=self._caller.run_id)
+
+    def _delegate(self, args: arguments.Delegate) -> str:
+        condition = self._condition(args)
+        if condition is None:
+            self._check_profile(args.profile)
+            task = self._task(args.prompt, args.title, args.priority).but(
+                profile=args.profile, timeout=args.timeout, max_attempts=args.max_attempts
+            )
+            self._check_plan_size()
+            self.effects.tasks.append(task)
+            self._name(args.label, task.id)
+            return f"planned as {task.id}"
+        once = args.once or args.type == "oneshot"
+        more = {"once": once, "notify": self._notify() if once else "change"}
+        return self._add_trigger(args, condition=condition, max_attempts=args.max_attempts, **more)
+
+    def _condition(self, args: arguments.Delegate) -> Condition | None:
+        """What a delegated task waits for; None when it is to be done at once."""
+        if (args.type == "conditional") != (args.condition is not None):
+            raise BadInput("expected type conditional together with a condition", field="condition")
+        waits = self._given_condition(args.condition) if args.condition is not None else None
+        if not args.after:
+            return waits
+        if waits is not None:
+            raise BadInput("expected after or a condition, got both", field="after")
+        return requests.after([self._meant(label) for label in args.after])
+
+    def _given_condition(self, given: dict[str, Any]) -> Condition:
+        """A condition as a planner writes it: labels become ids, paths stay in the workspace."""
+        try:
+            condition = conditions.read(given)
+        except ValidationError as error:
+            raise bad_record(error) from None
+        conditions.check(condition)
+        folders = [pattern.base for pattern in conditions.watched(condition)]
+        permission.check_watched(folders, by_user=self._caller.by_user)
+        return _with_ids(condition, self._meant)
+
+    def _meant(self, label: str) -> str:
+        """The id that a label of this plan, or an id, means."""
+        if label in self._labels:
+            return self._labels[label]
+        if not self._reader.exists(label):
+            known = ", ".join(self._labels) or "none yet"
+            raise BadInput(
+                f"expected the id of a task or trigger, or a label given before in this plan "
+                f"({known}); got {label!r}",
+                field="after",
+            )
+        return label
+
+    def _name(self, label: str | None, id_: str) -> None:
+        if label is not None:
+            self._labels[label] = id_
+
+    def _schedule(self, args: arguments.Plan) -> str:
+        clock = [args.interval, args.cron, args.run_at]
+        conditional = args.type == "conditional"
+        if conditional != (args.condition is not None) or (conditional and any(clock)):
+            raise BadInput(
+                "expected a condition for type conditional, and a time for the others",
+                field="condition",
+            )
+        if args.condition is not None:
+            condition = self._given_condition(args.condition)
+            return self._add_trigger(args, condition=condition, once=args.once)
+        schedule = Schedule(
+            interval=args.interval,
+            cron=args.cron,
+            timezone=args.timezone or (None if args.interval else self._caller.timezone),
+            run_at=_instant(args.run_at, "runAt") if args.run_at else None,
+        )
+        notify = self._notify() if args.type == "scheduled" else "change"
+        return self._add_trigger(args, schedule=schedule, notify=notify)
+
+    def _add_trigger(self, args: arguments.Delegate | arguments.Plan, **more: object) -> str:
+        permission.check_new_trigger(may_trigger=self._caller.may_trigger)
+        self._check_profile(args.profile)
+        self._check_plan_size()
+        parent = self._caller.parent
+        trigger = Trigger(
+            id=self._derive("trig", len(self.effects.triggers)),
+            type="conditional",
+            title=args.title or first_line(args.prompt),
+            prompt=args.prompt,
+            profile=args.profile,
+            priority=args.priority,
+            timeout=args.timeout,
+            created_at=self._caller.now,
+            origin=permission.origin_of(self.role, by_user=self._caller.by_user),
+            trace_id=self._caller.trace_id,
+            parent_task_id=parent.id if parent else None,
+            cooldown=args.cooldown,
+        ).but(**more)
+        trigger = trigger.but(type=registry.type_of(trigger.schedule))
+        registry.check(trigger)
+        if trigger.type != args.type and args.type != "oneshot":
+            raise BadInput(
+                f"type: expected {trigger.type!r} for these arguments, got {args.type!r}",
+                field="type",
+            )
+        self.effects.triggers.append(trigger)
+        self._name(args.label, trigger.id)
+        every_s = self._limits.llm_eval_interval_s
+        notes = [note["en"] for note in words.notes(trigger, asked_every_s=every_s)]
+        told = f"scheduled as {trigger.id}: {words.of_trigger(trigger)['en']}"
+        return " ".join([told, *notes])
+
+    def _change_trigger(self, args: arguments.ChangeTrigger) -> str:
+        trigger = self._reader.trigger(args.id)
+        if trigger is None:
+            raise BadInput(f"expected the id of a trigger, got {args.id!r}", field="id")
+        permission.check_trigger_change(args.action, may_trigger=self._caller.may_trigger)
+        self._check_plan_size()
+        changes = dict(args.changes) if args.action == "edit" else {}
+        if args.action == "edit":
+            self._check_edit(trigger, changes)
+        order = PlannedOrder.model_validate(
+            {"action": f"trigger_{args.action}", "target": trigger.id, "args": changes}
+        )
+        self.effects.orders.append(order)
+        return f"{args.action}: will be done to {trigger.id}"
+
+    def _check_edit(self, trigger: Trigger, changes: dict[str, Any]) -> None:
+        """Refuse what can not be changed, by names on disk; commands stay their owner's.
+
+        Labels in a condition become ids.
+        """
+        permission.check_trigger_fields(changes)
+        if trigger.profile == "command" and "prompt" in changes:
+            self._check_profile("command")
+        if changes.get("condition") is not None:
+            changes["condition"] = self._given_condition(changes["condition"]).to_dict()
+        registry.edited(trigger, changes)
+
+    def _get_recent_history(self, args: arguments.RecentHistory) -> str:
+        messages = self._reader.history(args.count, args.offset)
+        return replies.recent(messages, args.count, args.offset)
+
+    def _get_history_by_time(self, args: arguments.HistoryByTime) -> str:
+        before = _until(args.after, args.before)
+        return replies.between(self._reader.history_between(_instant(args.after, "after"), before))
+
+    def _search_memory(self, args: arguments.SearchMemory) -> str:
+        after = _instant(args.after, "after") if args.after else None
+        before = _until(args.after, args.before)
+        return replies.found(self._reader.search(args.query, args.limit, after, before))
+
+    def _notify(self) -> Notify:
+        """Who is told of a run that comes once: the same as of a task of this plan."""
+        return self._caller.parent.notify if self._caller.parent else "teller"
+
+    def _check_profile(self, profile: str) -> None:
+        if self._limits.profiles:
+            permission.check_profile(profile, self._limits.profiles)
+        permission.check_planned_profile(
+            profile,
+            by_user=self._caller.by_user,
+            allow_llm_commands=self._limits.llm_commands,
+        )
+
+    def _check_plan_size(self) -> None:
+        effects = self.effects
+        planned = len(effects.tasks) + len(effects.triggers) + len(effects.orders)
+        if planned >= self._limits.plan:
+            raise Refused(f"expected at most {self._limits.plan} tasks and triggers a plan")
+        self._check_trace(planned)
+
+
+def _with_ids(condition: Condition, meant: Callable[[str], str]) -> Condition:
+    """The condition with each name of a task replaced by what it means."""
+    match condition:
+        case TaskDone() | TaskFailed():
+            return condition.but(params={"taskId": meant(condition.params.task_id)})
+        case AndCondition() | OrCondition():
+            inner = [_with_ids(child, meant) for child in condition.params.conditions]
+            return condition.but(params={"conditions": inner})
+        case NotCondition():
+            return condition.but(params={"condition": _with_ids(condition.params.condition, meant)})
+        case _:
+            return condition
+
+
+def _until(after: str | None, before: str | None) -> datetime | None:
+    """The end of a time that `after` begins."""
+    end = _instant(before, "before") if before else None
+    if end is not None and after is not None and end <= _instant(after, "after"):
+        raise BadInput(f"before: expected a time later than after, got {before!r}", field="before")
+    return end
+
+
+def _instant(text: str, field_: str) -> datetime:
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(
+            f"{field_}: expected a time such as 2026-01-28T09:30:00Z, got {text[:40]!r}",
+            field=field_,
+        ) from None
+    if parsed.tzinfo is None:
+        raise BadInput(f"{field_}: expected a time with its zone, got {text!r}", field=field_)
+    try:
+        return to_utc(parsed)
+    except ValueError as error:
+        raise BadInput(f"{field_}: {error}, got {text!r}", field=field_) from None
