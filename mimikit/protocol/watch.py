@@ -6,16 +6,17 @@ is told looks for itself, so one word too many costs nothing and a lost one is m
 comparison of times.
 """
 
+# inotify_simple carries no types: what comes from it is unknown to the checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import logging
 import os
 import select
 import stat
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,33 +24,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from inotify_simple import INotify, flags
+
 _logger = logging.getLogger(__name__)
 
 Listener: TypeAlias = Callable[["list[str] | None"], None]
 """Told the names that changed in its folder; None means: look at the whole folder again."""
 
-_IN_MODIFY = 0x2
-_IN_ATTRIB = 0x4
-_IN_CLOSE_WRITE = 0x8
-_IN_MOVED_FROM = 0x40
-_IN_MOVED_TO = 0x80
-_IN_CREATE = 0x100
-_IN_DELETE = 0x200
-_IN_DELETE_SELF = 0x400
-_IN_MOVE_SELF = 0x800
-_IN_Q_OVERFLOW = 0x4000
-_IN_IGNORED = 0x8000
-_IN_ONLYDIR = 0x01000000
-_IN_DONT_FOLLOW = 0x02000000
-_IN_ISDIR = 0x40000000
-_GONE = _IN_DELETE_SELF | _IN_MOVE_SELF | _IN_IGNORED
+_GONE = flags.DELETE_SELF | flags.MOVE_SELF | flags.IGNORED
 _WANTED = (
-    _IN_CLOSE_WRITE | _IN_MOVED_TO | _IN_CREATE | _IN_DELETE_SELF | _IN_MOVE_SELF
-    | _IN_ONLYDIR | _IN_DONT_FOLLOW
+    flags.CLOSE_WRITE | flags.MOVED_TO | flags.CREATE | flags.DELETE_SELF | flags.MOVE_SELF
+    | flags.ONLYDIR | flags.DONT_FOLLOW
 )  # fmt: skip
-_MORE_WANTED = _WANTED | _IN_MODIFY | _IN_ATTRIB | _IN_MOVED_FROM | _IN_DELETE
-_EVENT = struct.Struct("iIII")
-_READ_BYTES = 65536
+_MORE_WANTED = _WANTED | flags.MODIFY | flags.ATTRIB | flags.MOVED_FROM | flags.DELETE
 
 _SAFETY_SHARE = 50  # a whole look is given at most 1/50 of the time where events tell the rest
 _POLLING_SHARE = 5  # and 1/5 where it is all there is
@@ -59,7 +46,6 @@ class Doorbell:
     """A bell between threads: rings before anyone waits are kept, many rings are one."""
 
     def __init__(self) -> None:
-        """Silent at first."""
         self._changed = threading.Condition()
         self._rung = False
 
@@ -94,9 +80,7 @@ class _Events(Protocol):
     """Where news come from."""
 
     @property
-    def pause_s(self) -> float:
-        """How long to wait before times are compared."""
-        ...
+    def pause_s(self) -> float: ...
 
     @property
     def share(self) -> int:
@@ -107,21 +91,15 @@ class _Events(Protocol):
         """Begin to tell of a folder; None when this can not."""
         ...
 
-    def drop(self, watch_id: int) -> None:
-        """Tell no more of it."""
-        ...
+    def drop(self, watch_id: int) -> None: ...
 
     def wait(self, timeout_s: float) -> list[tuple[int, int, str]]:
         """The next events (watch id, mask, name); none when time is up, and at `wake`."""
         ...
 
-    def wake(self) -> None:
-        """End a wait."""
-        ...
+    def wake(self) -> None: ...
 
-    def close(self) -> None:
-        """Free what it holds."""
-        ...
+    def close(self) -> None: ...
 
 
 class FolderWatch:
@@ -155,15 +133,21 @@ class FolderWatch:
         self._guard = threading.RLock()
         self._everything = everything
         wanted = _MORE_WANTED if everything else _WANTED
-        opened = _open_inotify(rescan_s, wanted) if inotify else None
-        self._events: _Events = opened or _NoEvents(poll_s)
+        self._events: _Events = _NoEvents(poll_s)
+        if inotify:
+            try:
+                self._events = _InotifyEvents(INotify(), rescan_s, wanted)
+            except AttributeError:  # this system has none, as macOS
+                pass
+            except OSError as error:
+                _logger.warning("no inotify (%s); times are compared", error.strerror)
         self._closed = False
         self._thread: threading.Thread | None = None
 
     @property
     def by_events(self) -> bool:
         """Whether the system tells of changes, or times must be compared."""
-        return isinstance(self._events, _Inotify)
+        return isinstance(self._events, _InotifyEvents)
 
     def watch(self, folder: str, listener: Listener) -> bool:
         """Tell `listener` of changes in `folder` (relative to the root) from now on.
@@ -197,7 +181,6 @@ class FolderWatch:
             return new is not None
 
     def unwatch(self, folder: str, listener: Listener) -> None:
-        """Tell `listener` no more."""
         with self._guard:
             entry = self._folders.get(folder)
             if entry is None:
@@ -253,7 +236,7 @@ class FolderWatch:
         whole: set[int] = set()
         gone: list[_Folder] = []
         for watch_id, mask, name in self._events.wait(max(timeout_s, 0)):
-            if mask & _IN_Q_OVERFLOW:
+            if mask & flags.Q_OVERFLOW:
                 whole.update(list(self._by_id))
             elif mask & _GONE:
                 gone += self._forget(watch_id)
@@ -269,9 +252,9 @@ class FolderWatch:
     def _worth_telling(self, watch_id: int, mask: int, name: str) -> bool:
         if self._everything:
             return bool(name)
-        if not name or name.startswith(".") or mask & _IN_ISDIR:
+        if not name or name.startswith(".") or mask & flags.ISDIR:
             return False
-        if not mask & _IN_CREATE:
+        if not mask & flags.CREATE:
             return True
         # A link or a fifo has no other event. A plain file that is still empty is being written:
         # the end of that tells.
@@ -317,61 +300,57 @@ class FolderWatch:
                 _logger.exception("a listener of %s failed", entry.path)
 
 
-class _Inotify:
-    """The kernel's own news, by ctypes: no package, no delay, no idle work."""
+class _InotifyEvents:
+    """The kernel's own news: no delay, no idle work."""
 
     share = _SAFETY_SHARE
 
-    def __init__(self, libc: ctypes.CDLL, descriptor: int, pause_s: float, wanted: int) -> None:
+    def __init__(self, inotify: INotify, pause_s: float, wanted: int) -> None:
         self.pause_s = pause_s
         self._wanted = wanted
         self._told_full = False
-        self._libc = libc
-        self._descriptor = descriptor
-        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._inotify = inotify
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._guard = threading.Lock()
-        self._closed = False
         self._poller = select.poll()
-        self._poller.register(self._descriptor, select.POLLIN)
-        self._poller.register(self._wake_read, select.POLLIN)
+        self._poller.register(inotify, select.POLLIN)
+        self._poller.register(self._wake, select.POLLIN)
 
     def add(self, path: Path) -> int | None:
-        name = os.fsencode(path)
-        watch_id: int = self._libc.inotify_add_watch(self._descriptor, name, self._wanted)
-        if watch_id >= 0:
-            return watch_id
-        code = ctypes.get_errno()
-        if code not in (errno.ENOENT, errno.ENOTDIR) and not self._told_full:
-            self._told_full = code == errno.ENOSPC  # once is enough: it is the same for all
-            _logger.warning(
-                "%s: no events (%s); its time is compared instead", path, os.strerror(code)
-            )
-        return None
+        try:
+            return self._inotify.add_watch(path, self._wanted)
+        except ValueError:  # closed meanwhile
+            return None
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR) and not self._told_full:
+                self._told_full = error.errno == errno.ENOSPC  # once: it is the same for all
+                _logger.warning(
+                    "%s: no events (%s); its time is compared instead", path, error.strerror
+                )
+            return None
 
     def drop(self, watch_id: int) -> None:
-        self._libc.inotify_rm_watch(self._descriptor, watch_id)
+        # The folder may be gone, and its watch with it, or all of this be closed.
+        with contextlib.suppress(OSError, ValueError):
+            self._inotify.rm_watch(watch_id)
 
     def wait(self, timeout_s: float) -> list[tuple[int, int, str]]:
-        events: list[tuple[int, int, str]] = []
         # Rounded up: a wait that ends a little early would spin until its time has come.
-        for descriptor, _ in self._poller.poll(int(timeout_s * 1000) + 1):
-            with contextlib.suppress(BlockingIOError):
-                data = os.read(descriptor, _READ_BYTES)
-                if descriptor == self._descriptor:
-                    events += _decode(data)
-        return events
+        ready = [descriptor for descriptor, _ in self._poller.poll(int(timeout_s * 1000) + 1)]
+        if self._wake in ready:
+            os.eventfd_read(self._wake)
+        return [(event.wd, event.mask, event.name) for event in self._inotify.read(timeout=0)]
 
     def wake(self) -> None:
-        with self._guard, contextlib.suppress(BlockingIOError):
-            if not self._closed:
-                os.write(self._wake_write, b"x")
+        with self._guard:
+            if not self._inotify.closed:
+                os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:
         with self._guard:
-            if not self._closed:
-                self._closed = True
-                for descriptor in (self._descriptor, self._wake_read, self._wake_write):
-                    os.close(descriptor)
+            if not self._inotify.closed:
+                self._inotify.close()
+                os.close(self._wake)
 
 
 class _NoEvents:
@@ -399,28 +378,6 @@ class _NoEvents:
 
     def close(self) -> None:
         pass
-
-
-def _open_inotify(pause_s: float, wanted: int) -> _Inotify | None:
-    try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        descriptor: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, AttributeError):  # macOS
-        return None
-    if descriptor < 0:
-        _logger.warning("no inotify (%s); times are compared", os.strerror(ctypes.get_errno()))
-        return None
-    return _Inotify(libc, descriptor, pause_s, wanted)
-
-
-def _decode(data: bytes) -> Iterator[tuple[int, int, str]]:
-    position = 0
-    while position < len(data):
-        watch_id, mask, _, length = _EVENT.unpack_from(data, position)
-        position += _EVENT.size
-        name = data[position : position + length].rstrip(b"\0")
-        position += length
-        yield watch_id, mask, os.fsdecode(name)
 
 
 def _mtime_ns(path: Path) -> int | None:
