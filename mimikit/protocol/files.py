@@ -12,7 +12,6 @@ import errno
 import os
 import re
 import secrets
-import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
@@ -48,7 +47,6 @@ class Files:
         self._on_event: OnEvent = on_event or _tell_nobody
         self._temp_owner = f"{os.getpid()}-{process_id.own_start_time()}"
         self._temp_boot = process_id.boot_id()[:8]
-        self._counter_lock = threading.Lock()
 
     def on_event(self, listener: OnEvent) -> None:
         """Tell `listener` of quarantines from now on (the log stands above this room)."""

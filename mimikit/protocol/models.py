@@ -727,16 +727,6 @@ class Runtime(Record):
     """The run that asks a model about conditions, from before it is queued."""
 
 
-class ProcessRecord(Record):
-    """Who a process is, so that a later one can end it and nobody else."""
-
-    pid: int
-    process_started: str
-    boot_id: str
-    run_id: str = ""
-    started_at: Instant
-
-
 class Holder(Record):
     """`consumer.json`: who holds the consumer lock; for the message of the one refused."""
 
@@ -745,7 +735,6 @@ class Holder(Record):
     boot_id: str
     host: str
     started_at: Instant
-    tools_port: int | None = None
 
 
 class Served(Record):
