@@ -73,16 +73,15 @@ class ConsumerApp:
         from mimikit.roles.teller import TellerThread
         from mimikit.runner.consumer import PooledConsumer
         from mimikit.runs import LiveRuns
-        from mimikit.supervisor.applying import CommitApplier
-        from mimikit.supervisor.archiving import Archiving
+        from mimikit.supervisor.archiver import Archiving
         from mimikit.supervisor.asking import Asking
-        from mimikit.supervisor.books import Books
+        from mimikit.supervisor.command_applier import CommandApplier
+        from mimikit.supervisor.commit_applier import CommitApplier
         from mimikit.supervisor.firing import Firing
-        from mimikit.supervisor.health import Heartbeat
-        from mimikit.supervisor.housekeeping import Housekeeping
-        from mimikit.supervisor.loop import Supervisor
-        from mimikit.supervisor.orders import CommandApplier
-        from mimikit.supervisor.waking import Waking
+        from mimikit.supervisor.loop import Heartbeat, Supervisor
+        from mimikit.supervisor.retention import Housekeeping
+        from mimikit.supervisor.store import Books
+        from mimikit.supervisor.teller_scheduler import Waking
         from mimikit.tools.mcp import ToolServer
         from mimikit.tools.reader import StateReader
         from mimikit.triggers.workspace import FileWatch, FolderWorkspace

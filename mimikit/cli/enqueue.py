@@ -15,7 +15,7 @@ from mimikit.cli.triggers import promises
 from mimikit.protocol.models import Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
-from mimikit.tasks.views import TaskView
+from mimikit.tasks.queue import TaskView
 from mimikit.tools import requests
 from mimikit.tools.requests import Wanted
 from mimikit.triggers import registry

@@ -16,7 +16,7 @@ from mimikit.errors import NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.models import TaskResult
 from mimikit.state import ReadOnlyState
-from mimikit.tasks.views import TaskView
+from mimikit.tasks.queue import TaskView
 from mimikit.views import chains
 from mimikit.views import tasks as shown
 

@@ -1,6 +1,6 @@
 """The commit record of a turn: attempts that began, turns committed, turns applied.
 
-Applying one is not done here (`supervisor/applying.py` is the only place).
+Applying one is not done here (`supervisor/commit_applier.py` is the only place).
 """
 
 from __future__ import annotations

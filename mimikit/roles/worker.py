@@ -12,7 +12,7 @@ from mimikit.errors import BadSettings
 from mimikit.protocol import paths
 from mimikit.protocol.models import FailureReason, Served, Task, TaskResult
 from mimikit.roles.run import Job, Office, run_engine, settle
-from mimikit.tasks import queue, views
+from mimikit.tasks import queue
 from mimikit.tasks.after_run import Ended, Finish
 
 
@@ -25,7 +25,7 @@ def worker_input(office: Office, task: Task, now: datetime) -> Brief:
 
 def _result_of(office: Office, task_id: str) -> TaskResult | None:
     """What a task came to; of a plan its summary."""
-    view = views.show(office.files, task_id)
+    view = queue.show(office.files, task_id)
     if view is None or view.plan is None or view.plan.status == "needs_input":
         return view.result if view else None
     plan = view.plan

@@ -26,7 +26,7 @@ from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, decode
 from mimikit.protocol.models import Seat, Task
-from mimikit.tasks import drop
+from mimikit.tasks import task_file
 
 _CRON_FIELDS = ("minute", "hour", "day", "month", "day_of_week")
 
@@ -189,7 +189,7 @@ class TaskHuey(Huey):
     def deserialize_task(self, data: bytes) -> HueyTask:
         """Huey's task for a claimed file; the storage has validated it."""
         if isinstance(data, FileBytes) and data.seen_at is not None:
-            return self.task_of(drop.parse_task(data.name, data, self.seat, data.seen_at))
+            return self.task_of(task_file.parse_task(data.name, data, self.seat, data.seen_at))
         return self.task_of(decode(data, Task))
 
     def is_revoked(self, task: Any, timestamp: datetime | None = None, peek: bool = True) -> bool:
@@ -245,14 +245,14 @@ def open_queue(
     """
 
     def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
-        task, whole = drop.read_task(name, data, seat, seen_at)
+        task, whole = task_file.read_task(name, data, seat, seen_at)
         if is_known_id(task.id) or files.exists(paths.running(seat, task.id)):
             raise BadRecord(f"id already used: {task.id}; give the file another name", field="id")
         fill = None if whole else task.to_json()
-        return Ticket(drop.order_of(task), drop.ready_at(task), fill)
+        return Ticket(task_file.order_of(task), task_file.ready_at(task), fill)
 
     def glance(name: str, data: bytes) -> Ticket | None:
-        found = drop.glance(name, data)
+        found = task_file.glance(name, data)
         return Ticket(*found) if found else None
 
     storage = TaskStorage(seat, files, inspect=inspect, glance=glance, **options)

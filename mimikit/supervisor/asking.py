@@ -16,8 +16,8 @@ from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Answer, Task, TaskResult, time_text
 from mimikit.roles.run import Office
-from mimikit.supervisor.books import Books
 from mimikit.supervisor.firing import Firing
+from mimikit.supervisor.store import Books
 from mimikit.tasks import queue
 from mimikit.triggers import conditions, registry
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from mimikit.protocol import paths
 from mimikit.protocol.models import TriggerState
-from mimikit.supervisor.books import Books
+from mimikit.supervisor.store import Books
 from mimikit.tasks import queue
 from mimikit.triggers import registry
 from mimikit.triggers.conditions import Standing

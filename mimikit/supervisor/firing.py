@@ -22,7 +22,7 @@ from mimikit.protocol.models import (
 )
 from mimikit.supervisor import judging
 from mimikit.supervisor.agenda import Agenda
-from mimikit.supervisor.books import Books
+from mimikit.supervisor.store import Books
 from mimikit.tasks import queue
 from mimikit.triggers import conditions, registry, schedule
 from mimikit.triggers.decide import make_run

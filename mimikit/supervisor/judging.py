@@ -19,8 +19,8 @@ from mimikit.protocol.models import (
     TriggerState,
     time_text,
 )
-from mimikit.supervisor.books import Books
 from mimikit.supervisor.facts import FactsNow
+from mimikit.supervisor.store import Books
 from mimikit.tasks import queue
 from mimikit.triggers import conditions
 from mimikit.triggers.conditions import Verdict

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from mimikit.conversation import turns
 from mimikit.protocol import paths
 from mimikit.protocol.models import PlanResult, Seat, Task, TaskResult
-from mimikit.supervisor.applying import CommitApplier
-from mimikit.supervisor.books import Books
+from mimikit.supervisor.commit_applier import CommitApplier
+from mimikit.supervisor.store import Books
 from mimikit.tasks import commands, queue
 from mimikit.tasks.after_run import Ended, Finish, after_run
 

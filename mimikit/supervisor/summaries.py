@@ -1,18 +1,25 @@
-"""The runs that make summaries of memory: whether one can be had, and how it is asked for.
+"""Summaries of memory: the runs that make them, and when memory ages into them.
 
-They are internal: nobody is told of them. What comes of one is taken in by `archiving`.
+Old days become daily summaries, old daily summaries monthly ones; what they were made from stays.
+Which file is how old is decided in `memory.archive`; what a summary has already stands in the
+summary itself, so that nothing is kept here but hints. The runs are internal: nobody is told of
+them. What comes of one is taken in by `archiver`.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+import threading
+from collections import deque
+from datetime import date, datetime, timedelta
 
-from mimikit.memory import archive, notes
-from mimikit.memory.archive import Piece
+from mimikit.errors import StorageError, UnsafeFile
+from mimikit.memory import archive, markdown, notes
+from mimikit.memory.archive import Piece, Target
+from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import Covers, Task
+from mimikit.protocol.models import Covers, Task, TaskResult
 from mimikit.roles.run import Office
-from mimikit.supervisor.books import Books
+from mimikit.supervisor.store import Books
 from mimikit.tasks import queue
 
 PROFILE = "standard"
@@ -20,6 +27,11 @@ PRIORITY = 2
 """Below what a user asks for."""
 TIMEOUT_S = 900.0
 _TEMPLATES = {"day": "daily-summary", "month": "monthly-summary"}
+LIVE_RUNS = 10
+"""So many runs that let memory age are under way at once."""
+SETTLED_AT_ONCE = 50
+"""So many summaries that lack nothing are passed over at one step."""
+_MOST_ATTEMPTS = 1000
 
 
 class Summaries:
@@ -75,3 +87,136 @@ class Summaries:
         """A file of memory; empty when there is none."""
         note = notes.read(self._books.files, path)
         return note.text if note else ""
+
+
+class Aging:
+    """Looks through memory when rung and from time to time, and asks for what is lacking."""
+
+    def __init__(self, books: Books, summaries: Summaries, *, every: timedelta) -> None:
+        """The first look is due at once."""
+        self._books, self._summaries, self._every = books, summaries, every
+        self._rung = threading.Event()
+        self._rung.set()
+        self._targets: deque[Target] = deque()
+        self._look_at: datetime | None = None
+        """When memory is looked through again for what has become old; None: when rung."""
+        self._rolling: set[str] = set()
+        """Runs that were asked for and have not ended, as far as they were met."""
+        self._settled: dict[tuple[str, str], tuple[object, ...]] = {}
+        """Summaries that have all they are to have, with the state of their files."""
+
+    def ring(self) -> None:
+        """Something may have become old; any thread may say so."""
+        self._rung.set()
+
+    def ended(self, task_id: str) -> None:
+        """A run of a summary has ended: there may be more, for which there was no room."""
+        self._rolling.discard(task_id)
+        self._rung.set()
+
+    def step(self, now: datetime) -> bool:
+        """Have what has become old summed up, one summary at a look."""
+        if not self._targets and not self._is_time_to_look(now):
+            return False
+        if not self._targets:
+            return self._look(now)
+        for _ in range(SETTLED_AT_ONCE):
+            if self._targets and self._is_settled(self._targets[0]):
+                self._targets.popleft()
+        if self._targets:
+            self._tend(self._targets[0], now)
+            self._targets.popleft()
+        return True
+
+    def _look(self, now: datetime) -> bool:
+        """See which files are old by now."""
+        self._rung.clear()
+        if not self._summaries.available():
+            self._look_at = now + archive.BACK_OFF[0]
+            return False
+        self._look_at = now + self._every
+        files, zone = self._books.files, self._books.settings.zone
+        try:
+            self._rolling = {
+                task_id for task_id in self._rolling if self._summaries.is_alive(task_id)
+            }
+            raw = files.names(paths.MEMORY_FOLDER, suffix=".md")
+            daily = files.names(paths.SUMMARIES, suffix=".md")
+        except StorageError:
+            self._rung.set()  # as soon as the disk is back
+            raise
+        self._targets.extend(archive.targets(raw, daily, now.astimezone(zone).date()))
+        return bool(self._targets)
+
+    def _is_time_to_look(self, now: datetime) -> bool:
+        look = self._look_at
+        # Further away than ever set: the clock was set back since.
+        return self._rung.is_set() or look is None or not now < look <= now + self._every
+
+    def _is_settled(self, target: Target) -> bool:
+        return self._settled.get((target.kind, target.name)) == self._state_of(target)
+
+    def _tend(self, target: Target, now: datetime) -> None:
+        """Queue the runs that one summary still lacks; a file that can not be read is left."""
+        state = self._state_of(target)
+        try:
+            pieces = self._lacking(target)
+        except UnsafeFile as error:
+            self._books.log.write("audit", "archive_failed", summary=target.name, error=str(error))
+            pieces = []
+        for pack in archive.packed(pieces):
+            self._ask(target, pack, now)
+        if not pieces:
+            self._settled[(target.kind, target.name)] = state
+
+    def _ask(self, target: Target, pack: list[Piece], now: datetime) -> None:
+        """Queue the run for a pack, unless one goes on, or has failed a short while ago."""
+        files = self._books.files
+        sources = [piece.source for piece in pack]
+        for attempt in range(_MOST_ATTEMPTS):
+            task_id = archive.summary_task_id(target.kind, target.name, sources, attempt)
+            where = queue.where(files, "worker", task_id)
+            if where is None and len(self._rolling) < LIVE_RUNS:
+                self._summaries.ask(task_id, target.kind, target.name, pack, attempt, now)
+                self._rolling.add(task_id)
+            elif where in ("queued", "running"):
+                self._rolling.add(task_id)
+            if where != "ended":
+                return
+            result = files.load(paths.result("worker", task_id), TaskResult)
+            if result is not None:
+                again_at = result.completed_at + archive.delay_after(attempt + 1)
+                if now < again_at <= now + archive.BACK_OFF[-1]:
+                    self._look_at = min(self._look_at or again_at, again_at)
+                    return
+
+    def _state_of(self, target: Target) -> tuple[object, ...]:
+        """What would be another if one of its files had changed."""
+        files = self._books.files
+        names = [*map(paths.memory_file, target.raw), paths.summary(target.name)]
+        names += [f"{paths.SUMMARIES}/{name}" for name in target.daily]
+        stats = [(name, files.stat(name)) for name in names]
+        return tuple((name, stat and (stat.mtime_ns, stat.size)) for name, stat in stats)
+
+    def _lacking(self, target: Target) -> list[Piece]:
+        """What the files of a target hold that no summary has yet."""
+        zone = self._books.settings.zone
+        have = markdown.covered(self._summaries.text(paths.summary(target.name)))
+        pieces: list[Piece] = []
+        for name in target.raw:
+            day, path = _day(name), paths.memory_file(name)
+            known = have | markdown.covered(self._summaries.text(paths.summary(f"{day}")))
+            found = archive.pieces_of_raw(path, day, self._summaries.text(path), zone)
+            pieces += [piece for piece in found if piece.source not in known]
+        for name in target.daily:
+            path = f"{paths.SUMMARIES}/{name}"
+            found = archive.pieces_of_summary(path, _day(name), self._summaries.text(path))
+            pieces += [piece for piece in found if piece.source not in have]
+        return pieces
+
+
+def _day(name: str) -> date:
+    day = archive.date_of(name)
+    if day is None:
+        raise ValueError(f"expected a name that begins with a day, got {name!r}")
+    return day

@@ -1,4 +1,4 @@
-"""Tasks on their way: submit, look up, finish, release.
+"""Tasks on their way: submit, look up, finish, release, show.
 
 Claiming is the storage's (a rename); everything here is a single step that may be replayed.
 """
@@ -13,7 +13,7 @@ from mimikit.errors import BadRecord, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import PlanResult, Seat, Task, TaskResult
-from mimikit.tasks import drop
+from mimikit.tasks import ledger, task_file
 
 Where = Literal["queued", "running", "ended"]
 
@@ -78,7 +78,7 @@ def read(files: Files, seat: Seat, path: str) -> Task | None:
         if stat is None or data is None:
             return None
         seen_at = datetime.fromtimestamp(stat.mtime_ns / 1e9, UTC)
-        return drop.parse_task(path.rpartition("/")[2], data, seat, seen_at)
+        return task_file.parse_task(path.rpartition("/")[2], data, seat, seen_at)
     except (BadRecord, UnsafeFile):
         return None
 
@@ -108,3 +108,82 @@ def finish_release(files: Files, task: Task) -> None:
 def leave_running(files: Files, seat: Seat, task_id: str) -> None:
     """Put the definition of a finished task aside: the last step of its end."""
     files.move(paths.running(seat, task_id), paths.ended(seat, task_id))
+
+
+TaskState = Literal["queued", "running", "done", "failed", "canceled"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """One task with everything known about it."""
+
+    task: Task
+    seat: Seat
+    state: TaskState
+    result: TaskResult | None = None
+    plan: PlanResult | None = None
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When its last attempt began, once it ended."""
+        outcome = self.result or self.plan
+        return outcome.started_at if outcome else None
+
+    @property
+    def completed_at(self) -> datetime | None:
+        """When it ended."""
+        outcome = self.result or self.plan
+        return outcome.completed_at if outcome else None
+
+    @property
+    def error(self) -> str | None:
+        """What went wrong, in words."""
+        outcome = self.result or self.plan
+        return outcome.error if outcome else None
+
+
+def show(files: Files, task_id: str) -> TaskView | None:
+    """One task; None when no folder has it."""
+    found = find(files, task_id)
+    if found is None:
+        return None
+    return _view(files, found.task, found.task.role, found.where)
+
+
+def live(files: Files) -> list[TaskView]:
+    """Every queued and running task, in the order they are taken."""
+    places: tuple[tuple[Where, str], ...] = (("running", "running"), ("queued", "queue"))
+    views = [
+        _view(files, task, seat, where)
+        for seat in paths.SEATS
+        for where, folder in places
+        for name in files.names(f"{seat}/{folder}")
+        # What can not be read is the storage's to judge, not a reader's.
+        if (task := read(files, seat, f"{seat}/{folder}/{name}"))
+    ]
+    return sorted(views, key=lambda v: (v.state != "running", *task_file.order_of(v.task)))
+
+
+def recent(files: Files, limit: int = 50) -> list[TaskView]:
+    """The tasks that ended last, newest first."""
+    views = (show(files, task_id) for task_id in ledger.ended_ids(files, limit))
+    return [view for view in views if view is not None]
+
+
+def _view(files: Files, task: Task, seat: Seat, where: Where) -> TaskView:
+    if where != "ended":
+        return TaskView(task, seat, "queued" if where == "queued" else "running")
+    if seat == "worker":
+        result = files.peek(paths.result("worker", task.id), TaskResult)
+        return TaskView(task, seat, result.status if result else "failed", result=result)
+    settled = files.peek(paths.plan_done(task.id), PlanResult)
+    plan = settled or files.peek(paths.result("planner", task.id), PlanResult)
+    state: TaskState = "running" if plan is None else _plan_state(plan, settled is not None)
+    return TaskView(task, seat, state, plan=plan)
+
+
+def _plan_state(plan: PlanResult, settled: bool) -> TaskState:
+    """A plan that asks is still at it until its question is answered."""
+    if plan.status == "needs_input":
+        return "done" if settled else "running"
+    return plan.status

@@ -13,7 +13,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Hit, Message, Trigger
-from mimikit.tasks import ledger, queue, views
+from mimikit.tasks import ledger, queue
 from mimikit.triggers import registry
 
 MOST_LINES = 20
@@ -38,12 +38,12 @@ class StateReader:
         lines: list[TaskLine] = []
         if scope in ("all", "running", "queue"):
             wanted = {"running": {"running"}, "queue": {"queued"}}.get(scope)
-            live = views.live(self._files)[:MOST_LINES]
+            live = queue.live(self._files)[:MOST_LINES]
             lines += [_line(v) for v in live if wanted is None or v.state in wanted]
         if scope in ("all", "triggers"):
             lines += self._triggers()
         if scope in ("all", "recent"):
-            ended = views.recent(self._files, 10 if scope == "all" else 40)
+            ended = queue.recent(self._files, 10 if scope == "all" else 40)
             # A plan that went well shows in its tasks.
             shown = [v for v in ended if v.seat == "worker" or v.state != "done"]
             lines += [_line(v) for v in shown[: 5 if scope == "all" else 20]]
@@ -117,6 +117,6 @@ class StateReader:
         return lines
 
 
-def _line(view: views.TaskView) -> TaskLine:
+def _line(view: queue.TaskView) -> TaskLine:
     task = view.task
     return TaskLine(task.id, task.title or task.prompt[:60], view.state, view.seat, task.created_at)

@@ -11,8 +11,8 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles, whole_lines
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import LiveRun, Task, TaskResult, time_text, to_utc
-from mimikit.tasks import drop, ledger, views
-from mimikit.tasks.views import TaskView
+from mimikit.tasks import ledger, queue, task_file
+from mimikit.tasks.queue import TaskView
 from mimikit.views.base import Render
 
 MAX_LIVE = 200
@@ -68,7 +68,7 @@ def find(files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun]) -> dict[s
 
 def find_view(files: ReadOnlyFiles, task_id: str) -> TaskView | None:
     """Looked for twice: a task on its way back to the queue is seen by the second look."""
-    return views.show(files, task_id) or views.show(files, task_id)
+    return queue.show(files, task_id) or queue.show(files, task_id)
 
 
 def listed(
@@ -97,11 +97,13 @@ def live_views(files: ReadOnlyFiles) -> list[TaskView]:
                 found.append(TaskView(task, seat, "queued"))
     # Plans whose question waits for its answer stand in no queue any more.
     for name in _names(files, "planner/results")[:MAX_LIVE]:
-        view = views.show(files, name.removesuffix(".json"))
+        view = queue.show(files, name.removesuffix(".json"))
         if view is not None and view.state == "running":
             found.append(view)
     unique = {view.task.id: view for view in found}
-    return sorted(unique.values(), key=lambda v: (v.state != "running", *drop.order_of(v.task)))
+    return sorted(
+        unique.values(), key=lambda v: (v.state != "running", *task_file.order_of(v.task))
+    )
 
 
 def trace_of(

@@ -14,7 +14,7 @@ from tests.crash.flows import FLOWS
 from tests.crash.sites import Place, places
 
 NEVER_REACHED = {
-    ("mimikit.supervisor.health", "beat"): "the heartbeat is a hint: nothing is decided by it",
+    ("mimikit.supervisor.loop", "beat"): "the heartbeat is a hint: nothing is decided by it",
 }
 LEAST_STATES = 30_000
 FLOW = pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)

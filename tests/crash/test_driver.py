@@ -13,7 +13,7 @@ from mimikit.memory import markdown
 from mimikit.memory.archive import Group
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, Task, TaskResult
-from mimikit.supervisor.archiving import Archiving
+from mimikit.supervisor.archiver import Archiving
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import Crash, MemoryDisk, Step
 from tests.crash.dice import DICE, dead_owner

@@ -37,16 +37,16 @@ from mimikit.roles.dispatcher import work
 from mimikit.roles.prompts import Prompts
 from mimikit.roles.run import Office
 from mimikit.runs import LiveRuns
-from mimikit.supervisor.applying import CommitApplier
-from mimikit.supervisor.archiving import Archiving
+from mimikit.supervisor.archiver import Archiving
 from mimikit.supervisor.asking import Asking
-from mimikit.supervisor.books import Books
+from mimikit.supervisor.command_applier import CommandApplier
+from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.firing import Firing
-from mimikit.supervisor.housekeeping import Housekeeping
 from mimikit.supervisor.loop import REST_S, Supervisor
-from mimikit.supervisor.orders import CommandApplier
-from mimikit.supervisor.waking import Waking
-from mimikit.tasks.drop import order_of, parse_task
+from mimikit.supervisor.retention import Housekeeping
+from mimikit.supervisor.store import Books
+from mimikit.supervisor.teller_scheduler import Waking
+from mimikit.tasks.task_file import order_of, parse_task
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.teller import TellerInPlace

@@ -9,7 +9,7 @@ import pytest
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import PlanResult, Task, TaskResult
-from mimikit.tasks import queue, views
+from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
@@ -112,7 +112,7 @@ def test_live_tasks_are_shown_in_the_order_they_are_taken(files: Files) -> None:
         queue.submit(files, TASK.but(id=name, priority=priority))
     queue.submit(files, TASK.but(id="d", priority=5, internal=True))
     claim(files, TASK.but(id="a"))
-    shown = [(view.task.id, view.state) for view in views.live(files)]
+    shown = [(view.task.id, view.state) for view in queue.live(files)]
     assert shown == [("a", "running"), ("b", "queued"), ("d", "queued"), ("c", "queued")]
 
 
@@ -121,10 +121,10 @@ def test_an_ended_task_is_shown_with_its_outcome(files: Files) -> None:
     claim(files)
     queue.finish(files, RESULT.but(status="failed", error="it broke"))
     queue.leave_running(files, "worker", "t1")
-    view = views.show(files, "t1")
+    view = queue.show(files, "t1")
     assert view is not None
     assert (view.state, view.error, view.completed_at) == ("failed", "it broke", NOW)
-    assert views.live(files) == []
+    assert queue.live(files) == []
 
 
 def test_a_plan_that_asks_is_still_at_it_until_it_is_settled(files: Files) -> None:
@@ -133,9 +133,9 @@ def test_a_plan_that_asks_is_still_at_it_until_it_is_settled(files: Files) -> No
     claim(files, planned)
     queue.finish(files, PLAN.but(status="needs_input", question="colour?"))
     queue.leave_running(files, "planner", "p1")
-    assert [v.state for v in [views.show(files, "p1")] if v] == ["running"]
+    assert [v.state for v in [queue.show(files, "p1")] if v] == ["running"]
     files.move(paths.result("planner", "p1"), paths.plan_done("p1"))
-    assert [v.state for v in [views.show(files, "p1")] if v] == ["done"]
+    assert [v.state for v in [queue.show(files, "p1")] if v] == ["done"]
 
 
 def test_the_tasks_that_ended_last_come_first(files: Files) -> None:
@@ -147,5 +147,5 @@ def test_the_tasks_that_ended_last_come_first(files: Files) -> None:
         queue.finish(files, RESULT.but(id=name))
         ledger.write("ended", name, NOW, status="done", seat="worker", traceId="r")
         queue.leave_running(files, "worker", name)
-    assert [view.task.id for view in views.recent(files, limit=2)] == ["c", "b"]
-    assert views.show(files, "nobody") is None
+    assert [view.task.id for view in queue.recent(files, limit=2)] == ["c", "b"]
+    assert queue.show(files, "nobody") is None

@@ -27,10 +27,10 @@ from mimikit.protocol.models import (
 )
 from mimikit.roles.run import Office
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
-from mimikit.supervisor import recovery, telling
-from mimikit.supervisor.applying import CommitApplier, question_of
-from mimikit.supervisor.books import Books
-from mimikit.tasks import views
+from mimikit.supervisor import notification, recovery
+from mimikit.supervisor.commit_applier import CommitApplier, question_of
+from mimikit.supervisor.store import Books
+from mimikit.tasks import queue
 
 
 class TellerSeat(Protocol):
@@ -261,7 +261,7 @@ class Waking:
         base = _code_record(turn_id, now)
         said = user_messages(tuple(items), turn_id)
         told = [item.task_id for item in items if item.task_id]
-        message = telling.system_message(base, text, task_ids=told).but(
+        message = notification.system_message(base, text, task_ids=told).but(
             in_reply_to=[m.id for m in said], failed=failed
         )
         self._apply(base.but(consumed=[i.id for i in items], messages=[*said, message]))
@@ -295,7 +295,7 @@ class Waking:
             )
             answered = Answered(question_id=question.question_id, text=question.default)
             record = base.but(answers=[answered])
-        said = [_asked(question, base), telling.system_message(base, text, task_ids=[])]
+        said = [_asked(question, base), notification.system_message(base, text, task_ids=[])]
         self._apply(record.but(messages=said))
         return True
 
@@ -326,17 +326,17 @@ class Waking:
     def _tell_plainly(self, items: list[InboxItem], now: datetime) -> bool:
         """Tell waiting results that need no mind, together."""
         batch = [i for i in items if i.kind == "task_result" and i.notify != "teller"]
-        batch = [i for i in batch if self._is_over(i)][: telling.MAX_TOLD_AT_ONCE]
+        batch = [i for i in batch if self._is_over(i)][: notification.MAX_TOLD_AT_ONCE]
         if not batch:
             return False
         ids = [item.id for item in batch]
         base = _code_record(derived_id("turn", "code", *sorted(ids)), now)
         told = [self._told(item) for item in batch]
-        self._apply(telling.message_turn(batch, told, self._locale_language(), base))
+        self._apply(notification.message_turn(batch, told, self._locale_language(), base))
         return True
 
     def _told(self, item: InboxItem) -> ToldResult:
-        view = views.show(self._books.files, item.task_id) if item.task_id else None
+        view = queue.show(self._books.files, item.task_id) if item.task_id else None
         outcome = view and (view.result or view.plan)
         if view is None or outcome is None:
             return ToldResult(
@@ -349,7 +349,7 @@ class Waking:
                 failure_reason=None,
                 task_id=item.task_id or item.id,
             )
-        return telling.told_result(view.task, outcome)
+        return notification.told_result(view.task, outcome)
 
     def _apply(self, record: TurnRecord) -> None:
         files = self._books.files

@@ -24,8 +24,8 @@ from mimikit.protocol.models import (
     TaskResult,
     TurnRecord,
 )
-from mimikit.supervisor import telling
-from mimikit.supervisor.books import Books
+from mimikit.supervisor import notification
+from mimikit.supervisor.store import Books
 from mimikit.tasks import commands, queue
 from mimikit.tasks.after_run import Finish, result_of
 from mimikit.triggers import registry
@@ -106,7 +106,7 @@ class CommitApplier:
         before = registry.state(self._files, trigger_id) if trigger_id else None
         self._end_in_ledger(result, "worker", task)
         if task is not None:
-            if told := telling.telling(task, result, before):
+            if told := notification.telling(task, result, before):
                 self._put_result(task, told, result.completed_at)
             if trigger_id and not known:
                 self._remember_outcome(trigger_id, result)
@@ -256,7 +256,7 @@ class CommitApplier:
         if told:
             self._task_ended(outcome.id)
 
-    def _put_result(self, task: Task, told: telling.Told, now: datetime) -> None:
+    def _put_result(self, task: Task, told: notification.Told, now: datetime) -> None:
         """Enter a result to be told; the entry is there until a committed turn told it."""
         inbox.put(
             self._files,
@@ -279,7 +279,7 @@ class CommitApplier:
             self._files,
             trigger_id,
             state.but(
-                last_outcome=telling.outcome_hash(result),
+                last_outcome=notification.outcome_hash(result),
                 failure_streak=state.failure_streak + 1 if result.status == "failed" else 0,
             ),
         )

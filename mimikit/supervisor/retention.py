@@ -10,7 +10,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 from mimikit.protocol import paths
-from mimikit.supervisor.books import Books
+from mimikit.supervisor.store import Books
 
 EVERY = timedelta(hours=20)
 BATCH = 200

@@ -1,7 +1,7 @@
-"""Applies the orders that came from outside: cancel, retry, pause, triggers.
+"""Applies the commands that came from outside: cancel, retry, pause, triggers.
 
-An order stays in `commands/` until what it asks for is true on disk, so that a crash forgets none:
-a canceled run, say, keeps its order until the result says `canceled`.
+A command stays in `commands/` until what it asks for is true on disk, so that a crash forgets none:
+a canceled run, say, keeps its command until the result says `canceled`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from mimikit.errors import BadInput, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, is_id
 from mimikit.protocol.models import Order, OrderOutcome, Task
-from mimikit.supervisor.applying import CommitApplier
-from mimikit.supervisor.books import Books
+from mimikit.supervisor.commit_applier import CommitApplier
+from mimikit.supervisor.store import Books
 from mimikit.tasks import commands, queue
 from mimikit.tasks.after_run import Finish, result_of
 from mimikit.triggers import registry

@@ -14,7 +14,7 @@ from mimikit.protocol.models import (
     TriggerState,
     TurnRecord,
 )
-from mimikit.supervisor import telling
+from mimikit.supervisor import notification
 from tests.support.product import START
 
 TASK = Task(id="t1", prompt="do it", created_at=START, trace_id="r")
@@ -22,7 +22,7 @@ RESULT = TaskResult(
     id="t1", status="done", trace_id="r", started_at=START, completed_at=START,
     result={"text": "same"},
 )  # fmt: skip
-SAME = TriggerState(last_outcome=telling.outcome_hash(RESULT))
+SAME = TriggerState(last_outcome=notification.outcome_hash(RESULT))
 OTHER = TriggerState(last_outcome="0123456789abcdef")
 
 
@@ -49,30 +49,30 @@ OTHER = TriggerState(last_outcome="0123456789abcdef")
 def test_who_is_told(
     notify: Any, status: Any, before: TriggerState | None, told: str | None
 ) -> None:
-    assert telling.telling(TASK.but(notify=notify), RESULT.but(status=status), before) == told
+    assert notification.telling(TASK.but(notify=notify), RESULT.but(status=status), before) == told
 
 
 def test_a_failure_is_told_again_and_again() -> None:
     failed = RESULT.but(status="failed", result={}, error="it broke")
-    before = TriggerState(last_outcome=telling.outcome_hash(failed))
-    assert telling.telling(TASK.but(notify="change"), failed, before) == "message"
+    before = TriggerState(last_outcome=notification.outcome_hash(failed))
+    assert notification.telling(TASK.but(notify="change"), failed, before) == "message"
 
 
 @pytest.mark.parametrize("notify", ["teller", "message", "change", "failure", "none"])
 def test_nobody_hears_of_internal_work(notify: Any) -> None:
     task = TASK.but(notify=notify, internal=True)
-    assert telling.telling(task, RESULT.but(status="failed"), None) is None
+    assert notification.telling(task, RESULT.but(status="failed"), None) is None
 
 
 def test_an_outcome_is_its_status_and_text() -> None:
-    same = telling.outcome_hash(RESULT)
-    assert telling.outcome_hash(RESULT.but(id="t2", duration_ms=5)) == same
-    assert telling.outcome_hash(RESULT.but(result={"text": "new"})) != same
-    assert telling.outcome_hash(RESULT.but(status="failed")) != same
+    same = notification.outcome_hash(RESULT)
+    assert notification.outcome_hash(RESULT.but(id="t2", duration_ms=5)) == same
+    assert notification.outcome_hash(RESULT.but(result={"text": "new"})) != same
+    assert notification.outcome_hash(RESULT.but(status="failed")) != same
 
 
 def test_a_result_is_told_with_what_was_asked() -> None:
-    told = telling.told_result(TASK, RESULT.but(status="failed", failure_reason="timeout"))
+    told = notification.told_result(TASK, RESULT.but(status="failed", failure_reason="timeout"))
     assert (told.title, told.prompt, told.seat, told.status) == (
         "do it",
         "do it",
@@ -84,7 +84,7 @@ def test_a_result_is_told_with_what_was_asked() -> None:
         id="t1", status="done", turn_id="t1", trace_id="r", started_at=START,
         completed_at=START, summary="found it",
     )  # fmt: skip
-    told = telling.told_result(TASK.but(title="search"), plan)
+    told = notification.told_result(TASK.but(title="search"), plan)
     assert (told.title, told.seat, told.text) == ("search", "planner", "found it")
 
 
@@ -93,13 +93,15 @@ def test_several_results_make_one_message_that_names_them_all() -> None:
         InboxItem(id=f"res-t{n}", kind="task_result", created_at=START, task_id=f"t{n}")
         for n in (1, 2)
     ]
-    told = [telling.told_result(TASK.but(id=f"t{n}", title=f"job {n}"), RESULT) for n in (1, 2)]
+    told = [
+        notification.told_result(TASK.but(id=f"t{n}", title=f"job {n}"), RESULT) for n in (1, 2)
+    ]
     base = TurnRecord(id="turn-x", author="code", started_at=START, completed_at=START)
-    turn = telling.message_turn(items, told, "en", base)
+    turn = notification.message_turn(items, told, "en", base)
     assert turn.consumed == ["res-t1", "res-t2"]
     (message,) = turn.messages
     assert (message.role, message.task_ids, message.turn_id) == ("system", ["t1", "t2"], "turn-x")
     assert "job 1" in message.text
     assert "job 2" in message.text
-    assert telling.message_turn(items, told, "en", base) == turn
-    assert telling.message_turn(items, told, "zh", base).messages[0].text != message.text
+    assert notification.message_turn(items, told, "en", base) == turn
+    assert notification.message_turn(items, told, "zh", base).messages[0].text != message.text

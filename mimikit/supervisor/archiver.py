@@ -16,9 +16,8 @@ from mimikit.memory.archive import Group, Rules
 from mimikit.protocol import paths
 from mimikit.protocol.models import Covers, Message, Task, TaskResult
 from mimikit.roles.run import Office
-from mimikit.supervisor.aging import Aging
-from mimikit.supervisor.books import Books
-from mimikit.supervisor.summaries import Summaries
+from mimikit.supervisor.store import Books
+from mimikit.supervisor.summaries import Aging, Summaries
 from mimikit.tasks import queue
 
 SUMMARY_CHARACTERS = 20_000
