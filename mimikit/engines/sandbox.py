@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import util
 from pathlib import Path
 
@@ -23,20 +23,35 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 
 _PROBE_S = 10
-_Wrap = Callable[[Sequence[str]], list[str]]
-"""Puts a sandbox in front of a command line."""
+_TRIED = "all was tried"
+_ATTACK = """
+try() { cat "$1/$2"; echo forged > "$1/$3"; }
+try "$1" "$2" "$3"
+mkdir "$1/cache" && try "$1" "$2" "$3"
+for root in /proc/[0-9]*/root; do try "$root$1" "$2" "$3"; done
+umount "$1"; try "$1" "$2" "$3"
+umount -l "$1"; try "$1" "$2" "$3"
+for kind in -m -Urm; do
+    unshare $kind sh -c 'umount "$1"; cat "$1/$2"; echo forged > "$1/$3"' sh "$1" "$2" "$3"
+done
+echo "all was" tried
+"""
+"""What a masked shell tries in order to read one file of the state and to write another."""
 
 
 @functools.cache
 def find_bwrap() -> str | None:
     """The bubblewrap program: the system's, else the one that comes with codex's package."""
-    if found := shutil.which("bwrap"):
-        return found
+    return shutil.which("bwrap") or packaged_program("codex-resources", "bwrap")
+
+
+def packaged_program(*parts: str) -> str | None:
+    """A program of the package openai-codex-cli-bin; None where that is not installed."""
     package = util.find_spec("codex_cli_bin")
     if package is None or package.origin is None:
         return None
-    bundled = Path(package.origin).parent / "codex-resources" / "bwrap"
-    return str(bundled) if os.access(bundled, os.X_OK) else None
+    program = Path(package.origin).parent.joinpath(*parts)
+    return str(program) if os.access(program, os.X_OK) else None
 
 
 def unavailable() -> str | None:
@@ -46,12 +61,14 @@ def unavailable() -> str | None:
     bwrap = find_bwrap()
     if bwrap is None:
         return "expected bubblewrap for the Worker's sandbox, got none; install its package"
-    if said := _refuses(bwrap):
-        return (
-            f"bubblewrap can not make a sandbox here: {said}; "
-            "allow user namespaces (in a container: run it with them)"
-        )
-    return None
+    options = ["--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108 - masked, not used
+    code, _, complaints = process.output([bwrap, *options, "--", "/bin/true"], timeout_s=_PROBE_S)
+    if code == 0:
+        return None
+    return (
+        f"bubblewrap can not make a sandbox here: {complaints.strip() or 'it says nothing'}; "
+        "allow user namespaces (in a container: run it with them)"
+    )
 
 
 def masked(
@@ -97,61 +114,29 @@ def canary(
     With `inner`, the start of a command line that runs another, the shell runs within that; with
     `frozen` in a workspace that is read-only.
     """
-
-    def wrap(shell: Sequence[str]) -> list[str]:
-        argv = [*inner, *shell]
-        if frozen:
-            return masked(argv, state, frozen=workspace)
-        return masked(argv, state, writable=[workspace])
-
     if reason := unavailable():
         return reason
-    with contextlib.closing(RealDisk(state)) as disk:
-        return _tried(Files(disk, durable=False), state, workspace, wrap)
-
-
-def _tried(files: Files, state: Path, workspace: Path, wrap: _Wrap) -> str | None:
-    files.make_folders()
     tag, secret = secrets.token_hex(8), secrets.token_hex(16)
     bait, forged = f"{paths.CACHE}/canary-{tag}", f"{paths.CACHE}/forged-{tag}"
-    files.write(bait, secret.encode())
-    try:
-        said = _attack(state, workspace, wrap, bait, forged)
-    finally:
-        files.remove(bait)
-    if files.remove(forged):
+    argv = [*inner, "/bin/sh", "-c", _ATTACK, "sh", os.path.realpath(state), bait, forged]
+    if frozen:
+        argv = masked(argv, state, frozen=workspace)
+    else:
+        argv = masked(argv, state, writable=[workspace])
+    with contextlib.closing(RealDisk(state)) as disk:
+        files = Files(disk, durable=False)
+        files.make_folders()
+        files.write(bait, secret.encode())
+        try:
+            _, out, complaints = process.output(argv, cwd=workspace, timeout_s=_PROBE_S)
+        finally:
+            files.remove(bait)
+        could_write = files.remove(forged)
+    said = out + complaints
+    if could_write:
         return f"a masked shell could write below {state}"
     if secret in said:
         return f"a masked shell could read below {state}"
     if _TRIED not in said:
         return f"the check of the sandbox did not run: {said.strip()[-300:] or 'no output'}"
     return None
-
-
-_TRIED = "all was tried"
-_ATTACK = """
-try() { cat "$1/$2"; echo forged > "$1/$3"; }
-try "$1" "$2" "$3"
-mkdir "$1/cache" && try "$1" "$2" "$3"
-for root in /proc/[0-9]*/root; do try "$root$1" "$2" "$3"; done
-umount "$1"; try "$1" "$2" "$3"
-umount -l "$1"; try "$1" "$2" "$3"
-for kind in -m -Urm; do
-    unshare $kind sh -c 'umount "$1"; cat "$1/$2"; echo forged > "$1/$3"' sh "$1" "$2" "$3"
-done
-echo "all was" tried
-"""
-
-
-def _attack(state: Path, workspace: Path, wrap: _Wrap, bait: str, forged: str) -> str:
-    """All that a masked shell says while it tries to get at two files of the state."""
-    shell = ["/bin/sh", "-c", _ATTACK, "sh", os.path.realpath(state), bait, forged]
-    _, said, complaints = process.output(wrap(shell), cwd=workspace, timeout_s=_PROBE_S)
-    return said + complaints
-
-
-def _refuses(bwrap: str) -> str | None:
-    """What bubblewrap says when it can not do what we need; None when it can."""
-    options = ["--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108 - masked, not used
-    code, _, complaints = process.output([bwrap, *options, "--", "/bin/true"], timeout_s=_PROBE_S)
-    return None if code == 0 else complaints.strip() or "it says nothing"

@@ -11,15 +11,15 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import util
 from pathlib import Path
 
 from mimikit.config import Codex
 from mimikit.engines import process
 from mimikit.engines.base import EngineRequest
 from mimikit.engines.process_tree import MARK
+from mimikit.engines.sandbox import packaged_program
 
 LEAST_VERSION = (0, 163, 0)
 TOOLS_TOKEN = "MIMIKIT_TOOLS_TOKEN"  # noqa: S105 - a variable's name
@@ -31,8 +31,9 @@ _NETWORK = (
 )
 """What codex itself may need to reach its server; shells it starts are not given them."""
 _NO_SEARCH = '"disabled"'
+_EXEC = ("exec", "--json", "--skip-git-repo-check", "--ignore-user-config", "--strict-config")
 
-_MINDLESS = (  # nothing but talk and the tools we give: for Teller and Planner
+_TALK_ONLY = (  # off for Teller and Planner: they have nothing but talk and our tools
     *("shell_tool", "unified_exec", "view_image", "goals", "multi_agent", "apps", "plugins"),
     *("tool_suggest", "image_generation", "sleep_tool", "skill_search", "hooks", "shell_snapshot"),
 )
@@ -55,7 +56,7 @@ def find(settings: Codex) -> Place | None:
     if settings.path:
         program = shutil.which(str(Path(settings.path).expanduser()))
     else:
-        program = _packaged() or shutil.which("codex")
+        program = packaged_program("bin", "codex") or shutil.which("codex")
     given = settings.home or os.environ.get("CODEX_HOME")
     home = Path(given or "~/.codex").expanduser()
     return Place(program, home, own_home=bool(given)) if program else None
@@ -89,7 +90,8 @@ def unavailable(settings: Codex) -> str | None:
     if version < LEAST_VERSION:
         least, got = (".".join(map(str, v)) for v in (LEAST_VERSION, version))
         return f"expected codex {least} or newer, got {got}; update it"
-    if not _logged_in(settings, place):
+    elsewhere = os.environ.get(_API_KEY) or "model_provider" in settings.config
+    if not elsewhere and not (place.home / "auth.json").exists():
         return f"codex is not logged in: no {place.home / 'auth.json'}; run `codex login`"
     return None
 
@@ -140,7 +142,7 @@ def talk_argv(
     instructions = request.scratch / "instructions.md"
     said = request.instructions.strip() or "Do what the prompt asks."  # codex takes no empty file
     instructions.write_text(said, encoding="utf-8", errors="replace")
-    config = {f"features.{name}": "false" for name in _MINDLESS} | {
+    config = {f"features.{name}": "false" for name in _TALK_ONLY} | {
         "agents.enabled": "false",
         "web_search": _NO_SEARCH,
         "tools.experimental_request_user_input": "{enabled=false}",
@@ -154,7 +156,7 @@ def talk_argv(
         "model_instructions_file": toml_text(str(instructions)),
     }
     head = ["--ephemeral", "-s", "read-only", "-C", str(empty)]
-    return [*_exec(place), *head, *_rest(settings, request, config, catalogue), "-"]
+    return [place.program, *_EXEC, *head, *_rest(settings, request, config, catalogue), "-"]
 
 
 def work_argv(
@@ -182,7 +184,7 @@ def work_argv(
         for folder in (temporary, *git_folders(request.workspace)):
             head += ["--add-dir", str(folder)]
     tail = ["resume", request.resume, "-"] if request.resume else ["-"]
-    return [*_exec(place), *head, *_rest(settings, request, config, catalogue), *tail]
+    return [place.program, *_EXEC, *head, *_rest(settings, request, config, catalogue), *tail]
 
 
 def git_folders(workspace: Path) -> list[Path]:
@@ -218,11 +220,6 @@ def toml_table(values: Mapping[str, str]) -> str:
     return "{" + ",".join(f"{key}={toml_text(value)}" for key, value in values.items()) + "}"
 
 
-def _exec(place: Place) -> list[str]:
-    fixed = ("--json", "--skip-git-repo-check", "--ignore-user-config", "--strict-config")
-    return [place.program, "exec", *fixed]
-
-
 def _rest(
     settings: Codex, request: EngineRequest, config: dict[str, str], catalogue: Path | None
 ) -> list[str]:
@@ -236,7 +233,8 @@ def _rest(
             config["model_catalog_json"] = toml_text(str(catalogue))
     model = ["-m", request.model] if request.model else []
     last = {"web_search": _NO_SEARCH} if request.read_only else {}
-    return [*model, *_pairs({**config, **settings.config, **last}.items())]
+    given = {**config, **settings.config, **last}
+    return [*model, *(part for key, value in given.items() for part in ("-c", f"{key}={value}"))]
 
 
 def _tool_server(request: EngineRequest) -> str:
@@ -244,25 +242,4 @@ def _tool_server(request: EngineRequest) -> str:
     return (
         f"{{url={toml_text(request.tools_url or '')},bearer_token_env_var={toml_text(TOOLS_TOKEN)},"
         f'required=true,default_tools_approval_mode="approve",tool_timeout_sec={seconds}}}'
-    )
-
-
-def _pairs(items: Iterable[tuple[str, str]]) -> list[str]:
-    return [part for key, value in items for part in ("-c", f"{key}={value}")]
-
-
-def _packaged() -> str | None:
-    """The program of the package openai-codex-cli-bin."""
-    package = util.find_spec("codex_cli_bin")
-    if package is None or package.origin is None:
-        return None
-    program = Path(package.origin).parent / "bin" / "codex"
-    return str(program) if os.access(program, os.X_OK) else None
-
-
-def _logged_in(settings: Codex, place: Place) -> bool:
-    return (
-        (place.home / "auth.json").exists()
-        or bool(os.environ.get(_API_KEY))
-        or "model_provider" in settings.config
     )

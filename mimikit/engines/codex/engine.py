@@ -81,7 +81,7 @@ class CodexExec:
                 return self._work(request, place)
             mark = process_tree.mark(request.state, request.run_id)
             argv = codex_cli.talk_argv(self._codex, place, request, self._models(request, place))
-            return self._carry_out(request, self._program(request, place, argv, mark), Usage())
+            return self._carry_out(request, place, argv, mark, Usage())
         except EngineError as error:
             return Outcome("failed", error=str(error), failure_reason="engine_unavailable")
         except StorageError as error:
@@ -94,11 +94,11 @@ class CodexExec:
         mark = process_tree.mark(request.state, request.run_id)
         catalogue = self._models(request, place)
         argv = codex_cli.work_argv(self._codex, place, request, catalogue, mark=mark)
-        program = self._program(request, place, self._masked(request, place, argv), mark)
+        argv = self._masked(request, place, argv)
         before = {name for name in LITTER if (request.workspace / name).exists()}
         earlier = _usage_before(place.home, request.resume) if request.resume else Usage()
         try:
-            outcome = self._carry_out(request, program, earlier)
+            outcome = self._carry_out(request, place, argv, mark, earlier)
         finally:
             _tidy(request.workspace, before)
         if request.resume and outcome.error and "no rollout found" in outcome.error:
@@ -157,8 +157,11 @@ class CodexExec:
                 self._catalogue = self._state / name
             return self._catalogue
 
-    def _program(self, request: EngineRequest, place: Place, argv: list[str], mark: str) -> Program:
-        return Program(
+    def _carry_out(
+        self, request: EngineRequest, place: Place, argv: list[str], mark: str, earlier: Usage
+    ) -> Outcome:
+        """Run codex; `earlier` is what its session had used before."""
+        program = Program(
             argv=argv,
             cwd=request.workspace if request.role == "worker" else request.scratch,
             env=codex_cli.surroundings(self._codex, place, request),
@@ -170,8 +173,6 @@ class CodexExec:
             flood_bytes=_FLOOD * self._limits.output_bytes,
             stdin=request.prompt.encode(errors="replace"),
         )
-
-    def _carry_out(self, request: EngineRequest, program: Program, earlier: Usage) -> Outcome:
         turn = TurnReader(request.on_event)
         output = _Output(turn)
         ended = process.run(program, output.take, request.cancel, busy=lambda: turn.busy)
@@ -204,7 +205,9 @@ class CodexExec:
         if stopped := process.stopped_outcome(ended, program, text):
             return stopped
         code = ended.exit_code or 0
-        if signum := _killed_by(code, turn):
+        # The signal that ended it in the midst of a turn, told by itself or by bubblewrap.
+        signum = -code if code < 0 else max(0, code - 128)
+        if signum and not turn.failed:
             said = f"codex was ended by {process.signal_name(-signum)} before it was done"
             return Outcome("failed", text, said, "error", exit_code=128 + signum)
         said = turn.failed or output.complaint() or turn.trouble or "codex ended without a word"
@@ -212,13 +215,6 @@ class CodexExec:
         limited = reason == "rate_limited"
         again = retry_at(said, self._clock.now(), ZoneInfo(system_zone())) if limited else None
         return Outcome("failed", text, said, reason, exit_code=code, retry_at=again)
-
-
-def _killed_by(code: int, turn: TurnReader) -> int:
-    """The signal that ended codex in the midst of a turn, told by itself or by bubblewrap; or 0."""
-    if turn.failed or turn.completed:
-        return 0
-    return -code if code < 0 else max(0, code - 128)
 
 
 class _Output:

@@ -57,7 +57,7 @@ class TurnReader:
             self.session_id = _text(event, "thread_id") or None
         elif kind == "turn.completed":
             self.completed = True
-            self._count(event.get("usage"))
+            self.usage = _usage(event.get("usage")) or self.usage
         elif kind == "turn.failed":
             self.failed = _text(event.get("error"), "message") or "the turn failed"
             self._tell("error", self.failed)
@@ -116,14 +116,6 @@ class TurnReader:
         if text:
             self.on_event(kind, plain(text)[:_SHOWN_CHARACTERS], facts or {})
 
-    def _count(self, usage: Json) -> None:
-        if isinstance(usage, dict):
-            self.usage = Usage(
-                input_tokens=_number(usage, "input_tokens"),
-                cached_input_tokens=_number(usage, "cached_input_tokens"),
-                output_tokens=_number(usage, "output_tokens"),
-            )
-
 
 def minus(usage: Usage, earlier: Usage) -> Usage:
     """What was used since `earlier`."""
@@ -145,13 +137,20 @@ def usage_in_rollout(lines: list[bytes]) -> Usage:
             continue
         info = cast("dict[str, Json]", payload).get("info") if isinstance(payload, dict) else None
         total = info.get("total_token_usage") if isinstance(info, dict) else None
-        if isinstance(total, dict):
-            return Usage(
-                input_tokens=_number(total, "input_tokens"),
-                cached_input_tokens=_number(total, "cached_input_tokens"),
-                output_tokens=_number(total, "output_tokens"),
-            )
+        if used := _usage(total):
+            return used
     return Usage()
+
+
+def _usage(counts: Json) -> Usage | None:
+    """The tokens that codex counts; None where it counts none."""
+    if not isinstance(counts, dict):
+        return None
+    return Usage(
+        input_tokens=_number(counts, "input_tokens"),
+        cached_input_tokens=_number(counts, "cached_input_tokens"),
+        output_tokens=_number(counts, "output_tokens"),
+    )
 
 
 # ---- what a failure means: codex gives no code, only prose ------------------------------------
@@ -195,13 +194,13 @@ def retry_at(said: str, now: datetime, zone: tzinfo) -> datetime | None:
     """When codex says to try again; `zone` is the one its clock times are in."""
     if found := _AGAIN_IN.search(said):
         pieces = re.findall(_PIECE, found.group(1), re.IGNORECASE)
-        seconds = sum(float(number) * _seconds(unit.lower()) for number, unit in pieces)
+        seconds = sum(float(number) * _unit_s(unit.lower()) for number, unit in pieces)
         return now + timedelta(seconds=min(seconds, 366 * 86400))
     found = _AGAIN_AT.search(said)
     return _clock_time(found, now, zone) if found else None
 
 
-def _seconds(unit: str) -> float:
+def _unit_s(unit: str) -> float:
     return _UNIT_S.get(unit[:3]) or _UNIT_S.get(unit) or _UNIT_S[unit[0]]
 
 
