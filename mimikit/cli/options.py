@@ -1,9 +1,12 @@
-"""Spans of time as people write and read them: `10m`, `1h30m`, "5 minutes ago". Pure."""
+"""What options take: spans, times of the past, numbers, and when a trigger fires.
+
+Complaints read "expected X, got Y".
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import MAXYEAR, UTC, date, datetime, time, timedelta, tzinfo
 from pathlib import Path
@@ -42,6 +45,10 @@ _UNITS = {
 }
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([a-z]+)[\s,]*")
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
+_DAY = re.compile(r"(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d\d))?")
+_MONTH = re.compile(r"(\d{4})-(\d\d)")
+_MOST_BACK_S = 100 * 366 * 86400
+_ZERO = ("0", "0s", "none")
 
 
 def parse_duration(text: str) -> float:
@@ -51,28 +58,15 @@ def parse_duration(text: str) -> float:
         BadInput: it is none, or no time at all.
     """
     folded = text.strip().lower()
-    seconds = float(folded) if _PLAIN_NUMBER.fullmatch(folded) else _sum_of_parts(folded)
+    parts = _PART.findall(folded)
+    if _PLAIN_NUMBER.fullmatch(folded):
+        parts = [(folded, "s")]
+    elif _PART.sub("", folded) or any(unit not in _UNITS for _, unit in parts):
+        parts = []
+    seconds = sum(float(count) * _UNITS[unit] for count, unit in parts)
     if not seconds:
         raise BadInput(f"expected a duration such as 90s, 10m, 2h or 1d, got {text[:40]!r}")
     return seconds
-
-
-def _sum_of_parts(text: str) -> float:
-    """The sum of `1h 30m`; 0 when any of it can not be read."""
-    total, position = 0.0, 0
-    while position < len(text):
-        match = _PART.match(text, position)
-        unit = _UNITS.get(match[2]) if match else None
-        if match is None or unit is None:
-            return 0.0
-        total += float(match[1]) * unit
-        position = match.end()
-    return total
-
-
-_DAY = re.compile(r"(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d\d))?")
-_MONTH = re.compile(r"(\d{4})-(\d\d)")
-_MOST_BACK_S = 100 * 366 * 86400
 
 
 def parse_past(text: str, now: datetime, zone: tzinfo) -> datetime:
@@ -124,10 +118,7 @@ def _ago(text: str, now: datetime) -> datetime | None:
     return now - timedelta(seconds=seconds) if seconds <= _MOST_BACK_S else None
 
 
-_ZERO = ("0", "0s", "none")
-
-
-class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
+class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - click 8.2
     """A span of time such as `10m`, in seconds."""
 
     name = "DURATION"
@@ -148,40 +139,27 @@ class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
             self.fail(str(error), param, ctx)
 
 
-class Whole(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
+class NumberRange(click.IntRange):
     """A whole number between two others, both included."""
 
-    name = "NUMBER"
+    name = "number"
 
-    def __init__(self, least: int, most: int) -> None:
-        self._least, self._most = least, most
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        text = str(value).strip()
-        number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
-        if not self._least <= number <= self._most:
-            expected = f"a number from {self._least} to {self._most}"
-            self.fail(f"expected {expected}, got {text!r}", param, ctx)
-        return number
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            expected = f"a number from {self.min} to {self.max}"
+            self.fail(f"expected {expected}, got {str(value).strip()!r}", param, ctx)
 
 
-class OneOf(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
-    name = "WORD"
+class WordOption(click.Choice[str]):
+    """One of some words."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        self._words = words
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        if value not in self._words:
-            self.fail(f"expected one of {', '.join(self._words)}; got {str(value)!r}", param, ctx)
-        return str(value)
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:
+        return f"expected one of {', '.join(self.choices)}; got {str(value)!r}"
 
 
-PORT = Whole(0, 65535)
+PORT = NumberRange(0, 65535)
 
 
 F = TypeVar("F", bound=Callable[..., Any])

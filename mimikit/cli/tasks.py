@@ -10,7 +10,7 @@ import click
 from mimikit.cli import client, task_text, terminal
 from mimikit.cli.client import live_runs, order
 from mimikit.cli.frame import Frame, LeafCommand, PlainGroup, json_option, pass_frame
-from mimikit.cli.options import OneOf, Whole
+from mimikit.cli.options import NumberRange, WordOption
 from mimikit.cli.task_text import RunFollower
 from mimikit.state import ReadOnlyState
 from mimikit.views import tasks as shown
@@ -24,8 +24,8 @@ def tasks() -> None:
 
 
 @tasks.command("list")
-@click.option("--only", type=OneOf(STATES), help=f"Those of one state: {', '.join(STATES)}.")
-@click.option("-n", "--limit", type=Whole(1, 1000), default=20, help="How many ended ones.")
+@click.option("--only", type=WordOption(STATES), help="Those of one state.")
+@click.option("-n", "--limit", type=NumberRange(1, 1000), default=20, help="How many ended ones.")
 @json_option
 @pass_frame
 def list_(frame: Frame, only: str | None, limit: int, as_json: bool) -> None:

@@ -10,13 +10,13 @@ import json
 import re
 import shutil
 import sys
-import textwrap
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+import wcwidth
+from wcwidth import width
 
 from mimikit.language.plain_text import plain
 
@@ -90,30 +90,11 @@ def indented(text: str, by: str = "  ") -> str:
     return "\n".join(by + line if line else line for line in block(text).split("\n"))
 
 
-def width(text: str) -> int:
-    """Columns that a text takes; Chinese characters take two, accents none."""
-    return sum(map(_char_width, click.unstyle(text)))
-
-
-def _char_width(char: str) -> int:
-    if char.isascii():
-        return 1
-    if unicodedata.combining(char):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
 def clip(text: str, columns: int) -> str:
     """A text cut to so many columns, with `…` where it was cut; what is cut loses its colours."""
     if width(text) <= columns:
         return text
-    kept, taken = "", 0
-    for char in click.unstyle(text):
-        taken += _char_width(char)
-        if taken >= columns:
-            break
-        kept += char
-    return kept + "…"
+    return wcwidth.clip(click.unstyle(text), 0, columns - 1).rstrip() + "…"
 
 
 def room() -> int | None:
@@ -142,8 +123,7 @@ def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(width(line[i]) for line in lines) for i in range(len(lines[0]))]
     return [
         "".join(
-            cell + " " * (size - width(cell) + _GAP)
-            for cell, size in zip(line, widths, strict=True)
+            wcwidth.ljust(cell, size + _GAP) for cell, size in zip(line, widths, strict=True)
         ).rstrip()
         for line in lines
     ]
@@ -160,7 +140,7 @@ def hanging(lead: str, text: str) -> list[str]:
     """A text behind its lead, wrapped to the terminal under its own beginning."""
     lead_width = width(lead)
     columns = (room() or 10_000) - lead_width
-    lines = textwrap.wrap(text, max(columns, 20), break_on_hyphens=False) or [""]
+    lines = wcwidth.wrap(text, max(columns, 20), break_on_hyphens=False) or [""]
     return [lead + lines[0], *(" " * lead_width + line for line in lines[1:])]
 
 

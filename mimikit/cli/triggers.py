@@ -11,7 +11,7 @@ import click
 from mimikit.cli import client, terminal
 from mimikit.cli.client import look_at_consumer, order
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
-from mimikit.cli.options import Duration, OneOf, Times, Whole, timing_options
+from mimikit.cli.options import Duration, NumberRange, Times, WordOption, timing_options
 from mimikit.errors import BadInput, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
@@ -129,10 +129,10 @@ def explain(frame: Frame, trigger_id: str, as_json: bool) -> None:
 @click.option("--title", help="A short name for lists.")
 @click.option("--prompt", help="What is to be done.")
 @click.option("--profile", metavar="PROFILE", help="Who does it.")
-@click.option("--priority", type=Whole(0, 10), help="0 to 10, higher first.")
+@click.option("--priority", type=NumberRange(0, 10), help="Higher first.")
 @click.option("--timeout", type=Duration(), help="End a run after this long: 90s, 10m, 2h.")
 @click.option(
-    "--overlap", type=OneOf(("skip", "queue")), help="While a run is not over: skip, queue."
+    "--overlap", type=WordOption(("skip", "queue")), help="What to do while a run is not over."
 )
 @timing_options
 @click.option("--once/--no-once", default=None, help="Be gone after firing once, or stay.")
