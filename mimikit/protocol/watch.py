@@ -19,6 +19,7 @@ import select
 import stat
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -312,6 +313,9 @@ class _InotifyEvents:
         self._inotify = inotify
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._guard = threading.Lock()
+        # A watch that nobody holds any more lets go of its descriptors, too.
+        self._closing = weakref.finalize(self, _close_all, inotify, self._wake)
+        self._closing.atexit = False
         self._poller = select.poll()
         self._poller.register(inotify, select.POLLIN)
         self._poller.register(self._wake, select.POLLIN)
@@ -343,14 +347,12 @@ class _InotifyEvents:
 
     def wake(self) -> None:
         with self._guard:
-            if not self._inotify.closed:
+            if self._closing.alive:
                 os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:
         with self._guard:
-            if not self._inotify.closed:
-                self._inotify.close()
-                os.close(self._wake)
+            self._closing()
 
 
 class _NoEvents:
@@ -378,6 +380,11 @@ class _NoEvents:
 
     def close(self) -> None:
         pass
+
+
+def _close_all(inotify: INotify, wake: int) -> None:
+    inotify.close()
+    os.close(wake)
 
 
 def _mtime_ns(path: Path) -> int | None:
