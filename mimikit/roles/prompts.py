@@ -80,15 +80,18 @@ def _read(files: Files, name: str) -> str:
 
 def teller_prompt(brief: Brief, budgets: Budgets) -> str:
     """The Teller's turn in words: labelled blocks of data, the input last."""
-    return "\n\n".join(
-        [
-            FIRST_LINE,
-            *_blocks(brief, budgets),
-            _question(brief),
-            _section("Input", "\n\n".join(_inputs(brief, budgets))),
-            _environment(brief),
-        ]
-    ).replace("\n\n\n\n", "\n\n")
+    question = ""
+    if brief.question is not None:
+        q = brief.question
+        options = f"\noptions: {', '.join(q.options)}" if q.options else ""
+        question = _section("Question", f"[{q.question_id}] {q.question}{options}")
+    inputs: list[str] = []
+    for item in brief.inputs:
+        quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
+        text = tokens.cut_tokens(item.text, budgets.input_tokens)
+        inputs.append(f"[{item.id}] {quote}{text}")
+    body = [question, _section("Input", "\n\n".join(inputs)), _environment(brief)]
+    return "\n\n".join([FIRST_LINE, *_blocks(brief, budgets), *body]).replace("\n\n\n\n", "\n\n")
 
 
 def planner_prompt(brief: Brief, budgets: Budgets) -> str:
@@ -144,30 +147,10 @@ def _blocks(brief: Brief, budgets: Budgets) -> list[str]:
     return [section for section in sections if section]
 
 
-def _inputs(brief: Brief, budgets: Budgets) -> list[str]:
-    shown: list[str] = []
-    for item in brief.inputs:
-        quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
-        text = tokens.cut_tokens(item.text, budgets.input_tokens)
-        shown.append(f"[{item.id}] {quote}{text}")
-    return shown
-
-
-def _question(brief: Brief) -> str:
-    if brief.question is None:
-        return ""
-    q = brief.question
-    options = f"\noptions: {', '.join(q.options)}" if q.options else ""
-    return _section("Question", f"[{q.question_id}] {q.question}{options}")
-
-
 def _environment(brief: Brief) -> str:
-    lines = [
-        f"now: {time_text(brief.now)}",
-        f"timezone: {brief.timezone}",
-        f"locale: {brief.locale}",
-    ]
-    return _section("Environment", "\n".join(lines))
+    at = time_text(brief.now)
+    text = f"now: {at}\ntimezone: {brief.timezone}\nlocale: {brief.locale}"
+    return _section("Environment", text)
 
 
 def _section(label: str, body: str) -> str:

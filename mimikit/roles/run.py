@@ -39,7 +39,7 @@ from mimikit.runs import LiveRuns
 from mimikit.tasks import queue
 from mimikit.tasks.after_run import Ended, Finish, after_run
 from mimikit.tools.reader import StateReader
-from mimikit.tools.session import Caller, Limits, ToolSession
+from mimikit.tools.session import Caller, ToolSession
 
 if TYPE_CHECKING:
     from mimikit.tools.mcp import ToolServer
@@ -73,18 +73,10 @@ class Office:
 
     def open_session(self, kind: type[S], caller: Caller) -> S:
         """A role's tools for one run; what they refuse goes into the log."""
-        limits = self.settings.limits
         return kind(
             caller,
             self.reader,
-            Limits(
-                delegations=limits.delegations_per_turn,
-                plan=limits.tasks_per_plan,
-                trace=limits.tasks_per_trace,
-                llm_commands=self.settings.allow_llm_commands,
-                llm_eval_interval_s=self.settings.triggers.llm_eval_interval_s,
-                profiles=tuple(type(self.settings.profiles).model_fields),
-            ),
+            self.settings,
             lambda tool, reason: self.log.write(
                 "audit", "tool_refused", runId=caller.run_id, tool=tool, reason=reason
             ),

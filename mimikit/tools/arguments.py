@@ -51,48 +51,42 @@ ConditionTree = Annotated[
 Cooldown = Annotated[float, Field(ge=0, le=366 * 86400)]
 
 
-class Delegate(Arguments):
+class _Planned(Arguments):
+    prompt: Text
+    title: Short | None = None
+    label: Short | None = None
+    condition: ConditionTree | None = None
+    cooldown: Cooldown | None = None
+    once: bool = False
+    profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
+    priority: Annotated[int, Field(ge=0, le=10)] = 5
+    timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
+
+
+class Delegate(_Planned):
     """Add one task to this plan. Its prompt must say everything: the Worker sees nothing else.
 
     `after` makes it wait for others, and gives it their results; `label` lets others wait for it.
     With type conditional it runs each time `condition` holds.
     """
 
-    prompt: Text
-    title: Short | None = None
-    label: Short | None = None
     type: Literal["oneshot", "conditional"] = "oneshot"
     after: Ids = []
-    condition: ConditionTree | None = None
-    cooldown: Cooldown | None = None
-    once: bool = False
-    profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
-    priority: Annotated[int, Field(ge=0, le=10)] = 5
-    timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
     max_attempts: Annotated[int, Field(ge=1, le=10)] = 1
 
 
-class Plan(Arguments):
+class Plan(_Planned):
     """Add one trigger to this plan: a task that is run by the clock or when something happens.
 
     recurring: every `interval` seconds, or by `cron` (5 fields) in `timezone`. scheduled: once at
     `runAt` (ISO 8601 with its zone). conditional: each time `condition` holds.
     """
 
-    prompt: Text
-    title: Short | None = None
-    label: Short | None = None
     type: Literal["recurring", "scheduled", "conditional"] = "recurring"
     interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
     cron: Short | None = None
     timezone: Short | None = None
     run_at: Short | None = None
-    condition: ConditionTree | None = None
-    cooldown: Cooldown | None = None
-    once: bool = False
-    profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
-    priority: Annotated[int, Field(ge=0, le=10)] = 5
-    timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
 
 
 class ChangeTrigger(Arguments):
@@ -212,14 +206,13 @@ def arguments_of(role: Role, name: str) -> type[Arguments]:
 @functools.cache
 def specs(role: Role) -> tuple[ToolSpec, ...]:
     """The tools of a role as they are offered to a model."""
-    models = ((name, arguments_of(role, name)) for name in permission.TOOLS[role])
-    return tuple(ToolSpec(name, model.__doc__ or "", _schema(model)) for name, model in models)
-
-
-def _schema(model: type[Arguments]) -> dict[str, Any]:
-    schema = model.model_json_schema(by_alias=True)
-    schema.pop("title", None)
-    schema.pop("description", None)
-    for argument in schema.get("properties", {}).values():
-        argument.pop("title", None)
-    return schema
+    offered: list[ToolSpec] = []
+    for name in permission.TOOLS[role]:
+        model = arguments_of(role, name)
+        schema = model.model_json_schema(by_alias=True)
+        schema.pop("title", None)
+        schema.pop("description", None)
+        for argument in schema.get("properties", {}).values():
+            argument.pop("title", None)
+        offered.append(ToolSpec(name, model.__doc__ or "", schema))
+    return tuple(offered)

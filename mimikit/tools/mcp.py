@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Self, TypeAlias
 
 from mimikit import __version__
 from mimikit.engines.base import ToolReply, ToolSpec
@@ -36,7 +36,8 @@ _MAX_LINGER_BYTES = 8 * 2**20
 _REMEMBERED_CALLS = 256
 _PARSE_ERROR, _INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS = -32700, -32600, -32601, -32602
 
-Call: TypeAlias = Callable[[str, dict[str, Any]], ToolReply]
+_Object: TypeAlias = "dict[str, Json]"
+Call: TypeAlias = Callable[[str, _Object], ToolReply]
 OnRefused: TypeAlias = Callable[[dict[str, str]], None]
 
 
@@ -59,7 +60,7 @@ class _Turn:
         self._replies: OrderedDict[str, _Reply] = OrderedDict()
         self._remembering = threading.Lock()
 
-    def call(self, name: str, arguments: dict[str, Any], key: str | None) -> ToolReply:
+    def call(self, name: str, arguments: _Object, key: str | None) -> ToolReply:
         """Make a call; one that carries the key of an earlier one gets the earlier's answer."""
         with self._remembering:
             known = self._replies.get(key) if key else None
@@ -100,7 +101,6 @@ class ToolServer:
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
         return f"http://127.0.0.1:{self.port}{PATH}"
 
     def start(self) -> None:
@@ -119,12 +119,10 @@ class ToolServer:
         self._server.server_close()
 
     def __enter__(self) -> Self:
-        """Start."""
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop."""
         self.stop()
 
     def register(self, specs: Sequence[ToolSpec], call: Call, label: str) -> str:
@@ -153,7 +151,6 @@ class ToolServer:
         return found
 
     def refused(self, facts: dict[str, str]) -> None:
-        """Tell of a refusal."""
         if self._on_refused:
             with contextlib.suppress(MimikitError):  # a full disk does not open the door
                 self._on_refused(facts)
@@ -184,7 +181,6 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve a client to the end."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -206,7 +202,6 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: the audit has what matters."""
 
     def do_POST(self) -> None:
-        """Answer one MCP message."""
         try:
             turn = self._admit()
             body = self._body()
@@ -233,9 +228,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path != PATH:
             raise _Refusal(HTTPStatus.NOT_FOUND, f"expected {PATH}")
         self._check_sender()
-        if self.headers.get_all("content-type", []) == []:
-            raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expected application/json")
-        if self.headers.get_content_type() != "application/json":
+        types = self.headers.get_all("content-type", [])
+        if not types or self.headers.get_content_type() != "application/json":
             raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expected application/json")
         given = self.headers.get_all("authorization", [])
         scheme, _, token = (given[0] if len(given) == 1 else "").partition(" ")
@@ -321,7 +315,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
 
-def respond(turn: _Turn, body: bytes) -> tuple[HTTPStatus, dict[str, Any] | None]:
+def respond(turn: _Turn, body: bytes) -> tuple[HTTPStatus, _Object | None]:
     """The status and JSON-RPC answer to one message."""
     try:
         message = parse_object(body)
@@ -343,41 +337,40 @@ def respond(turn: _Turn, body: bytes) -> tuple[HTTPStatus, dict[str, Any] | None
     if not isinstance(params, dict):
         return HTTPStatus.OK, _error(number, _INVALID_PARAMS, "params: expected an object")
     meta = params.get("_meta")
-    key = None
-    if (
-        isinstance(meta, dict) and "callId" in meta
-    ):  # the model's own call: the same body repeats it
-        key = hashlib.sha256(body).hexdigest()
+    # A model's own call: when it is repeated, the same body comes again.
+    is_own = isinstance(meta, dict) and "callId" in meta
+    key = hashlib.sha256(body).hexdigest() if is_own else None
     return HTTPStatus.OK, _answer(turn, method, number, params, key)
 
 
 def _answer(
-    turn: _Turn, method: str, number: str | int, params: dict[str, Json], key: str | None
-) -> dict[str, Any]:
+    turn: _Turn, method: str, number: str | int, params: _Object, key: str | None
+) -> _Object:
     if method == "initialize":
-        return _result(number, _initialized(turn, params))
+        asked = params.get("protocolVersion")
+        return _result(
+            number,
+            {
+                "protocolVersion": asked if asked in PROTOCOLS else PROTOCOLS[0],
+                "capabilities": {"tools": {"listChanged": False}},
+                "serverInfo": {"name": "mimikit", "version": __version__},
+                "instructions": "The tools of this turn: " + ", ".join(turn.specs),
+            },
+        )
     if method == "ping":
         return _result(number, {})
     if method == "tools/list":
-        return _result(number, {"tools": [_shown(spec) for spec in turn.specs.values()]})
+        offered: list[Json] = [
+            {"name": spec.name, "description": spec.description, "inputSchema": spec.schema}
+            for spec in turn.specs.values()
+        ]
+        return _result(number, {"tools": offered})
     if method == "tools/call":
         return _called(turn, number, params, key)
     return _error(number, _NO_METHOD, f"method {method[:100]!r} is not known here")
 
 
-def _initialized(turn: _Turn, params: dict[str, Json]) -> dict[str, Any]:
-    asked = params.get("protocolVersion")
-    return {
-        "protocolVersion": asked if asked in PROTOCOLS else PROTOCOLS[0],
-        "capabilities": {"tools": {"listChanged": False}},
-        "serverInfo": {"name": "mimikit", "version": __version__},
-        "instructions": "The tools of this turn: " + ", ".join(turn.specs),
-    }
-
-
-def _called(
-    turn: _Turn, number: str | int, params: dict[str, Json], key: str | None
-) -> dict[str, Any]:
+def _called(turn: _Turn, number: str | int, params: _Object, key: str | None) -> _Object:
     name, arguments = params.get("name"), params.get("arguments")
     if not isinstance(name, str):
         return _error(number, _INVALID_PARAMS, "params.name: expected a text")
@@ -386,21 +379,17 @@ def _called(
     if not isinstance(arguments, dict):
         return _error(number, _INVALID_PARAMS, "params.arguments: expected an object")
     if name in turn.specs:
-        reply = turn.call(name, cast("dict[str, Any]", arguments), key)
+        reply = turn.call(name, arguments, key)
     else:
         known = ", ".join(turn.specs) or "none"
         reply = ToolReply(ok=False, text=f"expected one of {known}; got {name[:100]!r}")
-    content = [{"type": "text", "text": reply.text}]
+    content: list[Json] = [{"type": "text", "text": reply.text}]
     return _result(number, {"content": content, "isError": not reply.ok})
 
 
-def _shown(spec: ToolSpec) -> dict[str, Any]:
-    return {"name": spec.name, "description": spec.description, "inputSchema": spec.schema}
-
-
-def _result(number: str | int, result: dict[str, Any]) -> dict[str, Any]:
+def _result(number: str | int, result: _Object) -> _Object:
     return {"jsonrpc": "2.0", "id": number, "result": result}
 
 
-def _error(number: str | int | None, code: int, message: str) -> dict[str, Any]:
+def _error(number: str | int | None, code: int, message: str) -> _Object:
     return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}

@@ -139,7 +139,7 @@ class PlannerSession(ToolSession):
             )
         self.effects.triggers.append(trigger)
         self._name(args.label, trigger.id)
-        every_s = self._limits.llm_eval_interval_s
+        every_s = self._settings.triggers.llm_eval_interval_s
         notes = [note["en"] for note in words.notes(trigger, asked_every_s=every_s)]
         told = f"scheduled as {trigger.id}: {words.of_trigger(trigger)['en']}"
         return " ".join([told, *notes])
@@ -189,19 +189,20 @@ class PlannerSession(ToolSession):
         return self._caller.parent.notify if self._caller.parent else "teller"
 
     def _check_profile(self, profile: str) -> None:
-        if self._limits.profiles:
-            permission.check_profile(profile, self._limits.profiles)
+        settings = self._settings
+        permission.check_profile(profile, type(settings.profiles).model_fields)
         permission.check_planned_profile(
             profile,
             by_user=self._caller.by_user,
-            allow_llm_commands=self._limits.llm_commands,
+            allow_llm_commands=settings.allow_llm_commands,
         )
 
     def _check_plan_size(self) -> None:
         effects = self.effects
         planned = len(effects.tasks) + len(effects.triggers) + len(effects.orders)
-        if planned >= self._limits.plan:
-            raise Refused(f"expected at most {self._limits.plan} tasks and triggers a plan")
+        if planned >= self._limits.tasks_per_plan:
+            most = self._limits.tasks_per_plan
+            raise Refused(f"expected at most {most} tasks and triggers a plan")
         self._check_trace(planned)
 
 

@@ -159,7 +159,6 @@ def zone_named(name: str) -> ZoneInfo:
 
 
 def _last_run(files: Files, trigger_id: str) -> queue.Found | None:
-    """The last run of a trigger that has fired and gone."""
     for line in reversed(ledger.slots_of(files, trigger_id, 1)):
         if isinstance(task_id := line.get("taskId"), str):
             return queue.find(files, task_id)

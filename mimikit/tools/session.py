@@ -16,6 +16,7 @@ from typing import ClassVar
 from pydantic import ValidationError
 
 from mimikit import permission
+from mimikit.config import Settings
 from mimikit.engines.base import ToolReply, ToolSpec
 from mimikit.errors import BadInput, Refused
 from mimikit.memory.backlog import plain
@@ -51,19 +52,6 @@ class Effects:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How much one run may ask for."""
-
-    delegations: int
-    plan: int
-    trace: int
-    llm_commands: bool
-    llm_eval_interval_s: float = 300
-    profiles: tuple[str, ...] = ()
-    """The profiles there are; none given: any."""
-
-
-@dataclass(frozen=True, slots=True)
 class Caller:
     """The run that calls, and what its effects inherit."""
 
@@ -90,12 +78,13 @@ class ToolSession:
         self,
         caller: Caller,
         reader: StateReader,
-        limits: Limits,
+        settings: Settings,
         on_refused: Callable[[str, str], None] = lambda _tool, _reason: None,
     ) -> None:
         """`on_refused(tool, reason)` hears of every refusal."""
         self.effects = Effects()
-        self._caller, self._reader, self._limits = caller, reader, limits
+        self._caller, self._reader, self._settings = caller, reader, settings
+        self._limits = settings.limits
         self._on_refused = on_refused
         self._lock = threading.Lock()
         self._closed = False
@@ -179,10 +168,9 @@ class ToolSession:
 
     def _check_trace(self, more: int) -> None:
         """One request must not breed work for ever, however its results are taken up again."""
-        if self._reader.trace_size(self._caller.trace_id) + more >= self._limits.trace:
-            raise Refused(
-                f"expected at most {self._limits.trace} tasks that follow from one request"
-            )
+        if self._reader.trace_size(self._caller.trace_id) + more >= self._limits.tasks_per_trace:
+            most = self._limits.tasks_per_trace
+            raise Refused(f"expected at most {most} tasks that follow from one request")
 
     def _derive(self, prefix: str, number: int) -> str:
         return derived_id(prefix, self._caller.run_id, prefix, str(number))
@@ -228,11 +216,9 @@ class TellerSession(ToolSession):
         return self._ask(args, planner_task_id=None)
 
     def _delegate(self, args: arguments.TellerDelegate) -> str:
-        if len(self.effects.tasks) >= self._limits.delegations:
-            raise Refused(
-                f"expected at most {self._limits.delegations} delegations a turn; "
-                "put the rest into one"
-            )
+        most = self._limits.delegations_per_turn
+        if len(self.effects.tasks) >= most:
+            raise Refused(f"expected at most {most} delegations a turn; put the rest into one")
         self._check_trace(len(self.effects.tasks))
         task = self._task(args.prompt, args.title, args.priority).but(
             role="planner", notify="teller", max_attempts=2, timezone=self._caller.timezone

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from mimikit.config import Settings
 from mimikit.memory import backlog
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import BacklogChange
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.tools.reader import StateReader
-from mimikit.tools.session import Caller, Limits, TellerSession
+from mimikit.tools.session import Caller, TellerSession
 from tests.support.searching import plain_search
 from tests.tools.test_past import NOW
 
@@ -31,9 +32,8 @@ def files() -> Files:
 
 
 def desk(files: Files) -> TellerSession:
-    limits = Limits(delegations=3, plan=20, trace=50, llm_commands=False)
     return TellerSession(
-        Caller("turn-1", "trace-1", NOW), StateReader(files, plain_search(files)), limits
+        Caller("turn-1", "trace-1", NOW), StateReader(files, plain_search(files)), Settings()
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mimikit.config import Settings
 from mimikit.conversation.history import Conversation
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message
@@ -17,7 +18,7 @@ from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.tools import replies
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.reader import StateReader
-from mimikit.tools.session import Caller, Limits
+from mimikit.tools.session import Caller
 from tests.support.searching import plain_search
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
@@ -62,9 +63,7 @@ class Library(StateReader):
 
 def ask(views: Any, name: str, **arguments: Any) -> str:
     caller = Caller("task-plan", "trace-1", NOW)
-    desk = PlannerSession(
-        caller, views, Limits(delegations=3, plan=20, trace=50, llm_commands=False)
-    )
+    desk = PlannerSession(caller, views, Settings())
     reply = desk.call(name, arguments)
     return reply.text if reply.ok else f"REFUSED {reply.text}"
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from mimikit.config import Limits, Settings
 from mimikit.protocol.models import Schedule, Task, TaskParams, Trigger
 from mimikit.tools import arguments
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.reader import StateReader
-from mimikit.tools.session import Caller, Limits
+from mimikit.tools.session import Caller
 from mimikit.triggers import conditions
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
@@ -50,8 +51,8 @@ def desk(
         "task-plan", "trace-1", NOW, by_user=by_user, parent=parent,
         may_trigger=may_trigger, timezone="Asia/Shanghai",
     )  # fmt: skip
-    limits = Limits(delegations=3, plan=plan, trace=50, llm_commands=False)
-    return PlannerSession(caller, Known(*ids), limits)
+    settings = Settings(limits=Limits(tasks_per_plan=plan))
+    return PlannerSession(caller, Known(*ids), settings)
 
 
 def done(task_id: str) -> dict[str, Any]:
