@@ -8,30 +8,26 @@ in between only means that the rest is done at the next start, by the same words
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
-from zoneinfo import ZoneInfo
 
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import (
-    Condition,
-    FiringIntent,
-    Task,
-    Trigger,
-    TriggerState,
-)
-from mimikit.supervisor import judging
+from mimikit.protocol.models import FiringIntent, Trigger, TriggerState
 from mimikit.supervisor.agenda import Agenda
+from mimikit.supervisor.facts import FactsNow
 from mimikit.supervisor.store import Books
 from mimikit.tasks import queue
 from mimikit.triggers import conditions, registry, schedule
-from mimikit.triggers.decide import make_run
+from mimikit.triggers.decide import (
+    LOOK_AGAIN,
+    Decision,
+    SkippedSlot,
+    after_firing,
+    decide,
+    look_after_firing,
+    take_up,
+)
 from mimikit.triggers.workspace import Watch, Workspace
 
-LOOK_AGAIN = timedelta(seconds=60)
-"""How often a condition is looked at that waits for something of which an event should tell."""
-POLL = timedelta(seconds=2)
-"""How often files are looked at of which the kernel does not tell."""
 _CHEAP_S = 0.02
 _SHARE = 10
 """A condition that costs more to look at than that gets one part in so many of the time."""
@@ -95,52 +91,76 @@ class Firing:
         return changed | (self._stamps.keys() - names)
 
     def refresh(self, trigger_id: str, now: datetime) -> None:
-        """Look at one definition again: made, edited, paused or gone."""
-        books = self._books
-        stamp = books.files.stat(paths.trigger(trigger_id))
-        state = registry.state(books.files, trigger_id)
-        trigger, broken = self._in_force(trigger_id, state)
+        """Look at one definition again: made, edited, paused or gone.
+
+        Crash: a firing that was cut short is carried out first.
+        """
+        files = self._books.files
+        stamp = files.stat(paths.trigger(trigger_id))
+        state = registry.state(files, trigger_id)
+        trigger, is_new = self._in_force(trigger_id, state)
         if trigger is None:
             self._forget(trigger_id)
         if stamp is not None:
             self._stamps[trigger_id] = stamp
         if state.firing is not None and trigger is not None:
-            self._finish(trigger, state, state.firing)
+            self._carry_out(trigger, state, state.firing)
             self.refresh(trigger_id, now)
         elif state.firing is not None and stamp is None:
-            registry.remove(books.files, trigger_id)  # its last firing was cut short at its end
+            registry.remove(files, trigger_id)  # its last firing was cut short at its end
         elif trigger is not None:
-            self._take_up(trigger, state, now, is_good=broken is None)
+            self._take_up(trigger, state, now, is_new=is_new)
 
-    def _take_up(
-        self, trigger: Trigger, before: TriggerState, now: datetime, *, is_good: bool
-    ) -> None:
-        """Bring state and agenda in line with the definition in force."""
-        books, state = self._books, before
-        if is_good:
-            state = _known(before, trigger, now, books.settings.zone)
-        state = self._settle_pause(trigger, state, now)
-        if before.last_good is None:
-            books.ledger.write("trigger_created", trigger.id, now, title=trigger.title or None)
-        if trigger.schedule is not None:
-            state = state.but(next_run_at=self._slot(trigger, state, now))
-        if state != before:
-            registry.save_state(books.files, trigger.id, state)
-            books.feed.tell("trigger", id=trigger.id)
-        self._enter(trigger, state)
+    def _in_force(self, trigger_id: str, state: TriggerState) -> tuple[Trigger | None, bool]:
+        """The definition that counts, and whether it was accepted just now.
 
-    def _in_force(self, trigger_id: str, state: TriggerState) -> tuple[Trigger | None, str | None]:
-        """The definition that counts; what is wrong with its file is told once."""
+        What is wrong with its file is told once.
+        """
         files = self._books.files
         trigger, broken = registry.read(files, trigger_id)
-        if trigger is not None and trigger.to_dict() != state.last_good:
+        is_new = trigger is not None and trigger.to_dict() != state.last_good
+        if trigger is not None and is_new:
             way = registry.cycle_of(files, trigger, accepted=True)
             if way is not None:
                 broken = f"condition: expected no circle, got {' → '.join(way)}"
-        if broken is not None:
-            trigger = registry.sound(state.last_good)
-        self._report(trigger_id, broken)
-        return trigger, broken
+        if broken is None:
+            self._reported.pop(trigger_id, None)
+            return trigger, is_new
+        if self._reported.get(trigger_id) != broken:
+            self._books.log.write("audit", "trigger_broken", triggerId=trigger_id, reason=broken)
+        self._reported[trigger_id] = broken
+        return registry.sound(state.last_good), False
+
+    def _take_up(
+        self, trigger: Trigger, before: TriggerState, now: datetime, *, is_new: bool
+    ) -> None:
+        """Bring state and agenda in line with the definition in force."""
+        books = self._books
+        known = registry.sound(before.last_good) if is_new and trigger.condition else None
+        taken = take_up(trigger, known, before, now, is_new=is_new, zone=books.settings.zone)
+        if taken.skipped is not None:
+            self._write_skipped(trigger, taken.skipped, now)
+        if before.last_good is None:
+            books.ledger.write("trigger_created", trigger.id, now, title=trigger.title or None)
+        if taken.state != before:
+            registry.save_state(books.files, trigger.id, taken.state)
+            books.feed.tell("trigger", id=trigger.id)
+        condition = trigger.condition if trigger.enabled else None
+        self._agenda.listen(trigger.id, conditions.subjects(condition) if condition else None)
+        self._watch.set(trigger.id, conditions.watched(condition) if condition else ())
+        if condition is not None:
+            self._agenda.look_soon([trigger.id])
+        else:
+            self.asks.pop(trigger.id, None)
+        clocked = trigger.schedule is not None and trigger.enabled
+        self._agenda.look_at(trigger.id, taken.state.next_run_at if clocked else None)
+
+    def _forget(self, trigger_id: str) -> None:
+        self._agenda.forget(trigger_id)
+        self._watch.set(trigger_id, ())
+        self.asks.pop(trigger_id, None)
+        self._stamps.pop(trigger_id, None)
+        self._rests.pop(trigger_id, None)
 
     def task_ended(self, task_id: str) -> None:
         """Judge what waits for this task; called at the moment its end is written."""
@@ -165,64 +185,6 @@ class Firing:
     def judge_soon(self, trigger_id: str) -> None:
         """Judge this one at the next pass."""
         self._agenda.look_soon([trigger_id])
-
-    def _slot(self, trigger: Trigger, state: TriggerState, now: datetime) -> datetime | None:
-        """The slot to wait for.
-
-        A paused one keeps the slot it was paused at: at its resume that tells what it skipped.
-        """
-        if trigger.schedule is None or (state.next_run_at is not None and not trigger.enabled):
-            return state.next_run_at
-        return schedule.slot_to_wait_for(
-            trigger.schedule,
-            now=now,
-            recorded=state.next_run_at,
-            last_run_at=state.last_run_at,
-            created_at=trigger.created_at,
-            zone=self._books.settings.zone,
-        )
-
-    def _enter(self, trigger: Trigger, state: TriggerState) -> None:
-        """Put a trigger, as its state now stands on disk, on the agenda."""
-        condition = trigger.condition if trigger.enabled else None
-        self._agenda.listen(trigger.id, conditions.subjects(condition) if condition else None)
-        self._watch.set(trigger.id, conditions.watched(condition) if condition else ())
-        if condition is not None:
-            self._agenda.look_soon([trigger.id])
-        else:
-            self.asks.pop(trigger.id, None)
-        clocked = trigger.schedule is not None and trigger.enabled
-        self._agenda.look_at(trigger.id, state.next_run_at if clocked else None)
-
-    def _forget(self, trigger_id: str) -> None:
-        self._agenda.forget(trigger_id)
-        self._watch.set(trigger_id, ())
-        self.asks.pop(trigger_id, None)
-        self._stamps.pop(trigger_id, None)
-        self._rests.pop(trigger_id, None)
-
-    def _report(self, trigger_id: str, broken: str | None) -> None:
-        if broken and self._reported.get(trigger_id) != broken:
-            self._books.log.write("audit", "trigger_broken", triggerId=trigger_id, reason=broken)
-        if broken:
-            self._reported[trigger_id] = broken
-        else:
-            self._reported.pop(trigger_id, None)
-
-    def _settle_pause(self, trigger: Trigger, state: TriggerState, now: datetime) -> TriggerState:
-        """While it is paused a trigger has no slots: those that came are skipped at its resume."""
-        if not trigger.enabled:
-            return state if state.paused else state.but(paused=True)
-        if not state.paused:
-            return state
-        slot, plan = state.next_run_at, trigger.schedule
-        if plan is not None and plan.run_at is None and slot is not None and slot <= now:
-            self._write_slot(
-                trigger, schedule.slot_name(slot), now, state="skipped", reason="paused",
-                missed=self._missed(trigger, slot, now),
-            )  # fmt: skip
-            state = state.but(next_run_at=self._following(trigger, slot, now))
-        return state.but(paused=False)
 
     # ---- firing --------------------------------------------------------------------------
 
@@ -285,9 +247,7 @@ class Firing:
         if state.firing is not None:
             self._books.events.trigger_changed(trigger_id)  # there it is carried out first
             return False
-        if trigger.condition is not None:
-            return self._judge(trigger, trigger.condition, state, now)
-        return self._fire_slot(trigger, state, now)
+        return self._fire(trigger, state, now)
 
     def _accepted(self, trigger_id: str) -> Trigger | None:
         """The definition as it was taken up; its file is as it was then."""
@@ -295,210 +255,99 @@ class Firing:
             return registry.last_good(self._books.files, trigger_id)
         return registry.active(self._books.files, trigger_id)[0]
 
-    def _fire_slot(self, trigger: Trigger, state: TriggerState, now: datetime) -> bool:
-        """The clock reached a slot."""
-        slot = state.next_run_at
-        if trigger.schedule is None or slot is None or slot > now:
+    def _fire(self, trigger: Trigger, state: TriggerState, now: datetime) -> bool:
+        """Fire a trigger if it is time; gives whether a slot or an edge was settled.
+
+        1. Decide, purely, by the definition, its state and the facts of this moment.
+        2. It does not fire: note what was found, and when to look again.
+        3. It fires: write the firing, whole, into the trigger's state.
+        4. Carry it out: publish the run, write the slot's line, bring the state up to date.
+
+        Crash: before 3 nothing has happened, and the same is decided again; after it 4 is done
+        again by the words of 3, and finds what it has done before.
+        """
+        clock, began = self._books.clock, self._books.clock.monotonic()
+        decided = decide(trigger, state, self._facts(trigger, state, now), now)
+        spent_s = clock.monotonic() - began
+        self._rests.pop(trigger.id, None)
+        if spent_s > _CHEAP_S:
+            self._rests[trigger.id] = now + timedelta(seconds=spent_s * _SHARE)
+        if decided.is_early:
             self._books.events.trigger_changed(trigger.id)
             return False
-        run = make_run(trigger, schedule.slot_name(slot), now)
-        missed = self._missed(trigger, slot, now)
-        if self._is_settled(trigger, run, schedule.slot_name(slot)):
-            self._save_next(trigger, state, slot, now)
-        elif (
-            trigger.schedule.run_at is None
-            and trigger.overlap == "skip"
-            and judging.is_at_it(self._books, state)
-        ):
-            self._write_slot(
-                trigger,
-                schedule.slot_name(slot),
-                now,
-                state="skipped",
-                reason="overlap",
-                missed=missed,
-            )
-            self._save_next(trigger, state.but(last_verdict="skipped"), slot, now)
-        else:
-            intent = FiringIntent(
-                slot=schedule.slot_name(slot),
-                task=run,
-                fired_at=now,
-                planned_at=slot,
-                missed=missed,
-            )
-            self._fire(trigger, state, intent)
+        if decided.firing is None:
+            self._note(trigger, state, decided, now)
+            return trigger.schedule is not None
+        firing = decided.state.but(firing=decided.firing)
+        registry.save_state(self._books.files, trigger.id, firing)
+        self._carry_out(trigger, firing, decided.firing)
+        if decided.more:
+            self._agenda.look_soon([trigger.id])
         return True
 
-    def _save_next(
-        self, trigger: Trigger, state: TriggerState, slot: datetime, now: datetime
+    def _facts(self, trigger: Trigger, state: TriggerState, now: datetime) -> FactsNow:
+        return FactsNow(self._books, self._workspace, self._watch, trigger, state, now)
+
+    def _note(
+        self, trigger: Trigger, before: TriggerState, decided: Decision, now: datetime
     ) -> None:
-        """Go on to the slot after this one, which had no run of its own."""
-        following = self._following(trigger, slot, now)
-        if trigger.schedule is not None and trigger.schedule.run_at is not None:
-            registry.remove(self._books.files, trigger.id)
+        """Write down a look after which nothing fires."""
+        books, state = self._books, decided.state
+        if decided.skipped is not None:
+            self._write_skipped(trigger, decided.skipped, now)
+        if decided.is_over:
+            registry.remove(books.files, trigger.id)
+        elif state != before:
+            registry.save_state(books.files, trigger.id, state)
+        if state != before:
+            books.feed.tell("trigger", id=trigger.id)
+        if decided.asks:
+            self.asks[trigger.id] = decided.asks
         else:
-            registry.save_state(self._books.files, trigger.id, state.but(next_run_at=following))
-        self._agenda.look_at(trigger.id, following)
-        self._books.feed.tell("trigger", id=trigger.id)
+            self.asks.pop(trigger.id, None)
+        if state.blocked_by != before.blocked_by:
+            self._agenda.tell(trigger.id)
+        if decided.waits_for is not None:
+            self._agenda.look_after(decided.waits_for, trigger.id)
+        self._agenda.look_at(trigger.id, decided.look_at)
 
-    def _fire(self, trigger: Trigger, state: TriggerState, intent: FiringIntent) -> None:
-        """Decide, for good, on one firing; then carry it out."""
-        decided = state.but(firing=intent)
-        registry.save_state(self._books.files, trigger.id, decided)
-        self._finish(trigger, decided, intent)
+    def _carry_out(self, trigger: Trigger, state: TriggerState, firing: FiringIntent) -> None:
+        """Do what a firing says.
 
-    def _finish(self, trigger: Trigger, state: TriggerState, intent: FiringIntent) -> None:
-        """Carry a decided firing out.
-
-        Crash: the intent stands in the state until the last step, and every step may be repeated.
+        Crash: it stands in the state until the last step, and every step may be repeated.
         """
-        books, task, now = self._books, intent.task, intent.fired_at
+        books, task, now = self._books, firing.task, firing.fired_at
         queue.submit(books.files, task)
         books.feed.tell("task", id=task.id, seat=task.role)
-        late = intent.planned_at if intent.planned_at != now else None
         self._write_slot(
-            trigger, intent.slot, now, state="ran", taskId=task.id, missed=intent.missed,
-            plannedAt=late,
+            trigger, firing.slot, now, state="ran", missed=firing.missed, taskId=task.id,
+            plannedAt=firing.planned_at if firing.planned_at != now else None,
         )  # fmt: skip
-        if trigger.once or (trigger.schedule is not None and trigger.schedule.run_at is not None):
+        fired = after_firing(trigger, state, firing, books.settings.zone)
+        if fired is None:
             registry.remove(books.files, trigger.id)
             self._forget(trigger.id)
         else:
-            fired = state.but(
-                firing=None,
-                last_run_at=now,
-                last_triggered_at=now,
-                next_run_at=self._following(trigger, intent.planned_at, now),
-                fire_count=state.fire_count + 1,
-                last_task_id=task.id,
-                last_verdict="ran",
-                seen={**state.seen, **intent.seen},
-                answers={},
-                false_streak=0,
-            )
             registry.save_state(books.files, trigger.id, fired)
-            self._wait_after(trigger, fired, now)
+            again = look_after_firing(trigger, fired, self._facts(trigger, fired, now), now)
+            self._agenda.look_at(trigger.id, again)
+            self.asks.pop(trigger.id, None)
+            if trigger.condition is not None and conditions.questions(trigger.condition):
+                self._agenda.look_soon([trigger.id])
         books.feed.tell("trigger", id=trigger.id)
 
-    def _wait_after(self, trigger: Trigger, fired: TriggerState, now: datetime) -> None:
-        """After a firing: the next slot, the end of the cooldown, or the next event."""
-        if trigger.condition is None:
-            self._agenda.look_at(trigger.id, fired.next_run_at)
-            return
-        cooldown = conditions.cooldown_of(trigger.condition, trigger.cooldown)
-        cools_until = judging.cool_at(now, cooldown)
-        again = cools_until or self._next_look(fired, trigger.id, now)
-        self._agenda.look_at(trigger.id, again)
-        self.asks.pop(trigger.id, None)
-        if conditions.questions(trigger.condition):
-            self._agenda.look_soon([trigger.id])
+    def _write_skipped(self, trigger: Trigger, skipped: SkippedSlot, now: datetime) -> None:
+        self._write_slot(
+            trigger, skipped.slot, now,
+            state="skipped", missed=skipped.missed, reason=skipped.reason,
+        )  # fmt: skip
 
-    def _write_slot(self, trigger: Trigger, slot: str, now: datetime, **facts: Any) -> None:
-        """The state of one slot, once: a repeated firing finds its line."""
+    def _write_slot(
+        self, trigger: Trigger, slot: str, now: datetime, *, missed: int, **facts: object
+    ) -> None:
+        """The line of one slot, once: a repeated firing finds it."""
         if self._books.ledger.newest_slot(trigger.id) != slot:
-            facts["missed"] = facts.get("missed") or None
-            title = trigger.title or None
-            self._books.ledger.write("slot", trigger.id, now, slot=slot, title=title, **facts)
-
-    def _following(self, trigger: Trigger, slot: datetime | None, now: datetime) -> datetime | None:
-        if trigger.schedule is None or slot is None:
-            return None
-        return schedule.next_run_at(
-            trigger.schedule,
-            now=now,
-            planned=slot,
-            last_run_at=now,
-            created_at=trigger.created_at,
-            zone=self._books.settings.zone,
-        )
-
-    def _missed(self, trigger: Trigger, slot: datetime, now: datetime) -> int:
-        if trigger.schedule is None:
-            return 0
-        return schedule.missed_after(
-            trigger.schedule, slot, now=now, zone=self._books.settings.zone
-        )
-
-    def _piles_up(self, trigger: Trigger, state: TriggerState) -> bool:
-        """Whether this run would come on top of one that is not over, and shall not."""
-        recurs = trigger.schedule is not None and trigger.schedule.run_at is None
-        return recurs and trigger.overlap == "skip" and judging.is_at_it(self._books, state)
-
-    def _is_settled(self, trigger: Trigger, run: Task, slot: str) -> bool:
-        """Whether this slot ran or was skipped: the clock went back over it, or a crash came."""
-        if self._books.ledger.newest_slot(trigger.id) == slot:
-            return True
-        return queue.where(self._books.files, run.role, run.id) is not None
-
-    def _judge(
-        self, trigger: Trigger, condition: Condition, state: TriggerState, now: datetime
-    ) -> bool:
-        """Look at a condition; fire if it is time, else say when to look again."""
-        began = self._books.clock.monotonic()
-        found = judging.look(self._books, self._workspace, trigger, condition, state, now)
-        self._note_cost(trigger.id, self._books.clock.monotonic() - began, now)
-        if found.fires is not None:
-            self._fire(trigger, found.state, found.fires)
-            if found.more:
-                self._agenda.look_soon([trigger.id])
-            return True
-        if found.asks:
-            self.asks[trigger.id] = found.asks
-        else:
-            self.asks.pop(trigger.id, None)
-        if found.state != state:
-            registry.save_state(self._books.files, trigger.id, found.state)
-            self._books.feed.tell("trigger", id=trigger.id)
-        if found.state.blocked_by != state.blocked_by:
-            self._agenda.tell(trigger.id)
-        if found.waits_for is not None:
-            self._agenda.look_after(found.waits_for, trigger.id)
-        again = found.cools_until or self._next_look(found.state, trigger.id, now, found.waits_for)
-        self._agenda.look_at(trigger.id, again)
-        return False
-
-    def _note_cost(self, trigger_id: str, spent_s: float, now: datetime) -> None:
-        if spent_s > _CHEAP_S:
-            self._rests[trigger_id] = now + timedelta(seconds=spent_s * _SHARE)
-        else:
-            self._rests.pop(trigger_id, None)
-
-    def _next_look(
-        self, state: TriggerState, trigger_id: str, now: datetime, waits_for: str | None = None
-    ) -> datetime | None:
-        """When to look again though no event tells; None: not before one does."""
-        times = [now + LOOK_AGAIN] if waits_for is not None else []
-        if self._watch.is_blind(trigger_id):
-            hopeless = any(verdict.why == "too_many" for verdict in state.verdicts.values())
-            times.append(now + (LOOK_AGAIN if hopeless else POLL))
-        counts = timedelta(seconds=self._books.settings.triggers.llm_eval_interval_s)
-        times += [answer.at + counts for answer in state.answers.values()]
-        return min((time for time in times if time > now), default=None)
-
-
-def _known(state: TriggerState, trigger: Trigger, now: datetime, zone: ZoneInfo) -> TriggerState:
-    """The state once this definition is known to be good; what was edited begins anew."""
-    definition = trigger.to_dict()
-    if state.last_good == definition:
-        return state
-    old = state.last_good or {}
-    if trigger.schedule is not None:
-        planned = state.next_run_at
-        if state.last_good is not None and old.get("schedule") != definition["schedule"]:
-            planned = schedule.next_run_at(
-                trigger.schedule, now=now, planned=None, last_run_at=now, created_at=now, zone=zone
-            )
-        return state.but(
-            last_good=definition, next_run_at=planned, seen={}, verdicts={}, blocked_by=None
-        )
-    if trigger.condition is None:
-        return state
-    before = registry.sound(state.last_good)
-    if state.last_good is None or (before and before.condition == trigger.condition):
-        return state.but(last_good=definition)
-    seen = conditions.still_meant(before and before.condition, trigger.condition, state.seen)
-    return state.but(
-        last_good=definition, next_run_at=None, seen=seen, verdicts={}, answers={},
-        last_eval_at=None, false_streak=0,
-    )  # fmt: skip
+            self._books.ledger.write(
+                "slot", trigger.id, now,
+                slot=slot, title=trigger.title or None, missed=missed or None, **facts,
+            )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mimikit.engines.base import EngineRequest
-from mimikit.protocol.models import TriggerState
+from mimikit.protocol.models import Trigger, TriggerState
 from mimikit.supervisor.facts import FactsNow
 from mimikit.triggers.patterns import parse
 from mimikit.triggers.workspace import FolderWorkspace
@@ -48,11 +48,18 @@ def test_links_lead_nobody_confined_out_of_the_workspace(client: Client, tmp_pat
     (root / "door").symlink_to(outside)
     (root / "link").symlink_to(outside / "x")
     workspace = FolderWorkspace(root, root / ".mimikit")
-    now = client.now
+    product, now = client.product, client.now
     free, confined = (
-        FactsNow(client.product.books, workspace, TriggerState(), now, confined=confined)
-        for confined in (False, True)
-    )
+        FactsNow(
+            product.books, workspace, product.workspace,
+            Trigger(
+                id="t1", type="conditional", prompt="x", created_at=now, trace_id="t1",
+                origin=origin,
+            ),
+            TriggerState(), now,
+        )
+        for origin in ("cli", "planner")
+    )  # fmt: skip
     for text in ("door/*", "door/x", "link", str(outside / "x"), f"{outside}/*"):
         assert free.exists(parse(text)) is True
         assert free.files(parse(text))
