@@ -29,7 +29,6 @@ class CancelToken:
     """Tells a running engine to stop, and why. Safe between threads; sticky."""
 
     def __init__(self) -> None:
-        """A token that was not used yet."""
         self._lock = threading.Lock()
         self._reason: str | None = None
         self._callbacks: list[Callable[[str], None]] = []

@@ -7,6 +7,7 @@ cancel end it. This module knows nothing of engines' protocols.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import selectors
@@ -176,42 +177,42 @@ class _Waker:
             os.close(self._writer)
 
 
+@dataclass
 class _Run:
     """One run. Lives in one thread."""
 
-    def __init__(
-        self,
-        program: Program,
-        on_output: OnOutput,
-        cancel: CancelToken,
-        busy: Callable[[], bool],
-        tick: Tick,
-    ) -> None:
-        self._program = program
-        self._on_output = on_output
-        self._cancel = cancel
-        self._busy = busy
-        self._tick = tick
-        self._unwritten = memoryview(program.stdin)
-        self._stopped: str | None = None
-        self._kill_at: float | None = None
-        self._exited = False
-        self._read_bytes = 0
-        self._dropped_bytes = 0
-        self._leftovers: tuple[int, ...] = ()
-        self._left: tuple[int, ...] = ()
+    program: Program
+    on_output: OnOutput
+    cancel: CancelToken
+    busy: Callable[[], bool]
+    tick: Tick
+    _stopped: str | None = None
+    _kill_at: float | None = None
+    _exited: bool = False
+    _read_bytes: int = 0
+    _dropped_bytes: int = 0
+    _leftovers: tuple[int, ...] = ()
+    _left: tuple[int, ...] = ()
 
     def carry_out(self) -> Ended:
+        program = self.program
         with contextlib.ExitStack() as stack:
-            self._prepare(stack)
+            try:
+                self._selector = stack.enter_context(selectors.DefaultSelector())
+                self._waker = _Waker()
+            except OSError as error:
+                raise EngineError(f"no program can be started: {error.strerror}") from None
+            stack.callback(self._waker.close)
+            self._selector.register(self._waker.reader, selectors.EVENT_READ, self._woken)
             self._child = process_tree.spawn(
-                self._program.argv,
-                cwd=self._program.cwd,
-                env=self._program.env,
-                mark=self._program.mark,
-                stdin=bool(self._program.stdin),
+                program.argv,
+                cwd=program.cwd,
+                env=program.env,
+                mark=program.mark,
+                stdin=bool(program.stdin),
             )
             stack.callback(process_tree.release, self._child)
+            self._unwritten = memoryview(program.stdin)
             self._family = process_tree.Family(self._child)
             self._begun = self._heard = self._reaped = time.monotonic()
             try:
@@ -219,41 +220,33 @@ class _Run:
                 self._follow()
             finally:
                 self._finish()
-        return Ended(
-            self._child.returncode,
-            self._stopped,
-            self._dropped_bytes,
-            self._leftovers,
-            self._left,
-        )
-
-    def _prepare(self, stack: contextlib.ExitStack) -> None:
-        try:
-            self._selector = stack.enter_context(selectors.DefaultSelector())
-            self._waker = _Waker()
-        except OSError as error:
-            raise EngineError(f"no program can be started: {error.strerror}") from None
-        stack.callback(self._waker.close)
-        self._selector.register(self._waker.reader, selectors.EVENT_READ, self._woken)
+        code = self._child.returncode
+        return Ended(code, self._stopped, self._dropped_bytes, self._leftovers, self._left)
 
     def _watch(self, stack: contextlib.ExitStack) -> None:
         """Let the selector wake on output, on the child's end and on a cancel."""
         for name, pipe in self._pipes():
             stack.callback(pipe.close)
             os.set_blocking(pipe.fileno(), False)
-            self._selector.register(pipe, selectors.EVENT_READ, self._reader_of(name, pipe))
+            read = functools.partial(self._read, name, pipe)
+            self._selector.register(pipe, selectors.EVENT_READ, read)
         if self._child.stdin:
             stack.callback(self._close_stdin)
             os.set_blocking(self._child.stdin.fileno(), False)
             self._selector.register(self._child.stdin, selectors.EVENT_WRITE, self._write)
         try:
             handle = os.pidfd_open(self._child.pid)
-        except (OSError, AttributeError):
-            threading.Thread(target=self._wait_for_child, daemon=True).start()
+        except (OSError, AttributeError):  # it can not be watched as a file: a thread waits for it
+
+            def wait() -> None:
+                self._child.wait()
+                self._waker.ring()
+
+            threading.Thread(target=wait, daemon=True).start()
         else:
             stack.callback(os.close, handle)
             self._selector.register(handle, selectors.EVENT_READ, self._noticed_exit)
-        self._cancel.on_cancel(lambda _reason: self._waker.ring())
+        self.cancel.on_cancel(lambda _reason: self._waker.ring())
 
     def _pipes(self) -> list[tuple[Stream, IO[bytes]]]:
         stdout, stderr = self._child.stdout, self._child.stderr
@@ -274,27 +267,27 @@ class _Run:
     def _next_look_s(self) -> float:
         now = time.monotonic()
         times = [_REAP_EVERY_S]
-        if (tick_s := self._tick()) is not None:
+        if (tick_s := self.tick()) is not None:
             times.append(tick_s)
         if self._kill_at is not None:
             times.append(self._kill_at - now)
         else:
-            times.append(self._begun + self._program.timeout_s - now)
-            if self._program.idle_timeout_s is not None:
-                times.append(self._heard + self._program.idle_timeout_s - now)
+            times.append(self._begun + self.program.timeout_s - now)
+            if self.program.idle_timeout_s is not None:
+                times.append(self._heard + self.program.idle_timeout_s - now)
         return max(0.0, min(times))
 
     def _limit(self, now: float) -> str | None:
         """Why the run may not go on."""
-        program = self._program
-        if self._cancel.reason:
-            return self._cancel.reason
+        program = self.program
+        if self.cancel.reason:
+            return self.cancel.reason
         if now >= self._begun + program.timeout_s:
             return "timeout"
         if program.flood_bytes is not None and self._read_bytes > program.flood_bytes:
             return "flood"
         if program.idle_timeout_s is not None and now >= self._heard + program.idle_timeout_s:
-            if not self._busy():
+            if not self.busy():
                 return "idle"
             self._heard = now
         return None
@@ -302,7 +295,7 @@ class _Run:
     def _stop(self, reason: str) -> None:
         """Ask everything to end; who stands where is looked up before anything has ended."""
         self._stopped = reason
-        self._kill_at = time.monotonic() + self._program.kill_after_s
+        self._kill_at = time.monotonic() + self.program.kill_after_s
         outside = [proc for proc in self._family.members() if proc.group != self._child.pid]
         self._signal_group(signal.SIGTERM)
         for proc in outside:
@@ -325,7 +318,7 @@ class _Run:
         """How long what is left may take to end by itself."""
         if self._kill_at is not None:
             return max(0.0, self._kill_at - time.monotonic())
-        return min(_LEFTOVER_GRACE_S, self._program.kill_after_s) if self._exited else 0.0
+        return min(_LEFTOVER_GRACE_S, self.program.kill_after_s) if self._exited else 0.0
 
     def _signal_group(self, signum: int) -> None:
         if self._child.returncode is None:
@@ -341,27 +334,22 @@ class _Run:
                     if not key.data():
                         break
 
-    def _reader_of(self, name: Stream, pipe: IO[bytes]) -> Callable[[], bool]:
-        def read() -> bool:
-            try:
-                data = os.read(pipe.fileno(), _CHUNK_BYTES)
-            except BlockingIOError:
-                return False
-            if data:
-                self._take(name, data)
-            else:
-                self._selector.unregister(pipe)
-            return bool(data)
-
-        return read
-
-    def _take(self, name: Stream, data: bytes) -> None:
+    def _read(self, name: Stream, pipe: IO[bytes]) -> bool:
+        """Pass on what has come on a stream; False when nothing has."""
+        try:
+            data = os.read(pipe.fileno(), _CHUNK_BYTES)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._selector.unregister(pipe)
+            return False
         self._heard = time.monotonic()
-        room = max(0, self._program.output_bytes - self._read_bytes)
+        room = max(0, self.program.output_bytes - self._read_bytes)
         self._read_bytes += len(data)
         self._dropped_bytes += max(0, len(data) - room)
         if room:
-            self._on_output(name, data[:room])
+            self.on_output(name, data[:room])
+        return True
 
     def _write(self) -> None:
         stdin = self._child.stdin
@@ -390,8 +378,3 @@ class _Run:
 
     def _noticed_exit(self) -> None:
         self._exited = True
-
-    def _wait_for_child(self) -> None:
-        """Where a process can not be watched as a file: a thread waits for it."""
-        self._child.wait()
-        self._waker.ring()

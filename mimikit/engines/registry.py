@@ -34,7 +34,6 @@ class Rack:
     """All engines of this process, by name."""
 
     def __init__(self, engines: list[Engine], settings: Settings) -> None:
-        """Hold the engines; their order does not matter."""
         self._engines = {engine.name: engine for engine in engines}
         self._settings = settings
 

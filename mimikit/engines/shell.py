@@ -37,17 +37,14 @@ class CommandEngine:
     name = "command"
 
     def __init__(self, settings: Settings) -> None:
-        """Take the limits from the settings."""
         self._limits = settings.limits
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """Why it can not serve now."""
         if os.access(SHELL, os.X_OK):
             return None
         return f"expected a shell at {SHELL}, got none; install one"
 
     def run(self, request: EngineRequest) -> Outcome:
-        """Run the line."""
         size = len(request.prompt.encode(errors="replace"))
         if size > MAX_LINE_BYTES:
             said = f"expected a shell line of at most {MAX_LINE_BYTES} bytes, got {size}"
@@ -113,7 +110,6 @@ class _Output:
         """Characters that were kept from the live view: there were too many."""
 
     def take(self, stream: Stream, data: bytes, *, last: bool = False) -> None:
-        """Take what came on a stream."""
         text = self._streams[stream].feed(data, last=last)
         if not text:
             return
@@ -133,7 +129,6 @@ class _Output:
         return None
 
     def close(self) -> None:
-        """Show the rest."""
         for stream in self._streams:
             self.take(stream, b"", last=True)
         self._show()
@@ -147,7 +142,6 @@ class _Output:
         return text
 
     def last_errors(self) -> str:
-        """The last lines of stderr."""
         return "\n".join(self._errors.text().strip().splitlines()[-_ERROR_LINES:])
 
     def _show(self) -> None:

@@ -37,7 +37,6 @@ class PlainStream:
     """Turns bytes as they come into plain text; what is cut in two is put together again."""
 
     def __init__(self) -> None:
-        """Nothing came yet."""
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._held = ""
 
@@ -53,7 +52,6 @@ class Tail:
     """The last `limit` characters of a text that is too long to keep."""
 
     def __init__(self, limit: int) -> None:
-        """Keep at most `limit` characters."""
         self._limit = limit
         self._parts: deque[str] = deque()
         self._kept = 0
@@ -61,7 +59,6 @@ class Tail:
         """Characters seen."""
 
     def add(self, text: str) -> None:
-        """Put `text` at the end."""
         text_kept = text[-self._limit :]
         self.total += len(text)
         self._parts.append(text_kept)
@@ -77,7 +74,6 @@ class Tail:
         return max(0, self.total - self._limit)
 
     def text(self) -> str:
-        """What is kept."""
         joined = "".join(self._parts)
         return joined[len(joined) - self._limit :] if len(joined) > self._limit else joined
 
@@ -86,7 +82,6 @@ class Lines:
     """Cuts bytes into lines; one longer than `limit` bytes is left out and counted."""
 
     def __init__(self, limit: int) -> None:
-        """Take lines of at most `limit` bytes."""
         self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
@@ -101,7 +96,6 @@ class Lines:
         return lines
 
     def rest(self) -> bytes | None:
-        """A last line without a newline."""
         line = self._end(b"")
         return line or None
 

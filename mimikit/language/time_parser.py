@@ -132,7 +132,6 @@ def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> Found | None:
 
 
 def is_date(year: int, month: int, day: int) -> bool:
-    """Whether there is such a day."""
     try:
         date(year, month, day)
     except ValueError:
@@ -273,7 +272,6 @@ def _offset(said: str) -> tzinfo | None:
 
 
 def _day(cursor: _Cursor) -> Day | None:
-    """One day."""
     match = cursor.take(words.DAY)
     if match is None:
         return None
@@ -303,7 +301,6 @@ class _Days:
 
 
 def _days(cursor: _Cursor) -> _Days | None:
-    """Days that come again."""
     start = cursor.at
     if cursor.take(words.YEARLY):
         day = _day(cursor)

@@ -11,6 +11,8 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from mimikit.language.time_words import MONTHS_EN
+
 _FULL_WIDTH = "：，？！；．１２３４５６７８９０＃　"
 _HALF_WIDTH = ":,?!;.1234567890# "
 _TRADITIONAL = (
@@ -125,7 +127,6 @@ class Period(NamedTuple):
 
 
 def period_at(plain: str, start: int) -> Period | None:
-    """The interval that begins at `start`."""
     match = PERIOD.match(plain, start)
     return _period(match) if match else None
 
@@ -162,23 +163,14 @@ def _total(parts: dict[str, str | None]) -> Fraction:
     if not amounts:
         factor = Fraction(1, 2) if parts["half"] else Fraction(1)
         unit = parts["unit"] or parts.get("per") or ""
-        return factor * (2 if parts.get("other") else 1) * _unit(unit)
-    found = [
-        (_count(one), _unit(one["unit"] or one["unit_zh"])) for one in _AMOUNT.finditer(amounts)
-    ]
-    half = Fraction(found[-1][1], 2) if parts.get("and_half") else Fraction(0)
-    return sum((count * unit for count, unit in found), half)
-
-
-def _count(match: re.Match[str]) -> Fraction:
-    """How many units: one where no number stands, except before a half."""
-    half = Fraction(1, 2) if match["half"] else Fraction(0)
-    number = match["number"] or match["number_zh"]
-    return (number_of(number) if number else Fraction(0 if half else 1)) + half
-
-
-def _unit(word: str) -> int:
-    return _UNITS[word.lower()]
+        return factor * (2 if parts.get("other") else 1) * _UNITS[unit.lower()]
+    total, unit = Fraction(0), 0
+    for one in _AMOUNT.finditer(amounts):
+        unit = _UNITS[(one["unit"] or one["unit_zh"]).lower()]
+        half = Fraction(1, 2) if one["half"] else Fraction(0)
+        number = one["number"] or one["number_zh"]  # where none stands: one, except before a half
+        total += unit * (half + (number_of(number) if number else Fraction(0 if half else 1)))
+    return total + (Fraction(unit, 2) if parts.get("and_half") else 0)
 
 
 # ---- days and times of day
@@ -248,9 +240,7 @@ WEEK_SETS = {
     "rest": frozenset((5, 6)),
 }
 """Days of the week, Monday is 0, by the group of `SETS` that names them."""
-_MONTHS_EN = "January February March April May June July August September October November December"
-MONTH_NAMES = tuple(_MONTHS_EN.split(" "))
-MONTHS = {name[:3].lower(): number for number, name in enumerate(MONTH_NAMES, 1)}
+MONTHS = {name[:3].lower(): number for number, name in enumerate(MONTHS_EN, 1)}
 
 # ---- patterns
 
@@ -266,7 +256,7 @@ _WHOLE_ZH = rf"(?:\d{{1,2}}+|{NUMBER_WORD_ZH})"
 _YEAR = r"(?:19|20|21)\d\d"
 _NTH = r"\d{1,2}+(?:st|nd|rd|th)?(?!:?\d|[A-Za-z_])"
 _NTHS = rf"{_NTH}(?:(?:\s*+,|\s++and)\s++(?:the\s++)?{_NTH}){{0,9}}"
-_MONTH_FORMS = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTH_NAMES)
+_MONTH_FORMS = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS_EN)
 _MONTH = rf"(?:{_MONTH_FORMS}|sept){_END}\.?"
 _DAY_EN = "(?:" + "|".join(word for word in WEEKDAYS if word.isascii()) + ")"
 _DAY_ZH = "[一二三四五六日天]"

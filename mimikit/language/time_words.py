@@ -22,10 +22,10 @@ UNITS = (
 )
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _DAYS_ZH = "一二三四五六日"
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
+MONTHS_EN = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 _DAY_SETS = {
     frozenset(range(7)): ("every day", "每天"),
     frozenset(range(5)): ("every weekday", "每个工作日"),
@@ -104,12 +104,12 @@ def _common(
 def _month_days(days: list[int], month: str, language: Language) -> str | None:
     zh = language == "zh"
     if month != "*":
-        if len(days) != 1 or not 1 <= int(month) <= len(_MONTHS):
+        if len(days) != 1 or not 1 <= int(month) <= len(MONTHS_EN):
             return None
         return (
             f"每年 {month} 月 {days[0]} 日"
             if zh
-            else f"every year on {_MONTHS[int(month) - 1]} {days[0]}"
+            else f"every year on {MONTHS_EN[int(month) - 1]} {days[0]}"
         )
     if zh:
         return f"每月 {_and([f'{day} 号' for day in days], language)}"
@@ -130,7 +130,6 @@ def _weekday(day: int, language: Language) -> str:
 
 
 def _numbers(field: str) -> list[int]:
-    """The numbers of a cron field."""
     found: list[int] = []
     for piece in field.replace("*", "0-6").split(","):
         first, _, last = piece.partition("-")

@@ -78,16 +78,6 @@ def parse_when(text: str, *, now: datetime, zone: ZoneInfo) -> When | None:
     return None
 
 
-def when_at(plain: str, start: int, *, now: datetime, zone: ZoneInfo) -> tuple[When, int] | None:
-    """The time that begins at `start` of a folded text, and where it ends.
-
-    Raises:
-        PastTime: it names a day, and that time has passed.
-    """
-    found = time_at(plain, start)
-    return (when_of(found.time, now=now, zone=zone), found.end) if found else None
-
-
 # ---- from a time to when it is
 
 

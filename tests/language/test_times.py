@@ -23,7 +23,7 @@ from mimikit.language.times import (
     Repeat,
     When,
     parse_when,
-    when_at,
+    when_of,
     when_words,
 )
 
@@ -355,9 +355,11 @@ def test_the_day_is_the_zones_not_utcs() -> None:
 
 def test_a_time_inside_a_text_tells_where_it_ends() -> None:
     plain = fold("请在明天 9 点运行：date")
-    found = when_at(plain, 1, now=NOW, zone=SHANGHAI)
-    assert found == (Moment(datetime(2026, 11, 26, 1, tzinfo=UTC)), plain.index("运行"))
-    assert when_at(plain, 0, now=NOW, zone=SHANGHAI) is None
+    found = time_at(plain, 1)
+    assert found is not None
+    at = when_of(found.time, now=NOW, zone=SHANGHAI)
+    assert (at, found.end) == (Moment(datetime(2026, 11, 26, 1, tzinfo=UTC)), plain.index("运行"))
+    assert time_at(plain, 0) is None
 
 
 @pytest.mark.parametrize(

@@ -60,11 +60,9 @@ class Builtin:
         self._summarise = summarise
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """Never: it needs nothing."""
         return None
 
     def run(self, request: EngineRequest) -> Outcome:
-        """Serve the request's role."""
         if request.cancel.reason is not None:
             return Outcome.stopped(request.cancel.reason)
         if request.role == "teller":

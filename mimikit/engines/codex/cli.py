@@ -210,13 +210,11 @@ def git_traps(workspace: Path) -> list[Path]:
 
 
 def toml_text(text: str) -> str:
-    """A TOML string."""
     clean = text.encode(errors="replace").decode()
     return json.dumps(clean, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def toml_table(values: Mapping[str, str]) -> str:
-    """A TOML table on one line."""
     return "{" + ",".join(f"{key}={toml_text(value)}" for key, value in values.items()) + "}"
 
 

@@ -52,7 +52,6 @@ class CodexExec:
     name = "codex"
 
     def __init__(self, settings: Settings, state: Path, clock: Clock | None = None) -> None:
-        """Serve the state folder `state`."""
         self._codex = settings.codex
         self._limits = settings.limits
         self._state = state
@@ -72,7 +71,6 @@ class CodexExec:
         return None if role != "worker" or unsafe else self._sandboxed.get()
 
     def run(self, request: EngineRequest) -> Outcome:
-        """Run one turn or task."""
         place = codex_cli.find(self._codex)
         if (reason := self.unavailable(request.role)) or place is None:
             return Outcome("failed", error=reason, failure_reason="engine_unavailable")
@@ -227,7 +225,6 @@ class _Output:
         self._complaints = Tail(_STDERR_CHARACTERS)
 
     def take(self, stream: Stream, data: bytes) -> None:
-        """Take what came on a stream."""
         if stream == "stderr":
             self._complaints.add(self._stderr.feed(data))
             return

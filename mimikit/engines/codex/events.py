@@ -118,7 +118,6 @@ class TurnReader:
 
 
 def minus(usage: Usage, earlier: Usage) -> Usage:
-    """What was used since `earlier`."""
     return Usage(
         input_tokens=max(0, usage.input_tokens - earlier.input_tokens),
         cached_input_tokens=max(0, usage.cached_input_tokens - earlier.cached_input_tokens),
