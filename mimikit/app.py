@@ -18,11 +18,13 @@ from mimikit.protocol.models import Holder, Seat, Task
 from mimikit.state import State, make_search
 
 if TYPE_CHECKING:
+    from mimikit.roles.run import Office
+    from mimikit.runner.consumer import PooledConsumer
+    from mimikit.supervisor.loop import Supervisor
     from mimikit.web.serve import Bound
 
 
 def engines_of(state: State) -> list[Engine]:
-    """Every engine this version has."""
     from mimikit.engines.builtin.assistant import Builtin
     from mimikit.engines.codex.engine import CodexExec
     from mimikit.engines.shell import CommandEngine
@@ -65,14 +67,56 @@ class ConsumerApp:
 
     def __init__(self, state: State, engines: list[Engine] | None = None) -> None:
         """Wire everything; nothing runs before `run`. The consumer lock must be held."""
-        from mimikit.engines.registry import Rack
         from mimikit.protocol.watch import FolderWatch
-        from mimikit.roles.dispatcher import work
+        from mimikit.roles.teller import TellerThread
+        from mimikit.runs import LiveRuns
+        from mimikit.supervisor.store import Books
+        from mimikit.tools.mcp import ToolServer
+        from mimikit.triggers.workspace import FileWatch, FolderWorkspace
+
+        self.state = state
+        self.search = make_search(state, stays=True)
+        self.store = Books.open(
+            state.files, state.settings, state.clock, live=LiveRuns(), log=state.log
+        )
+        self.events = self.store.events
+        """What other threads tell the supervisor."""
+        self.tool_server = ToolServer(
+            on_refused=lambda facts: state.log.write("audit", "tools_door_refused", **facts)
+        )
+        self.context = self._make_context(engines)
+        self.teller = TellerThread(self.context, self.events.bell.ring)
+        self.watch = FolderWatch(state.path)
+        self.workspace = FolderWorkspace(state.workspace, state.path)
+        self.file_watch = FileWatch(self.workspace, self.events.files_changed)
+        self.supervisor = self._make_supervisor()
+        self.consumer = self._make_consumer()
+
+    def _make_context(self, engines: list[Engine] | None) -> Office:
+        """What every run of a role is carried out with."""
+        from mimikit.engines.registry import Rack
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.run import Office
-        from mimikit.roles.teller import TellerThread
-        from mimikit.runner.consumer import PooledConsumer
-        from mimikit.runs import LiveRuns
+        from mimikit.tools.reader import StateReader
+
+        state, store = self.state, self.store
+        return Office(
+            files=state.files,
+            settings=state.settings,
+            clock=state.clock,
+            live=store.live,
+            rack=Rack(engines if engines is not None else engines_of(state), state.settings),
+            prompts=Prompts(state.files),
+            reader=StateReader(state.files, self.search, store.ledger.trace_size),
+            feed=store.feed,
+            log=state.log,
+            workspace=state.workspace,
+            state=state.path,
+            tool_server=self.tool_server,
+        )
+
+    def _make_supervisor(self) -> Supervisor:
+        """The built-in operations, and who of them is told of what."""
         from mimikit.supervisor.archiver import Archiving
         from mimikit.supervisor.asking import Asking
         from mimikit.supervisor.command_applier import CommandApplier
@@ -80,92 +124,60 @@ class ConsumerApp:
         from mimikit.supervisor.firing import Firing
         from mimikit.supervisor.loop import Heartbeat, Supervisor
         from mimikit.supervisor.retention import Housekeeping
-        from mimikit.supervisor.store import Books
         from mimikit.supervisor.teller_scheduler import Waking
-        from mimikit.tools.mcp import ToolServer
-        from mimikit.tools.reader import StateReader
-        from mimikit.triggers.workspace import FileWatch, FolderWorkspace
 
-        self.state = state
-        settings, files = state.settings, state.files
-        live = LiveRuns()
-        self.search = make_search(state, stays=True)
-        books = Books.open(files, settings, state.clock, live=live, log=state.log)
-        events = books.events
-        rack = Rack(engines if engines is not None else engines_of(state), settings)
-        self.door = ToolServer(
-            on_refused=lambda facts: state.log.write("audit", "tools_door_refused", **facts)
-        )
-        self.office = Office(
-            files=files,
-            settings=settings,
-            clock=state.clock,
-            live=live,
-            rack=rack,
-            prompts=Prompts(files),
-            reader=StateReader(files, self.search, books.ledger.trace_size),
-            feed=books.feed,
-            log=state.log,
-            workspace=state.workspace,
-            state=state.path,
-            tool_server=self.door,
-        )
-        self.watch = FolderWatch(state.path)
-        workspace = FolderWorkspace(state.workspace, state.path)
-        self.file_watch = FileWatch(workspace, events.files_changed)
-        firing = Firing(books, workspace, self.file_watch)
-        asking = Asking(books, firing, self.office)
-        archiving = Archiving(books, self.office)
-        applier = CommitApplier(
-            books,
+        store, context = self.store, self.context
+        firing = Firing(store, self.workspace, self.file_watch)
+        asking = Asking(store, firing, context)
+        archiver = Archiving(store, context)
+        commits = CommitApplier(
+            store,
             task_ended=firing.task_ended,
             answers_came=asking.take_in,
-            summary_came=archiving.take_in,
+            summary_came=archiver.take_in,
         )
-        commands = CommandApplier(books, applier, pause_changed=self._apply_pause)
-        self.teller = TellerThread(self.office, events.bell.ring)
-        waking = Waking(books, applier, self.office, self.teller, self._facts)
-        self.heartbeat = Heartbeat(
-            books,
-            worker_seats=settings.max_concurrency,
+        commands = CommandApplier(store, commits, pause_changed=self._apply_pause)
+        teller = Waking(store, commits, context, self.teller, self._facts)
+        heartbeat = Heartbeat(
+            store,
+            worker_seats=self.state.settings.max_concurrency,
             queued=self._queued,
-            engines=rack.status,
-            teller_waits=lambda: waking.waiting,
+            engines=context.rack.status,
+            teller_waits=lambda: teller.waiting,
         )
-        housekeeping = Housekeeping(books)
-        self.supervisor = Supervisor(
-            books,
-            applier,
-            commands,
-            firing,
-            asking,
-            waking,
-            archiving,
-            housekeeping,
-            self.heartbeat,
+        retention = Housekeeping(store)
+        return Supervisor(
+            store, commits, commands, firing, asking, teller, archiver, retention, heartbeat
         )
 
+    def _make_consumer(self) -> PooledConsumer:
+        """Huey's pools, and the thread of the supervisor among them."""
+        from mimikit.roles.dispatcher import work
+        from mimikit.runner.consumer import PooledConsumer
+
+        settings, events, supervisor = self.state.settings, self.events, self.supervisor
+
         def run_task(seat: Seat, task: Task) -> None:
-            if work(self.office, seat, task):
+            if work(self.context, seat, task):
                 events.run_ended(seat, task.id)
             else:
                 events.bell.ring()
 
-        self.consumer = PooledConsumer(
-            files,
+        return PooledConsumer(
+            self.state.files,
             watch=self.watch,
             seats={"planner": 1, "worker": settings.max_concurrency},
             run_task=run_task,
-            supervise=self.supervisor.run,
+            supervise=supervisor.run,
             wake_supervisor=events.bell.ring,
             periodic={
-                "retention": ("17 */6 * * *", housekeeping.ring),
-                "archive": ("41 */6 * * *", archiving.ring),
+                "retention": ("17 */6 * * *", supervisor.housekeeping.ring),
+                "archive": ("41 */6 * * *", supervisor.archiving.ring),
             },
             on_stopping=self._stopping,
-            last_tick=self.supervisor.last_tick,
-            on_hung=lambda age_s: state.log.write("error", "supervisor_hung", ageS=age_s),
-            is_known_id=lambda task_id: books.ledger.end_of(task_id) is not None,
+            last_tick=supervisor.last_tick,
+            on_hung=lambda age_s: self.state.log.write("error", "supervisor_hung", ageS=age_s),
+            is_known_id=lambda task_id: self.store.ledger.end_of(task_id) is not None,
             shutdown_timeout_s=settings.limits.kill_after_s + 5,
         )
 
@@ -175,21 +187,21 @@ class ConsumerApp:
         from mimikit.roles.run import sweep_scratch
         from mimikit.supervisor import recovery
 
-        state, books = self.state, self.supervisor.books
+        state, store = self.state, self.store
         ended = sweep_leftovers(state_id(state.path))
         if ended:
             state.log.write("audit", "leftovers_ended", pids=ended)
         sweep_scratch(state.path)
         now = state.clock.now()
-        wait = recovery.back_off(list(books.runtime.starts), now)
-        books.save_runtime(starts=[*books.runtime.starts, now][-recovery.CRASHES :])
+        wait = recovery.back_off(list(store.runtime.starts), now)
+        store.save_runtime(starts=[*store.runtime.starts, now][-recovery.CRASHES :])
         if wait:
             state.log.write("error", "start_delayed", seconds=wait.total_seconds())
             threading.Event().wait(wait.total_seconds())
         self.supervisor.start()
         self._watch_folders()
         self._apply_pause()
-        self.door.start()
+        self.tool_server.start()
         self.search.warm_up()
         try:
             self.consumer.run()
@@ -200,56 +212,53 @@ class ConsumerApp:
     def _watch_folders(self) -> None:
         # Not the root folder, where the consumer's own logs stand: a dropped `inbox.json` is found
         # by the tick of each second.
-        events = self.supervisor.books.events
         for folder in (paths.INBOX, paths.COMMANDS):
-            self.watch.watch(folder, lambda _names: events.bell.ring())
+            self.watch.watch(folder, lambda _names: self.events.bell.ring())
         self.watch.watch(paths.TRIGGERS, self._triggers_changed)
-        events.triggers_unsure()  # one may have come since they were read
+        self.events.triggers_unsure()  # one may have come since they were read
 
     def _triggers_changed(self, names: list[str] | None) -> None:
-        events = self.supervisor.books.events
         if names is None:
-            events.triggers_unsure()
+            self.events.triggers_unsure()
         for name in names or ():
             if name.endswith(".json") and not name.startswith("."):
-                events.trigger_changed(name.removesuffix(".json"))
+                self.events.trigger_changed(name.removesuffix(".json"))
 
     def _queued(self) -> dict[str, int]:
         return self.consumer.queued()
 
     def _apply_pause(self) -> None:
-        self.consumer.set_paused(self.supervisor.books.runtime.paused)
+        self.consumer.set_paused(self.store.runtime.paused)
 
     def _stopping(self) -> None:
         """Give the runs their time to end, then end them; nothing is claimed any more."""
         deadline = self.state.clock.monotonic() + self.state.settings.limits.shutdown_timeout_s
-        while self.office.live.list() and self.state.clock.monotonic() < deadline:
-            self.office.stopping.wait(0.02)
-        self.office.stopping.set()
-        self.office.live.stop_all("killed")
+        while self.context.live.list() and self.state.clock.monotonic() < deadline:
+            self.context.stopping.wait(0.02)
+        self.context.stopping.set()
+        self.context.live.stop_all("killed")
 
     def _leave(self) -> None:
         """The last steps: write down what ended meanwhile, and that this was no crash."""
-        books = self.supervisor.books
-        self.office.live.stop_all("killed")
+        self.context.live.stop_all("killed")
         self.teller.close(timeout_s=self.state.settings.limits.kill_after_s + 2)
         self.supervisor.tick()
-        books.ledger.checkpoint()
-        books.save_runtime(starts=[])
+        self.store.ledger.checkpoint()
+        self.store.save_runtime(starts=[])
         self.watch.close()
         self.file_watch.close()
-        self.door.stop()
+        self.tool_server.stop()
         self.state.files.remove(paths.HEALTH)
 
     def _facts(self) -> dict[str, str]:
         """The lines of a status answer."""
-        live = self.office.live.list()
+        live = self.context.live.list()
         return {
             "running": str(sum(run.role != "teller" for run in live)),
             "queued": str(sum(self._queued().values())),
             "workers": f"{sum(run.role == 'worker' for run in live)} of "
             f"{self.state.settings.max_concurrency}",
-            **{f"engine of {name}": one.text for name, one in self.office.rack.status().items()},
+            **{f"engine of {name}": one.text for name, one in self.context.rack.status().items()},
         }
 
 

@@ -23,13 +23,9 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own clock."""
-
     def now(self) -> datetime:
-        """Wall time, aware, UTC, cut to milliseconds (the precision of every record)."""
         now = datetime.now(UTC)
         return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary start."""
         return time.monotonic()

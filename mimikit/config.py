@@ -50,8 +50,6 @@ class TellerSeat(Seat):
 
 
 class PlannerSeat(Seat):
-    """The Planner's seat."""
-
     timeout_s: Seconds | None = 600
 
 
@@ -84,8 +82,6 @@ class Profiles(Section):
 
 
 class Web(Section):
-    """The page and its API."""
-
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8787
     hosts: list[str] = []
@@ -99,8 +95,6 @@ class Web(Section):
 
 
 class Codex(Section):
-    """The codex CLI."""
-
     path: str | None = None
     """The binary; None looks in the installed package, then on PATH."""
     home: str | None = None
@@ -192,7 +186,6 @@ class Settings(BaseSettings):
 
     @functools.cached_property
     def zone(self) -> ZoneInfo:
-        """The workspace's time zone."""
         return ZoneInfo(self.timezone or system_zone())
 
     @classmethod

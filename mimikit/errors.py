@@ -29,7 +29,6 @@ class BadInput(MimikitError):
     """What the caller gave cannot be used as it is."""
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
-        """Keep the message for the user and the field it is about."""
         super().__init__(message)
         self.field = field
 
@@ -75,6 +74,4 @@ class NewerState(MimikitError):
 
 
 class EngineError(MimikitError):
-    """An engine could not be run."""
-
     permanent = False

@@ -75,7 +75,6 @@ class ChangeFeed:
     """Writes `events.jsonl`, the consumer's hints to every open page."""
 
     def __init__(self, files: Files, clock: Clock) -> None:
-        """Open, or start, the current segment."""
         self._files = files
         self._clock = clock
         self._size = 0

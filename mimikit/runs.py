@@ -20,7 +20,6 @@ class LiveRuns:
     """Live runs by id. Safe between threads."""
 
     def __init__(self) -> None:
-        """No run yet."""
         self._lock = threading.Lock()
         self._live: dict[str, _Live] = {}
         self._early: dict[str, str] = {}
@@ -43,7 +42,6 @@ class LiveRuns:
                 live.run = live.run.but(headline=text[:200])
 
     def end(self, run_id: str) -> None:
-        """Leave."""
         with self._lock:
             self._live.pop(run_id, None)
 

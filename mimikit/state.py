@@ -24,8 +24,6 @@ STATE_FOLDER = ".mimikit"
 
 @dataclass(frozen=True)
 class State:
-    """An opened state folder."""
-
     path: Path
     workspace: Path
     files: Files

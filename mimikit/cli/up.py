@@ -239,7 +239,7 @@ def _end_runs_on_hurry(started: app.ConsumerApp) -> None:
 
     def hurry(_number: int, _frame: FrameType | None) -> None:
         # Apart: a handler must not wait for a lock that the thread it interrupts may hold.
-        threading.Thread(target=started.office.live.stop_all, args=("killed",)).start()
+        threading.Thread(target=started.store.live.stop_all, args=("killed",)).start()
 
     signal.signal(HURRY, hurry)
 

@@ -35,7 +35,6 @@ class Conversation:
     """Adds messages; the supervisor's alone. Readers use the functions below."""
 
     def __init__(self, files: Files, caps: Caps = Caps()) -> None:
-        """Read the working set."""
         self._files = files
         self.caps = caps
         history = _load_whole(files) or files.load(paths.HISTORY, History) or History()

@@ -10,22 +10,18 @@ from mimikit.protocol.models import Question
 
 
 def pending(files: Files) -> Question | None:
-    """The open question, if there is one."""
     return files.load(paths.PENDING_QUESTION, Question)
 
 
 def ask(files: Files, question: Question) -> bool:
-    """Open a question; False when one is open already."""
     return files.save_new(paths.PENDING_QUESTION, question)
 
 
 def close(files: Files, question_id: str) -> None:
-    """Close the question if it is the open one."""
     current = pending(files)
     if current is not None and current.question_id == question_id:
         files.remove(paths.PENDING_QUESTION)
 
 
 def is_expired(question: Question, now: datetime) -> bool:
-    """Whether its time is over."""
     return now >= question.expires_at

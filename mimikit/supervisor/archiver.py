@@ -27,7 +27,6 @@ class Archiving:
     """Archives what is due, flushes what is blocked, then lets memory age."""
 
     def __init__(self, books: Books, office: Office, rules: Rules = archive.RULES) -> None:
-        """The first look is due at the first tick; summaries are asked of the office's Worker."""
         self._books, self._rules = books, rules
         self._summaries = Summaries(books, office)
         self._aging = Aging(books, self._summaries, every=rules.every)
@@ -57,7 +56,6 @@ class Archiving:
         self._books.conversation.change(dict.fromkeys(lost, back))
 
     def step(self, now: datetime) -> bool:
-        """Do the next piece of work; gives whether there was any."""
         if self._todo:
             self._go_on(now)
             return True

@@ -218,5 +218,4 @@ class CommandApplier:
 
 
 def _broken(reason: str | None) -> str | None:
-    """Why a definition can not be changed by an order."""
     return f"its file is broken, mend it or remove the trigger: {reason}" if reason else None

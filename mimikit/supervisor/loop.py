@@ -50,7 +50,6 @@ class Supervisor:
         housekeeping: Housekeeping,
         heartbeat: Heartbeat | None = None,
     ) -> None:
-        """Nothing is read or written before `start`."""
         self.books = books
         self.firing = firing
         self.waking = waking
@@ -84,7 +83,6 @@ class Supervisor:
         self.firing.load(now)
 
     def run(self, stop: threading.Event) -> None:
-        """Tick until told to stop."""
         while not stop.is_set():
             self.tick()
             self.books.events.bell.wait(self._wait_s())

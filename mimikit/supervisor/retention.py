@@ -32,7 +32,6 @@ class Housekeeping:
     """Removes ended things older than the retention time, some at a time."""
 
     def __init__(self, books: Books) -> None:
-        """The first look is due at the first tick."""
         self._books = books
         self._rung = threading.Event()
         self._rung.set()

@@ -31,7 +31,6 @@ class EventQueue:
         self._files: queue.SimpleQueue[set[str]] = queue.SimpleQueue()
 
     def run_ended(self, seat: Seat, task_id: str) -> None:
-        """A pool thread wrote the record of this run."""
         self._ended.put((seat, task_id))
         self.bell.ring()
 
@@ -51,7 +50,6 @@ class EventQueue:
         self.bell.ring()
 
     def ended(self) -> list[tuple[Seat, str]]:
-        """Take out the runs that ended."""
         return _taken(self._ended)
 
     def changed_triggers(self) -> list[str | None]:
@@ -59,7 +57,6 @@ class EventQueue:
         return _taken(self._triggers)
 
     def changed_files(self) -> list[set[str]]:
-        """Take out the triggers whose files changed."""
         return _taken(self._files)
 
 
@@ -118,7 +115,6 @@ class Books:
         )
 
     def save_runtime(self, **changes: object) -> None:
-        """Change and save the runtime facts."""
         self.runtime = self.runtime.but(**changes)
         self.files.save(paths.RUNTIME, self.runtime)
 

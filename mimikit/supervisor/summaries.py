@@ -38,7 +38,6 @@ class Summaries:
     """Asks the office's Worker for summaries."""
 
     def __init__(self, books: Books, office: Office) -> None:
-        """Nothing is asked before `ask`."""
         self._books, self._office = books, office
 
     def available(self) -> bool:
@@ -93,7 +92,6 @@ class Aging:
     """Looks through memory when rung and from time to time, and asks for what is lacking."""
 
     def __init__(self, books: Books, summaries: Summaries, *, every: timedelta) -> None:
-        """The first look is due at once."""
         self._books, self._summaries, self._every = books, summaries, every
         self._rung = threading.Event()
         self._rung.set()

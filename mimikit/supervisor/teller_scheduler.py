@@ -40,9 +40,7 @@ class TellerSeat(Protocol):
         """Begin a turn; only when nothing is under way."""
         ...
 
-    def outcomes(self) -> list[TurnOutcome]:
-        """What ended since the last look."""
-        ...
+    def outcomes(self) -> list[TurnOutcome]: ...
 
 
 class Waking:
@@ -72,7 +70,6 @@ class Waking:
         return self._waiting
 
     def step(self, now: datetime) -> bool:
-        """Do what is due; gives whether anything was done."""
         done = self._finish_turns()
         done = self._take_outcomes(now) or done
         items = self._look(now)

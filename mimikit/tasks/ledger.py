@@ -52,7 +52,6 @@ class Ledger:
     """Appends events and knows every end. The supervisor's alone."""
 
     def __init__(self, files: Files) -> None:
-        """Nothing is read before `load`."""
         self._files = files
         self._ends: dict[str, End] = {}
         self._queued: dict[str, str] = {}
@@ -73,7 +72,6 @@ class Ledger:
         self._in_doubt = False
 
     def load(self) -> None:
-        """Read the checkpoint and the lines after it."""
         checkpoint = self._files.load(paths.TASK_STATUS, StatusCheckpoint) or StatusCheckpoint()
         for task_id, entry in checkpoint.entries.items():
             self._has_ended(task_id, _end(entry), entry.retry_of)
@@ -130,7 +128,6 @@ class Ledger:
         return len(ended | queued)
 
     def __len__(self) -> int:
-        """How many ends are known."""
         return len(self._ends)
 
     def write(self, event: str, task_id: str, now: datetime, **facts: object) -> None:

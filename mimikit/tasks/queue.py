@@ -115,8 +115,6 @@ TaskState = Literal["queued", "running", "done", "failed", "canceled"]
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """One task with everything known about it."""
-
     task: Task
     seat: Seat
     state: TaskState
@@ -131,13 +129,11 @@ class TaskView:
 
     @property
     def completed_at(self) -> datetime | None:
-        """When it ended."""
         outcome = self.result or self.plan
         return outcome.completed_at if outcome else None
 
     @property
     def error(self) -> str | None:
-        """What went wrong, in words."""
         outcome = self.result or self.plan
         return outcome.error if outcome else None
 
