@@ -98,8 +98,7 @@ def enqueue(
 
 def _make_trigger(state: ReadOnlyState, wanted: Wanted, times: Times, *, as_json: bool) -> None:
     now = state.clock.now()
-    wanted.more.update(times.build(state, now))
-    trigger = requests.new_trigger(state.files, wanted, now)
+    trigger = requests.new_trigger(state.files, wanted, times.build(state, now), now)
     registry.create(state.files, trigger)
     if as_json:
         terminal.print_json(trigger.to_dict())

@@ -30,6 +30,7 @@ from mimikit.protocol.models import (
 )
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
+from mimikit.tools.requests import TriggerFields
 from mimikit.triggers import conditions, patterns, schedule
 
 _UNITS = {
@@ -259,13 +260,13 @@ class Times:
             reason = "--once" if self.once else "--after, which runs once"
             raise click.UsageError(f"expected {reason} or --cooldown, got both")
 
-    def build(self, state: ReadOnlyState, now: datetime) -> dict[str, Any]:
+    def build(self, state: ReadOnlyState, now: datetime) -> TriggerFields:
         """The fields of a trigger that follow, by their names in the model.
 
         Raises:
             BadInput: a value can not be used.
         """
-        fields: dict[str, Any] = {}
+        fields = TriggerFields()
         if self.clock:
             fields["schedule"] = self._schedule(state, now)
         elif self.events:

@@ -15,7 +15,7 @@ from mimikit.cli.options import Duration, NumberRange, Times, WordOption, timing
 from mimikit.errors import BadInput, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Runtime, Trigger
+from mimikit.protocol.models import Record, Runtime, Trigger
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import Wanted
@@ -192,7 +192,7 @@ def _new_times(state: ReadOnlyState, trigger: Trigger, times: Times) -> dict[str
             raise BadInput("--tz: expected a trigger with a time of day, got one without")
         fields["schedule"] = trigger.schedule.but(timezone=times.zone())
     return {
-        name: value.to_dict() if name in ("schedule", "condition") else value
+        name: value.to_dict() if isinstance(value, Record) else value
         for name, value in fields.items()
     }
 

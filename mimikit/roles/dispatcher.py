@@ -7,9 +7,9 @@ from datetime import datetime
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.models import Seat, Task
-from mimikit.roles.planner import planner_input, run_plan
+from mimikit.roles.planner import run_plan
 from mimikit.roles.run import Office
-from mimikit.roles.worker import run_task, worker_input
+from mimikit.roles.worker import run_task
 from mimikit.tasks import queue
 from mimikit.tasks.after_run import Finish, result_of
 
@@ -21,11 +21,9 @@ def work(office: Office, seat: Seat, claimed: Task) -> bool:
     office.feed.tell("task", id=claimed.id, seat=seat)
     try:
         task = _begun(office, seat, claimed)
-        if seat == "planner":
-            brief = office.insist(lambda: planner_input(office, task, now))
-            return run_plan(office, task, brief, cancel)
-        brief = office.insist(lambda: worker_input(office, task, now))
-        return run_task(office, task, brief, cancel)
+        return (
+            run_plan(office, task, cancel) if seat == "planner" else run_task(office, task, cancel)
+        )
     except Exception as error:
         if isinstance(error, StorageError) and office.stopping.is_set():
             raise  # recovery decides

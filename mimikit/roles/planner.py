@@ -27,12 +27,13 @@ def planner_input(office: Office, task: Task, now: datetime) -> Brief:
     )
 
 
-def run_plan(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> bool:
+def run_plan(office: Office, task: Task, cancel: CancelToken) -> bool:
     """Run a Planner task to its record or its next attempt; True when it ended.
 
     Crash: without the record nothing of the plan exists, and recovery decides by the same rule.
     """
     started = office.clock.now()
+    brief = office.insist(lambda: planner_input(office, task, started))
     choice = office.rack.for_role("planner")
     effects = Effects()
     if choice.waiting:

@@ -39,12 +39,13 @@ def _result_of(office: Office, task_id: str) -> TaskResult | None:
     ).but(result={"text": plan.summary or ""})
 
 
-def run_task(office: Office, task: Task, brief: Brief, cancel: CancelToken) -> bool:
+def run_task(office: Office, task: Task, cancel: CancelToken) -> bool:
     """Run a Worker task to its result or its next attempt; True when it ended.
 
     Crash: the result is written once, exclusively; without it recovery decides by the same rule.
     """
     started = office.clock.now()
+    brief = office.insist(lambda: worker_input(office, task, started))
     outcome, engine, final = _outcome(office, task, brief, cancel)
     now = office.clock.now()
 

@@ -87,7 +87,6 @@ class StateReader:
         return [hit.but(text=hit.snippet) for hit in found]
 
     def backlog(self) -> str:
-        """The backlog's text."""
         note = notes.read(self._files, paths.BACKLOG)
         return note.text if note else ""
 
@@ -99,11 +98,9 @@ class StateReader:
         return there or bool(ledger.slots_of(self._files, id_, 1))
 
     def trigger(self, trigger_id: str) -> Trigger | None:
-        """A trigger by its id."""
         return registry.active(self._files, trigger_id)[0] if is_id(trigger_id) else None
 
     def trace_size(self, trace_id: str) -> int:
-        """How many tasks a trace has had."""
         return self._trace_size(trace_id)
 
     def _triggers(self) -> list[TaskLine]:

@@ -6,9 +6,9 @@ Nothing is stored here: whoever asks stores what comes back, by its own rules.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, TypedDict
 from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
@@ -21,6 +21,7 @@ from mimikit.protocol.files import Files, bad_record
 from mimikit.protocol.ids import check_id, new_id
 from mimikit.protocol.models import (
     Condition,
+    Notify,
     Origin,
     Schedule,
     Task,
@@ -45,9 +46,17 @@ class Wanted:
     priority: int = 5
     timeout: float | None = None
     max_attempts: int = 1
-    more: dict[str, Any] = field(default_factory=dict[str, Any])
-    """More fields of a trigger, by their names in the model: schedule, condition, cooldown, once,
-    overlap, notify."""
+
+
+class TriggerFields(TypedDict, total=False):
+    """What a trigger has and a task has not; what is left out is as the model has it."""
+
+    schedule: Schedule
+    condition: Condition
+    cooldown: float
+    once: bool
+    overlap: Literal["skip", "queue"]
+    notify: Notify
 
 
 def check_wanted(wanted: Wanted, profiles: Iterable[str]) -> None:
@@ -70,19 +79,17 @@ def new_task(wanted: Wanted, now: datetime) -> Task:
         raise bad_record(error) from None
 
 
-def new_trigger(files: Files, wanted: Wanted, now: datetime) -> Trigger:
+def new_trigger(files: Files, wanted: Wanted, fields: TriggerFields, now: datetime) -> Trigger:
     """A trigger to be stored, checked against those that exist.
 
     Raises:
         BadInput: a value can not be used, it names an id nobody knows, or would wait for itself.
     """
     id_ = wanted.id or new_id("trig", now)
-    schedule, condition = wanted.more.get("schedule"), wanted.more.get("condition")
+    condition = fields.get("condition")
     try:
-        type_ = registry.type_of(schedule)
-        trigger = Trigger.model_validate(
-            {**_fields(wanted, id_, now), "type": type_, **wanted.more}
-        )
+        type_ = registry.type_of(fields.get("schedule"))
+        trigger = Trigger.model_validate({**_fields(wanted, id_, now), "type": type_, **fields})
     except ValidationError as error:
         raise bad_record(error) from None
     registry.check_new(files, trigger)

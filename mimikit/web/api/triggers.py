@@ -12,10 +12,10 @@ from pydantic import StringConstraints
 from mimikit.errors import BadInput, Conflict, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Notify, Task, Trigger, time_text
+from mimikit.protocol.models import Notify, Record, Task, Trigger, time_text
 from mimikit.tasks import ledger, queue
 from mimikit.tools import requests
-from mimikit.tools.requests import Wanted
+from mimikit.tools.requests import TriggerFields, Wanted
 from mimikit.triggers import registry, schedule, words
 from mimikit.triggers.explain import Situation
 from mimikit.views import chains
@@ -131,8 +131,7 @@ def preview() -> Response:
     asked, here = body(Timing), site()
     now = here.clock.now()
     chosen = timing(asked, now=now, zone=here.settings.zone)
-    wanted = Wanted(prompt="preview", origin="http", more=_more(asked, chosen))
-    trigger = _new_trigger(here, wanted, now)
+    trigger = _new_trigger(here, Wanted(prompt="preview", origin="http"), chosen, now)
     around, plan = here.shown.situation(), trigger.schedule
     coming = schedule.upcoming(plan, now=now, zone=here.settings.zone) if plan else []
     return answer(
@@ -170,15 +169,16 @@ def _made(here: Site, asked: NewTrigger) -> str:
 def _asked_for(here: Site, asked: NewTrigger, now: datetime) -> Trigger:
     """The trigger that a request asks for, if it comes at `now`."""
     chosen = timing(asked, now=now, zone=here.settings.zone)
-    more = {"overlap": asked.overlap, "once": asked.once, "notify": asked.notify}
-    return _new_trigger(here, wanted_of(asked, **_more(asked, chosen), **more), now)
+    fields: TriggerFields = {
+        **chosen,
+        "overlap": asked.overlap,
+        "once": asked.once,
+        "notify": asked.notify,
+    }
+    return _new_trigger(here, wanted_of(asked), fields, now)
 
 
-def _more(asked: Timing, chosen: dict[str, Any]) -> dict[str, Any]:
-    return {**chosen, **({} if asked.cooldown is None else {"cooldown": asked.cooldown})}
-
-
-def _new_trigger(here: Site, wanted: Wanted, now: datetime) -> Trigger:
+def _new_trigger(here: Site, wanted: Wanted, fields: TriggerFields, now: datetime) -> Trigger:
     """The trigger, checked.
 
     Raises:
@@ -186,7 +186,7 @@ def _new_trigger(here: Site, wanted: Wanted, now: datetime) -> Trigger:
         Conflict: it would wait for itself.
     """
     try:
-        return requests.new_trigger(here.files, wanted, now)
+        return requests.new_trigger(here.files, wanted, fields, now)
     except NotFound as error:
         raise BadInput(str(error), field=error.field) from None
 
@@ -261,7 +261,7 @@ def _changes(here: Site, trigger: Trigger, asked: Changes) -> dict[str, Any]:
     changes = {name: given[name] for name in (*_AS_THEY_ARE, "maxAttempts") if name in given}
     if given_timing(asked):
         chosen = timing(asked, now=here.clock.now(), zone=here.settings.zone)
-        changes |= {name: value.to_dict() for name, value in chosen.items()}
+        changes |= {k: v.to_dict() for k, v in chosen.items() if isinstance(v, Record)}
         if "schedule" in chosen and trigger.condition is not None and trigger.once:
             changes.setdefault("once", False)  # it was meant of the condition that goes
     elif asked.timezone is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, StringConstraints, ValidationError
@@ -14,7 +14,7 @@ from mimikit.errors import BadInput
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.models import MAX_TEXT, Condition, Schedule, to_utc
 from mimikit.tools import requests
-from mimikit.tools.requests import Wanted
+from mimikit.tools.requests import TriggerFields, Wanted
 from mimikit.web.api.asked import Asked, ClientId
 from mimikit.web.site import Site
 
@@ -65,8 +65,8 @@ def given_timing(asked: Timing) -> list[str]:
     return [name for name in ("schedule", "condition", "when") if getattr(asked, name) is not None]
 
 
-def timing(asked: Timing, *, now: datetime, zone: ZoneInfo) -> dict[str, Schedule | Condition]:
-    """The schedule, or the condition, that a request asks for.
+def timing(asked: Timing, *, now: datetime, zone: ZoneInfo) -> TriggerFields:
+    """The schedule, or the condition, that a request asks for, with its cooldown.
 
     Raises:
         BadInput: it is none, or more than one; names the field.
@@ -78,12 +78,16 @@ def timing(asked: Timing, *, now: datetime, zone: ZoneInfo) -> dict[str, Schedul
             f"schedule: expected one of schedule, condition, when; got {got}", field="schedule"
         )
     zone = requests.zone_named(asked.timezone) if asked.timezone else zone
+    fields = TriggerFields()
+    if asked.cooldown is not None:
+        fields["cooldown"] = asked.cooldown
     if asked.condition is not None:
-        return {"condition": asked.condition}
-    if asked.when is not None:
-        return {"schedule": _in_words(asked.when, now, zone)}
-    assert asked.schedule is not None  # noqa: S101 - one of the three is there
-    return {"schedule": _schedule(asked.schedule, asked.timezone, zone)}
+        fields["condition"] = asked.condition
+    elif asked.when is not None:
+        fields["schedule"] = _in_words(asked.when, now, zone)
+    elif asked.schedule is not None:
+        fields["schedule"] = _schedule(asked.schedule, asked.timezone, zone)
+    return fields
 
 
 def _in_words(when: str, now: datetime, zone: ZoneInfo) -> Schedule:
@@ -140,7 +144,7 @@ def check(here: Site, wanted: Wanted) -> None:
     )
 
 
-def wanted_of(asked: NewTask, **more: Any) -> Wanted:
+def wanted_of(asked: NewTask) -> Wanted:
     """What a request wants done."""
     return Wanted(
         prompt=asked.prompt,
@@ -151,5 +155,4 @@ def wanted_of(asked: NewTask, **more: Any) -> Wanted:
         priority=asked.priority,
         timeout=asked.timeout,
         max_attempts=asked.max_attempts,
-        more=more,
     )
