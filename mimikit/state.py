@@ -54,15 +54,14 @@ def make_search(state: State, *, words: bool = True, stays: bool = False) -> Sea
 
     words: use the dictionary of Chinese words. stays: for a process that lives long.
     """
-    from mimikit.memory.search import Search
-    from mimikit.memory.tantivy_index import Index
+    from mimikit.memory.search import Search, open_index
     from mimikit.memory.terms import Words
     from mimikit.protocol.watch import FolderWatch
 
     return Search(
         state.files,
         workspace=state.workspace,
-        index=Index(state.files, state.path),
+        index=open_index(state.files, state.path),
         zone=state.settings.zone,
         clock=state.clock,
         words=Words() if words else None,

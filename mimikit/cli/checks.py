@@ -61,6 +61,8 @@ PACKAGES = {
     "flask": "flask",
     "gunicorn": "gunicorn",
     "huey": "huey",
+    "inotify-simple": "inotify_simple",
+    "jieba": "jieba",
     "linkify-it-py": "linkify_it",
     "markdown-it-py": "markdown_it",
     "nh3": "nh3",
@@ -68,6 +70,7 @@ PACKAGES = {
     "pydantic-settings": "pydantic_settings",
     "pygments": "pygments",
     "pystemmer": "Stemmer",
+    "rank-bm25": "rank_bm25",
     "rjieba": "rjieba",
     "tantivy": "tantivy",
     "tiktoken": "tiktoken",
@@ -76,6 +79,8 @@ PACKAGES = {
     "wcwidth": "wcwidth",
 }
 """What running needs: distribution → module."""
+DISPENSABLE = frozenset({"rjieba", "tantivy"})
+"""Compiled, not for every machine: the search does without (`search_modules` says so)."""
 
 _WEAK_DISKS = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "fuse.sshfs", "vboxsf", "fuse.rclone")
 _MB = 2**20
@@ -92,7 +97,8 @@ def python() -> Iterator[Finding]:
         yield Finding("broken", "python", f"expected Python {least} or newer, got {version}")
     else:
         yield Finding("ok", "python", f"{version} at {sys.executable}, mimikit {__version__}")
-    missing = [name for name, module in PACKAGES.items() if not _is_there(module)]
+    there = [name for name, module in PACKAGES.items() if _is_there(module)]
+    missing = [name for name in PACKAGES if name not in there and name not in DISPENSABLE]
     if missing:
         yield Finding(
             "broken",
@@ -101,7 +107,7 @@ def python() -> Iterator[Finding]:
             "install mimikit again: `pip install --upgrade mimikit`",
         )
     else:
-        yield Finding("ok", "packages", ", ".join(f"{name} {_version(name)}" for name in PACKAGES))
+        yield Finding("ok", "packages", ", ".join(f"{name} {_version(name)}" for name in there))
 
 
 def _is_there(module: str) -> bool:
@@ -142,6 +148,23 @@ def token_counts() -> Iterator[Finding]:
         return
     text = f"counted by cl100k_base, from {ranks.origin}; estimated until a model has had a turn"
     yield Finding("ok", "tokens", text)
+
+
+def search_modules() -> Iterator[Finding]:
+    """Which modules search memory here."""
+    from mimikit.memory.search import backends
+
+    found = backends()
+    text = f"by {found.index}, Chinese words by {found.segmenter}"
+    if (found.index, found.segmenter) == ("tantivy", "rjieba"):
+        yield Finding("ok", "search", text)
+    else:
+        yield Finding(
+            "warning",
+            "search",
+            f"{text}: it finds the same, and is slower",
+            "`pip install tantivy rjieba`, where they are made for this machine",
+        )
 
 
 def disk(folder: Path) -> Iterator[Finding]:

@@ -64,6 +64,7 @@ def examine(frame: Frame, folder: Path, workspace: Path) -> Iterator[Finding]:
     yield from checks.python()
     yield from checks.assets()
     yield from checks.token_counts()
+    yield from checks.search_modules()
     if not workspace.is_dir():
         yield Finding("broken", "workspace", f"expected a folder, got {workspace}")
         return

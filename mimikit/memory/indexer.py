@@ -18,9 +18,8 @@ from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
 from mimikit.memory.documents import Corpus, Look, Stamp, Stamps
-from mimikit.memory.memtable import Fresh, Held
+from mimikit.memory.index import Broken, Changed, Fresh, Held, IndexView, PassageIndex
 from mimikit.memory.passages import FAR, NEAR, Passage, scope_of
-from mimikit.memory.tantivy_index import Broken, Index, View
 from mimikit.memory.terms import Cutter, Words, has_wide
 from mimikit.protocol.files import Files
 from mimikit.protocol.watch import FolderWatch
@@ -58,7 +57,7 @@ class Fit:
     """How what is searched fits the files. Units: bytes."""
 
     look: Look
-    view: View | None
+    view: IndexView | None
     """What was indexed then; None: there is no index."""
     held: Held
     """What was held in memory then."""
@@ -97,7 +96,7 @@ class Upkeep:
         files: Files,
         *,
         workspace: Path | None,
-        index: Index | None,
+        index: PassageIndex | None,
         zone: tzinfo,
         clock: Clock,
         words: Words | None,
@@ -293,9 +292,7 @@ class Upkeep:
         except (StorageError, OSError) as error:
             self.give_up(error)
 
-    def _read(
-        self, paths: Iterable[str], now: Mapping[str, Stamp]
-    ) -> Iterator[tuple[str, Stamp, list[Passage]]]:
+    def _read(self, paths: Iterable[str], now: Mapping[str, Stamp]) -> Iterator[Changed]:
         """Each file with the state it was in before it was read: a later one is read again."""
         for path in paths:
             if self._closing:
@@ -304,7 +301,9 @@ class Upkeep:
                 yield path, now[path], self.passages_of(path)
 
 
-def _fit(look: Look, view: View | None, held: Held, known: Fit | None, *, everywhere: bool) -> Fit:
+def _fit(
+    look: Look, view: IndexView | None, held: Held, known: Fit | None, *, everywhere: bool
+) -> Fit:
     """Work it out from nothing, or from what was known a moment ago and what has changed since."""
     indexed, now = view.stamps if view else _NOTHING, look.stamps
     changed = _changed(look, known) if known and known.view is view else None

@@ -10,6 +10,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Protocol
@@ -17,12 +18,11 @@ from typing import Protocol
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
+from mimikit.memory.index import Broken, PassageIndex, RankIndex, idf
 from mimikit.memory.indexer import Fit, Status, Upkeep
-from mimikit.memory.memtable import idf
 from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window
 from mimikit.memory.ranking import Match
-from mimikit.memory.tantivy_index import Broken, Index
-from mimikit.memory.terms import Words, terms
+from mimikit.memory.terms import SEGMENTERS, Words, first_importable, terms
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit
 from mimikit.protocol.watch import FolderWatch
@@ -42,6 +42,33 @@ _FILES_SCORED = 200
 _TURN_HITS = 40
 """Of these a turn's quotations are made: some are quoted beside others."""
 _TURN_PATIENCE_S = 0.02
+
+
+_INDEXES = ("tantivy", "rank_bm25")
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    """By which modules this machine is searched."""
+
+    index: str
+    """`tantivy`, or `rank_bm25`, which keeps nothing on disk and is slower."""
+    segmenter: str
+    """`rjieba`, or `jieba`, which is slower."""
+
+
+def backends() -> Backends:
+    """Which modules serve here: the compiled ones where they can be imported."""
+    return Backends(first_importable(*_INDEXES), first_importable(*SEGMENTERS))
+
+
+def open_index(files: Files, folder: Path | None) -> PassageIndex:
+    """The index of a state folder; `folder`: on the disk, None keeps it in memory alone."""
+    if first_importable(*_INDEXES) == "rank_bm25":
+        return RankIndex()
+    from mimikit.memory.tantivy_index import Index
+
+    return Index(files, folder)
 
 
 class Searcher(Protocol):
@@ -80,7 +107,7 @@ class Search:
         files: Files,
         *,
         workspace: Path | None,
-        index: Index | None,
+        index: PassageIndex | None,
         zone: tzinfo,
         clock: Clock,
         words: Words | None = None,

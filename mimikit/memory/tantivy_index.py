@@ -23,7 +23,7 @@ import tantivy
 from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import passages
 from mimikit.memory.documents import Stamp
-from mimikit.memory.memtable import Totals
+from mimikit.memory.index import Broken, Changed, Totals
 from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, scope_of
 from mimikit.memory.ranking import Match
 from mimikit.memory.terms import Counted, Cutter, counted
@@ -41,10 +41,6 @@ _LOCK = f"{paths.CACHE}/search.lock"
 _HEAP = 16 * 2**20
 _BATCH = 2000
 """Files of one commit."""
-
-
-class Broken(StorageError):
-    """The index can not be used; it is made anew."""
 
 
 class Counts(NamedTuple):
@@ -216,7 +212,7 @@ class Index:
 
     def update(
         self,
-        changed: Iterable[tuple[str, Stamp, list[Passage]]],
+        changed: Iterable[Changed],
         gone: Iterable[str],
         cut: Cutter | None = None,
     ) -> bool:
@@ -319,7 +315,7 @@ class Index:
 
     def _write(
         self,
-        changed: Iterable[tuple[str, Stamp, list[Passage]]],
+        changed: Iterable[Changed],
         gone: Iterable[str],
         cut: Cutter | None,
     ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
 import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -102,6 +103,19 @@ def test_secrets_among_the_settings_are_not_shown(cli: Cli, state: Path) -> None
     (state / "config.toml").write_text('[codex.config]\n"provider.api_key" = "s3cret-value"\n')
     assert "s3cret-value" not in cli("doctor").output
     assert "s3cret-value" not in cli("doctor", "--json").output
+
+
+# ---- what searches
+
+
+@pytest.mark.usefixtures("state")
+def test_what_searches_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = findings(cli, "search")
+    assert (found["level"], found["text"]) == ("ok", "by tantivy, Chinese words by rjieba")
+    monkeypatch.setitem(sys.modules, "tantivy", None)
+    (found,) = findings(cli, "search")
+    assert found["level"] == "warning"
+    assert found["text"].startswith("by rank_bm25, Chinese words by rjieba: it finds the same")
 
 
 # ---- what counts tokens

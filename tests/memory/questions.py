@@ -12,6 +12,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from mimikit.memory import markdown
+from mimikit.memory.index import PassageIndex, RankIndex
 from mimikit.memory.search import Search
 from mimikit.memory.tantivy_index import Index
 from mimikit.memory.terms import Words
@@ -117,6 +118,13 @@ def day_summary(name: str, text: str) -> str:
     return markdown.extended_summary("", name, f"part-{name}", ["msg-0"], text)
 
 
+INDEXES: dict[str | None, Callable[[Files, Path], PassageIndex | None]] = {
+    "tantivy": Index,
+    "rank-bm25": lambda _files, _path: RankIndex(),
+    None: lambda _files, _path: None,  # everything is held as what is fresh
+}
+
+
 @dataclass
 class World:
     """A workspace with its state folder."""
@@ -141,14 +149,18 @@ class World:
         os.rename(temp, target)  # noqa: TID251 - as an editor of the user's does
 
     def search(
-        self, *, index: bool = True, words: Words | None = None, files: Files | None = None
+        self,
+        *,
+        index: str | None = "tantivy",
+        words: Words | None = None,
+        files: Files | None = None,
     ) -> Search:
-        """A search of its own, as another process has it."""
+        """A search of its own, as another process has it; `index` is one of `INDEXES`."""
         files = files or self.files
         return Search(
             files,
             workspace=self.state.workspace,
-            index=Index(files, self.path) if index else None,
+            index=INDEXES[index](files, self.path),
             zone=self.state.settings.zone,
             clock=self.state.clock,
             words=words,

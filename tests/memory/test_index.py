@@ -1,21 +1,34 @@
-"""Scores: those of the index, of what is held in memory and of rank-bm25's counts agree."""
+"""Each index keeps the same contract, and its scores are those of what is fresh, and of BM25."""
 
 from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from rank_bm25 import BM25Okapi
 
 from mimikit.memory.documents import Stamp
-from mimikit.memory.memtable import K1, B, Fresh, Held, idf
-from mimikit.memory.passages import NEAR, Passage, Window
-from mimikit.memory.tantivy_index import Index, View
+from mimikit.memory.index import (
+    K1,
+    B,
+    Changed,
+    Fresh,
+    Held,
+    IndexView,
+    PassageIndex,
+    Totals,
+    idf,
+)
+from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window
+from mimikit.memory.tantivy_index import Index
 from mimikit.memory.terms import counted
 from mimikit.state import open_state
-from tests.memory.questions import empty_world
+from tests.memory.questions import INDEXES, empty_world
 
 WORDS = [f"w{a}{b}" for a in "bcdfg" for b in "hjklm"]
 LENGTHS = 0.04
@@ -23,7 +36,22 @@ LENGTHS = 0.04
 out less than so much apart, relatively."""
 
 
-def made(number: int) -> list[tuple[str, Stamp, list[Passage]]]:
+MakeIndex: TypeAlias = Callable[[], PassageIndex]
+
+
+@pytest.fixture(params=[name for name in INDEXES if name])
+def make_index(request: pytest.FixtureRequest, tmp_path: Path) -> MakeIndex:
+    world = empty_world(tmp_path)
+
+    def make() -> PassageIndex:
+        index = INDEXES[request.param](world.files, world.path)
+        assert index is not None
+        return index
+
+    return make
+
+
+def made(number: int) -> list[Changed]:
     dice = random.Random(number)
     return [
         (
@@ -38,26 +66,27 @@ def made(number: int) -> list[tuple[str, Stamp, list[Passage]]]:
     ]
 
 
-def both(tmp_path: Path, number: int) -> tuple[Held, View, list[tuple[str, Stamp, list[Passage]]]]:
+def held_and_view(make_index: MakeIndex, number: int) -> tuple[Held, IndexView, list[Changed]]:
     files = made(number)
     fresh = Fresh()
     fresh.put(files)
-    world = empty_world(tmp_path)
-    index = Index(world.files, world.path)
+    index = make_index()
     assert index.update(files, [])
     return fresh.now, index.view, files
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_scores_agree_with_each_other_and_with_bm25(tmp_path: Path, number: int) -> None:
+def test_scores_agree_with_each_other_and_with_bm25(make_index: MakeIndex, number: int) -> None:
     """rank-bm25's counts and lengths with our idf: its own is negative for common words.
 
     The index counts its documents of whole files too, in the mean and in the idf; so do we.
     """
-    held, view, files = both(tmp_path, number)
+    held, view, files = held_and_view(make_index, number)
     each = [(path, p, t) for path, _, f in files for p, t in zip(f, counted(f, None).each)]  # noqa: B905
     oracle = BM25Okapi([terms for _, _, terms in each], k1=K1, b=B)
     assert view.totals(NEAR) == held.totals(NEAR)
+    assert view.totals(FAR) == held.totals(FAR) == Totals()
+    assert view.passage_count == len(each)
     dice = random.Random(number)
     for _ in range(10):
         weights = {word: dice.choice([1.0, 0.2]) for word in dice.sample(WORDS, 4)}
@@ -86,17 +115,28 @@ def test_scores_agree_with_each_other_and_with_bm25(tmp_path: Path, number: int)
         assert theirs == pytest.approx(wanted, rel=LENGTHS)
 
 
-def test_one_passage_has_a_score_above_nothing(tmp_path: Path) -> None:
-    world = empty_world(tmp_path)
-    index = Index(world.files, world.path)
+def test_whole_files_are_scored_alike(make_index: MakeIndex) -> None:
+    held, view, files = held_and_view(make_index, 1)
+    totals = held.totals(NEAR)
+    documents = totals.passages + totals.files
+    for word in WORDS[:10]:
+        often = {word: sum(word in counted(found, None).whole for _, _, found in files)}
+        says = idf({word: 1.0}, often, documents)
+        ours = held.search_files(says, NEAR, totals.file_terms / documents)
+        found = view.search_files({word: 1.0}, NEAR, 100)
+        assert found == pytest.approx({p: s for p, s in ours.items() if s}, rel=3 * LENGTHS)
+        assert len(view.search_files({word: 1.0}, NEAR, 1)) == min(len(found), 1)
+
+
+def test_one_passage_has_a_score_above_nothing(make_index: MakeIndex) -> None:
+    index = make_index()
     index.update([("memory.md", Stamp(1, 1), [Passage("word", 1)])], [])
     [hit] = index.view.search({"word": 1.0}, NEAR, 10, Window())
     assert hit.score > 0
 
 
-def test_a_view_stays_as_it_was_while_the_index_goes_on(tmp_path: Path) -> None:
-    world = empty_world(tmp_path)
-    index = Index(world.files, world.path)
+def test_a_view_stays_as_it_was_while_the_index_goes_on(make_index: MakeIndex) -> None:
+    index = make_index()
     index.update([("memory.md", Stamp(1, 1), [Passage("badger", 1)])], [])
     view = index.view
     index.update([("memory.md", Stamp(2, 2), [Passage("walrus", 1)])], [])
@@ -106,6 +146,51 @@ def test_a_view_stays_as_it_was_while_the_index_goes_on(tmp_path: Path) -> None:
     index.update([], ["memory.md"])
     assert not index.view.search({"walrus": 1.0}, NEAR, 10, Window())
     assert index.view.stamps == {}
+    assert index.view.passage_count == 0
+
+
+def test_the_best_of_a_part_and_of_a_time_are_found(make_index: MakeIndex) -> None:
+    day = datetime(2026, 1, 10, tzinfo=UTC)
+    said = [
+        Passage(f"otter {'badger ' * n}", n, at=day + timedelta(days=n), alone=True)
+        for n in range(9)
+    ]
+    index = make_index()
+    index.update(
+        [
+            ("memory/a.md", Stamp(1, 1), [*said, Passage("otter", 10, alone=True)]),
+            ("history/2026-01-10.jsonl", Stamp(2, 2), [Passage("otter", 1, at=day)]),
+        ],
+        [],
+    )
+
+    def lines(scope: Scope, limit: int, window: Window) -> list[int]:
+        found = index.view.search({"otter": 1.0}, scope, limit, window)
+        scores = [match.score for match in found]
+        assert scores == sorted(scores, reverse=True)
+        return [match.passage.line for match in found]
+
+    assert sorted(lines(NEAR, 100, Window())) == [*range(9), 10]
+    assert set(lines(NEAR, 3, Window())) == {0, 1, 10}
+    inside = Window(day + timedelta(days=2), day + timedelta(days=5))
+    assert lines(NEAR, 100, inside) == [2, 3, 4]
+    assert lines(NEAR, 1, Window(before=day + timedelta(days=2))) == [0]
+    assert lines(FAR, 100, Window()) == [1]
+    assert lines(FAR, 100, Window(after=day + timedelta(days=1))) == []
+    assert index.view.search({"nothing": 1.0}, NEAR, 10, Window()) == []
+    assert index.view.search({}, NEAR, 10, Window()) == []
+
+
+def test_an_index_that_was_cleared_begins_from_nothing(make_index: MakeIndex) -> None:
+    index = make_index()
+    index.update([("memory.md", Stamp(1, 1), [Passage("badger", 1)])], [])
+    index.clear()
+    assert index.view.stamps == {}
+    assert index.view.search({"badger": 1.0}, NEAR, 10, Window()) == []
+    index.update([("memory/a.md", Stamp(1, 1), [Passage("walrus", 1)])], [])
+    index.refresh()
+    assert index.view.stamps == {"memory/a.md": Stamp(1, 1)}
+    assert index.view.search({"walrus": 1.0}, NEAR, 10, Window())
 
 
 def test_an_update_that_another_makes_is_left_to_it(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -18,7 +19,7 @@ import pytest
 
 from mimikit.memory import indexer, markdown
 from mimikit.memory import search as search_module
-from mimikit.memory.search import Search
+from mimikit.memory.search import Backends, Search, backends
 from mimikit.memory.terms import Words
 from mimikit.protocol import disk
 from mimikit.protocol.disk import RealDisk
@@ -28,6 +29,7 @@ from mimikit.state import make_search, open_state
 from tests.memory.questions import (
     CODE,
     DEPLOY,
+    INDEXES,
     ZONE,
     World,
     ask_all,
@@ -65,7 +67,7 @@ def test_every_question_finds_its_passage_before_anything_is_indexed(world: Worl
 
 
 def test_hits_are_the_same_in_memory_in_the_index_and_after_a_restart(world: World) -> None:
-    held = {query: keys(hits) for query, hits in ask_all(world.search(index=False)).items()}
+    held = {query: keys(hits) for query, hits in ask_all(world.search(index=None)).items()}
     search = world.search()
     status = search.refresh()
     assert (status.fresh, status.stale_files, status.fallback) == (True, 0, None)
@@ -82,7 +84,7 @@ def test_hits_are_the_same_in_memory_in_the_index_and_after_a_restart(world: Wor
 def test_the_dictionary_changes_no_first_hit(world: World) -> None:
     words = Words()
     words.load()
-    ask_all(world.search(index=False, words=words))
+    ask_all(world.search(index=None, words=words))
     search = world.search(words=words)
     assert search.refresh().words == "ready"
     ask_all(search)
@@ -94,9 +96,36 @@ def test_the_programs_own_search_finds_the_same(world: World) -> None:
     ask_all(search)
 
 
-@pytest.mark.parametrize("index", [False, True])
+def test_what_can_not_be_imported_here_is_done_without(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shared = tmp_path / "tmp"
+    shared.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(shared))  # jieba would keep its dictionary there
+    assert backends() == Backends("tantivy", "rjieba")
+    compiled = world.search(words=Words())
+    compiled.refresh()
+    for name in ("tantivy", "rjieba", "mimikit.memory.tantivy_index"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert backends() == Backends("rank_bm25", "jieba")
+    search = make_search(world.state)
+    status = search.refresh()
+    assert (status.files, status.fresh, status.words, status.fallback) == (13, True, "ready", None)
+    ours, theirs = ask_all(search), ask_all(compiled)
+    assert {query: {*keys(hits)} for query, hits in ours.items()} == {
+        query: {*keys(hits)} for query, hits in theirs.items()
+    }
+    assert list(shared.iterdir()) == []
+    world.put("memory/2026-01-31.md", "A walrus.\n")
+    assert search.find("walrus")[0].text == "A walrus."
+    again = make_search(world.state)  # by itself it keeps nothing on disk
+    assert again.find("walrus")[0].text == "A walrus."
+    ask_all(again)
+
+
+@pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("texts", [["The cellar key hangs behind the door."], ["钥匙在门后"]])
-def test_one_or_two_passages_are_enough(bare: World, index: bool, texts: list[str]) -> None:
+def test_one_or_two_passages_are_enough(bare: World, index: str | None, texts: list[str]) -> None:
     search = bare.search(index=index)
     bare.put("memory.md", f"- {texts[0]} <!-- n1 -->\n")
     for query in ("key door", "钥匙在哪里"):
@@ -160,7 +189,7 @@ def test_a_record_keeps_of_a_hit_what_was_quoted_and_where_it_stands(world: Worl
 
 
 def test_a_message_in_memory_and_in_the_transcript_is_one_hit(world: World) -> None:
-    for search in (world.search(), world.search(index=False)):
+    for search in (world.search(), world.search(index=None)):
         search.refresh()
         found = search.find("glaciers documentaries")
         assert sources(found) == ["memory/2026-01-28-deploy.md"]
@@ -177,8 +206,8 @@ def test_a_day_that_a_month_tells_of_is_hidden_until_the_month_goes(world: World
     assert sources(search.find("otter printer")) == ["memory/summary/2025-12.md"]
 
 
-@pytest.mark.parametrize("index", [False, True])
-def test_the_words_of_a_day_stand_for_its_summary(bare: World, index: bool) -> None:
+@pytest.mark.parametrize("index", INDEXES)
+def test_the_words_of_a_day_stand_for_its_summary(bare: World, index: str | None) -> None:
     day = "2026-01-10"
     raw = markdown.extended(
         "", date(2026, 1, 10), [said(1, "The budget meeting went on and on", "user", day)], ZONE
@@ -196,8 +225,8 @@ def test_the_words_of_a_day_stand_for_its_summary(bare: World, index: bool) -> N
     assert sources(search.find("budget meeting")) == [f"memory/summary/{day}.md"]
 
 
-@pytest.mark.parametrize("index", [False, True])
-def test_a_window_of_time_holds_what_was_said_in_it(world: World, index: bool) -> None:
+@pytest.mark.parametrize("index", INDEXES)
+def test_a_window_of_time_holds_what_was_said_in_it(world: World, index: str | None) -> None:
     search = world.search(index=index)
     search.refresh()
     first, second = at("2026-01-28", minute=1), at("2026-01-28", minute=2)
@@ -216,14 +245,14 @@ def test_a_window_of_time_holds_what_was_said_in_it(world: World, index: bool) -
     assert found(None, at("2026-01-11", hour=0)) == {"memory/summary/2026-01-10.md"}
 
 
-@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("query", ["lantern festival", "antern"])
 @pytest.mark.parametrize(
     ("zone", "begins"),
     [("America/New_York", 5), ("Asia/Shanghai", -8), ("Pacific/Kiritimati", -14), ("UTC", 0)],
 )
 def test_what_has_a_day_alone_is_in_the_window_of_its_owners_day(
-    tmp_path: Path, index: bool, query: str, zone: str, begins: int
+    tmp_path: Path, index: str | None, query: str, zone: str, begins: int
 ) -> None:
     world = empty_world(tmp_path, zone=zone)
     world.put("memory/2026-01-10-x.md", "The lantern festival is near.\n")
@@ -249,7 +278,7 @@ def test_no_more_than_asked_for(bare: World) -> None:
 def test_of_two_alike_the_later_comes_first(bare: World) -> None:
     for day in ("2025-03-01", "2026-01-30", "2025-10-01"):
         bare.put(f"memory/{day}.md", "We talked about the orchard.\n")
-    for index in (False, True):
+    for index in INDEXES:
         search = bare.search(index=index)
         search.refresh()
         found = [f"{hit.day}" for hit in search.find("orchard")]
@@ -322,9 +351,9 @@ def _appended(world: World, path: str) -> None:
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
-@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("index", INDEXES)
 def test_an_edit_is_seen_by_the_next_search(
-    world: World, index: bool, edit: Callable[[World], None], monkeypatch: pytest.MonkeyPatch
+    world: World, index: str | None, edit: Callable[[World], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimikit.memory.documents._SLOW_S", 60.0)
     search = world.search(index=index)
@@ -367,14 +396,14 @@ REMOVALS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("removal", REMOVALS.values(), ids=REMOVALS.keys())
-@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize(
     ("path", "query"),
     [("memory/2026-01-29.md", "HttpRequestParser"), ("docs/guide/api.md", "getUserName")],
 )
 def test_what_is_gone_is_not_found_again(
     world: World,
-    index: bool,
+    index: str | None,
     removal: Callable[[Path], object],
     path: str,
     query: str,
@@ -389,7 +418,7 @@ def test_what_is_gone_is_not_found_again(
     assert search.find("firewall")
     search.refresh()
     assert search.find(query) == []
-    assert search.status().fresh == index
+    assert search.status().fresh == (index is not None)
 
 
 def test_an_edit_of_the_same_size_and_time_is_the_known_limit(world: World) -> None:

@@ -1,0 +1,363 @@
+"""What an index of passages is, and those that are kept in memory.
+
+`MemTable`: the files that have changed since they were indexed. What was written a moment ago is
+found without a flush of the index: that is for later, and for another thread.
+
+`RankIndex`: everything, by rank-bm25; it serves where tantivy can not be imported, keeps nothing on
+disk and is made anew from the files by each process.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import NamedTuple, Protocol, TypeAlias, cast
+
+from mimikit.errors import StorageError
+from mimikit.memory.documents import Stamp
+from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, scope_of
+from mimikit.memory.ranking import Match
+from mimikit.memory.terms import Cutter, counted
+
+Changed: TypeAlias = tuple[str, Stamp, list[Passage]]
+"""A file that was read: its path, its state before that, its passages."""
+
+K1, B = 1.2, 0.75
+
+
+class Totals(NamedTuple):
+    """Of one part of what is searched: how many passages and files, and how many terms in them."""
+
+    passages: int = 0
+    terms: int = 0
+    files: int = 0
+    file_terms: int = 0
+
+    def plus(self, other: Totals) -> Totals:
+        """Both together."""
+        return Totals(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class Broken(StorageError):
+    """The index can not be used; it is made anew."""
+
+
+class IndexView(Protocol):
+    """What is indexed at one moment: what can be found, and of which files. Never changes."""
+
+    @property
+    def stamps(self) -> Mapping[str, Stamp]: ...
+
+    @property
+    def passage_count(self) -> int: ...
+
+    def totals(self, scope: Scope) -> Totals: ...
+
+    def frequency(self, term: str, scope: Scope) -> int:
+        """In how many passages a term stands."""
+        ...
+
+    def search(
+        self, weights: Mapping[str, float], scope: Scope, limit: int, window: Window
+    ) -> list[Match]:
+        """The passages that share terms with the query, best first, by BM25.
+
+        k1 is 1.2, b 0.75 and the weight of a term never negative. Documents are passages and files.
+        """
+        ...
+
+    def search_files(
+        self, weights: Mapping[str, float], scope: Scope, limit: int
+    ) -> dict[str, float]:
+        """The score of whole files, by path: what a passage stands among says what it is about."""
+        ...
+
+
+class PassageIndex(Protocol):
+    """One process's hold of an index; safe from several threads, but updates are one at a time."""
+
+    @property
+    def view(self) -> IndexView:
+        """What can be searched now; another object after each change."""
+        ...
+
+    @property
+    def bytes_on_disk(self) -> int: ...
+
+    def refresh(self) -> None:
+        """Take up what another process has indexed since.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        ...
+
+    def update(
+        self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None = None
+    ) -> bool:
+        """Index files anew and forget those that are gone; False when another process does so now.
+
+        Raises:
+            StorageError: the disk refuses; Broken: the index can not be used.
+        """
+        ...
+
+    def clear(self) -> None:
+        """Begin from nothing at the next update."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """How often each term stands in a passage or a file."""
+
+    often: Counter[str]
+    length: int
+
+    def score(self, idf: Mapping[str, float], average: float) -> float:
+        """BM25."""
+        score = 0.0
+        norm = K1 * (1 - B + B * self.length / max(average, 1.0))
+        for term, weight in idf.items():
+            times = self.often.get(term)
+            if times:
+                score += weight * times * (K1 + 1) / (times + norm)
+        return score
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    stamp: Stamp
+    scope: Scope
+    passages: list[Passage]
+    each: list[_Counts]
+    whole: _Counts
+
+    @property
+    def totals(self) -> Totals:
+        terms = sum(counts.length for counts in self.each)
+        return Totals(len(self.passages), terms, 1, self.whole.length)
+
+
+class Held:
+    """What is held at one moment. Never changes."""
+
+    def __init__(self, files: Mapping[str, _File]) -> None:
+        """These files."""
+        self.files = files
+        self.stamps: Mapping[str, Stamp] = {path: file.stamp for path, file in files.items()}
+        self._often: dict[Scope, Counter[str]] = {}
+
+    @property
+    def passage_count(self) -> int:
+        """How many passages are held."""
+        return sum(len(file.passages) for file in self.files.values())
+
+    def totals(self, scope: Scope) -> Totals:
+        """How much is held of one part."""
+        found = Totals()
+        for file in self._of(scope):
+            found = found.plus(file.totals)
+        return found
+
+    def frequency(self, term: str, scope: Scope) -> int:
+        """In how many passages a term stands."""
+        often = self._often.get(scope)
+        if often is None:  # once for all terms: a long question has thousands
+            often = Counter(
+                term for file in self._of(scope) for one in file.each for term in one.often
+            )
+            self._often[scope] = often
+        return often[term]
+
+    def search(
+        self, idf: Mapping[str, float], scope: Scope, average: float, window: Window
+    ) -> list[Match]:
+        """The passages that hold any of the terms. `average`: terms of a passage."""
+        return [
+            Match(path, passage, score)
+            for path, file in self.files.items()
+            if file.scope == scope
+            for passage, counts in zip(file.passages, file.each, strict=True)
+            if window.holds(passage.at) and (score := counts.score(idf, average))
+        ]
+
+    def search_files(
+        self, idf: Mapping[str, float], scope: Scope, average: float
+    ) -> dict[str, float]:
+        """The scores of whole files. `average`: terms of a file."""
+        return {
+            path: file.whole.score(idf, average)
+            for path, file in self.files.items()
+            if file.scope == scope
+        }
+
+    def _of(self, scope: Scope) -> Iterator[_File]:
+        return (file for file in self.files.values() if file.scope == scope)
+
+
+class Fresh:
+    """Holds some files; safe from any thread."""
+
+    def __init__(self) -> None:
+        """Nothing is held."""
+        self._guard = threading.Lock()
+        self.now = Held({})
+        """What is held; another object after each change."""
+
+    def put(self, changed: Iterable[Changed], cut: Cutter | None = None) -> None:
+        """Hold these files as they are now."""
+        made = {path: _file(path, stamp, found, cut) for path, stamp, found in changed}
+        with self._guard:
+            self.now = Held({**self.now.files, **made})
+
+    def keep(self, wanted: Callable[[str, Stamp], bool]) -> None:
+        """Hold no others than those wanted."""
+        with self._guard:
+            files = self.now.files
+            kept = {path: file for path, file in files.items() if wanted(path, file.stamp)}
+            if len(kept) != len(files):
+                self.now = Held(kept)
+
+
+def idf(weights: Mapping[str, float], often: Mapping[str, int], passages: int) -> dict[str, float]:
+    """How much each term says: never negative, also among one or two passages."""
+    return {
+        term: weight * math.log(1 + (max(passages - often[term], 0) + 0.5) / (often[term] + 0.5))
+        for term, weight in weights.items()
+    }
+
+
+def _file(path: str, stamp: Stamp, found: list[Passage], cut: Cutter | None) -> _File:
+    made = counted(found, cut)
+    each = [_Counts(Counter(terms), len(terms)) for terms in made.each]
+    whole = _Counts(Counter(made.whole), len(made.whole))
+    return _File(stamp, scope_of(path), found, each, whole)
+
+
+# ---- everything, where tantivy can not be imported
+
+
+class _Okapi(Protocol):
+    """What is used of `rank_bm25.BM25Okapi`."""
+
+    avgdl: float
+    doc_len: Sequence[int]
+    doc_freqs: Sequence[Mapping[str, int]]
+    idf: dict[str, float]
+
+    def get_batch_scores(self, query: list[str], doc_ids: list[int]) -> list[float]: ...
+
+
+class _Ranked:
+    """The passages of a part, or its files, as rank-bm25 scores them."""
+
+    def __init__(self, each: Sequence[_Counts], documents: int) -> None:
+        """`documents`: how many passages and files there are in all parts together."""
+        self.places: dict[str, list[int]] = defaultdict(list)
+        """By term: the numbers of those that hold it."""
+        for number, counts in enumerate(each):
+            for term in counts.often:
+                self.places[term].append(number)
+        self._okapi = _okapi(each) if each else None
+        if self._okapi is None:
+            return
+        # rank-bm25's own idf is negative for what stands in more than half of a few passages.
+        often = {term: len(places) for term, places in self.places.items()}
+        self._okapi.idf = idf(dict.fromkeys(often, 1.0), often, documents)
+        self._okapi.avgdl = max(sum(counts.length for counts in each) / documents, 1.0)
+
+    def scores(self, weights: Mapping[str, float]) -> dict[int, float]:
+        """By number, of those that hold any of the terms."""
+        scores: dict[int, float] = defaultdict(float)
+        for term, weight in weights.items():
+            places = self.places.get(term)
+            if places and self._okapi is not None:
+                found = self._okapi.get_batch_scores([term], places)
+                for number, score in zip(places, found, strict=True):
+                    scores[number] += weight * score
+        return scores
+
+
+def _okapi(each: Sequence[_Counts]) -> _Okapi:
+    corpus = (list(counts.often.elements()) for counts in each)
+    made = cast("_Okapi", import_module("rank_bm25").BM25Okapi(corpus, k1=K1, b=B))
+    made.doc_freqs = [counts.often for counts in each]  # equal ones: not a second copy of them all
+    made.doc_len = import_module("numpy").array(made.doc_len)  # else made of a list by each term
+    return made
+
+
+class RankView:
+    """A view of `RankIndex`."""
+
+    def __init__(self, held: Held) -> None:
+        self._held = held
+        self.stamps = held.stamps
+        self._passages: dict[Scope, list[tuple[str, Passage]]] = {}
+        self._ranked: dict[Scope, _Ranked] = {}
+        self._paths: dict[Scope, list[str]] = {}
+        self._ranked_files: dict[Scope, _Ranked] = {}
+        documents = held.passage_count + len(held.files)
+        for scope in (NEAR, FAR):
+            mine = {path: file for path, file in held.files.items() if file.scope == scope}
+            self._passages[scope] = [(path, p) for path, f in mine.items() for p in f.passages]
+            self._ranked[scope] = _Ranked([c for f in mine.values() for c in f.each], documents)
+            self._paths[scope] = list(mine)
+            self._ranked_files[scope] = _Ranked([f.whole for f in mine.values()], documents)
+
+    @property
+    def passage_count(self) -> int:
+        return self._held.passage_count
+
+    def totals(self, scope: Scope) -> Totals:
+        return self._held.totals(scope)
+
+    def frequency(self, term: str, scope: Scope) -> int:
+        return len(self._ranked[scope].places.get(term, ()))
+
+    def search(
+        self, weights: Mapping[str, float], scope: Scope, limit: int, window: Window
+    ) -> list[Match]:
+        known = self._passages[scope]
+        scores = self._ranked[scope].scores(weights)
+        inside = [(score, n) for n, score in scores.items() if window.holds(known[n][1].at)]
+        best = heapq.nlargest(limit, inside, key=lambda found: (found[0], -found[1]))
+        return [Match(*known[number], score) for score, number in best]
+
+    def search_files(
+        self, weights: Mapping[str, float], scope: Scope, limit: int
+    ) -> dict[str, float]:
+        scores = self._ranked_files[scope].scores(weights)
+        best = heapq.nlargest(limit, scores, key=lambda number: (scores[number], -number))
+        return {self._paths[scope][number]: scores[number] for number in best}
+
+
+class RankIndex:
+    """An index that one process keeps in memory: nobody else changes it, nothing breaks it."""
+
+    bytes_on_disk = 0
+
+    def __init__(self) -> None:
+        self._table = Fresh()
+        self.view = RankView(self._table.now)
+
+    def refresh(self) -> None:
+        """There is no other process to learn from."""
+
+    def update(
+        self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None = None
+    ) -> bool:
+        without = frozenset(gone)
+        self._table.put(changed, cut)
+        self._table.keep(lambda path, _: path not in without)
+        self.view = RankView(self._table.now)
+        return True
+
+    def clear(self) -> None:
+        self._table = Fresh()
+        self.view = RankView(self._table.now)
