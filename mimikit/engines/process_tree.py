@@ -398,7 +398,11 @@ def end_all(
     def present() -> list[Proc]:
         found = {proc.pid: proc for proc in find()}
         hidden = {pid: proc for pid, proc in seen.items() if pid not in found}
-        found |= {pid: proc for pid, proc in hidden.items() if _still_lives(proc)}
+        found |= {
+            pid: proc
+            for pid, proc in hidden.items()
+            if (now := _look(pid)) and now.started == proc.started and not now.dead
+        }
         seen.update(found)
         return list(found.values())
 
@@ -417,8 +421,3 @@ def end_all(
         _wait_gone(procs, 0.2)
         procs = present()
     return sorted(seen), sorted(proc.pid for proc in procs)
-
-
-def _still_lives(proc: Proc) -> bool:
-    now = _look(proc.pid)
-    return now is not None and now.started == proc.started and not now.dead

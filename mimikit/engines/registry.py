@@ -43,26 +43,20 @@ class Rack:
         Raises:
             BadSettings: the profile is unknown.
         """
-        return self._choose(self._seat(role, profile), role)
+        roles, profiles = self._settings.roles, self._settings.profiles
+        if role != "worker":
+            return self._choose(roles.teller if role == "teller" else roles.planner, role)
+        names = type(profiles).model_fields
+        if profile not in names:
+            raise BadSettings(f"profile: expected one of {', '.join(names)}; got {profile!r}")
+        return self._choose(getattr(profiles, profile), role)
 
     def status(self) -> dict[str, EngineStatus]:
         """Who serves each role and each profile of the Worker, by its name."""
-        shown: dict[str, EngineStatus] = {}
-        for name in ("teller", "planner"):
-            shown[name] = self.for_role(name).status
+        shown = {name: self.for_role(name).status for name in ("teller", "planner")}
         for name in type(self._settings.profiles).model_fields:
             shown[name] = self.for_role("worker", name).status
         return shown
-
-    def _seat(self, role: Role, profile: str) -> Seat:
-        if role == "teller":
-            return self._settings.roles.teller
-        if role == "planner":
-            return self._settings.roles.planner
-        profiles = type(self._settings.profiles).model_fields
-        if profile not in profiles:
-            raise BadSettings(f"profile: expected one of {', '.join(profiles)}; got {profile!r}")
-        return getattr(self._settings.profiles, profile)
 
     def _choose(self, seat: Seat, role: Role) -> Choice:
         if seat.engine != "auto":

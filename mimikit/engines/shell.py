@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
 from mimikit.config import Settings
 from mimikit.engines import process, process_tree
 from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
-from mimikit.engines.process import Ended, Program, Stream
+from mimikit.engines.process import Program, Stream
 from mimikit.errors import EngineError
 from mimikit.language.plain_text import PlainStream, Tail
 from mimikit.protocol.models import Role
@@ -49,10 +48,12 @@ class CommandEngine:
         if size > MAX_LINE_BYTES:
             said = f"expected a shell line of at most {MAX_LINE_BYTES} bytes, got {size}"
             return Outcome("failed", error=f"{said}; put it into a script", failure_reason="error")
+        upstream = request.scratch / UPSTREAM
+        of_chain = {UPSTREAM_VARIABLE: str(upstream)} if upstream.is_dir() else {}
         program = Program(
             argv=(SHELL, "-c", request.prompt),
             cwd=request.workspace,
-            env=_environment(request.scratch / UPSTREAM),
+            env=process.environment(more=of_chain),
             mark=process_tree.mark(request.state, request.run_id),
             timeout_s=request.timeout_s,
             kill_after_s=self._limits.kill_after_s,
@@ -65,30 +66,20 @@ class CommandEngine:
         except EngineError as error:
             return Outcome("failed", error=str(error), failure_reason="error")
         output.close()
-        return _outcome(ended, program, output)
-
-
-def _environment(upstream: Path) -> dict[str, str]:
-    """What the line is given; of a step in a chain also where the results before it lie."""
-    more = {UPSTREAM_VARIABLE: str(upstream)} if upstream.is_dir() else {}
-    return {**process.environment(), **more}
-
-
-def _outcome(ended: Ended, program: Program, output: _Output) -> Outcome:
-    text = output.text()
-    if stopped := process.stopped_outcome(ended, program, text):
-        return stopped
-    data = {"unshownCharacters": output.unshown} if output.unshown else {}
-    if ended.leftovers:
-        data["endedLeftovers"] = len(ended.leftovers)
-    code = ended.exit_code or 0
-    if code == 0:
-        return Outcome("done", text, exit_code=0, data=data)
-    said = f"exit code {code}" if code > 0 else f"ended by {process.signal_name(code)}"
-    if last := output.last_errors():
-        said += f"\n{last}"
-    shown_code = code if code > 0 else 128 - code
-    return Outcome("failed", text, said, "error", exit_code=shown_code, data=data)
+        text = output.text()
+        if stopped := process.stopped_outcome(ended, program, text):
+            return stopped
+        data = {"unshownCharacters": output.unshown} if output.unshown else {}
+        if ended.leftovers:
+            data["endedLeftovers"] = len(ended.leftovers)
+        code = ended.exit_code or 0
+        if code == 0:
+            return Outcome("done", text, exit_code=0, data=data)
+        said = f"exit code {code}" if code > 0 else f"ended by {process.signal_name(code)}"
+        if last := output.last_errors():
+            said += f"\n{last}"
+        shown_code = code if code > 0 else 128 - code
+        return Outcome("failed", text, said, "error", exit_code=shown_code, data=data)
 
 
 class _Output:

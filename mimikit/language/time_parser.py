@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from typing import NamedTuple
 
 from mimikit.language import time_vocabulary as words
@@ -232,8 +232,12 @@ def _clock(match: re.Match[str], part: re.Match[str] | None) -> Clock | None:
     said = _said(match)
     if said["name"]:
         return Clock(words.NAMED[said["name"]])
-    named = said.get("part") or (_said(part)["part"] if part else "")
-    hours = _hours(said["half"] or said["full_half"], named)
+    # What each hour that may be said stands for: by am and pm, else by the part of the day.
+    hours = words.ALL_HOURS
+    if half := said["half"] or said["full_half"]:
+        hours = words.HALVES[half[0]]
+    elif named := said.get("part") or (_said(part)["part"] if part else ""):
+        hours = words.PARTS[named].hours
     hour, minute = int(number_of(_one_of(said, words.HOURS_SAID))), _minute(said)
     if hour not in hours or minute >= 60 or (hour == 24 and minute > 0):
         return None
@@ -241,13 +245,6 @@ def _clock(match: re.Match[str], part: re.Match[str] | None) -> Clock | None:
     if minutes < 0:
         minutes += DAY_MINUTES
     return Clock(minutes, int(said["second"] or 0), _offset(said["offset"]))
-
-
-def _hours(half: str, part: str) -> dict[int, int]:
-    """What each hour that may be said stands for, in 24: by am and pm, else by the part of day."""
-    if half:
-        return words.HALVES[half[0]]
-    return words.PARTS[part].hours if part else words.ALL_HOURS
 
 
 def _minute(said: dict[str, str]) -> int:
@@ -264,11 +261,7 @@ def _offset(said: str) -> tzinfo | None:
     """The zone behind a time of day: `Z`, `UTC`, `+08:00`."""
     if not said:
         return None
-    digits = said[1:].replace(":", "")
-    if not digits.isdigit():
-        return UTC
-    ahead = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-    return timezone(-ahead if said[0] == "-" else ahead)
+    return UTC if said[0].isalpha() else datetime.strptime(said, "%z").tzinfo
 
 
 def _day(cursor: _Cursor) -> Day | None:

@@ -128,11 +128,6 @@ def sandbox_mode(settings: Codex, request: EngineRequest) -> str:
     return "read-only" if request.read_only else settings.sandbox
 
 
-def sandbox_probe(place: Place, mode: str) -> list[str]:
-    """The start of a command line that runs another in codex's own sandbox."""
-    return [place.program, "sandbox", "-c", f"sandbox_mode={toml_text(mode)}", "--"]
-
-
 def talk_argv(
     settings: Codex, place: Place, request: EngineRequest, catalogue: Path | None
 ) -> list[str]:

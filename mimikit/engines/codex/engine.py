@@ -134,8 +134,9 @@ class CodexExec:
             if (workspace, read_only) in self._proved:
                 return None
             mode = codex_cli.sandbox_mode(self._codex, request)
-            nested = mode != "danger-full-access"
-            inner = codex_cli.sandbox_probe(place, mode) if nested else []
+            inner: list[str] = []
+            if mode != "danger-full-access":
+                inner = [place.program, "sandbox", "-c", f'sandbox_mode="{mode}"', "--"]
             reason = sandbox.canary(self._state, workspace, inner=inner, frozen=read_only)
             if reason is None:
                 self._proved.add((workspace, read_only))

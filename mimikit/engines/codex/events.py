@@ -193,14 +193,13 @@ def retry_at(said: str, now: datetime, zone: tzinfo) -> datetime | None:
     """When codex says to try again; `zone` is the one its clock times are in."""
     if found := _AGAIN_IN.search(said):
         pieces = re.findall(_PIECE, found.group(1), re.IGNORECASE)
-        seconds = sum(float(number) * _unit_s(unit.lower()) for number, unit in pieces)
+        seconds = 0.0
+        for number, unit in ((number, unit.lower()) for number, unit in pieces):
+            unit_s = _UNIT_S.get(unit[:3]) or _UNIT_S.get(unit) or _UNIT_S[unit[0]]
+            seconds += float(number) * unit_s
         return now + timedelta(seconds=min(seconds, 366 * 86400))
     found = _AGAIN_AT.search(said)
     return _clock_time(found, now, zone) if found else None
-
-
-def _unit_s(unit: str) -> float:
-    return _UNIT_S.get(unit[:3]) or _UNIT_S.get(unit) or _UNIT_S[unit[0]]
 
 
 def _clock_time(found: re.Match[str], now: datetime, zone: tzinfo) -> datetime | None:
