@@ -9,8 +9,6 @@ from mimikit.engines.base import Brief, CancelToken, Outcome
 from mimikit.protocol.models import PlanResult, Task
 from mimikit.roles import prompts
 from mimikit.roles.run import Job, Office, recall, recent_messages, run_engine, settle
-from mimikit.tasks import queue
-from mimikit.tasks.after_run import Ended, Finish
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import Caller, Effects
 
@@ -66,23 +64,14 @@ def run_plan(office: Office, task: Task, cancel: CancelToken) -> bool:
         outcome = run_engine(office, job, session)
         effects = session.close()
         outcome = _checked(outcome, effects)
-    now = office.clock.now()
 
-    def finish(end: Finish) -> None:
-        base = PlanResult.of(
-            task,
-            end.status,
-            failure_reason=end.failure_reason,
-            error=outcome.error,
-            attempts=end.attempts,
-            started_at=started,
-            completed_at=now,
-        ).but(summary=outcome.text.strip() or None, usage=outcome.usage, engine=choice.engine.name)
-        queue.finish(office.files, _with_effects(base, effects))
+    def complete(plan: PlanResult) -> PlanResult:
+        summary = outcome.text.strip() or None
+        plan = plan.but(summary=summary, usage=outcome.usage, engine=choice.engine.name)
+        return _with_effects(plan, effects)
 
-    ended = Ended(outcome.status, outcome.failure_reason, outcome.retry_at)
     retry_delay_s = min(office.settings.limits.retry_delay_s, 5)
-    return settle(office, task, ended, now, finish, retry_delay_s=retry_delay_s)
+    return settle(office, task, PlanResult, outcome, started, complete, retry_delay_s=retry_delay_s)
 
 
 def _checked(outcome: Outcome, effects: Effects) -> Outcome:

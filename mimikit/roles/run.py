@@ -32,7 +32,16 @@ from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Hit, Message, Role, RunEvent, Task, time_text
+from mimikit.protocol.models import (
+    Hit,
+    Message,
+    PlanResult,
+    Role,
+    RunEvent,
+    Task,
+    TaskResult,
+    time_text,
+)
 from mimikit.roles import prompts
 from mimikit.roles.prompts import Prompts
 from mimikit.runs import LiveRuns
@@ -46,6 +55,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 S = TypeVar("S", bound=ToolSession)
+R = TypeVar("R", TaskResult, PlanResult)
 MAX_EVENT_CHARACTERS = 20_000
 RECENT = 5
 """Messages that belong to the query of what memory is asked, with less weight."""
@@ -272,17 +282,34 @@ def _no_tools(name: str, _arguments: dict[str, object]) -> ToolReply:
 def settle(
     office: Office,
     task: Task,
-    ended: Ended,
-    now: datetime,
-    finish: Callable[[Finish], None],
+    kind: type[R],
+    outcome: Outcome,
+    started: datetime,
+    complete: Callable[[R], R],
     *,
     retry_delay_s: float,
+    final: bool = False,
 ) -> bool:
-    """Write a task's end, or give it back for its next attempt; True when it ended."""
+    """Write a task's end, or give it back for its next attempt; True when it ended.
+
+    complete: adds to the result what only the role knows.
+    final: trying again could not help.
+    """
+    now = office.clock.now()
+    ended = Ended(outcome.status, outcome.failure_reason, outcome.retry_at, final=final)
     engine_retry_s = office.settings.limits.engine_retry_s
     match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):
         case Finish() as end:
-            office.insist(lambda: finish(end))
+            result = kind.of(
+                task,
+                end.status,
+                failure_reason=end.failure_reason,
+                error=outcome.error,
+                attempts=end.attempts,
+                started_at=started,
+                completed_at=now,
+            )
+            office.insist(lambda: queue.finish(office.files, complete(result)))
             return True
         case release:
             office.insist(lambda: queue.release(office.files, release.task))

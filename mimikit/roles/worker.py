@@ -13,7 +13,6 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import FailureReason, Served, Task, TaskResult
 from mimikit.roles.run import Job, Office, run_engine, settle
 from mimikit.tasks import queue
-from mimikit.tasks.after_run import Ended, Finish
 
 
 def worker_input(office: Office, task: Task, now: datetime) -> Brief:
@@ -47,32 +46,25 @@ def run_task(office: Office, task: Task, cancel: CancelToken) -> bool:
     started = office.clock.now()
     brief = office.insist(lambda: worker_input(office, task, started))
     outcome, engine, final = _outcome(office, task, brief, cancel)
-    now = office.clock.now()
 
-    def finish(end: Finish) -> None:
-        """The result; before it, the whole of a text too long for it."""
-        result = TaskResult.of(
-            task,
-            end.status,
-            failure_reason=end.failure_reason,
-            error=outcome.error,
-            attempts=end.attempts,
-            started_at=started,
-            completed_at=now,
-        ).but(
-            result={**_shortened(office, task.id, outcome.text), **outcome.data},
+    def complete(result: TaskResult) -> TaskResult:
+        """The whole of a text too long for the result is written first."""
+        text = _shortened(office, task.id, outcome.text)
+        if "whole" in text:
+            office.files.write(paths.side(task.id), outcome.text.encode(errors="replace"))
+        return result.but(
+            result={**text, **outcome.data},
             exit_code=outcome.exit_code,
             usage=outcome.usage,
             engine=engine,
             session_id=outcome.session_id,
         )
-        if "whole" in result.result:
-            office.files.write(paths.side(task.id), outcome.text.encode(errors="replace"))
-        queue.finish(office.files, result)
 
-    ended = Ended(outcome.status, outcome.failure_reason, outcome.retry_at, final=final)
     retry_delay_s = office.settings.limits.retry_delay_s
-    return settle(office, task, ended, now, finish, retry_delay_s=retry_delay_s)
+    return settle(
+        office, task, TaskResult, outcome, started, complete,
+        retry_delay_s=retry_delay_s, final=final,
+    )  # fmt: skip
 
 
 def command_refusal(task: Task, settings: Settings, served: Served | None) -> str | None:
