@@ -20,7 +20,7 @@ from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import Wanted
 from mimikit.triggers import registry, schedule, words
-from mimikit.triggers.explain import Explanation, Situation
+from mimikit.triggers.explain import Explanation, Situation, SlotExplanation
 from mimikit.views import triggers as shown
 
 _HEAD = 11
@@ -114,7 +114,7 @@ def explain(frame: Frame, trigger_id: str, as_json: bool) -> None:
     id_ = client.find_trigger_ever(state.files, trigger_id)
     found = shown.explained(state.files, id_, situation(state))
     if as_json:
-        terminal.print_json(found.to_dict())
+        terminal.print_json(found.model_dump(mode="json", by_alias=True))
         return
     zone, now = state.settings.zone, state.clock.now()
     for line in explained(terminal.one_line(id_), found, now, zone):
@@ -344,17 +344,17 @@ def explained(trigger_id: str, found: Explanation, now: datetime, zone: tzinfo) 
         yield from (f"  {line}" for line in terminal.aligned([head, *rows]))
 
 
-def _slot(slot: dict[str, Any], now: datetime, zone: tzinfo) -> tuple[str, str, str, str]:
-    said = [slot["reason"]["en"]] if slot["reason"] else []
-    if slot["plannedAt"]:
-        said.append(f"planned for {terminal.moment(_time(slot['plannedAt']), now, zone)}")
-    state = str(slot["state"])
-    if slot["missed"] and state != "ran":  # beside a run they have a row of their own
-        said.append(f"{slot['missed']} later")
+def _slot(slot: SlotExplanation, now: datetime, zone: tzinfo) -> tuple[str, str, str, str]:
+    said = [slot.reason["en"]] if slot.reason else []
+    if slot.planned_at:
+        said.append(f"planned for {terminal.moment(_time(slot.planned_at), now, zone)}")
+    state = str(slot.state)
+    if slot.missed and state != "ran":  # beside a run they have a row of their own
+        said.append(f"{slot.missed} later")
     return (
-        terminal.moment(_time(slot["at"]), now, zone),
+        terminal.moment(_time(slot.at), now, zone),
         terminal.coloured(state, _STATES.get(state, "")),
-        client.short_id(slot["taskId"]) if slot["taskId"] else "-",
+        client.short_id(slot.task_id) if slot.task_id else "-",
         terminal.one_line("; ".join(said)),
     )
 

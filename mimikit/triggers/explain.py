@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
 from mimikit.language.time_words import UNITS, local_time
 from mimikit.protocol.models import (
     Condition,
+    Instant,
     NodeVerdict,
     Trigger,
     TriggerState,
-    time_text,
     to_utc,
 )
 from mimikit.triggers import conditions, words
@@ -42,8 +45,13 @@ class Situation:
     model_missing: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NodeWords:
+class _Shown(BaseModel):
+    """Keys are camelCase where it is shown."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+
+class NodeExplanation(_Shown):
     """One node of a condition with its last verdict."""
 
     path: str
@@ -52,36 +60,29 @@ class NodeWords:
     words: Words
     holds: bool | None
     why: Words
-    at: datetime | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As it goes over HTTP."""
-        return {
-            "path": self.path, "depth": self.depth, "type": self.type, "words": self.words,
-            "holds": self.holds, "why": self.why,
-            "at": time_text(self.at) if self.at else None,
-        }  # fmt: skip
+    at: Instant | None
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class SlotExplanation(_Shown):
+    """One line of the ledger; a user may have had a hand in it."""
+
+    at: str
+    slot: str | None = None
+    state: str | None = None
+    task_id: str | None = None
+    planned_at: str | None = None
+    reason: Words | None = None
+    missed: int | None = None
+
+
+class Explanation(_Shown):
     """What a trigger does now and why, what it did before."""
 
     state: State
     headline: Words
-    lines: list[Words] = field(default_factory=list[Words])
-    nodes: list[NodeWords] = field(default_factory=list[NodeWords])
-    slots: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-
-    def to_dict(self) -> dict[str, Any]:
-        """As it goes over HTTP."""
-        return {
-            "state": self.state,
-            "headline": self.headline,
-            "lines": self.lines,
-            "nodes": [node.to_dict() for node in self.nodes],
-            "slots": self.slots,
-        }
+    lines: list[Words] = []
+    nodes: list[NodeExplanation] = []
+    slots: list[SlotExplanation] = []
 
 
 MAX_SLOTS = 50
@@ -102,13 +103,21 @@ def explain(
     told = [line for line in here.slots if line.get("event") in _TOLD and _time(line.get("at"))]
     slots = [row for line in told[::-1] for row in _rows(line)][:MAX_SLOTS]
     if trigger is None:
-        return _without_definition(broken, slots, here)
+        kind, headline = _without_definition(broken, slots, here)
+        return Explanation(state=kind, headline=headline, slots=slots)
     kind, headline = _now(trigger, state, broken, here)
-    lines = [{"en": f"It runs {_en(trigger, here)}.", "zh": f"运行时间：{_zh(trigger, here)}。"}]
-    lines += _about_last(state, slots, here)
-    lines += _hindrances(trigger, state, broken, here)
-    nodes = _nodes(trigger.condition, state, here) if trigger.condition else []
-    return Explanation(kind, headline, lines, nodes, slots)
+    when = words.of_trigger(trigger, here.title_of)
+    return Explanation(
+        state=kind,
+        headline=headline,
+        lines=[
+            _w(f"It runs {when['en']}.", f"运行时间：{when['zh']}。"),
+            *_about_last(state, slots, here),
+            *_hindrances(trigger, state, broken, here),
+        ],
+        nodes=_nodes(trigger.condition, state, here) if trigger.condition else [],
+        slots=slots,
+    )
 
 
 def headline(trigger: Trigger, state: TriggerState, broken: str | None, here: Situation) -> Words:
@@ -132,39 +141,24 @@ def reason(code: str | None) -> Words | None:
     return known.get(code, _w(code, code))
 
 
-def _en(trigger: Trigger, here: Situation) -> str:
-    return words.of_trigger(trigger, here.title_of)["en"]
-
-
-def _zh(trigger: Trigger, here: Situation) -> str:
-    return words.of_trigger(trigger, here.title_of)["zh"]
-
-
 def _without_definition(
-    broken: str | None, slots: list[dict[str, Any]], here: Situation
-) -> Explanation:
+    broken: str | None, slots: list[SlotExplanation], here: Situation
+) -> tuple[State, Words]:
     if broken is not None:
-        text = _w(
+        return "broken", _w(
             f"Its file is broken and was never good: {broken}",
             f"文件有误，从未有过可用版本：{broken}",
         )
-        return Explanation("broken", text, slots=slots)
-    ran = next((slot for slot in slots if slot["taskId"]), None)
+    ran = next((slot for slot in slots if slot.task_id), None)
     if ran is not None:
-        at = _at(ran["at"], here)
-        text = _w(
-            f"It fired at {at} as task {ran['taskId']} and is gone.",
-            f"它已于 {at} 触发，任务 {ran['taskId']}，之后移除。",
+        at = _at(ran.at, here)
+        return "gone", _w(
+            f"It fired at {at} as task {ran.task_id} and is gone.",
+            f"它已于 {at} 触发，任务 {ran.task_id}，之后移除。",
         )
-        return Explanation("gone", text, slots=slots)
     if any(line.get("event") in ("trigger_created", "trigger_removed") for line in here.slots):
-        return Explanation(
-            "gone",
-            _w("It was removed and had never fired.", "它已被移除，从未触发过。"),
-            slots=slots,
-        )
-    text = _w("No trigger of this id is known.", "没有这个编号的触发器。")
-    return Explanation("unknown", text, slots=slots)
+        return "gone", _w("It was removed and had never fired.", "它已被移除，从未触发过。")
+    return "unknown", _w("No trigger of this id is known.", "没有这个编号的触发器。")
 
 
 def _now(
@@ -229,40 +223,31 @@ def _by_condition(
     return "waits", _w(f"Waits until {inner['en']}.", f"等待：{inner['zh'].strip()}。")
 
 
-def _about_last(state: TriggerState, slots: list[dict[str, Any]], here: Situation) -> list[Words]:
+def _about_last(state: TriggerState, slots: list[SlotExplanation], here: Situation) -> list[Words]:
     if not slots:
         return [_w("It has not fired yet.", "还没有触发过。")]
     last = slots[0]
-    at = _at(last["at"], here)
-    told = last["reason"]
-    why = _w(f": {told['en']}", f"：{told['zh']}") if told else _w("", "")
-    lines: list[Words] = []
-    if told == reason("ordered"):
-        task = last["taskId"]
-        lines.append(
-            _w(
-                f"It ran last at {at}, on request, as task {task}.",
-                f"上次执行：{at}，应要求，任务 {task}。",
-            )
+    at, task = _at(last.at, here), last.task_id
+    if last.reason == reason("ordered"):
+        said = _w(
+            f"It ran last at {at}, on request, as task {task}.",
+            f"上次执行：{at}，应要求，任务 {task}。",
         )
-    elif last["state"] == "ran":
+    elif last.state == "ran":
         late = _late(last, here)
-        lines.append(
-            _w(
-                f"It fired last at {at} as task {last['taskId']}{late['en']}.",
-                f"上次触发：{at}，任务 {last['taskId']}{late['zh']}。",
-            )
+        said = _w(
+            f"It fired last at {at} as task {task}{late['en']}.",
+            f"上次触发：{at}，任务 {task}{late['zh']}。",
         )
     else:
-        lines.append(
-            _w(
-                f"Its last slot, {at}, was {last['state']}{why['en']}.",
-                f"上一个时点 {at} {'错过' if last['state'] == 'missed' else '被跳过'}{why['zh']}。",
-            )
+        why = _w(f": {last.reason['en']}", f"：{last.reason['zh']}") if last.reason else _w("", "")
+        said = _w(
+            f"Its last slot, {at}, was {last.state}{why['en']}.",
+            f"上一个时点 {at} {'错过' if last.state == 'missed' else '被跳过'}{why['zh']}。",
         )
-    if last["missed"]:
-        n = last["missed"]
-        more = "+" if n >= MOST_COUNTED else ""
+    lines = [said]
+    if last.missed:
+        n, more = last.missed, "+" if last.missed >= MOST_COUNTED else ""
         lines.append(
             _w(
                 f"{n}{more} later slot{_s(n)} had passed by then; missed runs are not made up.",
@@ -277,8 +262,8 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-def _late(slot: dict[str, Any], here: Situation) -> Words:
-    at, planned = _time(slot["at"]), _time(slot["plannedAt"])
+def _late(slot: SlotExplanation, here: Situation) -> Words:
+    at, planned = _time(slot.at), _time(slot.planned_at)
     late = at - planned if at and planned else timedelta()
     if late < timedelta(seconds=60):
         return _w("", "")
@@ -332,17 +317,16 @@ def _hindrances(
     return lines
 
 
-def _nodes(condition: Condition, state: TriggerState, here: Situation) -> list[NodeWords]:
-    found: list[NodeWords] = []
+def _nodes(condition: Condition, state: TriggerState, here: Situation) -> list[NodeExplanation]:
+    found: list[NodeExplanation] = []
     for path, depth, node in conditions.walk(condition):
         verdict = state.verdicts.get(path)
-        own = _JOINT.get(node.type) or words.of_condition(node, here.title_of)
         found.append(
-            NodeWords(
+            NodeExplanation(
                 path=path,
                 depth=depth,
                 type=node.type,
-                words=own,
+                words=_JOINT.get(node.type) or words.of_condition(node, here.title_of),
                 holds=verdict.holds if verdict else None,
                 why=_why(verdict, here) if verdict else _w("not looked at yet", "还没有查看"),
                 at=verdict.at if verdict else None,
@@ -394,32 +378,27 @@ def _why(verdict: NodeVerdict, here: Situation) -> Words:
         return _w(verdict.why, verdict.why)
 
 
-def _rows(line: dict[str, Any]) -> list[dict[str, Any]]:
-    """A line of the ledger as it is shown; the slots missed before it are a row of their own."""
-    shown = _slot(line)
-    if not shown["missed"] or line.get("reason") == "paused":
+def _rows(line: dict[str, Any]) -> list[SlotExplanation]:
+    """A line of the ledger as it is shown; the slots missed meanwhile are a row of their own."""
+
+    def text(name: str) -> str | None:
+        return value if isinstance(value := line.get(name), str) else None
+
+    ordered = line.get("event") == "ordered"
+    missed = line.get("missed")
+    shown = SlotExplanation(
+        at=line["at"],
+        slot=str(line.get("at")) if ordered else text("slot"),
+        state="ran" if ordered else text("state"),
+        task_id=text("taskId"),
+        planned_at=text("plannedAt"),
+        reason=reason("ordered" if ordered else text("reason")),
+        missed=missed if isinstance(missed, int) else None,
+    )
+    if not shown.missed or line.get("reason") == "paused":
         return [shown]
-    lost = {**shown, "state": "missed", "reason": reason("missed"), "taskId": None}
-    return [shown, {**lost, "plannedAt": None}]
-
-
-def _slot(line: dict[str, Any]) -> dict[str, Any]:
-    """A line of the ledger as it is shown; a user may have had a hand in it."""
-    kept = {
-        name: value
-        for name in ("at", "slot", "state", "taskId", "plannedAt")
-        if isinstance(value := line.get(name), str)
-    }
-    why, missed = line.get("reason"), line.get("missed")
-    if line.get("event") == "ordered":
-        why = "ordered"
-        kept |= {"slot": str(line.get("at")), "state": "ran"}
-    return {
-        **dict.fromkeys(("at", "slot", "state", "taskId", "plannedAt")),
-        **kept,
-        "reason": reason(why) if isinstance(why, str) else None,
-        "missed": missed if isinstance(missed, int) else None,
-    }
+    lost = {"state": "missed", "reason": reason("missed"), "task_id": None, "planned_at": None}
+    return [shown, shown.model_copy(update=lost)]
 
 
 def _time(text: object) -> datetime | None:

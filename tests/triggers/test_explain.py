@@ -156,7 +156,7 @@ def test_the_last_slot_is_told(slots: list[dict[str, Any]], en: str, zh: str) ->
 def test_slots_come_newest_first_and_not_without_end() -> None:
     slots = [slot(-1000 + number) for number in range(explain.MAX_SLOTS + 20)]
     found = told(timed(), slots=[*slots, {"event": "trigger_removed", "at": NOW.isoformat()}])
-    assert [one["at"] for one in found.slots] == [
+    assert [one.at for one in found.slots] == [
         one["at"] for one in slots[::-1][: explain.MAX_SLOTS]
     ]
 
@@ -295,7 +295,7 @@ def test_the_facts_stand_in_the_words(why: str, facts: dict[str, Any], en: str, 
     (node,) = told(waiting(), TriggerState(verdicts={"$": verdict})).nodes
     assert en in node.why["en"]
     assert zh in node.why["zh"]
-    assert node.to_dict()["at"] == "2026-11-22T09:30:00.000Z"
+    assert node.model_dump(by_alias=True)["at"] == "2026-11-22T09:30:00.000Z"
 
 
 # ---- whatever lies there
@@ -384,4 +384,4 @@ def test_nothing_that_may_lie_there_is_beyond_words(
         assert all(said.values()) or said["en"] == said["zh"]
     if trigger is not None:
         explain.headline(trigger, state, broken, HERE)
-    assert found.to_dict()["state"] in get_args(explain.State)
+    assert found.model_dump(mode="json")["state"] in get_args(explain.State)

@@ -17,7 +17,7 @@ from mimikit.tasks import ledger, queue
 from mimikit.tools import requests
 from mimikit.tools.requests import TriggerFields, Wanted
 from mimikit.triggers import registry, schedule, words
-from mimikit.triggers.explain import Situation
+from mimikit.triggers.explain import Situation, SlotExplanation
 from mimikit.views import chains
 from mimikit.views import tasks as shown_tasks
 from mimikit.views import triggers as shown
@@ -107,18 +107,18 @@ def show(trigger_id: str) -> Response:
     return answer(
         {
             "trigger": shown.find(here.files, id_, around),
-            "explanation": explanation.to_dict(),
+            "explanation": explanation.model_dump(mode="json", by_alias=True),
             "graph": chains.draw(chain, centre),
         }
     )
 
 
-def _place_of(here: Site, trigger_id: str, slots: list[dict[str, Any]]) -> tuple[str, str]:
+def _place_of(here: Site, trigger_id: str, slots: list[SlotExplanation]) -> tuple[str, str]:
     """The trace a trigger belongs to and its node there; of one that is gone, its last run's."""
     trigger, broken = shown.active(here.files, trigger_id)
     if trigger is not None:
         return trigger.trace_id, trigger_id
-    ran = next((slot["taskId"] for slot in slots if slot["taskId"]), None)
+    ran = next((slot.task_id for slot in slots if slot.task_id), None)
     if broken is None and ran is not None and is_id(ran):
         found = queue.find(here.files, ran)
         return (found.task.trace_id if found else trigger_id), ran
