@@ -11,7 +11,7 @@ SECTIONS = {
     "Run": {
         "up": ("up", "Start the page and the consumer together; one Ctrl-C ends both."),
         "web": ("up", "Start the page alone."),
-        "consumer": ("up", "Start the consumer alone: it answers, plans and works."),
+        "consumer": ("consumer", "Start the consumer alone: it answers, plans and works."),
         "init": ("setup", "Make a state folder here."),
     },
     "Talk and work": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from typing import Protocol
@@ -22,11 +23,17 @@ from mimikit.cli.conversation import ReplyPrinter, Said, Talk, message_text, que
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.errors import MimikitError, StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import InboxItem, Message, Question
+from mimikit.protocol.models import InboxItem, Message, Question, Task
 from mimikit.state import ReadOnlyState
 from mimikit.views import tasks as shown
 
-WATCHED = (paths.ROOT, paths.INBOX, paths.TRANSCRIPT)
+_WATCHED = (paths.ROOT, paths.INBOX, paths.TRANSCRIPT)
+_PROMPT = "› "
+_LEAVE = frozenset({"/quit", "/exit"})
+_HELP = """\
+Write a message and press Enter. A number answers the question that is open.
+Ctrl-C while a reply comes: stop waiting for it, it is shown when it is there.
+Ctrl-D or /quit: leave. Everything goes on without you."""
 
 
 @click.command(cls=LeafCommand)
@@ -58,7 +65,7 @@ class _OneMessage:
         self._patience = Patience(state, "your message is kept until then", terminal.note)
 
     def run(self, text: str, *, wait: bool) -> None:
-        with Watcher(self._state, WATCHED) as watcher:
+        with Watcher(self._state, _WATCHED) as watcher:
             item = self._talk.say(text)
             try:
                 replies = self._follow(watcher, item)
@@ -70,7 +77,22 @@ class _OneMessage:
                     "\nIt goes on without you; the page and `mimikit chat` show what comes."
                 )
                 raise
-        self._conclude(item, replies, started, late, waited=wait)
+        question = self._talk.question()
+        if self._as_json:
+            terminal.print_json(
+                {
+                    "id": item.id,
+                    "messages": [message.to_dict() for message in [*replies, *late]],
+                    "taskIds": [task.id for task in started],
+                    "question": question.to_dict() if question else None,
+                }
+            )
+        else:
+            self._print_rest(replies, len(started), question, waited=wait)
+        if any(message.failed for message in [*replies, *late]):
+            raise Failed("the message was not answered; what it says above is why")
+        if bad := next((task.id for task in started if wait and self._has_failed(task.id)), None):
+            raise Failed(f"work failed: `mimikit tasks show {client.short_id(bad)}` tells why")
 
     def _follow(self, watcher: Watcher, item: InboxItem) -> list[Message]:
         """Print the reply as it comes; gives its messages.
@@ -101,20 +123,16 @@ class _OneMessage:
             self._printer.end()
             raise
 
-    def _started_by(self, item: InboxItem, replies: list[Message]) -> list[str]:
+    def _started_by(self, item: InboxItem, replies: list[Message]) -> list[Task]:
         """Tasks that the reply started, over or not: what it tells of is older than the message."""
         ids = dict.fromkeys(id_ for message in replies for id_ in message.task_ids)
         found = [shown.find_view(self._state.files, id_) for id_ in ids]
         tasks = [view.task for view in found if view is not None]
-        return [task.id for task in tasks if task.created_at >= item.created_at]
+        return [task for task in tasks if task.created_at >= item.created_at]
 
-    def _follow_tasks(self, watcher: Watcher, started: list[str]) -> list[Message]:
+    def _follow_tasks(self, watcher: Watcher, started: list[Task]) -> list[Message]:
         """Print what is told of the work until all of it is over, or it asks a question."""
-        traces = {
-            view.task.trace_id
-            for id_ in started
-            if (view := shown.find_view(self._state.files, id_)) is not None
-        }
+        traces = {task.trace_id for task in started}
         late: list[Message] = []
         while True:
             is_over = self._is_over(traces) or self._talk.question() is not None
@@ -141,28 +159,8 @@ class _OneMessage:
         )
         return not any(item and item.trace_id in traces for item in items)
 
-    def _conclude(
-        self,
-        item: InboxItem,
-        replies: list[Message],
-        started: list[str],
-        late: list[Message],
-        *,
-        waited: bool,
-    ) -> None:
-        question = self._talk.question()
-        if self._as_json:
-            terminal.print_json(_as_data(item, [*replies, *late], started, question))
-        else:
-            self._print_rest(replies, started, question, waited=waited)
-        if any(message.failed for message in [*replies, *late]):
-            raise Failed("the message was not answered; what it says above is why")
-        bad = [id_ for id_ in started if waited and self._has_failed(id_)]
-        if bad:
-            raise Failed(f"work failed: `mimikit tasks show {client.short_id(bad[0])}` tells why")
-
     def _print_rest(
-        self, replies: list[Message], started: list[str], question: Question | None, *, waited: bool
+        self, replies: list[Message], started: int, question: Question | None, *, waited: bool
     ) -> None:
         if not replies:
             terminal.note("The answer is passed on.")
@@ -171,7 +169,7 @@ class _OneMessage:
             for line in question_lines(question, said, self._state.clock.now()):
                 terminal.out(line)
         if started and not waited:
-            number = "A task is" if len(started) == 1 else f"{len(started)} tasks are"
+            number = "A task is" if started == 1 else f"{started} tasks are"
             terminal.note(f"{number} started; `mimikit tasks list` shows how it goes.")
 
     def _has_failed(self, planner_or_task: str) -> bool:
@@ -180,26 +178,6 @@ class _OneMessage:
             return False
         trace = shown.trace_of(self._state.files, view, live_runs(self._state))
         return any(task["state"] == "failed" for task in trace if not task["sourceTriggerId"])
-
-
-def _as_data(
-    item: InboxItem, messages: list[Message], started: list[str], question: Question | None
-) -> dict[str, object]:
-    return {
-        "id": item.id,
-        "messages": [message.to_dict() for message in messages],
-        "taskIds": started,
-        "question": question.to_dict() if question else None,
-    }
-
-
-_WATCHED = (paths.ROOT, paths.INBOX, paths.TRANSCRIPT)
-_PROMPT = "› "
-_LEAVE = frozenset({"/quit", "/exit"})
-_HELP = """\
-Write a message and press Enter. A number answers the question that is open.
-Ctrl-C while a reply comes: stop waiting for it, it is shown when it is there.
-Ctrl-D or /quit: leave. Everything goes on without you."""
 
 
 class _Line(Protocol):
@@ -233,7 +211,12 @@ class _Conversation:
         self._asked: str | None = None
         self._last_said = ""
         self._is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-        self._line = _readline() if self._is_terminal else None
+        self._line: _Line | None = None
+        if self._is_terminal:
+            with contextlib.suppress(ImportError):
+                import readline
+
+                self._line = readline
 
     def run(self) -> None:
         context = click.get_current_context()
@@ -312,10 +295,12 @@ class _Conversation:
                     continue
                 if not self._at_prompt:
                     self._printer.take(news, awaited)
-                    self._remember(news)
                 elif isinstance(news, Said) and news.message.id != awaited:
-                    self._between(_line_of(news))
-                    self._remember(news)
+                    self._between(_line_of(news.message))
+                else:
+                    continue
+                if isinstance(news, Said):
+                    self._last_said = news.message.text
             self._show_question()
             if is_settled or not look_at_consumer(self._state).is_there:
                 self._printer.end()
@@ -330,10 +315,6 @@ class _Conversation:
             return False
         self._asked = None
         return True
-
-    def _remember(self, news: object) -> None:
-        if isinstance(news, Said):
-            self._last_said = news.message.text
 
     def _show_question(self) -> None:
         """The card of a question that was not shown yet."""
@@ -355,16 +336,7 @@ class _Conversation:
         sys.stdout.flush()
 
 
-def _line_of(news: Said) -> str:
-    message = news.message
+def _line_of(message: Message) -> str:
     if message.role == "user":
         return terminal.dim(f"(you, elsewhere) {terminal.one_line(message.text)}")
     return message_text(message)
-
-
-def _readline() -> _Line | None:
-    try:
-        import readline
-    except ImportError:
-        return None
-    return readline

@@ -1,39 +1,23 @@
-"""`mimikit up`: page and consumer as two processes under this one."""
+"""`mimikit up`: page and consumer as two processes under this one; `mimikit web`."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import socket
 import sys
-import threading
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from mimikit import __version__, app
 from mimikit.cli import terminal
-from mimikit.cli.client import HINT, Consumer, Watcher, look_at_consumer
+from mimikit.cli.client import HINT, Watcher, look_at_consumer
+from mimikit.cli.consumer import HURRY, PARENT_OPTION, end_with_parent, parent_option
 from mimikit.cli.frame import Frame, LeafCommand, pass_frame
 from mimikit.cli.options import PORT
-from mimikit.cli.process_group import (
-    HURRY,
-    PARENT_OPTION,
-    Crew,
-    end_with_parent,
-    ended_how,
-    own_command,
-    parent_option,
-)
-from mimikit.config import Settings
+from mimikit.cli.process_group import Crew, ended_how, own_command
 from mimikit.errors import AlreadyRunning
 from mimikit.protocol import paths
 from mimikit.state import State
-
-if TYPE_CHECKING:
-    pass
 
 _WEB_START_S = 20.0
 _CONSUMER_START_S = 4.0
@@ -56,8 +40,19 @@ def up(frame: Frame, host: str | None, port: int | None) -> None:
     """
     state = frame.open_as_keeper(create=True)
     host = host or state.settings.web.host
-    refuse_a_second(look_at_consumer(state), state)
-    port = usable_port(host, port, state.settings)
+    there = look_at_consumer(state)
+    if there.is_there:
+        raise AlreadyRunning(
+            f"expected no consumer at {state.path}, got {there.who}; end it first, or start the "
+            "page alone with `mimikit web`"
+        )
+    # Tried here, so that what is wrong with the address is said before anything starts.
+    bound = app.listen(host, port, state.settings)
+    try:
+        app.check_exposure(bound, state.settings)
+    finally:
+        bound.socket.close()
+    port = bound.port
     places = ["--workspace", str(state.workspace), "--state", str(state.path)]
     crew = Crew(
         {
@@ -68,10 +63,7 @@ def up(frame: Frame, host: str | None, port: int | None) -> None:
         _say,
         hurry={"consumer": HURRY},
     )
-    sys.exit(_run(crew, state, host, port))
-
-
-def _run(crew: Crew, state: State, host: str, port: int) -> int:
+    limits = state.settings.limits
     crew.start()
     try:
         code = _until_ready(crew, state, host, port)
@@ -79,39 +71,14 @@ def _run(crew: Crew, state: State, host: str, port: int) -> int:
             _print_banner(state, host, port)
             code = crew.tend()
         if code == 0:
-            _say_goodbye(state)
+            runs = sum(len(state.files.names(f"{seat}/running")) for seat in paths.SEATS)
+            number = f"{runs} runs have" if runs > 1 else "1 run has"
+            time = f"{limits.shutdown_timeout_s:g} s to finish; Ctrl-C again ends at once"
+            _say(f"Ending: {number} {time}." if runs else "Ending.")
     finally:
-        limits = state.settings.limits
         crew.end(limits.shutdown_timeout_s + limits.kill_after_s + 5)
     _say("Ended.")
-    return code
-
-
-def refuse_a_second(consumer: Consumer, state: State) -> None:
-    """Say who runs here already.
-
-    Raises:
-        AlreadyRunning: somebody does.
-    """
-    if consumer.is_there:
-        raise AlreadyRunning(
-            f"expected no consumer at {state.path}, got {consumer.who}; end it first, or start the "
-            "page alone with `mimikit web`"
-        )
-
-
-def usable_port(host: str, port: int | None, settings: Settings) -> int:
-    """The port to listen on, tried here so that what is wrong is said before anything starts.
-
-    Raises:
-        BadSettings: it is taken, or the address may not or can not be used.
-    """
-    bound = app.listen(host, port, settings)
-    try:
-        app.check_exposure(bound, settings)
-    finally:
-        bound.socket.close()
-    return bound.port
+    sys.exit(code)
 
 
 def _until_ready(crew: Crew, state: State, host: str, port: int) -> int | None:
@@ -173,75 +140,11 @@ def _print_banner(state: State, host: str, port: int) -> None:
         _say(line)
 
 
-def _say_goodbye(state: State) -> None:
-    runs = sum(len(state.files.names(f"{seat}/running")) for seat in paths.SEATS)
-    if runs:
-        number = f"{runs} runs have" if runs > 1 else "1 run has"
-        limit = state.settings.limits.shutdown_timeout_s
-        _say(f"Ending: {number} {limit:g} s to finish; Ctrl-C again ends at once.")
-    else:
-        _say("Ending.")
-
-
 def _say(line: str) -> None:
     # The terminal may have been closed: that is no reason to leave processes behind.
     with contextlib.suppress(OSError, ValueError):
         click.echo(line)
         sys.stdout.flush()
-
-
-@click.command(cls=LeafCommand)
-@click.option("--workers-only", is_flag=True, help="Only run tasks for a shared queue.")
-@parent_option
-@pass_frame
-def consumer(frame: Frame, workers_only: bool, with_parent: bool) -> None:
-    """Start the consumer: it answers messages, plans, runs tasks and fires triggers.
-
-    One at a time for a state folder. Ctrl-C or SIGTERM lets runs end (10 seconds), then leaves.
-    """
-    if workers_only:
-        raise click.UsageError(
-            "--workers-only is not supported yet: it needs a queue shared between machines; "
-            "leave it out"
-        )
-    _leave_cleanly_from_the_start()
-    if with_parent:
-        end_with_parent()
-    state = frame.open_as_keeper(create=True)
-    lock = app.take_consumer_lock(state)
-    try:
-        started = app.ConsumerApp(state)
-        _end_runs_on_hurry(started)
-        if not with_parent:
-            click.echo(f"The consumer of {state.path} starts; Ctrl-C ends it.", err=True)
-        code = started.run()
-    finally:
-        lock.release()
-    sys.exit(code)
-
-
-def _leave_cleanly_from_the_start() -> None:
-    """Until the consumer listens itself, a signal ends the start as if nothing had begun.
-
-    At once, as a kill would: an exception out of a handler may come in the middle of anything, also
-    of a lock being taken. What is half done then is made good at the next start, as after a kill.
-    """
-
-    def leave(_number: int, _frame: FrameType | None) -> NoReturn:
-        os._exit(0)
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, leave)
-
-
-def _end_runs_on_hurry(started: app.ConsumerApp) -> None:
-    """Whoever asked us to leave may say that it is urgent."""
-
-    def hurry(_number: int, _frame: FrameType | None) -> None:
-        # Apart: a handler must not wait for a lock that the thread it interrupts may hold.
-        threading.Thread(target=started.store.live.stop_all, args=("killed",)).start()
-
-    signal.signal(HURRY, hurry)
 
 
 @click.command(cls=LeafCommand)
@@ -266,5 +169,4 @@ def web(frame: Frame, host: str | None, port: int | None, with_parent: bool) -> 
 
     if with_parent:
         end_with_parent()
-    on_ready = None if with_parent else ready
-    app.serve_page(state, host, port, on_ready)
+    app.serve_page(state, host, port, None if with_parent else ready)
