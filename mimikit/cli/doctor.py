@@ -47,7 +47,11 @@ def doctor(frame: Frame, fix: bool, as_json: bool) -> None:
                 finding.fix()
                 terminal.note(f"Mended: {finding.text}")
         findings = list(examine(frame, folder, workspace))
-    settings = _settings(folder)
+    try:
+        settings = list(settings_in_force(config.load(folder), folder))
+    except MimikitError:
+        settings = []
+    settings = [(key, _without_secrets(value), origin) for key, value, origin in settings]
     if as_json:
         shown = [{"key": k, "value": v, "origin": o} for k, v, o in settings]
         all_ = [finding.to_dict() for finding in findings]
@@ -127,14 +131,6 @@ def _examine_work(state: State) -> Iterator[Finding]:
     yield from checks.worker_sandbox(state)
 
 
-def _settings(folder: Path) -> list[tuple[str, Any, str]]:
-    try:
-        found = list(settings_in_force(config.load(folder), folder))
-    except MimikitError:
-        return []
-    return [(key, _without_secrets(value), origin) for key, value, origin in found]
-
-
 def _without_secrets(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
@@ -170,19 +166,10 @@ def _print_findings(findings: Sequence[Finding]) -> None:
             mend = finding.mend + (" (`mimikit doctor --fix` does it)" if finding.fix else "")
             lead = f"    {' ' * _HEAD}{terminal.dim('→')} "
             terminal.out("\n".join(terminal.hanging(lead, mend)))
-    bad = sum(finding.level == "broken" for finding in findings)
-    warnings = sum(finding.level == "warning" for finding in findings)
-    terminal.out()
-    terminal.out(_verdict(bad, warnings))
-
-
-def _verdict(bad: int, warnings: int) -> str:
-    parts = [
-        f"{count} {word if count == 1 else words}"
-        for count, word, words in (
-            (bad, "thing is broken", "things are broken"),
-            (warnings, "warning", "warnings"),
-        )
-        if count
-    ]
-    return (", ".join(parts) if parts else "All is well") + "."
+    levels = [finding.level for finding in findings]
+    counts = (
+        (levels.count("broken"), "thing is broken", "things are broken"),
+        (levels.count("warning"), "warning", "warnings"),
+    )
+    told = [f"{number} {one if number == 1 else many}" for number, one, many in counts if number]
+    terminal.out(f"\n{', '.join(told) or 'All is well'}.")

@@ -7,11 +7,11 @@ import os
 import sys
 import tomllib
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
 
 import click
-from pydantic import BaseModel
 
 from mimikit.cli import terminal
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
@@ -92,8 +92,10 @@ def config_template() -> str:
     defaults = Settings.model_construct()
     for key in known_keys():
         table, _, name = key.rpartition(".")
-        value = value_of(defaults, key)
-        shown = "…" if value is None else _toml(value)
+        value = attrgetter(key)(defaults)
+        # A table stands here as empty: what may be in it is the user's.
+        shown = json.dumps({} if isinstance(value, dict) else value, ensure_ascii=False)
+        shown = "…" if value is None else shown
         tables.setdefault(table, []).append(f"# {name} = {shown}")
     parts = [_HEAD]
     for table, lines in tables.items():
@@ -102,24 +104,14 @@ def config_template() -> str:
     return "\n".join(parts)
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{}"
-    return json.dumps(value, ensure_ascii=False)
-
-
-def value_of(settings: BaseModel, key: str) -> Any:
-    value: Any = settings
-    for part in key.split("."):
-        value = getattr(value, part)
-    return value
-
-
 def settings_in_force(settings: Settings, folder: Path) -> Iterator[tuple[str, Any, str]]:
     """Each key with its value and its origin: `default`, `config.toml` or the variable's name."""
-    file = _file_values(folder / "config.toml")
+    try:
+        file = tomllib.loads((folder / "config.toml").read_text())
+    except (OSError, ValueError):
+        file = {}
     for key in known_keys():
-        yield key, value_of(settings, key), _origin(key, file)
+        yield key, attrgetter(key)(settings), _origin(key, file)
 
 
 def _origin(key: str, file: dict[str, Any]) -> str:
@@ -133,10 +125,3 @@ def _origin(key: str, file: dict[str, Any]) -> str:
         inner = file.get(table)
         file = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
     return "config.toml" if name in file else "default"
-
-
-def _file_values(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}

@@ -35,24 +35,14 @@ def folder_itself(folder: Path) -> Iterator[Finding]:
         )
         return
     mode = stat.S_IMODE(found.st_mode)
-    if mode & 0o077:
-        yield Finding(
-            "broken",
-            "state",
-            f"others may look into {folder} (mode {mode:04o})",
-            f"`chmod 700 {folder}`",
-            lambda: folder.chmod(_PRIVATE_FOLDER),
-        )
-    elif mode != _PRIVATE_FOLDER:
-        yield Finding(
-            "broken",
-            "state",
-            f"expected mode 0700 on {folder}, got {mode:04o}",
-            f"`chmod 700 {folder}`",
-            lambda: folder.chmod(_PRIVATE_FOLDER),
-        )
-    else:
+    if mode == _PRIVATE_FOLDER:
         yield Finding("ok", "state", str(folder))
+        return
+    wrong = f"expected mode 0700 on {folder}, got {mode:04o}"
+    if mode & 0o077:
+        wrong = f"others may look into {folder} (mode {mode:04o})"
+    mend = f"`chmod 700 {folder}`"
+    yield Finding("broken", "state", wrong, mend, lambda: folder.chmod(_PRIVATE_FOLDER))
 
 
 def inside(folder: Path, files: Files) -> Iterator[Finding]:
@@ -131,7 +121,7 @@ def leftovers(folder: Path, files: Files, now: datetime) -> Iterator[Finding]:
         path
         for place in places
         for path in (folder / place).glob(f"{TEMP_PREFIX}*")
-        if (age := _age_s(path, now)) is not None and age > _OLD_TEMP_S
+        if _age_s(path, now) > _OLD_TEMP_S
     ]
     if old:
         yield Finding(
@@ -143,11 +133,11 @@ def leftovers(folder: Path, files: Files, now: datetime) -> Iterator[Finding]:
         )
 
 
-def _age_s(path: Path, now: datetime) -> float | None:
+def _age_s(path: Path, now: datetime) -> float:
     try:
         return now.timestamp() - path.lstat().st_mtime
     except OSError:
-        return None
+        return 0.0  # gone meanwhile
 
 
 def unreadable(files: Files) -> Iterator[Finding]:
