@@ -130,7 +130,9 @@ def test_a_consumer_that_dies_meanwhile_ends_the_wait(tmp_path: Path) -> None:
         consumer = place.start_consumer()
         chat = place.start("chat", "hello")
         events = place.state / "events.jsonl"
-        place.until(lambda: "Well, " in events.read_text(), "expected the first words")
+        place.until(
+            lambda: events.exists() and "Well, " in events.read_text(), "expected the first words"
+        )
         consumer.kill()
         said, _ = chat.communicate(timeout=PATIENCE_S)
     finally:
