@@ -18,7 +18,7 @@ from mimikit.protocol.models import Holder, Seat, Task
 from mimikit.state import State, make_search
 
 if TYPE_CHECKING:
-    from mimikit.roles.run import Office
+    from mimikit.roles.run import RunContext
     from mimikit.runner.consumer import PooledConsumer
     from mimikit.supervisor.loop import Supervisor
     from mimikit.web.serve import Bound
@@ -63,7 +63,7 @@ def take_consumer_lock(state: State) -> Lock:
 
 
 class ConsumerApp:
-    """The consumer process: pools, supervisor, Teller's seat, tools' door."""
+    """The consumer process: pools, supervisor, the Teller's thread, the tools' server."""
 
     def __init__(self, state: State, engines: list[Engine] | None = None) -> None:
         """Wire everything; nothing runs before `run`. The consumer lock must be held."""
@@ -92,15 +92,15 @@ class ConsumerApp:
         self.supervisor = self._make_supervisor()
         self.consumer = self._make_consumer()
 
-    def _make_context(self, engines: list[Engine] | None) -> Office:
+    def _make_context(self, engines: list[Engine] | None) -> RunContext:
         """What every run of a role is carried out with."""
         from mimikit.engines.registry import Rack
         from mimikit.roles.prompts import Prompts
-        from mimikit.roles.run import Office
+        from mimikit.roles.run import RunContext
         from mimikit.tools.reader import StateReader
 
         state, store = self.state, self.store
-        return Office(
+        return RunContext(
             files=state.files,
             settings=state.settings,
             clock=state.clock,

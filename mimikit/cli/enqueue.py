@@ -17,7 +17,7 @@ from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
 from mimikit.tasks.queue import TaskView
 from mimikit.tools import requests
-from mimikit.tools.requests import Wanted
+from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
 from mimikit.views import tasks as shown
 
@@ -73,7 +73,7 @@ def enqueue(
             f"expected {given[0]} or --wait, got both: --wait is for what is done now"
         )
     state = frame.open()
-    wanted = Wanted(
+    wanted = TaskRequest(
         prompt=sys.stdin.read() if prompt == "-" else prompt,
         origin="cli",
         title=title,
@@ -82,7 +82,7 @@ def enqueue(
         timeout=timeout,
         max_attempts=max_attempts,
     )
-    requests.check_wanted(wanted, type(state.settings.profiles).model_fields)
+    requests.check_request(wanted, type(state.settings.profiles).model_fields)
     if times.clock or times.events:
         _make_trigger(state, wanted, times, as_json=as_json)
         return
@@ -96,7 +96,9 @@ def enqueue(
         _tell(state, task.id, [f"queued{_place(state)}"])
 
 
-def _make_trigger(state: ReadOnlyState, wanted: Wanted, times: Times, *, as_json: bool) -> None:
+def _make_trigger(
+    state: ReadOnlyState, wanted: TaskRequest, times: Times, *, as_json: bool
+) -> None:
     now = state.clock.now()
     trigger = requests.new_trigger(state.files, wanted, times.build(state, now), now)
     registry.create(state.files, trigger)

@@ -18,7 +18,7 @@ from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Record, Runtime, Trigger
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
-from mimikit.tools.requests import Wanted
+from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule, words
 from mimikit.triggers.explain import Explanation, Situation, SlotExplanation
 from mimikit.views import triggers as shown
@@ -199,8 +199,8 @@ def _new_times(state: ReadOnlyState, trigger: Trigger, times: Times) -> dict[str
 
 def _checked(state: ReadOnlyState, trigger: Trigger, changes: dict[str, Any]) -> Trigger:
     new = registry.edited(trigger, changes)
-    wanted = Wanted(prompt=new.prompt, origin="cli", profile=new.profile)
-    requests.check_wanted(wanted, type(state.settings.profiles).model_fields)
+    wanted = TaskRequest(prompt=new.prompt, origin="cli", profile=new.profile)
+    requests.check_request(wanted, type(state.settings.profiles).model_fields)
     registry.check_new(state.files, new)
     return new
 

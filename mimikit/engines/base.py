@@ -107,7 +107,7 @@ class TaskLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class TurnInput:
     """The structured form of what the prompt says in words; engines without a mind read this."""
 
     now: datetime
@@ -139,7 +139,7 @@ class EngineRequest:
     """The role's template: what it is and how it behaves."""
     prompt: str
     """The turn's own text: labelled blocks, a shell line for `command`."""
-    brief: Brief
+    input: TurnInput
     tools: tuple[ToolSpec, ...]
     call_tool: Callable[[str, dict[str, Any]], ToolReply]
     on_event: OnEvent

@@ -5,39 +5,39 @@ from __future__ import annotations
 from datetime import datetime
 
 from mimikit import permission
-from mimikit.engines.base import Brief, CancelToken, Outcome
+from mimikit.engines.base import CancelToken, Outcome, TurnInput
 from mimikit.protocol.models import PlanResult, Task
 from mimikit.roles import prompts
-from mimikit.roles.run import Job, Office, recall, recent_messages, run_engine, settle
+from mimikit.roles.run import EngineRun, RunContext, recall, recent_messages, run_engine, settle
 from mimikit.tools.planning import PlannerSession
-from mimikit.tools.session import Caller, Effects
+from mimikit.tools.session import Effects, ToolCaller
 
 
-def planner_input(office: Office, task: Task, now: datetime) -> Brief:
-    conversation = recent_messages(office)
-    return Brief(
+def planner_input(context: RunContext, task: Task, now: datetime) -> TurnInput:
+    conversation = recent_messages(context)
+    return TurnInput(
         now=now,
-        timezone=task.timezone or office.settings.zone.key,
+        timezone=task.timezone or context.settings.zone.key,
         conversation=conversation,
-        memory=recall(office, task.prompt, conversation),
-        tasks=tuple(office.reader.tasks("all")),
+        memory=recall(context, task.prompt, conversation),
+        tasks=tuple(context.reader.tasks("all")),
         task=task,
     )
 
 
-def run_plan(office: Office, task: Task, cancel: CancelToken) -> bool:
+def run_plan(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     """Run a Planner task to its record or its next attempt; True when it ended.
 
     Crash: without the record nothing of the plan exists, and recovery decides by the same rule.
     """
-    started = office.clock.now()
-    brief = office.insist(lambda: planner_input(office, task, started))
-    choice = office.rack.for_role("planner")
+    started = context.clock.now()
+    turn_input = context.insist(lambda: planner_input(context, task, started))
+    choice = context.rack.for_role("planner")
     effects = Effects()
     if choice.waiting:
         outcome = Outcome("failed", error=choice.waiting, failure_reason="engine_unavailable")
     else:
-        caller = Caller(
+        caller = ToolCaller(
             task.id,
             task.trace_id,
             started,
@@ -46,22 +46,22 @@ def run_plan(office: Office, task: Task, cancel: CancelToken) -> bool:
             may_trigger=permission.may_make_triggers(
                 task.source_trigger_id, allow_triggers=task.allow_triggers
             ),
-            timezone=brief.timezone,
+            timezone=turn_input.timezone,
         )
-        session = office.open_session(PlannerSession, caller)
-        job = Job(
+        session = context.open_session(PlannerSession, caller)
+        run = EngineRun(
             run_id=task.id,
             attempt=task.attempts + 1,
             role="planner",
-            prompt=prompts.planner_prompt(brief, office.settings.budgets),
-            brief=brief,
+            prompt=prompts.planner_prompt(turn_input, context.settings.budgets),
+            input=turn_input,
             choice=choice,
             cancel=cancel,
             timeout_s=task.timeout or choice.seat.timeout_s or 600,
-            idle_timeout_s=office.settings.limits.idle_timeout_s,
+            idle_timeout_s=context.settings.limits.idle_timeout_s,
             template="planner",
         )
-        outcome = run_engine(office, job, session)
+        outcome = run_engine(context, run, session)
         effects = session.close()
         outcome = _checked(outcome, effects)
 
@@ -70,8 +70,10 @@ def run_plan(office: Office, task: Task, cancel: CancelToken) -> bool:
         plan = plan.but(summary=summary, usage=outcome.usage, engine=choice.engine.name)
         return _with_effects(plan, effects)
 
-    retry_delay_s = min(office.settings.limits.retry_delay_s, 5)
-    return settle(office, task, PlanResult, outcome, started, complete, retry_delay_s=retry_delay_s)
+    retry_delay_s = min(context.settings.limits.retry_delay_s, 5)
+    return settle(
+        context, task, PlanResult, outcome, started, complete, retry_delay_s=retry_delay_s
+    )
 
 
 def _checked(outcome: Outcome, effects: Effects) -> Outcome:

@@ -9,7 +9,7 @@ import re
 
 from mimikit.assets import asset_folder
 from mimikit.config import Budgets
-from mimikit.engines.base import Brief
+from mimikit.engines.base import TurnInput
 from mimikit.errors import BadSettings
 from mimikit.memory import tokens
 from mimikit.protocol.files import Files
@@ -78,65 +78,67 @@ def _read(files: Files, name: str) -> str:
 # ---- the input in words; pure
 
 
-def teller_prompt(brief: Brief, budgets: Budgets) -> str:
+def teller_prompt(turn_input: TurnInput, budgets: Budgets) -> str:
     """The Teller's turn in words: labelled blocks of data, the input last."""
     question = ""
-    if brief.question is not None:
-        q = brief.question
+    if turn_input.question is not None:
+        q = turn_input.question
         options = f"\noptions: {', '.join(q.options)}" if q.options else ""
         question = _section("Question", f"[{q.question_id}] {q.question}{options}")
     inputs: list[str] = []
-    for item in brief.inputs:
+    for item in turn_input.inputs:
         quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
         text = tokens.cut_tokens(item.text, budgets.input_tokens)
         inputs.append(f"[{item.id}] {quote}{text}")
-    body = [question, _section("Input", "\n\n".join(inputs)), _environment(brief)]
-    return "\n\n".join([FIRST_LINE, *_blocks(brief, budgets), *body]).replace("\n\n\n\n", "\n\n")
+    body = [question, _section("Input", "\n\n".join(inputs)), _environment(turn_input)]
+    return "\n\n".join([FIRST_LINE, *_blocks(turn_input, budgets), *body]).replace(
+        "\n\n\n\n", "\n\n"
+    )
 
 
-def planner_prompt(brief: Brief, budgets: Budgets) -> str:
+def planner_prompt(turn_input: TurnInput, budgets: Budgets) -> str:
     """The Planner's turn in words: its request with the context it came from."""
-    request = brief.task.prompt if brief.task else ""
+    request = turn_input.task.prompt if turn_input.task else ""
     return "\n\n".join(
         [
-            *_blocks(brief, budgets),
+            *_blocks(turn_input, budgets),
             _section("Request", tokens.cut_tokens(request, budgets.input_tokens)),
-            _environment(brief),
+            _environment(turn_input),
         ]
     )
 
 
-def worker_prompt(brief: Brief, folder: str) -> str:
+def worker_prompt(turn_input: TurnInput, folder: str) -> str:
     """A Worker's task in words, with the results it builds on; their whole text is in `folder`."""
-    parts = [brief.task.prompt if brief.task else ""]
-    if brief.upstream:
+    parts = [turn_input.task.prompt if turn_input.task else ""]
+    if turn_input.upstream:
         told = [
             f"[{r.id}] {r.status}\n{tokens.cut(r.text, MAX_UPSTREAM_CHARACTERS)}"
-            for r in brief.upstream
+            for r in turn_input.upstream
         ]
         parts.append(_section("Upstream results", "\n\n".join(told)))
         parts.append(f"The whole of each stands in {folder}, in a file named by its id.")
     return "\n\n".join(parts)
 
 
-def _blocks(brief: Brief, budgets: Budgets) -> list[str]:
+def _blocks(turn_input: TurnInput, budgets: Budgets) -> list[str]:
     conversation = [
         f"{time_text(m.created_at)} {m.role}: {m.text}"
         for m in tokens.fit(
-            list(brief.conversation),
+            list(turn_input.conversation),
             budgets.conversation_tokens,
             most=budgets.conversation_messages,
             least=budgets.conversation_least,
         )
     ]
-    memory = [f"[{hit.source}] {hit.text}" for hit in brief.memory[: budgets.memory_hits]]
-    tasks = [f"{task.id} [{task.state}] {task.title}" for task in brief.tasks]
+    memory = [f"[{hit.source}] {hit.text}" for hit in turn_input.memory[: budgets.memory_hits]]
+    tasks = [f"{task.id} [{task.state}] {task.title}" for task in turn_input.tasks]
     results = [
         f"[{r.task_id}] {r.title} — {r.status}"
         + (f" ({r.failure_reason})" if r.failure_reason else "")
         + "\n"
         + tokens.cut(r.text or r.error or "", MAX_RESULT_CHARACTERS)
-        for r in brief.results
+        for r in turn_input.results
     ]
     sections = [
         _section("Conversation", "\n".join(conversation)),
@@ -147,9 +149,9 @@ def _blocks(brief: Brief, budgets: Budgets) -> list[str]:
     return [section for section in sections if section]
 
 
-def _environment(brief: Brief) -> str:
-    at = time_text(brief.now)
-    text = f"now: {at}\ntimezone: {brief.timezone}\nlocale: {brief.locale}"
+def _environment(turn_input: TurnInput) -> str:
+    at = time_text(turn_input.now)
+    text = f"now: {at}\ntimezone: {turn_input.timezone}\nlocale: {turn_input.locale}"
     return _section("Environment", text)
 
 

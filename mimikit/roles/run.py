@@ -7,22 +7,22 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.engines.base import (
     UPSTREAM,
-    Brief,
     CancelToken,
     EngineRequest,
     EventKind,
     Outcome,
     ToolReply,
+    TurnInput,
 )
 from mimikit.engines.process_tree import state_id
 from mimikit.engines.registry import Choice, Rack
@@ -48,7 +48,7 @@ from mimikit.runs import LiveRuns
 from mimikit.tasks import queue
 from mimikit.tasks.after_run import Ended, Finish, after_run
 from mimikit.tools.reader import StateReader
-from mimikit.tools.session import Caller, ToolSession
+from mimikit.tools.session import ToolCaller, ToolSession
 
 if TYPE_CHECKING:
     from mimikit.tools.mcp import ToolServer
@@ -64,7 +64,7 @@ _WITHOUT_TOKENS = frozenset({"builtin", "command", "scripted"})
 
 
 @dataclass(frozen=True)
-class Office:
+class RunContext:
     """What every run of one consumer works with."""
 
     files: Files
@@ -81,7 +81,7 @@ class Office:
     tool_server: ToolServer | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
 
-    def open_session(self, kind: type[S], caller: Caller) -> S:
+    def open_session(self, kind: type[S], caller: ToolCaller) -> S:
         """A role's tools for one run; what they refuse goes into the log."""
         return kind(
             caller,
@@ -113,26 +113,26 @@ class RunOutput:
     Output is for following, not for keeping: a disk that refuses a line never ends the run.
     """
 
-    def __init__(self, office: Office, run_id: str, *, is_turn: bool) -> None:
+    def __init__(self, context: RunContext, run_id: str, *, is_turn: bool) -> None:
         """`is_turn` streams its deltas to the page as they come."""
-        self._office, self._run_id = office, run_id
-        self._left = office.settings.limits.output_bytes
+        self._context, self._run_id = context, run_id
+        self._left = context.settings.limits.output_bytes
         self._is_turn = is_turn
         self._lock = threading.Lock()
 
-    def event(self, kind: EventKind, text: str, data: dict[str, Any]) -> None:
+    def event(self, kind: EventKind, text: str, data: Mapping[str, object]) -> None:
         if kind == "delta" and self._is_turn:
-            self._office.feed.tell("delta", turnId=self._run_id, text=text)
+            self._context.feed.tell("delta", turnId=self._run_id, text=text)
         if kind in ("command", "tool", "note", "file"):
-            self._office.live.headline(self._run_id, plain(text))
+            self._context.live.headline(self._run_id, plain(text))
         self.write(kind, text, data)
 
-    def write(self, kind: str, text: str, data: dict[str, Any] | None = None) -> None:
+    def write(self, kind: str, text: str, data: Mapping[str, object] | None = None) -> None:
         """Append one line; beyond the cap, one last note."""
         facts = dict(data or {})
         record = RunEvent.model_validate(
             {
-                "at": self._office.clock.now(),
+                "at": self._context.clock.now(),
                 "type": kind,
                 "text": plain(text)[:MAX_EVENT_CHARACTERS],
                 "stream": facts.pop("stream", None),
@@ -146,7 +146,7 @@ class RunOutput:
             if self._left <= 0:
                 record = record.but(type="note", text="more output is not shown here", data={})
             try:
-                self._office.files.append(
+                self._context.files.append(
                     paths.run_output(self._run_id), record.to_dict(), sync=False
                 )
             except StorageError:
@@ -154,14 +154,14 @@ class RunOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class EngineRun:
     """One engine run as a role asks for it."""
 
     run_id: str
     attempt: int
     role: Role
     prompt: str
-    brief: Brief
+    input: TurnInput
     choice: Choice
     cancel: CancelToken
     timeout_s: float
@@ -171,32 +171,32 @@ class Job:
     read_only: bool = False
 
 
-def run_engine(office: Office, job: Job, session: ToolSession | None) -> Outcome:
+def run_engine(context: RunContext, run: EngineRun, session: ToolSession | None) -> Outcome:
     """Run one engine with its tools served, its output followed, its scratch removed.
 
     Whatever an engine raises becomes a failed outcome: a role never dies of its engine.
     """
-    output = RunOutput(office, job.run_id, is_turn=job.role == "teller")
-    output.write("started", job.choice.engine.name, {"attempt": job.attempt})
+    output = RunOutput(context, run.run_id, is_turn=run.role == "teller")
+    output.write("started", run.choice.engine.name, {"attempt": run.attempt})
     scratch: Path | None = None
     token = None
     try:
-        scratch = Path(tempfile.mkdtemp(prefix=_scratch_prefix(office.state)))
-        _lay_out_upstream(office, job, scratch)
-        if office.tool_server is not None and session is not None:
-            token = office.tool_server.register(session.specs, session.call, job.run_id)
-        outcome = job.choice.engine.run(_request(office, job, session, output, scratch, token))
+        scratch = Path(tempfile.mkdtemp(prefix=_scratch_prefix(context.state)))
+        _lay_out_upstream(context, run, scratch)
+        if context.tool_server is not None and session is not None:
+            token = context.tool_server.register(session.specs, session.call, run.run_id)
+        outcome = run.choice.engine.run(_request(context, run, session, output, scratch, token))
     except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
-        office.log.write("error", "engine_fault", runId=job.run_id, error=repr(error))
+        context.log.write("error", "engine_fault", runId=run.run_id, error=repr(error))
         outcome = Outcome("failed", error=f"the engine failed: {error}", failure_reason="error")
     finally:
-        if token is not None and office.tool_server is not None:
-            office.tool_server.unregister(token)
+        if token is not None and context.tool_server is not None:
+            context.tool_server.unregister(token)
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
-    if job.choice.engine.name not in _WITHOUT_TOKENS:
+    if run.choice.engine.name not in _WITHOUT_TOKENS:
         tokens.load_soon()  # a model is served here: the turns to come are counted, not estimated
-    if job.cancel.reason == "killed" and outcome.status != "done":
+    if run.cancel.reason == "killed" and outcome.status != "done":
         outcome = Outcome("failed", error="mimikit was stopped meanwhile", failure_reason="killed")
     output.write("ended", outcome.error or "", {"status": outcome.status})
     return outcome
@@ -217,10 +217,10 @@ def _scratch_prefix(state: Path) -> str:
     return f"mimikit-run-{state_id(state)}-"
 
 
-def _lay_out_upstream(office: Office, job: Job, scratch: Path) -> None:
+def _lay_out_upstream(context: RunContext, run: EngineRun, scratch: Path) -> None:
     """Put the whole text of each result a run builds on into its scratch folder, read-only."""
-    for result in job.brief.upstream:
-        whole = office.files.read(paths.side(result.id)) if "whole" in result.result else None
+    for result in run.input.upstream:
+        whole = context.files.read(paths.side(result.id)) if "whole" in result.result else None
         folder = scratch / UPSTREAM
         folder.mkdir(exist_ok=True)
         path = folder / f"{result.id}.txt"
@@ -229,49 +229,49 @@ def _lay_out_upstream(office: Office, job: Job, scratch: Path) -> None:
 
 
 def _request(
-    office: Office,
-    job: Job,
+    context: RunContext,
+    run: EngineRun,
     session: ToolSession | None,
     output: RunOutput,
     scratch: Path,
     token: str | None,
 ) -> EngineRequest:
     specs = session.specs if session else ()
-    instructions, prompt = "", job.prompt
-    if job.role == "worker" and job.template is not None:
-        prompt = prompts.worker_prompt(job.brief, str(scratch / UPSTREAM))
-    if job.template is not None:
-        instructions = office.prompts.fill(
-            job.template,
+    instructions, prompt = "", run.prompt
+    if run.role == "worker" and run.template is not None:
+        prompt = prompts.worker_prompt(run.input, str(scratch / UPSTREAM))
+    if run.template is not None:
+        instructions = context.prompts.fill(
+            run.template,
             {
                 "tools": "\n".join(f"- `{spec.name}`: {spec.description}" for spec in specs),
-                "workspace": str(office.workspace),
-                "now": time_text(job.brief.now),
-                "timezone": job.brief.timezone,
+                "workspace": str(context.workspace),
+                "now": time_text(run.input.now),
+                "timezone": run.input.timezone,
             },
         )
     return EngineRequest(
-        run_id=job.run_id,
-        attempt=job.attempt,
-        role=job.role,
-        profile=job.profile,
+        run_id=run.run_id,
+        attempt=run.attempt,
+        role=run.role,
+        profile=run.profile,
         instructions=instructions,
         prompt=prompt,
-        brief=job.brief,
+        input=run.input,
         tools=specs,
         call_tool=session.call if session else _no_tools,
         on_event=output.event,
-        cancel=job.cancel,
-        workspace=office.workspace,
+        cancel=run.cancel,
+        workspace=context.workspace,
         scratch=scratch,
-        state=office.state,
-        timeout_s=job.timeout_s,
-        idle_timeout_s=job.idle_timeout_s,
-        model=job.choice.seat.model,
-        effort=job.choice.seat.effort,
-        tools_url=office.tool_server.url if office.tool_server and token else None,
+        state=context.state,
+        timeout_s=run.timeout_s,
+        idle_timeout_s=run.idle_timeout_s,
+        model=run.choice.seat.model,
+        effort=run.choice.seat.effort,
+        tools_url=context.tool_server.url if context.tool_server and token else None,
         tools_token=token,
-        read_only=job.read_only,
+        read_only=run.read_only,
     )
 
 
@@ -280,7 +280,7 @@ def _no_tools(name: str, _arguments: dict[str, object]) -> ToolReply:
 
 
 def settle(
-    office: Office,
+    context: RunContext,
     task: Task,
     kind: type[R],
     outcome: Outcome,
@@ -295,9 +295,9 @@ def settle(
     complete: adds to the result what only the role knows.
     final: trying again could not help.
     """
-    now = office.clock.now()
+    now = context.clock.now()
     ended = Ended(outcome.status, outcome.failure_reason, outcome.retry_at, final=final)
-    engine_retry_s = office.settings.limits.engine_retry_s
+    engine_retry_s = context.settings.limits.engine_retry_s
     match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):
         case Finish() as end:
             result = kind.of(
@@ -309,25 +309,25 @@ def settle(
                 started_at=started,
                 completed_at=now,
             )
-            office.insist(lambda: queue.finish(office.files, complete(result)))
+            context.insist(lambda: queue.finish(context.files, complete(result)))
             return True
         case release:
-            office.insist(lambda: queue.release(office.files, release.task))
+            context.insist(lambda: queue.release(context.files, release.task))
             return False
 
 
-def recall(office: Office, asked: str, conversation: tuple[Message, ...]) -> tuple[Hit, ...]:
+def recall(context: RunContext, asked: str, conversation: tuple[Message, ...]) -> tuple[Hit, ...]:
     """What memory has on what is asked; what was said last counts a little."""
     if not asked.strip():
         return ()
     recent = [message.text for message in conversation[-RECENT:]]
     try:
-        return tuple(office.reader.recall(asked, recent, office.settings.budgets.memory_hits))
+        return tuple(context.reader.recall(asked, recent, context.settings.budgets.memory_hits))
     except Exception as error:  # noqa: BLE001 - better an answer without memory than none
-        office.log.write("error", "memory_not_searched", error=repr(error))
+        context.log.write("error", "memory_not_searched", error=repr(error))
         return ()
 
 
-def recent_messages(office: Office) -> tuple[Message, ...]:
-    limit = office.settings.budgets.conversation_messages
-    return tuple(office.reader.history(limit, 0))
+def recent_messages(context: RunContext) -> tuple[Message, ...]:
+    limit = context.settings.budgets.conversation_messages
+    return tuple(context.reader.history(limit, 0))

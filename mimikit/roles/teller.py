@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mimikit import permission
-from mimikit.engines.base import Brief, CancelToken, Outcome, ToldResult
+from mimikit.engines.base import CancelToken, Outcome, ToldResult, TurnInput
 from mimikit.engines.registry import Choice
 from mimikit.errors import StorageError
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, Question, TurnRecord
 from mimikit.roles import prompts
-from mimikit.roles.run import Job, Office, recall, recent_messages, run_engine
+from mimikit.roles.run import EngineRun, RunContext, recall, recent_messages, run_engine
 from mimikit.tasks.after_run import WAITING
-from mimikit.tools.session import Caller, Effects, TellerSession
+from mimikit.tools.session import Effects, TellerSession, ToolCaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,56 +59,56 @@ class TurnOutcome:
         return self.record is None and self.failure_reason == "canceled"
 
 
-def teller_input(office: Office, job: TurnJob) -> Brief:
+def teller_input(context: RunContext, job: TurnJob) -> TurnInput:
     inputs = tuple(item for item in job.items if item.kind != "task_result")
     newest = inputs[-1] if inputs else None
-    conversation = recent_messages(office)
-    return Brief(
+    conversation = recent_messages(context)
+    return TurnInput(
         now=job.now,
-        timezone=(newest and newest.timezone) or office.settings.zone.key,
+        timezone=(newest and newest.timezone) or context.settings.zone.key,
         locale=(newest and newest.locale) or "en",
         inputs=inputs,
         results=job.results,
         conversation=conversation,
-        memory=recall(office, "\n".join(item.text for item in inputs), conversation),
-        tasks=tuple(office.reader.tasks("all")),
+        memory=recall(context, "\n".join(item.text for item in inputs), conversation),
+        tasks=tuple(context.reader.tasks("all")),
         question=job.question,
         facts=job.facts,
     )
 
 
-def take_turn(office: Office, job: TurnJob) -> TurnOutcome:
+def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
     """Make the input, run the engine, make its effects a record; nothing is written here.
 
     A disk that refuses to be read costs no attempt.
     """
-    started = office.clock.now()
+    started = context.clock.now()
     try:
-        brief = office.insist(lambda: teller_input(office, job))
+        turn_input = context.insist(lambda: teller_input(context, job))
     except StorageError as error:
         return TurnOutcome(job, None, str(error), "engine_unavailable")
-    caller = Caller(
+    caller = ToolCaller(
         job.id,
         job.trace_id,
         job.now,
         by_user=permission.is_by_user(job.choice.engine.name),
-        timezone=brief.timezone,
+        timezone=turn_input.timezone,
         question_open=_stays_open(job),
     )
-    session = office.open_session(TellerSession, caller)
+    session = context.open_session(TellerSession, caller)
     seat = job.choice.seat
     outcome = run_engine(
-        office,
-        Job(
+        context,
+        EngineRun(
             run_id=job.id,
             attempt=job.attempt,
             role="teller",
-            prompt=prompts.teller_prompt(brief, office.settings.budgets),
-            brief=brief,
+            prompt=prompts.teller_prompt(turn_input, context.settings.budgets),
+            input=turn_input,
             choice=job.choice,
             cancel=job.cancel,
             timeout_s=seat.timeout_s or 180,
-            idle_timeout_s=office.settings.limits.teller_idle_timeout_s,
+            idle_timeout_s=context.settings.limits.teller_idle_timeout_s,
             template="teller",
         ),
         session,
@@ -121,7 +121,7 @@ def take_turn(office: Office, job: TurnJob) -> TurnOutcome:
         error = outcome.error or "the model gave no reply"
         reason = "canceled" if outcome.status == "canceled" else outcome.failure_reason
         return TurnOutcome(job, None, error, reason or "error", outcome.retry_at)
-    record = _record(job, brief, outcome, effects, replies, started, office.clock.now())
+    record = _record(job, turn_input, outcome, effects, replies, started, context.clock.now())
     return TurnOutcome(job, record)
 
 
@@ -152,7 +152,7 @@ def user_messages(items: tuple[InboxItem, ...], turn_id: str) -> list[Message]:
 
 def _record(
     job: TurnJob,
-    brief: Brief,
+    turn_input: TurnInput,
     outcome: Outcome,
     effects: Effects,
     replies: list[str],
@@ -191,27 +191,27 @@ def _record(
         backlog=effects.backlog,
         usage=outcome.usage,
         engine=job.choice.engine.name,
-        injected=list(brief.memory),
+        injected=list(turn_input.memory),
         started_at=started,
         completed_at=now,
     )
 
 
-def outcome_of(office: Office, job: TurnJob) -> TurnOutcome:
+def outcome_of(context: RunContext, job: TurnJob) -> TurnOutcome:
     """Take a turn; whatever goes wrong is an outcome."""
     try:
-        return take_turn(office, job)
+        return take_turn(context, job)
     except Exception as error:  # noqa: BLE001 - the Teller's thread must outlive any fault
-        office.log.write("error", "turn_fault", turnId=job.id, error=repr(error))
+        context.log.write("error", "turn_fault", turnId=job.id, error=repr(error))
         return TurnOutcome(job, None, str(error), "error")
 
 
 class TellerThread:
     """Takes turns on a thread of its own, one at a time."""
 
-    def __init__(self, office: Office, ring: Callable[[], None]) -> None:
+    def __init__(self, context: RunContext, ring: Callable[[], None]) -> None:
         """`ring` wakes the supervisor when a turn ended."""
-        self._office, self._ring = office, ring
+        self._context, self._ring = context, ring
         self._jobs: queues.SimpleQueue[TurnJob | None] = queues.SimpleQueue()
         self._done: queues.SimpleQueue[TurnOutcome] = queues.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="teller", daemon=True)
@@ -234,5 +234,5 @@ class TellerThread:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            self._done.put(outcome_of(self._office, job))
+            self._done.put(outcome_of(self._context, job))
             self._ring()

@@ -15,7 +15,7 @@ from mimikit.memory import archive, markdown, notes
 from mimikit.memory.archive import Group, Rules
 from mimikit.protocol import paths
 from mimikit.protocol.models import Covers, Message, Task, TaskResult
-from mimikit.roles.run import Office
+from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import Books
 from mimikit.supervisor.summaries import Aging, Summaries
 from mimikit.tasks import queue
@@ -26,9 +26,9 @@ SUMMARY_CHARACTERS = 20_000
 class Archiving:
     """Archives what is due, flushes what is blocked, then lets memory age."""
 
-    def __init__(self, books: Books, office: Office, rules: Rules = archive.RULES) -> None:
+    def __init__(self, books: Books, context: RunContext, rules: Rules = archive.RULES) -> None:
         self._books, self._rules = books, rules
-        self._summaries = Summaries(books, office)
+        self._summaries = Summaries(books, context)
         self._aging = Aging(books, self._summaries, every=rules.every)
         self._todo: deque[Group] = deque()
         self._is_flush = False

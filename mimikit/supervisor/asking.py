@@ -15,7 +15,7 @@ from typing import cast
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Answer, Task, TaskResult, time_text
-from mimikit.roles.run import Office
+from mimikit.roles.run import RunContext
 from mimikit.supervisor.firing import Firing
 from mimikit.supervisor.store import Books
 from mimikit.tasks import queue
@@ -34,9 +34,9 @@ _TRIES = 50
 class Asking:
     """Knows which questions are open and when each was asked last."""
 
-    def __init__(self, books: Books, firing: Firing, office: Office) -> None:
-        """Ask the questions that `firing` finds open, of the office's Worker."""
-        self._books, self._firing, self._office = books, firing, office
+    def __init__(self, books: Books, firing: Firing, context: RunContext) -> None:
+        """Ask the questions that `firing` finds open, of the context's Worker."""
+        self._books, self._firing, self._context = books, firing, context
         self._look_at: datetime | None = None
         self._happened: dict[str, int] = {}
         """Trigger → how much had happened when it was asked last."""
@@ -62,7 +62,7 @@ class Asking:
 
     def unavailable(self) -> str | None:
         """Why nobody can be asked; None when a model is there."""
-        choice = self._office.rack.for_role("worker", PROFILE)
+        choice = self._context.rack.for_role("worker", PROFILE)
         if choice.waiting:
             return choice.waiting
         return "no language model is connected" if choice.engine.name == "builtin" else None
@@ -129,7 +129,7 @@ class Asking:
             id=derived_id("task", TEMPLATE, time_text(now), *due),
             profile=PROFILE,
             title=TEMPLATE,
-            prompt=self._office.prompts.fill(TEMPLATE, {"statements": block}),
+            prompt=self._context.prompts.fill(TEMPLATE, {"statements": block}),
             created_at=now,
             trace_id=derived_id("trace", TEMPLATE, time_text(now)),
             source_trigger_ids=list(due),

@@ -46,7 +46,7 @@ def outcome_hash(result: TaskResult) -> str:
 
 
 def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
-    """A result with what was asked, for a brief or a message."""
+    """A result with what was asked, for an input or a message."""
     is_plan = isinstance(outcome, PlanResult)
     return ToldResult(
         title=task.title or task.prompt[:60],

@@ -18,7 +18,7 @@ from mimikit.memory.archive import Piece, Target
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Covers, Task, TaskResult
-from mimikit.roles.run import Office
+from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import Books
 from mimikit.tasks import queue
 
@@ -35,14 +35,14 @@ _MOST_ATTEMPTS = 1000
 
 
 class Summaries:
-    """Asks the office's Worker for summaries."""
+    """Asks the context's Worker for summaries."""
 
-    def __init__(self, books: Books, office: Office) -> None:
-        self._books, self._office = books, office
+    def __init__(self, books: Books, context: RunContext) -> None:
+        self._books, self._context = books, context
 
     def available(self) -> bool:
         """Whether somebody is there; while a model is down, what needs it waits unmarked."""
-        return self._office.rack.for_role("worker", PROFILE).waiting is None
+        return self._context.rack.for_role("worker", PROFILE).waiting is None
 
     def ask(
         self,
@@ -60,7 +60,7 @@ class Summaries:
             id=task_id,
             profile=PROFILE,
             title=f"Summary of {name}",
-            prompt=self._office.prompts.fill(template, values),
+            prompt=self._context.prompts.fill(template, values),
             priority=PRIORITY,
             created_at=now,
             trace_id=derived_id("trace", task_id),

@@ -25,7 +25,7 @@ from mimikit.protocol.models import (
     TurnRecord,
     TurnStarted,
 )
-from mimikit.roles.run import Office
+from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
 from mimikit.supervisor import notification, recovery
 from mimikit.supervisor.commit_applier import CommitApplier, question_of
@@ -50,13 +50,13 @@ class Waking:
         self,
         books: Books,
         applier: CommitApplier,
-        office: Office,
+        context: RunContext,
         seat: TellerSeat,
         facts: Callable[[], dict[str, str]] = dict,
     ) -> None:
-        """`facts` gives the status lines a brief carries."""
+        """`facts` gives the status lines an input carries."""
         self._books, self._applier = books, applier
-        self._office, self._seat, self._facts = office, seat, facts
+        self._context, self._seat, self._facts = context, seat, facts
         self._items: dict[str, InboxItem] = {}
         self._outcomes: list[TurnOutcome] = []
         self._under_way: TurnStarted | None = None
@@ -159,7 +159,7 @@ class Waking:
         return None
 
     def _begin(self, turn_id: str, attempt: int, items: list[InboxItem], now: datetime) -> bool:
-        choice = self._office.rack.for_role("teller")
+        choice = self._context.rack.for_role("teller")
         if choice.waiting:
             self._wait(choice, choice.waiting, None, now)
             return False
@@ -234,7 +234,7 @@ class Waking:
         self._waiting = EngineStatus(
             engine=choice.engine.name, state="waiting", reason=reason, since=since, until=until
         )
-        delay = timedelta(seconds=self._office.settings.limits.engine_retry_s)
+        delay = timedelta(seconds=self._context.settings.limits.engine_retry_s)
         self._not_before = until if until and until > now else now + delay
 
     def _give_up(self, turn_id: str, items: list[InboxItem], error: str, now: datetime) -> None:

@@ -202,7 +202,7 @@ class Scripted:
             step.get("error", f"the script fails: {reason}"),
             reason,
             run.usage,
-            retry_at=None if after is None else run.request.brief.now + timedelta(seconds=after),
+            retry_at=None if after is None else run.request.input.now + timedelta(seconds=after),
         )
 
     def _wait(self, run: _Run, kind: str, value: Any) -> Outcome | None:

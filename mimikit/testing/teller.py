@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from mimikit.roles.run import Office
+from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, outcome_of
 
 
 class TellerInPlace:
     """The Teller's seat without a thread: takes the turn at once; for tests and simulations."""
 
-    def __init__(self, office: Office) -> None:
-        """Work in this office."""
-        self._office = office
+    def __init__(self, context: RunContext) -> None:
+        """Work in this context."""
+        self._context = context
         self._done: list[TurnOutcome] = []
 
     def start(self, job: TurnJob) -> None:
         """Take the turn now."""
-        self._done.append(outcome_of(self._office, job))
+        self._done.append(outcome_of(self._context, job))
 
     def outcomes(self) -> list[TurnOutcome]:
         """What ended since the last look."""

@@ -16,7 +16,7 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Short = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
-class Arguments(BaseModel):
+class ToolArguments(BaseModel):
     """The arguments of one tool; anything else is refused by name."""
 
     model_config = ConfigDict(
@@ -24,13 +24,13 @@ class Arguments(BaseModel):
     )
 
 
-class Reply(Arguments):
+class ReplyArguments(ToolArguments):
     """Say something to the user. Your final text does the same; when both come, this wins."""
 
     text: Text
 
 
-class TellerDelegate(Arguments):
+class TellerDelegateArguments(ToolArguments):
     """Hand work to the Planner, who splits it into tasks and has them carried out."""
 
     prompt: Text
@@ -51,7 +51,7 @@ ConditionTree = Annotated[
 Cooldown = Annotated[float, Field(ge=0, le=366 * 86400)]
 
 
-class _Planned(Arguments):
+class _PlannedArguments(ToolArguments):
     prompt: Text
     title: Short | None = None
     label: Short | None = None
@@ -63,7 +63,7 @@ class _Planned(Arguments):
     timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
 
 
-class Delegate(_Planned):
+class DelegateArguments(_PlannedArguments):
     """Add one task to this plan. Its prompt must say everything: the Worker sees nothing else.
 
     `after` makes it wait for others, and gives it their results; `label` lets others wait for it.
@@ -75,7 +75,7 @@ class Delegate(_Planned):
     max_attempts: Annotated[int, Field(ge=1, le=10)] = 1
 
 
-class Plan(_Planned):
+class ScheduleArguments(_PlannedArguments):
     """Add one trigger to this plan: a task that is run by the clock or when something happens.
 
     recurring: every `interval` seconds, or by `cron` (5 fields) in `timezone`. scheduled: once at
@@ -89,7 +89,7 @@ class Plan(_Planned):
     run_at: Short | None = None
 
 
-class ChangeTrigger(Arguments):
+class ChangeTriggerArguments(ToolArguments):
     """Pause, resume, run now or edit a trigger, by its id; `cancel_task` removes it.
 
     changes, for edit: title, prompt, priority, schedule {interval | cron, timezone | runAt},
@@ -101,14 +101,14 @@ class ChangeTrigger(Arguments):
     changes: Annotated[dict[str, Any], Field(max_length=10)] = {}
 
 
-class Remember(Arguments):
+class RememberArguments(ToolArguments):
     """Keep something in memory; longTerm for what stays true."""
 
     content: Text
     long_term: bool = False
 
 
-class Ask(Arguments):
+class AskArguments(ToolArguments):
     """Ask the user one question, with options and a default taken when nobody answers in time."""
 
     question: Text
@@ -117,14 +117,14 @@ class Ask(Arguments):
     timeout: Annotated[float, Field(ge=10, le=7 * 86400)] = 3600
 
 
-class Answer(Arguments):
+class AnswerArguments(ToolArguments):
     """Pass on the user's answer to the open question."""
 
     question_id: Short
     text: Text
 
 
-class Backlog(Arguments):
+class BacklogArguments(ToolArguments):
     """Change the backlog, the user's list of things to do, or list it.
 
     For done and remove, `item` is the text of an item, or a part that only it has.
@@ -134,13 +134,13 @@ class Backlog(Arguments):
     item: Short | None = None
 
 
-class ListTasks(Arguments):
+class ListTasksArguments(ToolArguments):
     """See queued, running and recent tasks, and triggers."""
 
     scope: Literal["queue", "running", "triggers", "recent", "all"] = "all"
 
 
-class Cancel(Arguments):
+class CancelArguments(ToolArguments):
     """Cancel a task, or remove a trigger, by its id."""
 
     id: Short
@@ -151,7 +151,7 @@ Moment = Annotated[
 ]
 
 
-class RecentHistory(Arguments):
+class RecentHistoryArguments(ToolArguments):
     """Read the last `count` messages of the conversation, oldest first.
 
     `offset` leaves out that many of the newest.
@@ -161,14 +161,14 @@ class RecentHistory(Arguments):
     offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
 
-class HistoryByTime(Arguments):
+class HistoryByTimeArguments(ToolArguments):
     """Read the messages from `after` (included) to `before` (not included), oldest first."""
 
     after: Moment
     before: Moment | None = None
 
 
-class SearchMemory(Arguments):
+class SearchMemoryArguments(ToolArguments):
     """Search notes, summaries, documents, all past messages and task results; best first.
 
     `after` and `before` keep to what is of that time; memory.md and documents have none.
@@ -180,27 +180,27 @@ class SearchMemory(Arguments):
     limit: Annotated[int, Field(ge=1, le=50)] = 10
 
 
-_ARGUMENTS: dict[str, type[Arguments]] = {
-    "reply": Reply,
-    "delegate": Delegate,
-    "remember": Remember,
-    "ask_user": Ask,
-    "needs_input": Ask,
-    "answer_question": Answer,
-    "update_backlog": Backlog,
-    "schedule": Plan,
-    "change_trigger": ChangeTrigger,
-    "list_tasks": ListTasks,
-    "cancel_task": Cancel,
-    "get_recent_history": RecentHistory,
-    "get_history_by_time": HistoryByTime,
-    "search_memory": SearchMemory,
+_ARGUMENTS: dict[str, type[ToolArguments]] = {
+    "reply": ReplyArguments,
+    "delegate": DelegateArguments,
+    "remember": RememberArguments,
+    "ask_user": AskArguments,
+    "needs_input": AskArguments,
+    "answer_question": AnswerArguments,
+    "update_backlog": BacklogArguments,
+    "schedule": ScheduleArguments,
+    "change_trigger": ChangeTriggerArguments,
+    "list_tasks": ListTasksArguments,
+    "cancel_task": CancelArguments,
+    "get_recent_history": RecentHistoryArguments,
+    "get_history_by_time": HistoryByTimeArguments,
+    "search_memory": SearchMemoryArguments,
 }
 
 
-def arguments_of(role: Role, name: str) -> type[Arguments]:
+def arguments_of(role: Role, name: str) -> type[ToolArguments]:
     """What a tool takes; the Teller's `delegate` goes to the Planner, so it takes less."""
-    return TellerDelegate if (role, name) == ("teller", "delegate") else _ARGUMENTS[name]
+    return TellerDelegateArguments if (role, name) == ("teller", "delegate") else _ARGUMENTS[name]
 
 
 @functools.cache

@@ -34,10 +34,10 @@ class PlannerSession(ToolSession):
 
     role = "planner"
 
-    def _needs_input(self, args: arguments.Ask) -> str:
+    def _needs_input(self, args: arguments.AskArguments) -> str:
         return self._ask(args, planner_task_id=self._caller.run_id)
 
-    def _delegate(self, args: arguments.Delegate) -> str:
+    def _delegate(self, args: arguments.DelegateArguments) -> str:
         condition = self._condition(args)
         if condition is None:
             self._check_profile(args.profile)
@@ -52,7 +52,7 @@ class PlannerSession(ToolSession):
         more = {"once": once, "notify": self._notify() if once else "change"}
         return self._add_trigger(args, condition=condition, max_attempts=args.max_attempts, **more)
 
-    def _condition(self, args: arguments.Delegate) -> Condition | None:
+    def _condition(self, args: arguments.DelegateArguments) -> Condition | None:
         """What a delegated task waits for; None when it is to be done at once."""
         if (args.type == "conditional") != (args.condition is not None):
             raise BadInput("expected type conditional together with a condition", field="condition")
@@ -91,7 +91,7 @@ class PlannerSession(ToolSession):
         if label is not None:
             self._labels[label] = id_
 
-    def _schedule(self, args: arguments.Plan) -> str:
+    def _schedule(self, args: arguments.ScheduleArguments) -> str:
         clock = [args.interval, args.cron, args.run_at]
         conditional = args.type == "conditional"
         if conditional != (args.condition is not None) or (conditional and any(clock)):
@@ -111,7 +111,9 @@ class PlannerSession(ToolSession):
         notify = self._notify() if args.type == "scheduled" else "change"
         return self._add_trigger(args, schedule=schedule, notify=notify)
 
-    def _add_trigger(self, args: arguments.Delegate | arguments.Plan, **more: object) -> str:
+    def _add_trigger(
+        self, args: arguments.DelegateArguments | arguments.ScheduleArguments, **more: object
+    ) -> str:
         permission.check_new_trigger(may_trigger=self._caller.may_trigger)
         self._check_profile(args.profile)
         self._check_plan_size()
@@ -144,7 +146,7 @@ class PlannerSession(ToolSession):
         told = f"scheduled as {trigger.id}: {words.of_trigger(trigger)['en']}"
         return " ".join([told, *notes])
 
-    def _change_trigger(self, args: arguments.ChangeTrigger) -> str:
+    def _change_trigger(self, args: arguments.ChangeTriggerArguments) -> str:
         trigger = self._reader.trigger(args.id)
         if trigger is None:
             raise BadInput(f"expected the id of a trigger, got {args.id!r}", field="id")
@@ -171,15 +173,15 @@ class PlannerSession(ToolSession):
             changes["condition"] = self._given_condition(changes["condition"]).to_dict()
         registry.edited(trigger, changes)
 
-    def _get_recent_history(self, args: arguments.RecentHistory) -> str:
+    def _get_recent_history(self, args: arguments.RecentHistoryArguments) -> str:
         messages = self._reader.history(args.count, args.offset)
         return replies.recent(messages, args.count, args.offset)
 
-    def _get_history_by_time(self, args: arguments.HistoryByTime) -> str:
+    def _get_history_by_time(self, args: arguments.HistoryByTimeArguments) -> str:
         before = _until(args.after, args.before)
         return replies.between(self._reader.history_between(_instant(args.after, "after"), before))
 
-    def _search_memory(self, args: arguments.SearchMemory) -> str:
+    def _search_memory(self, args: arguments.SearchMemoryArguments) -> str:
         after = _instant(args.after, "after") if args.after else None
         before = _until(args.after, args.before)
         return replies.found(self._reader.search(args.query, args.limit, after, before))

@@ -1,4 +1,4 @@
-"""What tools and briefs look at: tasks, history, memory, read from the state folder."""
+"""What tools and inputs are made from: tasks, history, memory, read from the state folder."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from mimikit.triggers import conditions, registry
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TaskRequest:
     """What is to be done, whether once or by a trigger. Units: seconds."""
 
     prompt: str
@@ -59,14 +59,14 @@ class TriggerFields(TypedDict, total=False):
     notify: Notify
 
 
-def check_wanted(wanted: Wanted, profiles: Iterable[str]) -> None:
+def check_request(wanted: TaskRequest, profiles: Iterable[str]) -> None:
     """Raise BadInput unless the prompt says something and the profile is known."""
     permission.check_profile(wanted.profile, profiles)
     if not wanted.prompt.strip():
         raise BadInput("prompt: expected some text, got only blanks", field="prompt")
 
 
-def new_task(wanted: Wanted, now: datetime) -> Task:
+def new_task(wanted: TaskRequest, now: datetime) -> Task:
     """A task to be queued.
 
     Raises:
@@ -79,7 +79,7 @@ def new_task(wanted: Wanted, now: datetime) -> Task:
         raise bad_record(error) from None
 
 
-def new_trigger(files: Files, wanted: Wanted, fields: TriggerFields, now: datetime) -> Trigger:
+def new_trigger(files: Files, wanted: TaskRequest, fields: TriggerFields, now: datetime) -> Trigger:
     """A trigger to be stored, checked against those that exist.
 
     Raises:
@@ -98,7 +98,7 @@ def new_trigger(files: Files, wanted: Wanted, fields: TriggerFields, now: dateti
     return trigger.but(trace_id=check_known(files, condition) or id_)
 
 
-def _fields(wanted: Wanted, id_: str, now: datetime) -> dict[str, Any]:
+def _fields(wanted: TaskRequest, id_: str, now: datetime) -> dict[str, Any]:
     """What a task and a trigger have in common, by the names in the models."""
     return {
         "id": id_,

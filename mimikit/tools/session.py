@@ -52,7 +52,7 @@ class Effects:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class ToolCaller:
     """The run that calls, and what its effects inherit."""
 
     run_id: str
@@ -76,7 +76,7 @@ class ToolSession:
 
     def __init__(
         self,
-        caller: Caller,
+        caller: ToolCaller,
         reader: StateReader,
         settings: Settings,
         on_refused: Callable[[str, str], None] = lambda _tool, _reason: None,
@@ -124,17 +124,17 @@ class ToolSession:
             raise bad_record(error) from None
         return getattr(self, f"_{name}")(parsed)
 
-    def _list_tasks(self, args: arguments.ListTasks) -> str:
+    def _list_tasks(self, args: arguments.ListTasksArguments) -> str:
         lines = self._reader.tasks(args.scope)
         return "\n".join(f"{line.id} [{line.state}] {line.title}" for line in lines) or "nothing"
 
-    def _cancel_task(self, args: arguments.Cancel) -> str:
+    def _cancel_task(self, args: arguments.CancelArguments) -> str:
         if not self._reader.exists(args.id):
             raise BadInput(f"expected the id of a task or trigger, got {args.id!r}", field="id")
         self.effects.cancels.append(args.id)
         return "will be canceled"
 
-    def _ask(self, args: arguments.Ask, planner_task_id: str | None) -> str:
+    def _ask(self, args: arguments.AskArguments, planner_task_id: str | None) -> str:
         if self.effects.question is not None:
             raise Refused("one question at a time; put both into one")
         now = self._caller.now
@@ -181,18 +181,18 @@ class TellerSession(ToolSession):
 
     role = "teller"
 
-    def _reply(self, args: arguments.Reply) -> str:
+    def _reply(self, args: arguments.ReplyArguments) -> str:
         self.effects.replies.append(args.text)
         return "sent"
 
-    def _remember(self, args: arguments.Remember) -> str:
+    def _remember(self, args: arguments.RememberArguments) -> str:
         id_ = self._derive("mem", len(self.effects.remembered))
         self.effects.remembered.append(
             Remembered(id=id_, content=args.content, long_term=args.long_term)
         )
         return "remembered"
 
-    def _update_backlog(self, args: arguments.Backlog) -> str:
+    def _update_backlog(self, args: arguments.BacklogArguments) -> str:
         made = self.effects.backlog
         known = replies.backlog_after(self._reader.backlog(), [(c.action, c.item) for c in made])
         if args.action == "list":
@@ -206,16 +206,16 @@ class TellerSession(ToolSession):
         made.append(BacklogChange(id=id_, action=args.action, item=item))
         return f"noted, {args.action}: {plain(item)}"
 
-    def _answer_question(self, args: arguments.Answer) -> str:
+    def _answer_question(self, args: arguments.AnswerArguments) -> str:
         self.effects.answers.append(Answered(question_id=args.question_id, text=args.text))
         return "passed on"
 
-    def _ask_user(self, args: arguments.Ask) -> str:
+    def _ask_user(self, args: arguments.AskArguments) -> str:
         if self._caller.question_open and not self.effects.answers:
             raise Refused("a question is open already; wait for its answer, or ask in your reply")
         return self._ask(args, planner_task_id=None)
 
-    def _delegate(self, args: arguments.TellerDelegate) -> str:
+    def _delegate(self, args: arguments.TellerDelegateArguments) -> str:
         most = self._limits.delegations_per_turn
         if len(self.effects.tasks) >= most:
             raise Refused(f"expected at most {most} delegations a turn; put the rest into one")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines.base import Brief, CancelToken, Outcome, TaskLine, ToldResult, ToolReply
+from mimikit.engines.base import CancelToken, Outcome, TaskLine, ToldResult, ToolReply, TurnInput
 from mimikit.engines.builtin.assistant import Builtin, plan_of, resolve, resolve_upstream
 from mimikit.engines.builtin.grammar import At
 from mimikit.protocol.models import Hit, Message, Question, Usage
@@ -33,8 +33,8 @@ BACKUPS = (
 def tell(*texts: str, desk: Desk | None = None, **fields: Any) -> tuple[str, Desk]:
     """A Teller's reply to these inputs."""
     desk = desk or Desk()
-    brief = Brief(now=NOW, inputs=inputs(*texts), **fields)
-    outcome = ENGINE.run(make_request("teller", brief, desk))
+    turn_input = TurnInput(now=NOW, inputs=inputs(*texts), **fields)
+    outcome = ENGINE.run(make_request("teller", turn_input, desk))
     assert outcome.status == "done"
     assert outcome.text
     return outcome.text, desk
@@ -42,16 +42,16 @@ def tell(*texts: str, desk: Desk | None = None, **fields: Any) -> tuple[str, Des
 
 def plan(prompt: str, desk: Desk | None = None, **fields: Any) -> tuple[Outcome, Desk]:
     desk = desk or Desk()
-    brief = Brief(now=NOW, task=task(prompt, role="planner", **fields))
-    return ENGINE.run(make_request("planner", brief, desk)), desk
+    turn_input = TurnInput(now=NOW, task=task(prompt, role="planner", **fields))
+    return ENGINE.run(make_request("planner", turn_input, desk)), desk
 
 
 def planned(prompt: str, *tasks: TaskLine, zone: str = "Asia/Shanghai", **fields: Any) -> Any:
     """The one tool call a plan comes to, without the command's own arguments; else its text."""
     desk = Desk()
     own = task(prompt, role="planner", **fields)
-    brief = Brief(now=NOW + timedelta(hours=3), timezone=zone, tasks=tasks, task=own)
-    outcome = ENGINE.run(make_request("planner", brief, desk))
+    turn_input = TurnInput(now=NOW + timedelta(hours=3), timezone=zone, tasks=tasks, task=own)
+    outcome = ENGINE.run(make_request("planner", turn_input, desk))
     assert outcome.status == "done"
     if not desk.calls:
         assert outcome.text
@@ -241,7 +241,7 @@ def test_of_several_tasks_to_wait_for_the_candidates_are_shown() -> None:
 
 
 def test_words_that_are_no_time_after_all_are_told_to_be_unclear() -> None:
-    told = plan_of(At("some day", "date"), Brief(now=NOW), NOW, "en")
+    told = plan_of(At("some day", "date"), TurnInput(now=NOW), NOW, "en")
     assert isinstance(told, str)
     assert "I can't tell when `some day` is" in told
 
@@ -432,15 +432,15 @@ def test_ended_tasks_are_told_together_in_the_users_language() -> None:
     )
     said = Message(id="msg-0", role="user", text="运行：date", created_at=NOW)
     desk = Desk()
-    brief = Brief(now=NOW, results=results, conversation=(said,))
-    text = ENGINE.run(make_request("teller", brief, desk)).text
+    turn_input = TurnInput(now=NOW, results=results, conversation=(said,))
+    text = ENGINE.run(make_request("teller", turn_input, desk)).text
     assert "`date` 完成了。\n\n```text\nSat Nov 21\n```" in text
     assert "`ls` 失败了：运行中出了错。\n\n```text\nexit code 2\n```" in text
     assert desk.calls == []
 
 
 def test_a_turn_always_says_something() -> None:
-    assert ENGINE.run(make_request("teller", Brief(now=NOW))).text
+    assert ENGINE.run(make_request("teller", TurnInput(now=NOW))).text
     assert tell("")[0]
 
 
@@ -577,7 +577,7 @@ def test_a_request_continued_from_anothers_question_is_never_run_as_a_command() 
 
 
 def test_a_planner_run_without_a_task_fails_in_words() -> None:
-    outcome = ENGINE.run(make_request("planner", Brief(now=NOW)))
+    outcome = ENGINE.run(make_request("planner", TurnInput(now=NOW)))
     assert outcome.status == "failed"
     assert outcome.error
 
@@ -586,8 +586,8 @@ def test_a_planner_run_without_a_task_fails_in_words() -> None:
 
 
 def test_a_task_that_needs_a_mind_fails_as_unavailable_and_says_how_to_mend_it() -> None:
-    brief = Brief(now=NOW, task=task("重构登录模块"))
-    outcome = ENGINE.run(make_request("worker", brief))
+    turn_input = TurnInput(now=NOW, task=task("重构登录模块"))
+    outcome = ENGINE.run(make_request("worker", turn_input))
     assert outcome.status == "failed"
     assert outcome.failure_reason == "engine_unavailable"
     assert outcome.error
@@ -610,8 +610,8 @@ def test_a_task_that_needs_a_mind_fails_as_unavailable_and_says_how_to_mend_it()
 def test_a_stopped_run_does_nothing_more(role, reason: str, status: str, failure: str) -> None:
     cancel, desk = CancelToken(), Desk()
     cancel.cancel(reason)
-    brief = Brief(now=NOW, inputs=inputs("run: ls"), task=task("run: ls"))
-    outcome = ENGINE.run(make_request(role, brief, desk, cancel=cancel))
+    turn_input = TurnInput(now=NOW, inputs=inputs("run: ls"), task=task("run: ls"))
+    outcome = ENGINE.run(make_request(role, turn_input, desk, cancel=cancel))
     assert (outcome.status, outcome.failure_reason) == (status, failure)
     assert desk.calls == []
 
@@ -624,16 +624,16 @@ def test_a_cancel_between_two_inputs_stops_before_the_second() -> None:
         return ToolReply(True, "ok")
 
     desk = Desk(answer)
-    brief = Brief(now=NOW, inputs=inputs("run: ls", "run: date"))
-    outcome = ENGINE.run(make_request("teller", brief, desk, cancel=cancel))
+    turn_input = TurnInput(now=NOW, inputs=inputs("run: ls", "run: date"))
+    outcome = ENGINE.run(make_request("teller", turn_input, desk, cancel=cancel))
     assert outcome.status == "canceled"
     assert len(desk.calls) == 1
 
 
 def test_it_is_always_available_costs_nothing_and_reports_on_the_way() -> None:
     desk = Desk()
-    brief = Brief(now=NOW, inputs=inputs("run: ls"))
-    outcome = ENGINE.run(make_request("teller", brief, desk))
+    turn_input = TurnInput(now=NOW, inputs=inputs("run: ls"))
+    outcome = ENGINE.run(make_request("teller", turn_input, desk))
     assert ENGINE.name == "builtin"
     assert ENGINE.unavailable() is None
     assert outcome.usage == Usage()
@@ -642,9 +642,9 @@ def test_it_is_always_available_costs_nothing_and_reports_on_the_way() -> None:
 
 @given(st.lists(st.text(max_size=200), max_size=4))
 def test_any_input_is_answered_and_the_same_way_each_time(texts: list[str]) -> None:
-    brief = Brief(now=NOW, inputs=inputs(*texts), tasks=TASKS)
+    turn_input = TurnInput(now=NOW, inputs=inputs(*texts), tasks=TASKS)
     first, second = Desk(), Desk()
-    outcomes = [ENGINE.run(make_request("teller", brief, desk)) for desk in (first, second)]
+    outcomes = [ENGINE.run(make_request("teller", turn_input, desk)) for desk in (first, second)]
     assert outcomes[0] == outcomes[1]
     assert outcomes[0].text
     assert first.calls == second.calls
@@ -658,6 +658,6 @@ def test_without_a_predicate_programs_are_looked_for_on_the_path(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     desk = Desk()
-    brief = Brief(now=NOW, inputs=inputs("run frobnicate", "run ls"))
-    Builtin().run(make_request("teller", brief, desk))
+    turn_input = TurnInput(now=NOW, inputs=inputs("run frobnicate", "run ls"))
+    Builtin().run(make_request("teller", turn_input, desk))
     assert [arguments["prompt"] for _, arguments in desk.calls] == ["run frobnicate"]

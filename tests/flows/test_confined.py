@@ -80,7 +80,7 @@ def test_a_run_that_asks_about_conditions_is_read_only_and_its_firing_is_not(
 
     def hook(request: EngineRequest) -> None:
         if request.role == "worker":
-            task = request.brief.task
+            task = request.input.task
             seen.append(("asked" if task and task.internal else "work", request.read_only))
 
     judged.product.mind.hook = hook

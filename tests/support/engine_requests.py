@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mimikit.engines.base import Brief, CancelToken, EngineRequest, ToolReply
+from mimikit.engines.base import CancelToken, EngineRequest, ToolReply, TurnInput
 from mimikit.protocol.models import InboxItem, Role, Task
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -42,7 +42,7 @@ def task(prompt: str, **fields: Any) -> Task:
 
 def make_request(
     role: Role,
-    brief: Brief,
+    turn_input: TurnInput,
     desk: Desk | None = None,
     *,
     prompt: str = "",
@@ -58,7 +58,7 @@ def make_request(
         profile="standard",
         instructions="",
         prompt=prompt,
-        brief=brief,
+        input=turn_input,
         tools=(),
         call_tool=desk.call,
         on_event=desk.event,

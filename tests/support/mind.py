@@ -43,7 +43,7 @@ class Mind:
 
     def _teller(self, request: EngineRequest) -> Outcome:
         said: list[str] = []
-        for item in request.brief.inputs:
+        for item in request.input.inputs:
             text = item.text
             if text == "limited" and self.runs.count((request.run_id, request.attempt)) == 1:
                 return Outcome("failed", error="wait", failure_reason="rate_limited")
@@ -65,11 +65,11 @@ class Mind:
                 request.call_tool("ask_user", {"question": text[7:], "timeout": 600})
             else:
                 said.append(f"heard {text}")
-        said += [f"{result.task_id} is {result.status}" for result in request.brief.results]
+        said += [f"{result.task_id} is {result.status}" for result in request.input.results]
         return Outcome("done", text="\n".join(said))
 
     def _planner(self, request: EngineRequest) -> Outcome:
-        prompt = request.brief.task.prompt if request.brief.task else ""
+        prompt = request.input.task.prompt if request.input.task else ""
         head, _, rest = prompt.partition(":")
         if head == "ask" and "The user answered:" not in prompt:
             question, _, default = rest.partition("|")
@@ -110,7 +110,7 @@ class Mind:
         return Outcome("done", text="chained")
 
     def _worker(self, request: EngineRequest) -> Outcome:
-        task = request.brief.task
+        task = request.input.task
         prompt = task.prompt if task else ""
         if "~" in prompt:
             self.hook(request)

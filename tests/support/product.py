@@ -35,7 +35,7 @@ from mimikit.protocol.models import Seat as SeatName
 from mimikit.protocol.models import Task
 from mimikit.roles.dispatcher import work
 from mimikit.roles.prompts import Prompts
-from mimikit.roles.run import Office
+from mimikit.roles.run import RunContext
 from mimikit.runs import LiveRuns
 from mimikit.supervisor.archiver import Archiving
 from mimikit.supervisor.asking import Asking
@@ -102,7 +102,7 @@ class NoisyLog(EventLog):
 
 
 class SteppedStop(threading.Event):
-    """The office's stop signal whose waiting lets the fake clock go on instead of sleeping."""
+    """The context's stop signal whose waiting lets the fake clock go on instead of sleeping."""
 
     def __init__(self, clock: FakeClock) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class SteppedStop(threading.Event):
 
 
 class Product:
-    """Books, office, Teller's seat, supervisor and pools over one state folder."""
+    """Books, context, Teller's seat, supervisor and pools over one state folder."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class Product:
         self.books = Books.open(files, self.settings, clock, live=live, log=self.log)
         if quiet:
             self.books.feed.tell = lambda kind, **facts: None  # pyright: ignore[reportAttributeAccessIssue]
-        self.office = Office(
+        self.context = RunContext(
             files=files,
             settings=self.settings,
             clock=clock,
@@ -157,13 +157,13 @@ class Product:
             state=state,
             stopping=SteppedStop(clock),
         )
-        self.seat = TellerInPlace(self.office)
+        self.seat = TellerInPlace(self.context)
         self.housekeeping = Housekeeping(self.books)
         self.workspace = workspace_files or Desk()
         firing = Firing(self.books, self.workspace, self.workspace)
-        self.asking = Asking(self.books, firing, self.office)
+        self.asking = Asking(self.books, firing, self.context)
         self.books.conversation.caps = caps or self.books.conversation.caps
-        self.archiving = Archiving(self.books, self.office, rules)
+        self.archiving = Archiving(self.books, self.context, rules)
         self.applier = CommitApplier(
             self.books,
             task_ended=firing.task_ended,
@@ -171,7 +171,7 @@ class Product:
             summary_came=self.archiving.take_in,
         )
         self.commands = CommandApplier(self.books, self.applier, pause_changed=lambda: None)
-        self.waking = Waking(self.books, self.applier, self.office, self.seat)
+        self.waking = Waking(self.books, self.applier, self.context, self.seat)
         self.supervisor = Supervisor(
             self.books,
             self.applier,
@@ -209,7 +209,7 @@ class Product:
         task = min(ready, key=order_of)
         if not self.files.move(paths.queued(seat, task.id), paths.running(seat, task.id)):
             return False
-        if work(self.office, seat, task):
+        if work(self.context, seat, task):
             self.books.events.run_ended(seat, task.id)
         return True
 

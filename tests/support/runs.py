@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from mimikit.engines.base import Brief, CancelToken, EngineRequest
+from mimikit.engines.base import CancelToken, EngineRequest, TurnInput
 from mimikit.protocol.models import Role
 from tests.support.engine_requests import NOW, Desk, make_request
 
@@ -37,7 +37,7 @@ class Ground:
         self, prompt: str, *, role: Role = "worker", desk: Desk | None = None, **fields: Any
     ) -> EngineRequest:
         cancel = fields.pop("cancel", None) or CancelToken()
-        made = make_request(role, Brief(now=NOW), desk, prompt=prompt, cancel=cancel)
+        made = make_request(role, TurnInput(now=NOW), desk, prompt=prompt, cancel=cancel)
         folders = {"workspace": self.workspace, "scratch": self.scratch, "state": self.state}
         return replace(made, **folders, **{"idle_timeout_s": 30, "timeout_s": 30, **fields})
 

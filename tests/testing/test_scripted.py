@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines.base import Brief, CancelToken, EngineRequest, Outcome, ToolReply
+from mimikit.engines.base import CancelToken, EngineRequest, Outcome, ToolReply, TurnInput
 from mimikit.errors import BadInput
 from mimikit.testing.scripted import Scripted
 from tests.support.engine_requests import NOW, Desk, make_request
 
-BRIEF = Brief(now=NOW)
+INPUT = TurnInput(now=NOW)
 
 
 def play(
     engine: Scripted, desk: Desk | None = None, role: Any = "worker", **fields: Any
 ) -> Outcome:
-    return engine.run(make_request(role, BRIEF, desk, **fields))
+    return engine.run(make_request(role, INPUT, desk, **fields))
 
 
 def in_thread(run: Callable[[], Outcome]) -> Callable[[], Outcome]:

@@ -18,7 +18,7 @@ from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.tools import replies
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.reader import StateReader
-from mimikit.tools.session import Caller
+from mimikit.tools.session import ToolCaller
 from tests.support.searching import plain_search
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
@@ -62,7 +62,7 @@ class Library(StateReader):
 
 
 def ask(views: Any, name: str, **arguments: Any) -> str:
-    caller = Caller("task-plan", "trace-1", NOW)
+    caller = ToolCaller("task-plan", "trace-1", NOW)
     desk = PlannerSession(caller, views, Settings())
     reply = desk.call(name, arguments)
     return reply.text if reply.ok else f"REFUSED {reply.text}"

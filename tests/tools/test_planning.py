@@ -12,7 +12,7 @@ from mimikit.protocol.models import Schedule, Task, TaskParams, Trigger
 from mimikit.tools import arguments
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.reader import StateReader
-from mimikit.tools.session import Caller
+from mimikit.tools.session import ToolCaller
 from mimikit.triggers import conditions
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
@@ -47,7 +47,7 @@ def desk(
         id="task-plan", role="planner", prompt="p", created_at=NOW, trace_id="trace-1",
         notify="teller", origin="teller",
     )  # fmt: skip
-    caller = Caller(
+    caller = ToolCaller(
         "task-plan", "trace-1", NOW, by_user=by_user, parent=parent,
         may_trigger=may_trigger, timezone="Asia/Shanghai",
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """The engine `builtin`: an honest assistant without a model, for every role.
 
 It understands the sentences of `grammar`, says what it did with them, and says plainly what it can
-not do. It reads the request's brief and acts through the request's tools, nothing else; the same
+not do. It reads the request's input and acts through the request's tools, nothing else; the same
 request gives the same calls.
 """
 
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from mimikit.engines.base import Brief, EngineRequest, Outcome, TaskLine, ToolReply
+from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply, TurnInput
 from mimikit.engines.builtin import grammar
 from mimikit.engines.builtin.grammar import Commanding, Intent
 from mimikit.language import phrases
@@ -69,7 +69,7 @@ class Builtin:
             return _Turn(request, self._is_program).take()
         if request.role == "planner":
             return _plan(request, self._is_program)
-        task = request.brief.task
+        task = request.input.task
         if self._summarise is not None and task is not None and task.covers is not None:
             # The text's own sentences, as no mind is there to write others.
             return Outcome("done", self._summarise(task.prompt) or "- (nothing of note)")
@@ -84,31 +84,31 @@ class _Turn:
 
     def __init__(self, request: EngineRequest, is_program: IsProgram) -> None:
         self._request = request
-        self._brief = request.brief
+        self._input = request.input
         self._is_program = is_program
-        self._question = request.brief.question
+        self._question = request.input.question
         self._declined: set[Language] = set()
         self._sentence = ""
 
     def take(self) -> Outcome:
-        brief = self._brief
+        turn_input = self._input
         parts: list[str] = []
-        if brief.inputs:
+        if turn_input.inputs:
             self._note("note_reading", self._language_now())
-        for item in brief.inputs:
+        for item in turn_input.inputs:
             if self._request.cancel.reason is not None:
                 return Outcome.stopped(self._request.cancel.reason)
             parts.append(self._answer(item))
-        if brief.results:
+        if turn_input.results:
             self._note("note_telling", self._language_now())
-            parts.append(phrases.results(brief.results, self._language_now()))
+            parts.append(phrases.results(turn_input.results, self._language_now()))
         return Outcome("done", paragraphs(*parts) or self._status(self._language_now()))
 
     def _answer(self, item: InboxItem) -> str:
         """Do what one input asks for; gives what to say about it."""
         self._sentence = text = item.text.strip()
         intent = grammar.parse(text, self._is_program)
-        language = sentence_language(text, intent, item.locale or self._brief.locale)
+        language = sentence_language(text, intent, item.locale or self._input.locale)
         question = self._question
         if question is not None and text:
             options = {option.strip().casefold() for option in question.options}
@@ -152,7 +152,7 @@ class _Turn:
 
     def _hand_over(self, intent: Commanding, sentence: str, language: Language) -> str:
         """Pass a sentence on to the Planner, word for word, if it can be planned."""
-        plan = plan_of(intent, self._brief, self._brief.now, language)
+        plan = plan_of(intent, self._input, self._input.now, language)
         if isinstance(plan, str):
             return plan
         reply = self._delegate(sentence, _title(f"{plan.when}: {intent.command}"))
@@ -163,16 +163,16 @@ class _Turn:
         return self._call("delegate", {"prompt": sentence, "title": title})
 
     def _recall(self, about: str, language: Language) -> str:
-        key = "recall_has" if self._brief.memory else "recall_none"
+        key = "recall_has" if self._input.memory else "recall_none"
         head = say(key, language, about=_line(about, 100))
-        return paragraphs(head, _hits(self._brief.memory), say("recall_by_search", language))
+        return paragraphs(head, _hits(self._input.memory), say("recall_by_search", language))
 
     def _decline(self, language: Language) -> str:
         """Say that a mind is missing; once a message, however many inputs need one."""
         if language in self._declined:
             return ""
         self._declined.add(language)
-        shown = self._brief.memory
+        shown = self._input.memory
         has = say("memory_has" if shown else "memory_none", language)
         connect = f"{say('connect', language)} {say('hint', language)}"
         return paragraphs(say("no_model", language), has, _hits(shown), connect)
@@ -195,13 +195,13 @@ class _Turn:
         reply = self._call("list_tasks", {"scope": "all"})
         if not reply.ok:
             return self._refused(reply, language)
-        if not self._brief.tasks:
+        if not self._input.tasks:
             return say("tasks_none", language)
-        return paragraphs(say("tasks", language), _task_list(self._brief.tasks, language))
+        return paragraphs(say("tasks", language), _task_list(self._input.tasks, language))
 
     def _cancel(self, reference: str, language: Language) -> str:
-        found = resolve(reference, self._brief.tasks)
-        active = [task for task in self._brief.tasks if task.state not in _ENDED]
+        found = resolve(reference, self._input.tasks)
+        active = [task for task in self._input.tasks if task.state not in _ENDED]
         if len(found) == 1 or (not found and _ID.match(reference)):
             task_id = found[0].id if found else reference
             reply = self._call("cancel_task", {"id": task_id})
@@ -215,7 +215,7 @@ class _Turn:
         return paragraphs(none, which, _task_list(active, language))
 
     def _status(self, language: str) -> str:
-        facts = [f"- {name}: {value}" for name, value in self._brief.facts.items()]
+        facts = [f"- {name}: {value}" for name, value in self._input.facts.items()]
         if not facts:
             return say("status_none", language)
         return paragraphs(say("status", language), "\n".join(facts))
@@ -237,11 +237,11 @@ class _Turn:
 
     def _language_now(self) -> Language:
         """The language of the newest input, else of what the user said last."""
-        said = [item.text for item in self._brief.inputs]
-        said += [m.text for m in reversed(self._brief.conversation) if m.role == "user"][:1]
-        text = said[len(self._brief.inputs) - 1] if self._brief.inputs else "".join(said)
+        said = [item.text for item in self._input.inputs]
+        said += [m.text for m in reversed(self._input.conversation) if m.role == "user"][:1]
+        text = said[len(self._input.inputs) - 1] if self._input.inputs else "".join(said)
         intent = grammar.parse(text, self._is_program)
-        return sentence_language(text, intent, self._brief.locale)
+        return sentence_language(text, intent, self._input.locale)
 
 
 def sentence_language(text: str, intent: Intent, locale: str) -> Language:
@@ -324,7 +324,9 @@ class Plan:
     """The same in few words, for a title."""
 
 
-def plan_of(intent: Commanding, brief: Brief, now: datetime, language: Language) -> Plan | str:
+def plan_of(
+    intent: Commanding, turn_input: TurnInput, now: datetime, language: Language
+) -> Plan | str:
     """What a sentence comes to when it is said `now`, or what to answer if it can not be done."""
     match intent:
         case grammar.Run():
@@ -333,18 +335,18 @@ def plan_of(intent: Commanding, brief: Brief, now: datetime, language: Language)
             words = interval_words(seconds, language)
             return Plan("schedule", {"type": "recurring", "interval": seconds}, words, words)
         case grammar.At(when):
-            return _plan_at(when, brief, now, language)
+            return _plan_at(when, turn_input, now, language)
         case grammar.WhenFile(path, change):
             condition = {"type": f"file_{change}", "params": {"path": path}}
             words = say(f"when_{change}", language, path=code(path))
             more = {"type": "conditional", "condition": condition}
             return Plan("schedule", more, words, path)
         case grammar.After(reference):
-            return _plan_after(reference, brief.tasks, language)
+            return _plan_after(reference, turn_input.tasks, language)
 
 
-def _plan_at(text: str, brief: Brief, now: datetime, language: Language) -> Plan | str:
-    zone = _zone(brief.timezone)
+def _plan_at(text: str, turn_input: TurnInput, now: datetime, language: Language) -> Plan | str:
+    zone = _zone(turn_input.timezone)
     try:
         when = parse_when(text, now=now, zone=zone)
     except PastTime as past:
@@ -388,8 +390,8 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def _plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
-    task = request.brief.task
-    locale = request.brief.locale
+    task = request.input.task
+    locale = request.input.locale
     if task is None:
         error = say("plan_no_task", phrases.language("", locale))
         return Outcome("failed", error=error, failure_reason="error")
@@ -403,7 +405,7 @@ def _plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
         case grammar.BadSentence(reason):
             return Outcome("done", say(reason, language))
         case grammar.Run() | grammar.Every() | grammar.At() | grammar.WhenFile() | grammar.After():
-            plan = plan_of(intent, request.brief, task.created_at, language)
+            plan = plan_of(intent, request.input, task.created_at, language)
         case _:
             connect = say("connect", language)
             return Outcome("done", say("plan_unknown", language, connect=connect))
@@ -418,8 +420,8 @@ def _plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
 
 
 def _decline(request: EngineRequest) -> Outcome:
-    prompt = request.brief.task.prompt if request.brief.task else request.prompt
-    error = say("worker_unavailable", phrases.language(prompt, request.brief.locale))
+    prompt = request.input.task.prompt if request.input.task else request.prompt
+    error = say("worker_unavailable", phrases.language(prompt, request.input.locale))
     request.on_event("note", error, {})
     return Outcome("failed", error=error, failure_reason="engine_unavailable")
 

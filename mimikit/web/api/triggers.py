@@ -15,7 +15,7 @@ from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Notify, Record, Task, Trigger, time_text
 from mimikit.tasks import ledger, queue
 from mimikit.tools import requests
-from mimikit.tools.requests import TriggerFields, Wanted
+from mimikit.tools.requests import TaskRequest, TriggerFields
 from mimikit.triggers import registry, schedule, words
 from mimikit.triggers.explain import Situation, SlotExplanation
 from mimikit.views import chains
@@ -131,7 +131,7 @@ def preview() -> Response:
     asked, here = body(Timing), site()
     now = here.clock.now()
     chosen = timing(asked, now=now, zone=here.settings.zone)
-    trigger = _new_trigger(here, Wanted(prompt="preview", origin="http"), chosen, now)
+    trigger = _new_trigger(here, TaskRequest(prompt="preview", origin="http"), chosen, now)
     around, plan = here.shown.situation(), trigger.schedule
     coming = schedule.upcoming(plan, now=now, zone=here.settings.zone) if plan else []
     return answer(
@@ -178,7 +178,7 @@ def _asked_for(here: Site, asked: NewTrigger, now: datetime) -> Trigger:
     return _new_trigger(here, wanted_of(asked), fields, now)
 
 
-def _new_trigger(here: Site, wanted: Wanted, fields: TriggerFields, now: datetime) -> Trigger:
+def _new_trigger(here: Site, wanted: TaskRequest, fields: TriggerFields, now: datetime) -> Trigger:
     """The trigger, checked.
 
     Raises:
@@ -245,7 +245,7 @@ def edit(trigger_id: str) -> Response:
     changes = _changes(here, trigger, asked)
     new = registry.edited(trigger, changes)
     if {"prompt", "profile"} & changes.keys():
-        check(here, Wanted(prompt=new.prompt, origin="http", profile=new.profile))
+        check(here, TaskRequest(prompt=new.prompt, origin="http", profile=new.profile))
     registry.check_new(here.files, new)
     if new.condition is not None and new.condition != trigger.condition:
         try:

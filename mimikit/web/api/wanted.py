@@ -14,7 +14,7 @@ from mimikit.errors import BadInput
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.models import MAX_TEXT, Condition, Schedule, to_utc
 from mimikit.tools import requests
-from mimikit.tools.requests import TriggerFields, Wanted
+from mimikit.tools.requests import TaskRequest, TriggerFields
 from mimikit.web.api.asked import Asked, ClientId
 from mimikit.web.site import Site
 
@@ -131,22 +131,22 @@ def _instant(text: str, zone: ZoneInfo) -> datetime:
         ) from None
 
 
-def check(here: Site, wanted: Wanted) -> None:
+def check(here: Site, wanted: TaskRequest) -> None:
     """Only known profiles; commands only where nobody else can reach the page, unless allowed.
 
     Raises:
         BadInput: it says nothing, or there is no such profile.
         Refused: commands are not taken here.
     """
-    requests.check_wanted(wanted, sorted(Profiles.model_fields))
+    requests.check_request(wanted, sorted(Profiles.model_fields))
     permission.check_http_profile(
         wanted.profile, is_local=here.is_local, allow_commands=here.settings.web.allow_commands
     )
 
 
-def wanted_of(asked: NewTask) -> Wanted:
+def wanted_of(asked: NewTask) -> TaskRequest:
     """What a request wants done."""
-    return Wanted(
+    return TaskRequest(
         prompt=asked.prompt,
         origin="http",
         id=asked.id,
