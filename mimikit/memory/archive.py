@@ -68,7 +68,6 @@ class Group:
 
     @property
     def attempt(self) -> int:
-        """How often a summary of (some of) them has failed."""
         return max(message.archive_attempts for message in self.messages)
 
 
@@ -92,12 +91,10 @@ def place(day: date, today: date) -> Kind:
 
 
 def place_name(kind: Kind, day: date) -> str:
-    """The name of the place: the day itself, or its month."""
     return day.isoformat()[:7] if kind == "month" else day.isoformat()
 
 
 def day_of(message: Message, zone: tzinfo) -> date:
-    """The calendar day on which it was said."""
     return message.created_at.astimezone(zone).date()
 
 
@@ -231,7 +228,6 @@ def summary_task_id(kind: Kind, name: str, sources: Iterable[str], attempt: int)
 
 
 def piece_of(message: Message, zone: tzinfo) -> Piece:
-    """A message as it is given to be summarised."""
     at = f"{message.created_at.astimezone(zone):%Y-%m-%d %H:%M}"
     return _piece(message.id, at, message.role, message.text)
 
@@ -280,15 +276,10 @@ def fenced(pieces: Iterable[Piece]) -> str:
 
 
 def _piece(source: str, at: str, role: str, text: str) -> Piece:
-    shown = _short(text.encode("utf-8", "replace").decode())
-    return Piece(source, json.dumps({"at": at, "role": role, "text": shown}, ensure_ascii=False))
-
-
-def _short(text: str) -> str:
-    if len(text) <= TEXT_CHARACTERS:
-        return text
-    begin, end = TEXT_CHARACTERS * 3 // 4, TEXT_CHARACTERS // 4
-    return f"{text[:begin]} … {text[-end:]}"
+    text = text.encode("utf-8", "replace").decode()
+    if len(text) > TEXT_CHARACTERS:
+        text = f"{text[: TEXT_CHARACTERS * 3 // 4]} … {text[-TEXT_CHARACTERS // 4 :]}"
+    return Piece(source, json.dumps({"at": at, "role": role, "text": text}, ensure_ascii=False))
 
 
 # ---- what ages
@@ -358,7 +349,11 @@ def slug(messages: Sequence[Message], taken: Collection[str] = ()) -> str:
 
     taken: slugs that this day has already.
     """
-    base = _kebab(_keywords(messages)) or f"mem-{_short_id(messages[0].id)}"
+    base = _kebab(_keywords(messages))
+    if not base:
+        first = messages[0].id
+        ulid = _SHORT_ID.search(first)
+        base = f"mem-{ulid[1][-8:] if ulid else hashlib.sha256(first.encode()).hexdigest()[:8]}"
     name, number = base, 1
     while name in taken:
         number += 1
@@ -373,13 +368,12 @@ def _keywords(messages: Iterable[Message]) -> list[str]:
         for word in _WORD.findall(message.text[:20_000]):
             for part in _CAMEL.split(word):
                 counts[part.lower()] += 1
-    known = {word: n for word, n in counts.items() if _is_keyword(word)}
-    return sorted(known, key=lambda word: (-known[word] * len(word), word))
-
-
-def _is_keyword(word: str) -> bool:
-    digits = sum(character.isdigit() for character in word)
-    return 3 <= len(word) <= _LONGEST_WORD and word not in _STOP and digits <= _DIGITS
+    known = [
+        word
+        for word in counts.keys() - _STOP
+        if 3 <= len(word) <= _LONGEST_WORD and sum(map(str.isdigit, word)) <= _DIGITS
+    ]
+    return sorted(known, key=lambda word: (-counts[word] * len(word), word))
 
 
 def _kebab(words: Iterable[str], most: int = 4) -> str:
@@ -390,14 +384,6 @@ def _kebab(words: Iterable[str], most: int = 4) -> str:
             chosen.append(word)
             room -= len(word) + 1
     return "-".join(chosen)
-
-
-def _short_id(message_id: str) -> str:
-    """Eight characters of the id of the first message."""
-    ulid = _SHORT_ID.search(message_id)
-    if ulid:
-        return ulid[1][-8:]
-    return hashlib.sha256(message_id.encode()).hexdigest()[:8]
 
 
 def raw_name(

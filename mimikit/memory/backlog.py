@@ -107,14 +107,8 @@ def _hidden(lines: list[str]) -> Iterator[bool]:
         opened = _OPENER.match(line)
         yield opened is not None
         if opened is not None:
-            end = _end_of(opened)
-
-
-def _end_of(opened: re.Match[str]) -> re.Pattern[str]:
-    fence = opened[1] or opened[2]
-    if not fence:
-        return re.compile("-->")
-    return re.compile(rf"^[ \t]*{fence[0]}{{{len(fence)},}}\s*$")
+            fence = opened[1] or opened[2]
+            end = re.compile(rf"^[ \t]*{fence[0]}{{{len(fence)},}}\s*$" if fence else "-->")
 
 
 def _with_item(text: str, name: str) -> str:
@@ -122,7 +116,10 @@ def _with_item(text: str, name: str) -> str:
     lines = text.split("\n")
     hidden = list(_hidden(lines))
     known = [number for number, _ in _found(text)]
-    at = _after_block(lines, hidden, known[-1]) if known else _at_end(lines, hidden)
+    if known:
+        at = _after_block(lines, hidden, known[-1])
+    else:  # after the last line that says something
+        at = _outside(hidden, len(text.rstrip().split("\n")) if text.strip() else 0)
     made = _inserted(lines, at, name, apart=not known)
     if any(item.text == name for item in items(made)):
         return made
@@ -139,7 +136,6 @@ def _inserted(lines: list[str], at: int, name: str, *, apart: bool) -> str:
 
 
 def _after_block(lines: list[str], hidden: list[bool], number: int) -> int:
-    """The line after an item and what is written below it."""
     end, is_apart = number + 1, False
     for at in range(end, len(lines)):
         line = lines[at]
@@ -152,14 +148,6 @@ def _after_block(lines: list[str], hidden: list[bool], number: int) -> int:
             break
         end, is_apart = at + 1, False
     return _outside(hidden, end)
-
-
-def _at_end(lines: list[str], hidden: list[bool]) -> int:
-    """The line after the last one that says something."""
-    at = len(lines)
-    while at > 0 and not lines[at - 1].strip():
-        at -= 1
-    return _outside(hidden, at)
 
 
 def _outside(hidden: list[bool], at: int) -> int:
@@ -192,7 +180,8 @@ def change(files: Files, action: Action, item: str, base: str | None = None) -> 
     """
 
     def edit(text: str) -> str:
-        if base is not None and _hash(text) != base:
+        read = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        if base is not None and notes.content_hash(read.removeprefix(_BOM)) != base:
             raise Conflict(
                 f"{paths.BACKLOG}: it was changed meanwhile; look at it as it is now, then again",
                 field="hash",
@@ -212,9 +201,3 @@ def change(files: Files, action: Action, item: str, base: str | None = None) -> 
 def apply(files: Files, asked: BacklogChange) -> None:
     """Apply the change of a turn; applying it twice changes nothing more."""
     notes.amend(files, paths.BACKLOG, lambda text: changed(text, asked.action, asked.item))
-
-
-def _hash(text: str) -> str:
-    """The hash of a text as `notes.read` would read it."""
-    data = text.encode("utf-8", "surrogateescape")
-    return notes.content_hash(data.decode("utf-8", "replace").removeprefix(_BOM))

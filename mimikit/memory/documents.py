@@ -5,6 +5,7 @@ Only reads. Nothing of `secrets/`, no settings, no log; a link is never followed
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat as stat_bits
 import threading
@@ -91,9 +92,13 @@ class Corpus:
     def read(self, path: str) -> bytes | None:
         """The bytes of one of these files; None when it is gone or no plain file."""
         try:
-            if path.startswith(f"{DOCS}/"):
-                return _read(self._workspace / path) if self._workspace else None
-            return self._files.read(path)
+            if not path.startswith(f"{DOCS}/"):
+                return self._files.read(path)
+            if self._workspace is None:
+                return None
+            how = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(self._workspace / path, how), "rb") as file:
+                return file.read() if stat_bits.S_ISREG(os.fstat(file.fileno()).st_mode) else None
         except (StorageError, OSError):
             return None
 
@@ -169,7 +174,6 @@ class _Folder:
             return told
 
     def replace(self, folder: str, stats: dict[str, Stat]) -> None:
-        """Know all its files anew."""
         found = {
             f"{folder}/{name}": Stamp(stats[name].size, stats[name].mtime_ns)
             for name in sorted(stats, reverse=True)
@@ -179,7 +183,6 @@ class _Folder:
             self.stamps = found
 
     def update(self, folder: str, stats: dict[str, Stat | None]) -> None:
-        """Know some of its files anew."""
         stamps = dict(self.stamps)
         was = {f"{folder}/{name}": stamps.get(f"{folder}/{name}") for name in stats}
         for name, stat in stats.items():
@@ -224,9 +227,14 @@ def _docs(workspace: Path, state: str) -> Iterator[tuple[str, Stamp]]:
         )
         shown = Path(folder).relative_to(workspace).as_posix()
         for name in sorted(names):
-            if left > 0 and name.endswith(".md") and not name.startswith("."):
-                left -= 1
-                yield from _stamp(Path(folder) / name, f"{shown}/{name}")
+            if left <= 0 or not name.endswith(".md") or name.startswith("."):
+                continue
+            left -= 1
+            with contextlib.suppress(OSError):
+                stat = (Path(folder) / name).lstat()
+                is_plain = stat_bits.S_ISREG(stat.st_mode) and stat.st_size <= LARGEST
+                if is_plain and _is_text(f"{shown}/{name}"):
+                    yield f"{shown}/{name}", Stamp(stat.st_size, stat.st_mtime_ns)
 
 
 def _is_same(folder: Path, other: str) -> bool:
@@ -243,18 +251,3 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _stamp(path: Path, shown: str) -> Iterator[tuple[str, Stamp]]:
-    try:
-        found = path.lstat()
-    except OSError:
-        return
-    if stat_bits.S_ISREG(found.st_mode) and found.st_size <= LARGEST and _is_text(shown):
-        yield shown, Stamp(found.st_size, found.st_mtime_ns)
-
-
-def _read(path: Path) -> bytes | None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read() if stat_bits.S_ISREG(os.fstat(descriptor).st_mode) else None

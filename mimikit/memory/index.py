@@ -39,7 +39,6 @@ class Totals(NamedTuple):
     file_terms: int = 0
 
     def plus(self, other: Totals) -> Totals:
-        """Both together."""
         return Totals(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
@@ -58,9 +57,7 @@ class IndexView(Protocol):
 
     def totals(self, scope: Scope) -> Totals: ...
 
-    def frequency(self, term: str, scope: Scope) -> int:
-        """In how many passages a term stands."""
-        ...
+    def frequency(self, term: str, scope: Scope) -> int: ...
 
     def search(
         self, weights: Mapping[str, float], scope: Scope, limit: int, window: Window
@@ -107,9 +104,7 @@ class PassageIndex(Protocol):
         """
         ...
 
-    def clear(self) -> None:
-        """Begin from nothing at the next update."""
-        ...
+    def clear(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +115,6 @@ class _Counts:
     length: int
 
     def score(self, idf: Mapping[str, float], average: float) -> float:
-        """BM25."""
         score = 0.0
         norm = K1 * (1 - B + B * self.length / max(average, 1.0))
         for term, weight in idf.items():
@@ -148,25 +142,21 @@ class Held:
     """What is held at one moment. Never changes."""
 
     def __init__(self, files: Mapping[str, _File]) -> None:
-        """These files."""
         self.files = files
         self.stamps: Mapping[str, Stamp] = {path: file.stamp for path, file in files.items()}
         self._often: dict[Scope, Counter[str]] = {}
 
     @property
     def passage_count(self) -> int:
-        """How many passages are held."""
         return sum(len(file.passages) for file in self.files.values())
 
     def totals(self, scope: Scope) -> Totals:
-        """How much is held of one part."""
         found = Totals()
         for file in self._of(scope):
             found = found.plus(file.totals)
         return found
 
     def frequency(self, term: str, scope: Scope) -> int:
-        """In how many passages a term stands."""
         often = self._often.get(scope)
         if often is None:  # once for all terms: a long question has thousands
             often = Counter(
@@ -205,14 +195,17 @@ class Fresh:
     """Holds some files; safe from any thread."""
 
     def __init__(self) -> None:
-        """Nothing is held."""
         self._guard = threading.Lock()
         self.now = Held({})
         """What is held; another object after each change."""
 
     def put(self, changed: Iterable[Changed], cut: Cutter | None = None) -> None:
-        """Hold these files as they are now."""
-        made = {path: _file(path, stamp, found, cut) for path, stamp, found in changed}
+        made: dict[str, _File] = {}
+        for path, stamp, found in changed:
+            terms = counted(found, cut)
+            each = [_Counts(Counter(own), len(own)) for own in terms.each]
+            whole = _Counts(Counter(terms.whole), len(terms.whole))
+            made[path] = _File(stamp, scope_of(path), found, each, whole)
         with self._guard:
             self.now = Held({**self.now.files, **made})
 
@@ -231,13 +224,6 @@ def idf(weights: Mapping[str, float], often: Mapping[str, int], passages: int) -
         term: weight * math.log(1 + (max(passages - often[term], 0) + 0.5) / (often[term] + 0.5))
         for term, weight in weights.items()
     }
-
-
-def _file(path: str, stamp: Stamp, found: list[Passage], cut: Cutter | None) -> _File:
-    made = counted(found, cut)
-    each = [_Counts(Counter(terms), len(terms)) for terms in made.each]
-    whole = _Counts(Counter(made.whole), len(made.whole))
-    return _File(stamp, scope_of(path), found, each, whole)
 
 
 # ---- everything, where tantivy can not be imported
@@ -293,8 +279,6 @@ def _okapi(each: Sequence[_Counts]) -> _Okapi:
 
 
 class RankView:
-    """A view of `RankIndex`."""
-
     def __init__(self, held: Held) -> None:
         self._held = held
         self.stamps = held.stamps

@@ -72,7 +72,6 @@ class Fit:
 
     @property
     def paths(self) -> list[str]:
-        """All that is there and not hidden."""
         return ranking.visible(self.look.stamps)
 
     def is_indexed(self, path: str) -> bool:
@@ -102,7 +101,6 @@ class Upkeep:
         words: Words | None,
         watch: FolderWatch | None,
     ) -> None:
-        """Nothing is read before the first search; see `Search`."""
         self._corpus = Corpus(files, workspace, watch)
         self.index = index
         self.fresh = Fresh()
@@ -138,7 +136,6 @@ class Upkeep:
         self.fresh.put(self._read(paths, now), self._words.cut if self._words else None)
 
     def fit(self, *, everywhere: bool) -> Fit:
-        """How it fits now."""
         return self._fit_of(self._look(everywhere=everywhere), everywhere=everywhere)
 
     def _look(self, *, everywhere: bool) -> Look:
@@ -183,7 +180,6 @@ class Upkeep:
         return self.status()
 
     def status(self) -> Status:
-        """How the index is now."""
         fit, index = self.fit(everywhere=True), self.index
         stale = len(fit.behind) + len(fit.gone)
         return Status(

@@ -71,7 +71,6 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """The text that was escaped."""
     if "<!-- " not in text:
         return text
     return "\n".join(
@@ -84,14 +83,12 @@ def unescape(text: str) -> str:
 
 
 def ids(text: str) -> frozenset[str]:
-    """The ids of the messages that stand in a raw file."""
     return frozenset(
         head["id"] for line in _split(text) if line[:3] == "## " and (head := HEAD.fullmatch(line))
     )
 
 
 def note_ids(text: str) -> frozenset[str]:
-    """The ids of the remembered notes that stand in a file."""
     return frozenset(
         mark["id"]
         for line in _split(text)
@@ -116,7 +113,6 @@ def extended(text: str, day: date, messages: Iterable[Message], zone: tzinfo) ->
 
 
 def block(message: Message, zone: tzinfo) -> str:
-    """One message as it stands in a raw file."""
     at = message.created_at
     head = f"## {at.astimezone(zone):%H:%M} {message.role} <!-- {message.id} {time_text(at)} -->"
     return f"{head}\n\n{escape(message.text)}\n"
@@ -184,7 +180,6 @@ def _is_time(text: str) -> bool:
 
 
 def part_ids(text: str) -> frozenset[str]:
-    """The ids of a summary's parts."""
     return frozenset(part.id for part in parts(text))
 
 

@@ -44,16 +44,9 @@ def read(files: Files, path: str) -> Note | None:
     data = files.read(path)
     if data is None:
         return None
-    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-    return Note(path, text, content_hash(text), _is_utf8(data))
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    decoded = data.decode("utf-8", "replace")
+    text = decoded.removeprefix("\ufeff")
+    return Note(path, text, content_hash(text), decoded.encode() == data)
 
 
 def amend(files: Files, path: str, change: Callable[[str], str]) -> bool:
@@ -116,13 +109,13 @@ def held(files: Files) -> Generator[None]:
     Raises:
         StorageError: another writer has kept it for seconds.
     """
-    pause, tries = threading.Event(), int(_PATIENCE_S / _LOOK_S)
-    lock = files.lock(paths.MEMORY_LOCK)
-    while lock is None and tries > 0:
-        pause.wait(_LOOK_S)
-        tries -= 1
+    pause = threading.Event()
+    for _ in range(int(_PATIENCE_S / _LOOK_S)):
         lock = files.lock(paths.MEMORY_LOCK)
-    if lock is None:
+        if lock is not None:
+            break
+        pause.wait(_LOOK_S)
+    else:
         raise StorageError(f"{paths.MEMORY_LOCK}: another writer keeps it; try again")
     try:
         yield

@@ -39,8 +39,6 @@ _ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？；])")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One thing that can be found."""
-
     text: str
     line: int
     """1-based, where it begins in its file; 0 in a file that is no text."""
@@ -69,7 +67,6 @@ FAR = Scope("far", "far_file")
 
 
 def scope_of(path: str) -> Scope:
-    """The part a file belongs to."""
     return FAR if kind_of(path) in ("transcript", "result") else NEAR
 
 
@@ -81,11 +78,9 @@ class Window(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether everything is inside."""
         return self.after is None and self.before is None
 
     def holds(self, at: datetime | None) -> bool:
-        """Whether a moment is inside."""
         if self.is_open:
             return True
         if at is None or (self.after is not None and at < self.after):
@@ -324,7 +319,6 @@ def stored(passage: Passage) -> bytes:
 
 
 def restored(data: bytes) -> Passage:
-    """The passage the index kept."""
     facts = json.loads(data.decode())
     at, day = facts.get("a"), facts.get("d")
     return Passage(

@@ -254,7 +254,6 @@ def _parts(word: str) -> list[str]:
 
 
 def may_hold(data: bytes, words: Sequence[str]) -> bool:
-    """Whether any of the words stands in a file."""
     text = folded(data.decode("utf-8", "replace"))
     return any(word in text for word in words)
 

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import Protocol
 
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
@@ -69,34 +68,6 @@ def open_index(files: Files, folder: Path | None) -> PassageIndex:
     from mimikit.memory.tantivy_index import Index
 
     return Index(files, folder)
-
-
-class Searcher(Protocol):
-    """What searches are made with."""
-
-    def find(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        after: datetime | None = None,
-        before: datetime | None = None,
-        everywhere: bool = True,
-    ) -> list[Hit]:
-        """Hits, best first."""
-        ...
-
-    def recall(self, asked: str, recent: Sequence[str] = (), *, limit: int = 5) -> list[Hit]:
-        """What a turn is given."""
-        ...
-
-    def refresh(self, *, rebuild: bool = False) -> Status:
-        """Bring the index up to date."""
-        ...
-
-    def status(self) -> Status:
-        """How the index is."""
-        ...
 
 
 class Search:
@@ -164,7 +135,9 @@ class Search:
         asked: what is to be answered. recent: what was said before, which counts less.
         """
         fit = self._upkeep.bring_up(everywhere=False, patience_s=_TURN_PATIENCE_S)
-        hits, weights = self._recalled(_ends(asked), recent, fit)
+        is_long = len(asked) > ASKED_FIRST + ASKED_LAST  # what is asked stands at one of its ends
+        ends = f"{asked[:ASKED_FIRST]}\n{asked[-ASKED_LAST:]}" if is_long else asked
+        hits, weights = self._recalled(ends, recent, fit)
         hits = hits or self._scanned(asked, fit, limit, Window(), _TURN_PATIENCE_S)
         known: dict[str, list[Passage]] = {}
 
@@ -179,18 +152,18 @@ class Search:
 
     def warm_up(self) -> None:
         """Have what a turn needs read by a thread of its own, before the first one comes."""
-        threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
 
-    def _warm_up(self) -> None:
-        with contextlib.suppress(StorageError):  # the turn that needs it will say so
-            self.recall("mimikit")
+        def read() -> None:
+            with contextlib.suppress(StorageError):  # the turn that needs it will say so
+                self.recall("mimikit")
+
+        threading.Thread(target=read, name="warm-up", daemon=True).start()
 
     def refresh(self, *, rebuild: bool = False) -> Status:
         """Bring the index up to date, from nothing with `rebuild`; takes as long as it takes."""
         return self._upkeep.refresh(rebuild=rebuild)
 
     def status(self) -> Status:
-        """How the index is now."""
         return self._upkeep.status()
 
     @property
@@ -266,13 +239,6 @@ class Search:
                 found += ranking.scan(path, self._upkeep.passages_of(path, data), wanted, window)
         today = self._clock.now().astimezone(self._zone).date()
         return ranking.rank(found, {}, today, limit)
-
-
-def _ends(asked: str) -> str:
-    """Of a very long message what begins and what ends it: there the question stands."""
-    if len(asked) <= ASKED_FIRST + ASKED_LAST:
-        return asked
-    return f"{asked[:ASKED_FIRST]}\n{asked[-ASKED_LAST:]}"
 
 
 def _scopes(*, everywhere: bool) -> tuple[Scope, ...]:

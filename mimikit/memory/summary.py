@@ -116,7 +116,8 @@ def _sentences(number: int, said: Said) -> list[_Sentence]:
         sentence = " ".join(_BULLET.sub("", raw.strip()).split())
         terms = _terms(sentence)
         if terms and len(found) < _MOST_SENTENCES:
-            shown = _cut(sentence)
+            cut = len(sentence) > SENTENCE_CHARACTERS
+            shown = sentence[: SENTENCE_CHARACTERS - 1].rstrip() + "…" if cut else sentence
             found.append(_Sentence(number, said.at, said.role, shown, terms, not found))
     return found
 
@@ -158,12 +159,6 @@ def _terms(text: str) -> frozenset[str]:
             bare = [c for c in word if c not in _STOP_CHARACTERS]
             found |= {a + b for a, b in itertools.pairwise(bare)}
     return frozenset(found - _STOP)
-
-
-def _cut(text: str) -> str:
-    if len(text) <= SENTENCE_CHARACTERS:
-        return text
-    return text[: SENTENCE_CHARACTERS - 1].rstrip() + "…"
 
 
 def _line(sentence: _Sentence) -> str:

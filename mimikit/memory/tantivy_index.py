@@ -44,14 +44,11 @@ _BATCH = 2000
 
 
 class Counts(NamedTuple):
-    """How much is indexed."""
-
     files: dict[str, Sequence[int]]
     """Totals by path, as plain numbers: there may be very many."""
     sums: dict[Scope, Totals]
 
     def copy(self) -> Counts:
-        """One that may be changed."""
         return Counts(dict(self.files), dict(self.sums))
 
     def replace(self, path: str, totals: Totals | None) -> None:
@@ -123,17 +120,14 @@ class View:
         )
 
     def frequency(self, term: str, scope: Scope) -> int:
-        """In how many passages a term stands."""
         searcher = self._searcher
         return _guarded(lambda: searcher.doc_freq(scope.passage, term)) if searcher else 0
 
     @property
     def passage_count(self) -> int:
-        """How many passages there are."""
         return sum(totals.passages for totals in self.counts.sums.values())
 
     def totals(self, scope: Scope) -> Totals:
-        """How much there is of one part."""
         return self.counts.sums[scope]
 
     def _query(self, weights: Mapping[str, float], field: str) -> tantivy.Query:
@@ -249,7 +243,6 @@ class Index:
 
     @property
     def bytes_on_disk(self) -> int:
-        """The room the index takes."""
         if self._folder is None or not self._folder.is_dir():
             return 0
         total = 0

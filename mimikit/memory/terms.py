@@ -221,7 +221,6 @@ class Counted:
 
 
 def counted(found: list[Passage], cut: Cutter | None) -> Counted:
-    """The terms of the passages of one file."""
     own = {id(passage): terms(passage.text, cut) for passage in found}
     said = {id(passage): own[id(passage)][_labels(passage.text) :] for passage in found}
     each: list[list[str]] = []
@@ -281,14 +280,12 @@ class Words:
     """Knows whether the dictionary is there; safe from any thread."""
 
     def __init__(self) -> None:
-        """Nothing is loaded."""
         self._loading = threading.Lock()
         self._cut: Cutter | None = None
         self._timer: threading.Timer | None = None
 
     @property
     def state(self) -> Literal["ready", "loading", "not loaded"]:
-        """How far it is."""
         if self._cut is not None:
             return "ready"
         return "loading" if self._timer is not None else "not loaded"

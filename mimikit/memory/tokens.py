@@ -207,7 +207,6 @@ class Counter:
 
     @property
     def ready(self) -> bool:
-        """Whether it counts exactly."""
         return self._encoding is not None
 
     def count(self, text: str) -> int:
@@ -246,16 +245,6 @@ _SHARED = Counter()
 def count(text: str) -> int:
     """How many tokens a text is: counted when the ranks are loaded, else estimated."""
     return _SHARED.count(text)
-
-
-def ready() -> bool:
-    """Whether this process counts exactly by now."""
-    return _SHARED.ready
-
-
-def load() -> bool:
-    """Load the ranks now; gives whether this process counts exactly from here on."""
-    return _SHARED.load()
 
 
 def load_soon() -> None:
@@ -302,7 +291,10 @@ def fit(
 
     Source: spec 5, budgets for injection.
     """
-    newest = _unique(messages)[-most:]
+    unique: dict[str, Message] = {}
+    for message in messages:
+        unique.setdefault(message.id, message)
+    newest = list(unique.values())[-most:]
     kept = [m.but(text=cut(m.text, CUT_CHARACTERS)) for m in newest]
     costs = [count(m.text) for m in kept]
     if sum(costs) > budget_tokens:
@@ -328,10 +320,3 @@ def fit_parts(parts: list[str], budget_tokens: int, count: Count = count) -> lis
         kept.append(part)
         left -= cost
     return kept or [cut_tokens(part, budget_tokens, count) for part in parts[:1]]
-
-
-def _unique(messages: list[Message]) -> list[Message]:
-    seen: dict[str, Message] = {}
-    for message in messages:
-        seen.setdefault(message.id, message)
-    return list(seen.values())
