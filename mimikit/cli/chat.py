@@ -13,13 +13,19 @@ from mimikit.cli import client, terminal
 from mimikit.cli.client import (
     HINT,
     NO_CONSUMER,
-    Failed,
-    Patience,
+    RequestFailed,
+    WaitGuard,
     Watcher,
     live_runs,
     look_at_consumer,
 )
-from mimikit.cli.conversation import ReplyPrinter, Said, Talk, message_text, question_lines
+from mimikit.cli.conversation import (
+    ConversationClient,
+    NewMessage,
+    ReplyPrinter,
+    message_text,
+    question_lines,
+)
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.errors import MimikitError, StorageError
 from mimikit.protocol import paths
@@ -60,13 +66,13 @@ def chat(frame: Frame, text: str | None, wait: bool, as_json: bool) -> None:
 class _OneMessage:
     def __init__(self, state: ReadOnlyState, *, as_json: bool) -> None:
         self._state, self._as_json = state, as_json
-        self._talk = Talk(state)
+        self._client = ConversationClient(state)
         self._printer = ReplyPrinter(quiet=as_json)
-        self._patience = Patience(state, "your message is kept until then", terminal.note)
+        self._patience = WaitGuard(state, "your message is kept until then", terminal.note)
 
     def run(self, text: str, *, wait: bool) -> None:
         with Watcher(self._state, _WATCHED) as watcher:
-            item = self._talk.say(text)
+            item = self._client.say(text)
             try:
                 replies = self._follow(watcher, item)
                 started = self._started_by(item, replies)
@@ -77,7 +83,7 @@ class _OneMessage:
                     "\nIt goes on without you; the page and `mimikit chat` show what comes."
                 )
                 raise
-        question = self._talk.question()
+        question = self._client.question()
         if self._as_json:
             terminal.print_json(
                 {
@@ -90,24 +96,26 @@ class _OneMessage:
         else:
             self._print_rest(replies, len(started), question, waited=wait)
         if any(message.failed for message in [*replies, *late]):
-            raise Failed("the message was not answered; what it says above is why")
+            raise RequestFailed("the message was not answered; what it says above is why")
         if bad := next((task.id for task in started if wait and self._has_failed(task.id)), None):
-            raise Failed(f"work failed: `mimikit tasks show {client.short_id(bad)}` tells why")
+            raise RequestFailed(
+                f"work failed: `mimikit tasks show {client.short_id(bad)}` tells why"
+            )
 
     def _follow(self, watcher: Watcher, item: InboxItem) -> list[Message]:
         """Print the reply as it comes; gives its messages.
 
         Raises:
-            Failed: there is nobody to reply.
+            RequestFailed: there is nobody to reply.
         """
         replies: list[Message] = []
         while True:
             # Asked before reading: once it is settled, the transcript has the whole reply.
-            is_settled = self._talk.is_settled(item.id)
-            for news in self._talk.news():
-                self._printer.take(news, item.id)
-                if isinstance(news, Said) and item.id in news.message.in_reply_to:
-                    replies.append(news.message)
+            is_settled = self._client.is_settled(item.id)
+            for event in self._client.events():
+                self._printer.take(event, item.id)
+                if isinstance(event, NewMessage) and item.id in event.message.in_reply_to:
+                    replies.append(event.message)
             if is_settled:
                 self._printer.end()
                 return replies
@@ -117,9 +125,9 @@ class _OneMessage:
     def _check(self, seat: str, awaited: str | None, *, queued: bool) -> None:
         try:
             self._patience.check(seat, queued=queued)
-        except Failed:
-            for news in self._talk.news():  # what came just before the end
-                self._printer.take(news, awaited)
+        except RequestFailed:
+            for event in self._client.events():  # what came just before the end
+                self._printer.take(event, awaited)
             self._printer.end()
             raise
 
@@ -135,11 +143,11 @@ class _OneMessage:
         traces = {task.trace_id for task in started}
         late: list[Message] = []
         while True:
-            is_over = self._is_over(traces) or self._talk.question() is not None
-            for news in self._talk.news():
-                self._printer.take(news, None)
-                if isinstance(news, Said) and news.message.role != "user":
-                    late.append(news.message)
+            is_over = self._is_over(traces) or self._client.question() is not None
+            for event in self._client.events():
+                self._printer.take(event, None)
+                if isinstance(event, NewMessage) and event.message.role != "user":
+                    late.append(event.message)
             if is_over:
                 self._printer.end()
                 return late
@@ -200,7 +208,7 @@ class _Conversation:
 
     def __init__(self, state: ReadOnlyState, watcher: Watcher) -> None:
         self._state, self._watcher = state, watcher
-        self._talk = Talk(state)
+        self._client = ConversationClient(state)
         self._printer = ReplyPrinter()
         self._printing = threading.RLock()
         self._awaited: str | None = None
@@ -256,7 +264,7 @@ class _Conversation:
     def _say(self, text: str) -> None:
         with self._printing:
             try:
-                item = self._talk.say(text)
+                item = self._client.say(text)
             except MimikitError as error:
                 terminal.note(f"Not sent: {error}")
                 return
@@ -264,7 +272,9 @@ class _Conversation:
             self._is_settled.clear()
         if not look_at_consumer(self._state).is_there:
             if not self._is_terminal:
-                raise Failed(f"{NO_CONSUMER}, which answers: your message is kept until then")
+                raise RequestFailed(
+                    f"{NO_CONSUMER}, which answers: your message is kept until then"
+                )
             terminal.note(f"It is kept: {HINT}.")
             return
         try:
@@ -289,18 +299,18 @@ class _Conversation:
         with self._printing:
             awaited = self._awaited
             # Asked before reading: once it is settled, the transcript has the whole reply.
-            is_settled = awaited is not None and self._talk.is_settled(awaited)
-            for news in self._talk.news():
-                if self._repeats_question(news):
+            is_settled = awaited is not None and self._client.is_settled(awaited)
+            for event in self._client.events():
+                if self._repeats_question(event):
                     continue
                 if not self._at_prompt:
-                    self._printer.take(news, awaited)
-                elif isinstance(news, Said) and news.message.id != awaited:
-                    self._between(_line_of(news.message))
+                    self._printer.take(event, awaited)
+                elif isinstance(event, NewMessage) and event.message.id != awaited:
+                    self._between(_line_of(event.message))
                 else:
                     continue
-                if isinstance(news, Said):
-                    self._last_said = news.message.text
+                if isinstance(event, NewMessage):
+                    self._last_said = event.message.text
             self._show_question()
             if is_settled or not look_at_consumer(self._state).is_there:
                 self._printer.end()
@@ -309,16 +319,16 @@ class _Conversation:
                 self._awaited = None
                 self._is_settled.set()
 
-    def _repeats_question(self, news: object) -> bool:
+    def _repeats_question(self, event: object) -> bool:
         """The transcript gets a question with its answer: its card was seen long before."""
-        if not isinstance(news, Said) or news.message.text != self._asked:
+        if not isinstance(event, NewMessage) or event.message.text != self._asked:
             return False
         self._asked = None
         return True
 
     def _show_question(self) -> None:
         """The card of a question that was not shown yet."""
-        question = self._talk.question()
+        question = self._client.question()
         if question is None or question.question_id == self._shown_question:
             return
         self._shown_question, self._asked = question.question_id, question.question

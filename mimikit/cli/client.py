@@ -115,7 +115,7 @@ HINT = "no consumer is running; `mimikit up` starts one"
 NO_CONSUMER = "expected a running consumer, got none; `mimikit up` starts one"
 
 
-class Failed(MimikitError):
+class RequestFailed(MimikitError):
     """What was asked for did not come about; the text says why, the exit code is 1."""
 
 
@@ -203,7 +203,7 @@ def order(
     """Give an order and wait a moment for what comes of it.
 
     Raises:
-        Failed: it could not be carried out, or nobody is there to do it (it is kept then).
+        RequestFailed: it could not be carried out, or nobody is there to do it (it is kept then).
     """
     now = state.clock.now()
     given = Order.model_validate(
@@ -226,13 +226,13 @@ def order(
     with Watcher(state, [paths.COMMANDS_DONE]) as watcher:
         found = commands.give_and_wait(state.files, given, is_served=is_served, pause=watcher.pause)
     if not there:
-        raise Failed(f"{NO_CONSUMER}, which carries out this order: it is kept until then")
+        raise RequestFailed(f"{NO_CONSUMER}, which carries out this order: it is kept until then")
     if found is None:
         return OrderOutcome(
             order=given, ok=True, message="accepted, not carried out yet", applied_at=now
         )
     if not found.ok:
-        raise Failed(found.message)
+        raise RequestFailed(found.message)
     return found
 
 
@@ -243,7 +243,7 @@ def live_runs(state: State) -> dict[str, LiveRun]:
     return {run.id: run for run in consumer.health.live}
 
 
-class Patience:
+class WaitGuard:
     """Watches, while a command waits, over what could make it wait in vain."""
 
     def __init__(self, state: State, what_is_kept: str, say: Callable[[str], None]) -> None:
@@ -257,11 +257,11 @@ class Patience:
         queued: whether the wait is for the queues, which may be paused.
 
         Raises:
-            Failed: nobody is there to do it.
+            RequestFailed: nobody is there to do it.
         """
         consumer = look_at_consumer(self._state)
         if not consumer.is_there:
-            raise Failed(f"{NO_CONSUMER}; {self._kept}")
+            raise RequestFailed(f"{NO_CONSUMER}; {self._kept}")
         health = consumer.health
         if health is None:
             return

@@ -28,13 +28,13 @@ _PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ReplyPart:
     turn_id: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class TurnStarted:
     """A turn began that answers these inputs; a second time, when its first attempt failed."""
 
     turn_id: str
@@ -42,18 +42,18 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class NewMessage:
     message: Message
 
 
-News: TypeAlias = Words | Begun | Said
+ConversationEvent: TypeAlias = ReplyPart | TurnStarted | NewMessage
 
 
-class Talk:
+class ConversationClient:
     """One terminal's part in the conversation, from now on."""
 
     def __init__(self, state: ReadOnlyState) -> None:
-        """What was said before is known, and no news."""
+        """What was said before is known, and makes no event."""
         self._state, self._files = state, state.files
         self._cursor = read_changes(self._files, None).cursor
         self._known = {message.id for message in history.page(self._files, limit=_PAGE).messages}
@@ -99,25 +99,27 @@ class Talk:
         """Whether what was said is dealt with: then its reply is in the transcript."""
         return not self._files.exists(paths.inbox(item_id))
 
-    def news(self) -> Iterator[News]:
+    def events(self) -> Iterator[ConversationEvent]:
         """What happened since the last call."""
         changes = read_changes(self._files, self._cursor)
         self._cursor = changes.cursor
         for event in changes.events:
             turn_id = str(event.get("turnId"))
             if event["kind"] == "delta":
-                yield Words(turn_id, str(event.get("text", "")))
+                yield ReplyPart(turn_id, str(event.get("text", "")))
             elif event["kind"] == "turn" and event.get("state") == "started":
                 inputs = event.get("inputs")
-                yield Begun(turn_id, tuple(map(str, inputs if isinstance(inputs, list) else ())))
+                yield TurnStarted(
+                    turn_id, tuple(map(str, inputs if isinstance(inputs, list) else ()))
+                )
         yield from self.messages()
 
-    def messages(self) -> Iterator[Said]:
+    def messages(self) -> Iterator[NewMessage]:
         """New messages, oldest first."""
         for message in history.page(self._files, limit=_PAGE).messages:
             if message.id not in self._known:
                 self._known.add(message.id)
-                yield Said(message)
+                yield NewMessage(message)
 
 
 def option_of(question: Question | None, text: str) -> str | None:
@@ -144,19 +146,19 @@ class ReplyPrinter:
         self._turn = ""
         self._streamed = ""
 
-    def take(self, news: News, awaited: str | None) -> None:
-        """Print what a piece of news says; `awaited` is the input whose reply is streamed."""
-        match news:
-            case Begun(turn_id, inputs):
+    def take(self, event: ConversationEvent, awaited: str | None) -> None:
+        """Print what an event says; `awaited` is the input whose reply is streamed."""
+        match event:
+            case TurnStarted(turn_id, inputs):
                 if self._streamed and turn_id == self._turn:
                     self.end()
                     self._write(terminal.dim("(that attempt failed; once more)") + "\n")
                 if awaited in inputs:
                     self._turn = turn_id
-            case Words(turn_id, text) if turn_id == self._turn:
+            case ReplyPart(turn_id, text) if turn_id == self._turn:
                 self._streamed += text
                 self._write(terminal.safe(text))
-            case Said(message) if message.role != "user":
+            case NewMessage(message) if message.role != "user":
                 self._message(message)
             case _:
                 return

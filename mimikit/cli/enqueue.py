@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from mimikit.cli import client, task_text, terminal
-from mimikit.cli.client import HINT, Failed, Patience, Watcher, look_at_consumer
+from mimikit.cli.client import HINT, RequestFailed, WaitGuard, Watcher, look_at_consumer
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
-from mimikit.cli.options import Duration, NumberRange, Times, timing_options
+from mimikit.cli.options import Duration, NumberRange, TimingOptions, timing_options
 from mimikit.cli.triggers import promises
 from mimikit.protocol.models import Task
 from mimikit.state import ReadOnlyState
@@ -64,7 +64,7 @@ def enqueue(
     **timing: Any,
 ) -> None:
     """Put a task into the queue; PROMPT says what to do, `-` reads it from the input."""
-    times = Times(**timing)
+    times = TimingOptions(**timing)
     times.check()
     if is_command and profile not in (None, COMMAND_PROFILE):
         raise click.UsageError(f"expected --command or --profile {profile}, got both; choose one")
@@ -97,7 +97,7 @@ def enqueue(
 
 
 def _make_trigger(
-    state: ReadOnlyState, wanted: TaskRequest, times: Times, *, as_json: bool
+    state: ReadOnlyState, wanted: TaskRequest, times: TimingOptions, *, as_json: bool
 ) -> None:
     now = state.clock.now()
     trigger = requests.new_trigger(state.files, wanted, times.build(state, now), now)
@@ -126,14 +126,16 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
     """Wait for the end and print the result.
 
     Raises:
-        Failed: it failed or was canceled, or there is nobody to do it.
+        RequestFailed: it failed or was canceled, or there is nobody to do it.
     """
 
     def look() -> TaskView | None:
         view = shown.find_view(state.files, task.id)
         return view if view is not None and view.completed_at is not None else None
 
-    patience = Patience(state, f"task {client.short_id(task.id)} is kept until then", terminal.note)
+    patience = WaitGuard(
+        state, f"task {client.short_id(task.id)} is kept until then", terminal.note
+    )
     with Watcher(state, ["worker/results", "worker/ended"]) as watcher:
         while (view := look()) is None:
             patience.check(task.profile, queued=True)
@@ -149,4 +151,4 @@ def _print_result(view: TaskView, *, as_json: bool) -> None:
         terminal.out(terminal.block(result["text"]))
     if view.state != "done":
         reason = view.error or "no reason given"
-        raise Failed(f"task {client.short_id(view.task.id)} {view.state}: {reason}")
+        raise RequestFailed(f"task {client.short_id(view.task.id)} {view.state}: {reason}")

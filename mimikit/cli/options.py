@@ -193,14 +193,14 @@ _OPTIONS = [
 
 
 def timing_options(command: F) -> F:
-    """Give a command all of them; `Times` takes their values."""
+    """Give a command all of them; `TimingOptions` takes their values."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class TimingOptions:
     """What the options say. Units: seconds."""
 
     at: str | None = None

@@ -24,7 +24,7 @@ MAX_QUICK_DEATHS = 5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class News(NamedTuple):
+class ProcessEvent(NamedTuple):
     """Something happened: a signal came (`stop`), or a process ended by itself (`died`)."""
 
     kind: Literal["stop", "died"]
@@ -45,7 +45,7 @@ class _Child:
 
 
 @dataclass
-class Crew:
+class ProcessGroup:
     """Processes by name. The caller's thread must be the main one: signals are heard there."""
 
     commands: Mapping[str, list[str]]
@@ -55,7 +55,7 @@ class Crew:
     """Who ends at once on which signal; the others do on SIGTERM."""
     first_delay_s: float = 1.0
     _children: list[_Child] = field(init=False)
-    _news: queue.SimpleQueue[News] = field(init=False, default_factory=queue.SimpleQueue)
+    _events: queue.SimpleQueue[ProcessEvent] = field(init=False, default_factory=queue.SimpleQueue)
 
     def __post_init__(self) -> None:
         self._children = [_Child(name, argv) for name, argv in self.commands.items()]
@@ -68,7 +68,7 @@ class Crew:
             self._launch(child)
 
     def _heard(self, _number: int, _frame: FrameType | None) -> None:
-        self._news.put(News("stop"))
+        self._events.put(ProcessEvent("stop"))
 
     def _launch(self, child: _Child) -> None:
         # A session of its own: a Ctrl-C in the terminal reaches the parent alone, which ends all in
@@ -85,16 +85,16 @@ class Crew:
         code = process.wait()
         if process.stdin is not None:
             process.stdin.close()
-        self._news.put(News("died", name, code))
+        self._events.put(ProcessEvent("died", name, code))
 
     def pid_of(self, name: str) -> int | None:
         child = self._child(name)
         return child.process.pid if child.process else None
 
-    def next_news(self, timeout_s: float | None) -> News | None:
+    def next_event(self, timeout_s: float | None) -> ProcessEvent | None:
         """The next thing that happens; None when nothing does in time."""
         try:
-            return self._news.get(timeout=timeout_s)
+            return self._events.get(timeout=timeout_s)
         except queue.Empty:
             return None
 
@@ -102,12 +102,12 @@ class Crew:
         """Restart what dies until told to stop; gives the exit code."""
         while True:
             self._start_due()
-            news = self.next_news(self._until_next_start())
-            if news is None:
+            event = self.next_event(self._until_next_start())
+            if event is None:
                 continue
-            if news.kind == "stop":
+            if event.kind == "stop":
                 return 0
-            if not self._bury(self._child(news.who), news.code):
+            if not self._bury(self._child(event.who), event.code):
                 return 1
 
     def _bury(self, child: _Child, code: int) -> bool:
@@ -144,10 +144,10 @@ class Crew:
         may_hurry = True
         while self._living():
             left_s = deadline_s - self.clock.monotonic()
-            news = self.next_news(left_s) if left_s > 0 else None
-            if news is not None and news.kind == "died":
+            event = self.next_event(left_s) if left_s > 0 else None
+            if event is not None and event.kind == "died":
                 continue
-            if news is not None and may_hurry:
+            if event is not None and may_hurry:
                 may_hurry = False
                 self.say("Ending at once.")
                 self._signal_all(self.hurry)

@@ -11,7 +11,7 @@ import click
 from mimikit.cli import client, terminal
 from mimikit.cli.client import look_at_consumer, order
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
-from mimikit.cli.options import Duration, NumberRange, Times, WordOption, timing_options
+from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
 from mimikit.errors import BadInput, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
@@ -151,7 +151,7 @@ def edit(
     **timing: Any,
 ) -> None:
     """Change a trigger; what no option names stays as it is."""
-    times = Times(**timing)
+    times = TimingOptions(**timing)
     times.check(is_edit=True)
     state = frame.open()
     trigger = _definition(state, client.find_trigger(state.files, trigger_id))
@@ -182,7 +182,7 @@ def _definition(state: ReadOnlyState, trigger_id: str) -> Trigger:
     return trigger
 
 
-def _new_times(state: ReadOnlyState, trigger: Trigger, times: Times) -> dict[str, Any]:
+def _new_times(state: ReadOnlyState, trigger: Trigger, times: TimingOptions) -> dict[str, Any]:
     """What the timing options change, by the names on disk."""
     fields = times.build(state, state.clock.now())
     if "schedule" in fields and trigger.condition is not None and trigger.once:

@@ -14,7 +14,7 @@ from mimikit.cli.client import HINT, Watcher, look_at_consumer
 from mimikit.cli.consumer import HURRY, PARENT_OPTION, end_with_parent, parent_option
 from mimikit.cli.frame import Frame, LeafCommand, pass_frame
 from mimikit.cli.options import PORT
-from mimikit.cli.process_group import Crew, ended_how, own_command
+from mimikit.cli.process_group import ProcessGroup, ended_how, own_command
 from mimikit.errors import AlreadyRunning
 from mimikit.protocol import paths
 from mimikit.state import State
@@ -54,7 +54,7 @@ def up(frame: Frame, host: str | None, port: int | None) -> None:
         bound.socket.close()
     port = bound.port
     places = ["--workspace", str(state.workspace), "--state", str(state.path)]
-    crew = Crew(
+    group = ProcessGroup(
         {
             "consumer": own_command(*places, "consumer", PARENT_OPTION),
             "page": own_command(*places, "web", PARENT_OPTION, "--host", host, "--port", str(port)),
@@ -64,39 +64,39 @@ def up(frame: Frame, host: str | None, port: int | None) -> None:
         hurry={"consumer": HURRY},
     )
     limits = state.settings.limits
-    crew.start()
+    group.start()
     try:
-        code = _until_ready(crew, state, host, port)
+        code = _until_ready(group, state, host, port)
         if code is None:
             _print_banner(state, host, port)
-            code = crew.tend()
+            code = group.tend()
         if code == 0:
             runs = sum(len(state.files.names(f"{seat}/running")) for seat in paths.SEATS)
             number = f"{runs} runs have" if runs > 1 else "1 run has"
             time = f"{limits.shutdown_timeout_s:g} s to finish; Ctrl-C again ends at once"
             _say(f"Ending: {number} {time}." if runs else "Ending.")
     finally:
-        crew.end(limits.shutdown_timeout_s + limits.kill_after_s + 5)
+        group.end(limits.shutdown_timeout_s + limits.kill_after_s + 5)
     _say("Ended.")
     sys.exit(code)
 
 
-def _until_ready(crew: Crew, state: State, host: str, port: int) -> int | None:
+def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int | None:
     """Wait for the page, and a moment for the consumer; gives an exit code when that failed."""
     deadline_s = state.clock.monotonic() + _WEB_START_S
     while not _answers(host, port):
-        news = crew.next_news(_KNOCK_S)
-        if news is not None:
-            return _start_failed(news.who, news.code) if news.kind == "died" else 0
+        event = group.next_event(_KNOCK_S)
+        if event is not None:
+            return _start_failed(event.who, event.code) if event.kind == "died" else 0
         if state.clock.monotonic() > deadline_s:
             _say(f"expected the page to answer within {_WEB_START_S:g} s, got nothing; giving up")
             return 1
     with Watcher(state, [paths.ROOT]) as watcher:
         deadline_s = state.clock.monotonic() + _CONSUMER_START_S
         while look_at_consumer(state).state != "running":
-            news = crew.next_news(0)
-            if news is not None:
-                return _start_failed(news.who, news.code) if news.kind == "died" else 0
+            event = group.next_event(0)
+            if event is not None:
+                return _start_failed(event.who, event.code) if event.kind == "died" else 0
             if state.clock.monotonic() > deadline_s:
                 break
             watcher.pause(_KNOCK_S)

@@ -1,4 +1,4 @@
-"""A crew starts its processes, restarts what dies, gives up in the end, and leaves none behind."""
+"""A group starts its processes, restarts what dies, gives up in the end, and leaves none behind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mimikit.cli.process_group import MAX_QUICK_DEATHS, Crew, News, delay_after, ended_how
+from mimikit.cli.process_group import (
+    MAX_QUICK_DEATHS,
+    ProcessEvent,
+    ProcessGroup,
+    delay_after,
+    ended_how,
+)
 from mimikit.clock import SystemClock
 from tests.cli.conftest import REPO, all_end, clean_environment, descendants, read_line
 
@@ -31,8 +37,8 @@ def program(code: str, *arguments: str) -> list[str]:
     return [sys.executable, "-c", code, *arguments]
 
 
-def make(commands: dict[str, list[str]], said: list[str], **more: object) -> Crew:
-    return Crew(commands, SystemClock(), said.append, **more)  # pyright: ignore[reportArgumentType]
+def make(commands: dict[str, list[str]], said: list[str], **more: object) -> ProcessGroup:
+    return ProcessGroup(commands, SystemClock(), said.append, **more)  # pyright: ignore[reportArgumentType]
 
 
 def stubborn(folder: Path) -> tuple[list[str], Path]:
@@ -42,46 +48,46 @@ def stubborn(folder: Path) -> tuple[list[str], Path]:
     return program(STUBBORN, str(fifo)), fifo
 
 
-def living(crew: Crew, *names: str) -> list[psutil.Process]:
-    return [psutil.Process(pid) for name in names if (pid := crew.pid_of(name))]
+def living(group: ProcessGroup, *names: str) -> list[psutil.Process]:
+    return [psutil.Process(pid) for name in names if (pid := group.pid_of(name))]
 
 
 def test_a_signal_ends_every_process() -> None:
-    crew = make({"a": program(PATIENT), "b": program(PATIENT)}, said := [])
-    crew.start()
-    processes = living(crew, "a", "b")
+    group = make({"a": program(PATIENT), "b": program(PATIENT)}, said := [])
+    group.start()
+    processes = living(group, "a", "b")
     os.kill(os.getpid(), signal.SIGHUP)
-    assert crew.tend() == 0
-    crew.end(grace_s=20)
+    assert group.tend() == 0
+    group.end(grace_s=20)
     assert all_end(processes, within_s=5)
     assert said == []
 
 
 def test_what_dies_is_started_again() -> None:
-    crew = make({"a": program(PATIENT)}, said := [], first_delay_s=0.01)
-    crew.start()
-    first = crew.pid_of("a")
+    group = make({"a": program(PATIENT)}, said := [], first_delay_s=0.01)
+    group.start()
+    first = group.pid_of("a")
     assert first is not None
     os.kill(first, signal.SIGKILL)
-    news = crew.next_news(20)
-    assert news == News("died", "a", -signal.SIGKILL)
-    crew._news.put(News("died", "a", -signal.SIGKILL))
-    crew._news.put(News("stop"))
-    crew.tend()
-    crew._until_next_start()
+    event = group.next_event(20)
+    assert event == ProcessEvent("died", "a", -signal.SIGKILL)
+    group._events.put(ProcessEvent("died", "a", -signal.SIGKILL))
+    group._events.put(ProcessEvent("stop"))
+    group.tend()
+    group._until_next_start()
     assert said == ["The a was ended by SIGKILL; it is started again in 0.01 s."]
-    while crew.pid_of("a") is None:
-        crew._start_due()
-    assert crew.pid_of("a") != first
-    crew.end(grace_s=20)
+    while group.pid_of("a") is None:
+        group._start_due()
+    assert group.pid_of("a") != first
+    group.end(grace_s=20)
 
 
 def test_after_five_quick_deaths_it_gives_up_and_says_where_to_look(tmp_path: Path) -> None:
     ledger = tmp_path / "lives"
-    crew = make({"a": program(COUNTING, str(ledger))}, said := [], first_delay_s=0.001)
-    crew.start()
-    assert crew.tend() == 1
-    crew.end(grace_s=5)
+    group = make({"a": program(COUNTING, str(ledger))}, said := [], first_delay_s=0.001)
+    group.start()
+    assert group.tend() == 1
+    group.end(grace_s=5)
     assert ledger.read_text() == "x" * MAX_QUICK_DEATHS
     assert "exit code 3" in said[-1]
     assert "giving up. `mimikit doctor`" in said[-1]
@@ -93,24 +99,24 @@ def test_the_pause_doubles_until_it_has_died_too_often() -> None:
 
 def test_whoever_ignores_the_polite_way_is_ended_by_force(tmp_path: Path) -> None:
     command, fifo = stubborn(tmp_path)
-    crew = make({"a": command}, said := [])
-    crew.start()
+    group = make({"a": command}, said := [])
+    group.start()
     assert fifo.read_text() == "deaf"
-    processes = living(crew, "a")
-    crew.end(grace_s=0.2)
+    processes = living(group, "a")
+    group.end(grace_s=0.2)
     assert all_end(processes, within_s=5)
     assert said[-1:] == ["Ending by force."]
 
 
 def test_a_second_signal_hurries_and_a_third_forces(tmp_path: Path) -> None:
     command, fifo = stubborn(tmp_path)
-    crew = make({"a": command}, said := [], hurry={"a": signal.SIGTERM})
-    crew.start()
+    group = make({"a": command}, said := [], hurry={"a": signal.SIGTERM})
+    group.start()
     assert fifo.read_text() == "deaf"
-    processes = living(crew, "a")
-    crew._news.put(News("stop"))
-    crew._news.put(News("stop"))
-    crew.end(grace_s=60)
+    processes = living(group, "a")
+    group._events.put(ProcessEvent("stop"))
+    group._events.put(ProcessEvent("stop"))
+    group.end(grace_s=60)
     assert all_end(processes, within_s=5)
     assert said == ["Ending at once.", "Ending by force."]
 
@@ -119,10 +125,10 @@ def test_the_parents_death_closes_the_childrens_input(tmp_path: Path) -> None:
     reader = "import sys; sys.stdin.read()"
     code = (
         "import sys, signal\n"
-        "from mimikit.cli.process_group import Crew\n"
+        "from mimikit.cli.process_group import ProcessGroup\n"
         "from mimikit.clock import SystemClock\n"
-        f"crew = Crew({{'a': [sys.executable, '-c', {reader!r}]}}, SystemClock(), print)\n"
-        "crew.start(); print('started', flush=True); crew.tend()\n"
+        f"group = ProcessGroup({{'a': [sys.executable, '-c', {reader!r}]}}, SystemClock(), print)\n"
+        "group.start(); print('started', flush=True); group.tend()\n"
     )
     parent = subprocess.Popen(
         program(code), cwd=REPO, env=clean_environment(), stdout=subprocess.PIPE, text=True
