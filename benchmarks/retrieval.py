@@ -27,7 +27,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mimikit.config import Budgets
+from mimikit.config import BudgetSettings
 from mimikit.memory import markdown, terms
 from mimikit.memory.search import Search
 from mimikit.memory.tokens import count
@@ -108,7 +108,7 @@ def opened(state: State, score: Score) -> Search:
 
 def injected(search: Search, question: str, score: Score) -> str:
     """What a turn would be given with this question: within the budget for memory."""
-    budgets = Budgets()
+    budgets = BudgetSettings()
     hits: list[Hit] = timed(
         lambda: search.recall(question, limit=budgets.memory_hits), score.recalled
     )

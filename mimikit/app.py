@@ -70,13 +70,13 @@ class ConsumerApp:
         from mimikit.protocol.watch import FolderWatch
         from mimikit.roles.teller import TellerThread
         from mimikit.runs import LiveRuns
-        from mimikit.supervisor.store import Books
+        from mimikit.supervisor.store import Store
         from mimikit.tools.mcp import ToolServer
         from mimikit.triggers.workspace import FileWatch, FolderWorkspace
 
         self.state = state
         self.search = make_search(state, stays=True)
-        self.store = Books.open(
+        self.store = Store.open(
             state.files, state.settings, state.clock, live=LiveRuns(), log=state.log
         )
         self.events = self.store.events
@@ -117,19 +117,19 @@ class ConsumerApp:
 
     def _make_supervisor(self) -> Supervisor:
         """The built-in operations, and who of them is told of what."""
-        from mimikit.supervisor.archiver import Archiving
+        from mimikit.supervisor.archiver import Archiver
         from mimikit.supervisor.asking import Asking
         from mimikit.supervisor.command_applier import CommandApplier
         from mimikit.supervisor.commit_applier import CommitApplier
         from mimikit.supervisor.firing import Firing
         from mimikit.supervisor.loop import Heartbeat, Supervisor
-        from mimikit.supervisor.retention import Housekeeping
-        from mimikit.supervisor.teller_scheduler import Waking
+        from mimikit.supervisor.retention import Retention
+        from mimikit.supervisor.teller_scheduler import TellerScheduler
 
         store, context = self.store, self.context
         firing = Firing(store, self.workspace, self.file_watch)
         asking = Asking(store, firing, context)
-        archiver = Archiving(store, context)
+        archiver = Archiver(store, context)
         commits = CommitApplier(
             store,
             task_ended=firing.task_ended,
@@ -137,7 +137,7 @@ class ConsumerApp:
             summary_came=archiver.take_in,
         )
         commands = CommandApplier(store, commits, pause_changed=self._apply_pause)
-        teller = Waking(store, commits, context, self.teller, self._facts)
+        teller = TellerScheduler(store, commits, context, self.teller, self._facts)
         heartbeat = Heartbeat(
             store,
             worker_seats=self.state.settings.max_concurrency,
@@ -145,7 +145,7 @@ class ConsumerApp:
             engines=context.rack.status,
             teller_waits=lambda: teller.waiting,
         )
-        retention = Housekeeping(store)
+        retention = Retention(store)
         return Supervisor(
             store, commits, commands, firing, asking, teller, archiver, retention, heartbeat
         )

@@ -28,13 +28,13 @@ Seconds = Annotated[float, Field(gt=0)]
 _STATE_ONLY = frozenset({"MIMIKIT_STATE", "MIMIKIT_WORKSPACE", "MIMIKIT_TOKEN", "MIMIKIT_RUN"})
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """A table of config.toml; a key it does not know is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Seat(Section):
+class ProfileSettings(SettingsSection):
     """Which engine serves a role or profile, and how."""
 
     engine: EngineName = "auto"
@@ -43,45 +43,45 @@ class Seat(Section):
     timeout_s: Seconds | None = None
 
 
-class TellerSeat(Seat):
+class TellerSettings(ProfileSettings):
     """The Teller's seat: the user waits for it."""
 
     timeout_s: Seconds | None = 180
 
 
-class PlannerSeat(Seat):
+class PlannerSettings(ProfileSettings):
     timeout_s: Seconds | None = 600
 
 
-class DeferredSeat(Seat):
+class DeferredSettings(ProfileSettings):
     """Light housekeeping, by code."""
 
     engine: EngineName = "builtin"
 
 
-class CommandSeat(Seat):
+class ShellSettings(ProfileSettings):
     """The owner's command lines, by no mind."""
 
     engine: EngineName = "command"
 
 
-class Roles(Section):
+class RoleSettings(SettingsSection):
     """The two roles that talk and plan."""
 
-    teller: TellerSeat = TellerSeat()
-    planner: PlannerSeat = PlannerSeat()
+    teller: TellerSettings = TellerSettings()
+    planner: PlannerSettings = PlannerSettings()
 
 
-class Profiles(Section):
+class ProfilesSettings(SettingsSection):
     """How Worker tasks are carried out, by profile name."""
 
-    deferred: DeferredSeat = DeferredSeat()
-    standard: Seat = Seat()
-    specialist: Seat = Seat()
-    command: CommandSeat = CommandSeat()
+    deferred: DeferredSettings = DeferredSettings()
+    standard: ProfileSettings = ProfileSettings()
+    specialist: ProfileSettings = ProfileSettings()
+    command: ShellSettings = ShellSettings()
 
 
-class Web(Section):
+class WebSettings(SettingsSection):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8787
     hosts: list[str] = []
@@ -94,7 +94,7 @@ class Web(Section):
     stream_minutes: Seconds = 10
 
 
-class Codex(Section):
+class CodexSettings(SettingsSection):
     path: str | None = None
     """The binary; None looks in the installed package, then on PATH."""
     home: str | None = None
@@ -107,7 +107,7 @@ class Codex(Section):
     network: bool = False
 
 
-class Limits(Section):
+class LimitSettings(SettingsSection):
     """Where a run is cut. Units in the names."""
 
     worker_timeout_s: Seconds = 3600
@@ -124,14 +124,14 @@ class Limits(Section):
     tasks_per_trace: int = 50
 
 
-class Triggers(Section):
+class TriggerSettings(SettingsSection):
     """What makes tasks by itself."""
 
     llm_eval_interval_s: Annotated[float, Field(ge=10, le=86400)] = 300
     """How often a model is asked about a condition; ever less often while it says no."""
 
 
-class Budgets(Section):
+class BudgetSettings(SettingsSection):
     """What is put into a turn's prompt. Units: tokens, unless the name says otherwise."""
 
     conversation_tokens: int = 4096
@@ -144,7 +144,7 @@ class Budgets(Section):
     tasks_tokens: int = 1024
 
 
-class Retention(Section):
+class RetentionSettings(SettingsSection):
     """How long ended things are kept. Units: days, megabytes."""
 
     days: Annotated[int, Field(ge=1)] = 30
@@ -168,14 +168,14 @@ class Settings(BaseSettings):
     """May an LLM role name the `command` profile?"""
     script: str | None = None
     """The script of the `scripted` engine, for tests and demonstrations."""
-    roles: Roles = Roles()
-    profiles: Profiles = Profiles()
-    web: Web = Web()
-    codex: Codex = Codex()
-    limits: Limits = Limits()
-    triggers: Triggers = Triggers()
-    budgets: Budgets = Budgets()
-    retention: Retention = Retention()
+    roles: RoleSettings = RoleSettings()
+    profiles: ProfilesSettings = ProfilesSettings()
+    web: WebSettings = WebSettings()
+    codex: CodexSettings = CodexSettings()
+    limits: LimitSettings = LimitSettings()
+    triggers: TriggerSettings = TriggerSettings()
+    budgets: BudgetSettings = BudgetSettings()
+    retention: RetentionSettings = RetentionSettings()
 
     @field_validator("timezone")
     @classmethod

@@ -62,7 +62,7 @@ class EventLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class FeedChanges:
     """What changed after a cursor."""
 
     cursor: str
@@ -98,14 +98,14 @@ class ChangeFeed:
             self._files.append(paths.EVENTS, {"segment": segment}, sync=False)
 
 
-def read_changes(files: Files, cursor: str | None) -> Changes:
+def read_changes(files: Files, cursor: str | None) -> FeedChanges:
     """What the feed holds after `cursor`; None gives the present end and nothing before it."""
     name = _segment(files, paths.EVENTS)
     if name is None:
-        return Changes("", [], reset=bool(cursor))
+        return FeedChanges("", [], reset=bool(cursor))
     stat = files.stat(paths.EVENTS)
     if cursor is None:
-        return Changes(f"{name}:{stat.size if stat else 0}", [])
+        return FeedChanges(f"{name}:{stat.size if stat else 0}", [])
     segment, _, offset_text = cursor.partition(":")
     offset = int(offset_text) if offset_text.isascii() and offset_text.isdigit() else -1
     if segment == name and 0 <= offset <= (stat.size if stat else 0):
@@ -115,17 +115,17 @@ def read_changes(files: Files, cursor: str | None) -> Changes:
     if offset >= 0 and segment == _segment(files, _OLD_EVENTS):
         old = _after(files, _OLD_EVENTS, segment, offset)
         new = _after(files, paths.EVENTS, name, 0)
-        return Changes(new.cursor, old.events + new.events)
-    return Changes(f"{name}:{stat.size if stat else 0}", [], reset=True)
+        return FeedChanges(new.cursor, old.events + new.events)
+    return FeedChanges(f"{name}:{stat.size if stat else 0}", [], reset=True)
 
 
-def _after(files: Files, path: str, segment: str, offset: int) -> Changes:
+def _after(files: Files, path: str, segment: str, offset: int) -> FeedChanges:
     events: list[dict[str, object]] = []
     for end, line in files.lines(path, offset=offset):
         offset = end
         if "kind" in line:
             events.append({**line, "cursor": f"{segment}:{end}"})
-    return Changes(f"{segment}:{offset}", events)
+    return FeedChanges(f"{segment}:{offset}", events)
 
 
 def _segment(files: Files, path: str) -> str | None:

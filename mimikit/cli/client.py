@@ -13,7 +13,7 @@ from mimikit.errors import BadInput, MimikitError, NotFound
 from mimikit.protocol import paths, process_id
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import check_id, is_id, new_id
-from mimikit.protocol.models import Health, Holder, LiveRun, Order, OrderOutcome
+from mimikit.protocol.models import Command, CommandOutcome, Health, Holder, LiveRun
 from mimikit.protocol.watch import Doorbell, FolderWatch
 from mimikit.state import State
 from mimikit.tasks import commands, ledger, queue
@@ -199,14 +199,14 @@ def look_at_consumer(state: State) -> Consumer:
 
 def order(
     state: State, action: str, target: str = "", args: dict[str, Any] | None = None
-) -> OrderOutcome:
+) -> CommandOutcome:
     """Give an order and wait a moment for what comes of it.
 
     Raises:
         RequestFailed: it could not be carried out, or nobody is there to do it (it is kept then).
     """
     now = state.clock.now()
-    given = Order.model_validate(
+    given = Command.model_validate(
         {
             "id": new_id("cmd", now),
             "action": action,
@@ -228,7 +228,7 @@ def order(
     if not there:
         raise RequestFailed(f"{NO_CONSUMER}, which carries out this order: it is kept until then")
     if found is None:
-        return OrderOutcome(
+        return CommandOutcome(
             order=given, ok=True, message="accepted, not carried out yet", applied_at=now
         )
     if not found.ok:

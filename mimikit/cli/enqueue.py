@@ -15,7 +15,7 @@ from mimikit.cli.triggers import promises
 from mimikit.protocol.models import Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
-from mimikit.tasks.queue import TaskView
+from mimikit.tasks.queue import TaskSnapshot
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
@@ -129,7 +129,7 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
         RequestFailed: it failed or was canceled, or there is nobody to do it.
     """
 
-    def look() -> TaskView | None:
+    def look() -> TaskSnapshot | None:
         view = shown.find_view(state.files, task.id)
         return view if view is not None and view.completed_at is not None else None
 
@@ -143,7 +143,7 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
     _print_result(view, as_json=as_json)
 
 
-def _print_result(view: TaskView, *, as_json: bool) -> None:
+def _print_result(view: TaskSnapshot, *, as_json: bool) -> None:
     result = task_text.result_of(view) or {}
     if as_json:
         terminal.print_json({"id": view.task.id, **result})

@@ -16,7 +16,7 @@ from mimikit.errors import NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.models import TaskResult
 from mimikit.state import ReadOnlyState
-from mimikit.tasks.queue import TaskView
+from mimikit.tasks.queue import TaskSnapshot
 from mimikit.views import chains
 from mimikit.views import tasks as shown
 
@@ -53,7 +53,7 @@ def collect(state: ReadOnlyState, task_id: str) -> dict[str, Any]:
     }
 
 
-def result_of(view: TaskView) -> dict[str, Any] | None:
+def result_of(view: TaskSnapshot) -> dict[str, Any] | None:
     outcome = view.result or view.plan
     if outcome is None:
         return None

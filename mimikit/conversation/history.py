@@ -23,7 +23,7 @@ _RECORD_BYTES = 450
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
+class HistoryCaps:
     """How much the working set may hold; only what is archived is ever taken out of it."""
 
     soft: int = SOFT_CAP
@@ -31,10 +31,10 @@ class Caps:
     hard_bytes: int = HARD_BYTES
 
 
-class Conversation:
+class HistoryStore:
     """Adds messages; the supervisor's alone. Readers use the functions below."""
 
-    def __init__(self, files: Files, caps: Caps = Caps()) -> None:
+    def __init__(self, files: Files, caps: HistoryCaps = HistoryCaps()) -> None:
         self._files = files
         self.caps = caps
         history = _load_whole(files) or files.load(paths.HISTORY, History) or History()
@@ -119,7 +119,7 @@ class Conversation:
         return self._days[day]
 
 
-def capped(messages: list[Message], caps: Caps) -> list[Message]:
+def capped(messages: list[Message], caps: HistoryCaps) -> list[Message]:
     """Without the oldest archived messages beyond the caps; an unarchived one is never dropped."""
     surplus, bytes_ = len(messages) - caps.soft, _size(messages) - caps.hard_bytes
     if surplus <= 0 and bytes_ <= 0:
@@ -158,14 +158,14 @@ def _load_whole(files: Files) -> History | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class HistoryPage:
     """Some messages, oldest first, and the cursor of those before them."""
 
     messages: list[Message]
     before: str | None
 
 
-def page(files: Files, before: str | None = None, limit: int = 50) -> Page:
+def page(files: Files, before: str | None = None, limit: int = 50) -> HistoryPage:
     """The messages before a cursor, or the newest.
 
     Raises:
@@ -184,7 +184,7 @@ def page(files: Files, before: str | None = None, limit: int = 50) -> Page:
     more = len(found) > limit
     found = found[-limit:]
     cursor = f"{found[0][0]}:{found[0][1]}" if more and found else None
-    return Page([message for _, _, message in found], cursor)
+    return HistoryPage([message for _, _, message in found], cursor)
 
 
 def _of_day(files: Files, day: str, end: int | None) -> list[tuple[str, int, Message]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mimikit.config import Seat, Settings
+from mimikit.config import ProfileSettings, Settings
 from mimikit.engines.base import Engine
 from mimikit.errors import BadSettings
 from mimikit.protocol.models import EngineStatus, Role
@@ -17,7 +17,7 @@ class Choice:
     """The engine for one run. `waiting` says why it can not serve now; then the work waits."""
 
     engine: Engine
-    seat: Seat
+    seat: ProfileSettings
     waiting: str | None = None
     passed_over: tuple[str, ...] = ()
     """`name: reason` of each engine that `auto` would have preferred."""
@@ -58,7 +58,7 @@ class Rack:
             shown[name] = self.for_role("worker", name).status
         return shown
 
-    def _choose(self, seat: Seat, role: Role) -> Choice:
+    def _choose(self, seat: ProfileSettings, role: Role) -> Choice:
         if seat.engine != "auto":
             engine = self._engines[seat.engine]
             return Choice(engine, seat, engine.unavailable(role))

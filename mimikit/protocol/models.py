@@ -441,7 +441,7 @@ class TriggerState(Record):
     """The definition as it was last valid: it stays active when its user breaks the file."""
 
 
-class PlannedOrder(Record):
+class PlannedCommand(Record):
     """A change of a trigger that a plan asks for."""
 
     action: Literal["trigger_pause", "trigger_resume", "trigger_run", "trigger_edit"]
@@ -458,7 +458,7 @@ class PlanResult(Record):
     tasks: list[Task] = Field(default_factory=list[Task])
     triggers: list[Trigger] = Field(default_factory=list[Trigger])
     cancels: list[Id] = Field(default_factory=list[str])
-    orders: list[PlannedOrder] = Field(default_factory=list[PlannedOrder])
+    orders: list[PlannedCommand] = Field(default_factory=list[PlannedCommand])
     question: str | None = None
     options: list[str] | None = None
     default: str | None = None
@@ -681,7 +681,7 @@ class TurnRecord(Record):
     completed_at: Instant
 
 
-class Order(Record):
+class Command(Record):
     """A command from outside: `commands/{id}.json`; applied once by the supervisor."""
 
     id: Id
@@ -702,10 +702,10 @@ class Order(Record):
     origin: Origin = "cli"
 
 
-class OrderOutcome(Record):
+class CommandOutcome(Record):
     """`commands/done/{id}.json`: the order and what came of it."""
 
-    order: Order
+    order: Command
     ok: bool
     message: str
     result_id: str | None = None

@@ -11,7 +11,7 @@ from mimikit.roles.planner import run_plan
 from mimikit.roles.run import RunContext
 from mimikit.roles.worker import run_task
 from mimikit.tasks import queue
-from mimikit.tasks.after_run import Finish, result_of
+from mimikit.tasks.after_run import TaskEnd, result_of
 
 
 def work(context: RunContext, seat: Seat, claimed: Task) -> bool:
@@ -38,7 +38,7 @@ def work(context: RunContext, seat: Seat, claimed: Task) -> bool:
 
 def _fail(context: RunContext, seat: Seat, task: Task, error: str, started: datetime) -> None:
     """Write that the task failed: whatever goes wrong, no claimed task is left without an end."""
-    end = Finish("failed", "error", task.attempts + 1)
+    end = TaskEnd("failed", "error", task.attempts + 1)
     result = result_of(task.but(role=seat), end, started, context.clock.now(), error=error)
     context.insist(lambda: queue.finish(context.files, result))
 

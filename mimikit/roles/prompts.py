@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from mimikit.assets import asset_folder
-from mimikit.config import Budgets
+from mimikit.config import BudgetSettings
 from mimikit.engines.base import TurnInput
 from mimikit.errors import BadSettings
 from mimikit.memory import tokens
@@ -78,7 +78,7 @@ def _read(files: Files, name: str) -> str:
 # ---- the input in words; pure
 
 
-def teller_prompt(turn_input: TurnInput, budgets: Budgets) -> str:
+def teller_prompt(turn_input: TurnInput, budgets: BudgetSettings) -> str:
     """The Teller's turn in words: labelled blocks of data, the input last."""
     question = ""
     if turn_input.question is not None:
@@ -96,7 +96,7 @@ def teller_prompt(turn_input: TurnInput, budgets: Budgets) -> str:
     )
 
 
-def planner_prompt(turn_input: TurnInput, budgets: Budgets) -> str:
+def planner_prompt(turn_input: TurnInput, budgets: BudgetSettings) -> str:
     """The Planner's turn in words: its request with the context it came from."""
     request = turn_input.task.prompt if turn_input.task else ""
     return "\n\n".join(
@@ -121,7 +121,7 @@ def worker_prompt(turn_input: TurnInput, folder: str) -> str:
     return "\n\n".join(parts)
 
 
-def _blocks(turn_input: TurnInput, budgets: Budgets) -> list[str]:
+def _blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]:
     conversation = [
         f"{time_text(m.created_at)} {m.role}: {m.text}"
         for m in tokens.fit(

@@ -46,7 +46,7 @@ from mimikit.roles import prompts
 from mimikit.roles.prompts import Prompts
 from mimikit.runs import LiveRuns
 from mimikit.tasks import queue
-from mimikit.tasks.after_run import Ended, Finish, after_run
+from mimikit.tasks.after_run import RunEnd, TaskEnd, after_run
 from mimikit.tools.reader import StateReader
 from mimikit.tools.session import ToolCaller, ToolSession
 
@@ -296,10 +296,10 @@ def settle(
     final: trying again could not help.
     """
     now = context.clock.now()
-    ended = Ended(outcome.status, outcome.failure_reason, outcome.retry_at, final=final)
+    ended = RunEnd(outcome.status, outcome.failure_reason, outcome.retry_at, final=final)
     engine_retry_s = context.settings.limits.engine_retry_s
     match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):
-        case Finish() as end:
+        case TaskEnd() as end:
             result = kind.of(
                 task,
                 end.status,

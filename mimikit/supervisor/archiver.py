@@ -16,20 +16,20 @@ from mimikit.memory.archive import Group, Rules
 from mimikit.protocol import paths
 from mimikit.protocol.models import Covers, Message, Task, TaskResult
 from mimikit.roles.run import RunContext
-from mimikit.supervisor.store import Books
-from mimikit.supervisor.summaries import Aging, Summaries
+from mimikit.supervisor.store import Store
+from mimikit.supervisor.summaries import SummaryRuns, SummaryScheduler
 from mimikit.tasks import queue
 
 SUMMARY_CHARACTERS = 20_000
 
 
-class Archiving:
+class Archiver:
     """Archives what is due, flushes what is blocked, then lets memory age."""
 
-    def __init__(self, books: Books, context: RunContext, rules: Rules = archive.RULES) -> None:
+    def __init__(self, books: Store, context: RunContext, rules: Rules = archive.RULES) -> None:
         self._books, self._rules = books, rules
-        self._summaries = Summaries(books, context)
-        self._aging = Aging(books, self._summaries, every=rules.every)
+        self._summaries = SummaryRuns(books, context)
+        self._aging = SummaryScheduler(books, self._summaries, every=rules.every)
         self._todo: deque[Group] = deque()
         self._is_flush = False
         """Of the groups to do: they go to the file of their day, whatever their age."""

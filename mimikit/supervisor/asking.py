@@ -17,7 +17,7 @@ from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Answer, Task, TaskResult, time_text
 from mimikit.roles.run import RunContext
 from mimikit.supervisor.firing import Firing
-from mimikit.supervisor.store import Books
+from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.triggers import conditions, registry
 
@@ -34,7 +34,7 @@ _TRIES = 50
 class Asking:
     """Knows which questions are open and when each was asked last."""
 
-    def __init__(self, books: Books, firing: Firing, context: RunContext) -> None:
+    def __init__(self, books: Store, firing: Firing, context: RunContext) -> None:
         """Ask the questions that `firing` finds open, of the context's Worker."""
         self._books, self._firing, self._context = books, firing, context
         self._look_at: datetime | None = None

@@ -14,11 +14,11 @@ from mimikit.conversation import questions, turns
 from mimikit.errors import BadInput, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, is_id
-from mimikit.protocol.models import Order, OrderOutcome, Task
+from mimikit.protocol.models import Command, CommandOutcome, Task
 from mimikit.supervisor.commit_applier import CommitApplier
-from mimikit.supervisor.store import Books
+from mimikit.supervisor.store import Store
 from mimikit.tasks import commands, queue
-from mimikit.tasks.after_run import Finish, result_of
+from mimikit.tasks.after_run import TaskEnd, result_of
 from mimikit.triggers import registry
 from mimikit.triggers.decide import make_run
 
@@ -30,13 +30,13 @@ class CommandApplier:
     """Applies commands; the supervisor's thread alone."""
 
     def __init__(
-        self, books: Books, applier: CommitApplier, *, pause_changed: Callable[[], None]
+        self, books: Store, applier: CommitApplier, *, pause_changed: Callable[[], None]
     ) -> None:
         """`pause_changed` is told when the queues are paused or go on."""
         self._books, self._files = books, books.files
         self._feed, self._ledger = books.feed, books.ledger
         self._applier, self._pause_changed = applier, pause_changed
-        self._actions: dict[str, Callable[[Order, datetime], Said | None]] = {
+        self._actions: dict[str, Callable[[Command, datetime], Said | None]] = {
             "cancel": self._cancel,
             "retry": self._retry,
             "pause": self._pause,
@@ -61,7 +61,7 @@ class CommandApplier:
                 settled = True
         return settled
 
-    def _apply(self, order: Order, now: datetime) -> Said | None:
+    def _apply(self, order: Command, now: datetime) -> Said | None:
         """What came of it; an order that can not be applied, ever, must not hold up the others."""
         if order.action not in ("pause", "resume") and not is_id(order.target):
             return False, f"expected the id of a task or trigger, got {order.target[:60]!r}", None
@@ -70,15 +70,17 @@ class CommandApplier:
         except (BadInput, UnsafeFile, ValueError) as error:
             return False, str(error), None
 
-    def _settle(self, order: Order, said: Said, now: datetime) -> None:
+    def _settle(self, order: Command, said: Said, now: datetime) -> None:
         ok, message, result_id = said
         commands.settle(
             self._files,
-            OrderOutcome(order=order, ok=ok, message=message, result_id=result_id, applied_at=now),
+            CommandOutcome(
+                order=order, ok=ok, message=message, result_id=result_id, applied_at=now
+            ),
         )
         self._books.log.write("audit", "order", action=order.action, target=order.target, ok=ok)
 
-    def _cancel(self, order: Order, now: datetime) -> Said | None:
+    def _cancel(self, order: Command, now: datetime) -> Said | None:
         """Cancel a task, a turn in progress, or remove a trigger. None: wait for the run to end."""
         target = order.target
         if target in self._books.canceling:
@@ -113,7 +115,7 @@ class CommandApplier:
         self._books.canceling.discard(target)
         return True, f"canceled {target}", None
 
-    def _cancel_trigger(self, order: Order, now: datetime) -> Said:
+    def _cancel_trigger(self, order: Command, now: datetime) -> Said:
         if registry.exists(self._files, order.target):
             return self._trigger_remove(order, now)
         return False, f"no task or trigger {order.target}", None
@@ -129,12 +131,12 @@ class CommandApplier:
             questions.close(self._files, question.question_id)
             self._feed.tell("question")
         self._books.canceling.add(task.id)
-        end = Finish("canceled", "canceled", task.attempts)
+        end = TaskEnd("canceled", "canceled", task.attempts)
         self._files.save(path, result_of(task, end, now, now))
         self._applier.finish_canceled(task, now)
         return True, f"canceled {task.id}", None
 
-    def _retry(self, order: Order, now: datetime) -> Said:
+    def _retry(self, order: Command, now: datetime) -> Said:
         found = queue.find(self._files, order.target)
         if found is None or found.where != "ended":
             return (
@@ -158,7 +160,7 @@ class CommandApplier:
         self._feed.tell("task", id=task.id, seat=task.role)
         return True, f"queued again as {task.id}", task.id
 
-    def _pause(self, order: Order, now: datetime) -> Said:
+    def _pause(self, order: Command, now: datetime) -> Said:
         self._books.save_runtime(paused=order.action == "pause")
         self._pause_changed()
         self._feed.tell("status")
@@ -168,7 +170,7 @@ class CommandApplier:
             None,
         )
 
-    def _trigger_enable(self, order: Order, now: datetime) -> Said:
+    def _trigger_enable(self, order: Command, now: datetime) -> Said:
         enabled = order.action == "trigger_resume"
         trigger, broken = registry.active(self._files, order.target)
         if trigger is None or broken:
@@ -177,7 +179,7 @@ class CommandApplier:
         self._changed(order.target)
         return True, f"{trigger.title}: {'resumed' if enabled else 'paused'}", None
 
-    def _trigger_remove(self, order: Order, now: datetime) -> Said:
+    def _trigger_remove(self, order: Command, now: datetime) -> Said:
         if not registry.exists(self._files, order.target):
             return False, f"no trigger {order.target}", None
         self._ledger.write("trigger_removed", order.target, now)  # a line too many harms nobody
@@ -185,7 +187,7 @@ class CommandApplier:
         self._changed(order.target)
         return True, f"removed {order.target}", None
 
-    def _trigger_run(self, order: Order, now: datetime) -> Said:
+    def _trigger_run(self, order: Command, now: datetime) -> Said:
         trigger, broken = registry.active(self._files, order.target)
         if trigger is None:
             return False, broken or f"no trigger {order.target}", None
@@ -199,7 +201,7 @@ class CommandApplier:
         self._feed.tell("task", id=task.id, seat=task.role)
         return True, f"started as {task.id}", task.id
 
-    def _trigger_edit(self, order: Order, now: datetime) -> Said:
+    def _trigger_edit(self, order: Command, now: datetime) -> Said:
         trigger, broken = registry.active(self._files, order.target)
         if trigger is None or broken:
             return False, _broken(broken) or f"no trigger {order.target}", None

@@ -16,8 +16,8 @@ from mimikit.memory import backlog, notes
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
+    Command,
     InboxItem,
-    Order,
     PlanResult,
     Question,
     Task,
@@ -25,9 +25,9 @@ from mimikit.protocol.models import (
     TurnRecord,
 )
 from mimikit.supervisor import notification
-from mimikit.supervisor.store import Books
+from mimikit.supervisor.store import Store
 from mimikit.tasks import commands, queue
-from mimikit.tasks.after_run import Finish, result_of
+from mimikit.tasks.after_run import TaskEnd, result_of
 from mimikit.triggers import registry
 
 
@@ -36,7 +36,7 @@ class CommitApplier:
 
     def __init__(
         self,
-        books: Books,
+        books: Store,
         *,
         task_ended: Callable[[str], None],
         answers_came: Callable[[Task, TaskResult], None],
@@ -132,11 +132,11 @@ class CommitApplier:
 
     def finish_canceled(self, task: Task, now: datetime) -> None:
         """Write `canceled` as the outcome of a task that no engine runs, and end it."""
-        self.end_without_engine(task, Finish("canceled", "canceled", task.attempts), now)
+        self.end_without_engine(task, TaskEnd("canceled", "canceled", task.attempts), now)
         self._books.canceling.discard(task.id)
 
     def end_without_engine(
-        self, task: Task, end: Finish, now: datetime, *, error: str | None = None
+        self, task: Task, end: TaskEnd, now: datetime, *, error: str | None = None
     ) -> None:
         """Write how a task ended, unless that is written already, and bring it to its end."""
         queue.finish(self._files, result_of(task, end, now, now, error=error))
@@ -156,7 +156,7 @@ class CommitApplier:
 
     def _order_cancels(self, by: str, targets: list[str], now: datetime) -> None:
         for number, target in enumerate(targets):
-            order = Order(
+            order = Command(
                 id=derived_id("cmd", by, "cancel", str(number)),
                 action="cancel",
                 target=target,
@@ -168,7 +168,7 @@ class CommitApplier:
     def _order_changes(self, plan: PlanResult) -> None:
         """Hand on what a plan wants of triggers that exist."""
         for number, planned in enumerate(plan.orders):
-            order = Order(
+            order = Command(
                 id=derived_id("cmd", plan.id, "change", str(number)),
                 action=planned.action,
                 target=planned.target,

@@ -9,7 +9,7 @@ from typing import Literal
 from mimikit import permission
 from mimikit.protocol import paths
 from mimikit.protocol.models import Task, Trigger, TriggerState
-from mimikit.supervisor.store import Books
+from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.triggers import registry
 from mimikit.triggers.conditions import Standing
@@ -22,7 +22,7 @@ class FactsNow:
 
     def __init__(
         self,
-        books: Books,
+        books: Store,
         workspace: Workspace,
         watch: Watch,
         trigger: Trigger,

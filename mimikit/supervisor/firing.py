@@ -14,7 +14,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import FiringIntent, Trigger, TriggerState
 from mimikit.supervisor.agenda import Agenda
 from mimikit.supervisor.facts import FactsNow
-from mimikit.supervisor.store import Books
+from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.triggers import conditions, registry, schedule
 from mimikit.triggers.decide import (
@@ -40,7 +40,7 @@ _SET_BACK = timedelta(seconds=1)
 class Firing:
     """Looks at triggers when the agenda says so, and fires those that are due."""
 
-    def __init__(self, books: Books, workspace: Workspace, watch: Watch) -> None:
+    def __init__(self, books: Store, workspace: Workspace, watch: Watch) -> None:
         """Know of no trigger until `load`."""
         self._books, self._workspace, self._watch = books, workspace, watch
         self._agenda = Agenda()

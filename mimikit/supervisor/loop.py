@@ -18,14 +18,14 @@ from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineStatus, Health, LiveRun, PlanResult, Seat, TaskResult
 from mimikit.supervisor import recovery
-from mimikit.supervisor.archiver import Archiving
+from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.asking import Asking
 from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.firing import Firing
-from mimikit.supervisor.retention import Housekeeping
-from mimikit.supervisor.store import Books
-from mimikit.supervisor.teller_scheduler import Waking
+from mimikit.supervisor.retention import Retention
+from mimikit.supervisor.store import Store
+from mimikit.supervisor.teller_scheduler import TellerScheduler
 
 Operation = Callable[[datetime], bool]
 REST_S = 1.0
@@ -40,14 +40,14 @@ class Supervisor:
 
     def __init__(
         self,
-        books: Books,
+        books: Store,
         applier: CommitApplier,
         commands: CommandApplier,
         firing: Firing,
         asking: Asking,
-        waking: Waking,
-        archiving: Archiving,
-        housekeeping: Housekeeping,
+        waking: TellerScheduler,
+        archiving: Archiver,
+        housekeeping: Retention,
         heartbeat: Heartbeat | None = None,
     ) -> None:
         self.books = books
@@ -209,7 +209,7 @@ class Heartbeat:
 
     def __init__(
         self,
-        books: Books,
+        books: Store,
         *,
         worker_seats: int,
         queued: Callable[[], dict[str, int]],

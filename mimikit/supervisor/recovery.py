@@ -11,16 +11,16 @@ from mimikit.conversation import turns
 from mimikit.protocol import paths
 from mimikit.protocol.models import PlanResult, Seat, Task, TaskResult
 from mimikit.supervisor.commit_applier import CommitApplier
-from mimikit.supervisor.store import Books
+from mimikit.supervisor.store import Store
 from mimikit.tasks import commands, queue
-from mimikit.tasks.after_run import Ended, Finish, after_run
+from mimikit.tasks.after_run import RunEnd, TaskEnd, after_run
 
 CRASHES = 3
 CRASH_WINDOW = timedelta(minutes=5)
 BACK_OFF = timedelta(seconds=30)
 
 
-def recover(books: Books, applier: CommitApplier, now: datetime) -> None:
+def recover(books: Store, applier: CommitApplier, now: datetime) -> None:
     """Bring the state folder to a state no crash is visible in."""
     folders = (*paths.FOLDERS, paths.ROOT)
     for folder in folders:
@@ -34,7 +34,7 @@ def recover(books: Books, applier: CommitApplier, now: datetime) -> None:
             _recover_running(books, applier, seat, task_id, now, canceled=task_id in canceled)
 
 
-def _newest_lines(books: Books) -> list[str]:
+def _newest_lines(books: Store) -> list[str]:
     """The files of lines that were written last: those a kill may have left unflushed."""
     ledgers = books.files.names(paths.LEDGER, suffix=".jsonl")[-1:]
     days = books.files.names(paths.TRANSCRIPT, suffix=".jsonl")[-2:]
@@ -43,7 +43,7 @@ def _newest_lines(books: Books) -> list[str]:
     ]
 
 
-def replay_commits(books: Books, applier: CommitApplier) -> None:
+def replay_commits(books: Store, applier: CommitApplier) -> None:
     """Apply every commit record that is not applied yet."""
     for record in turns.unapplied(books.files):
         applier.apply_turn(record)
@@ -52,7 +52,7 @@ def replay_commits(books: Books, applier: CommitApplier) -> None:
             applier.apply_plan(plan)
 
 
-def waiting_plans(books: Books) -> list[PlanResult]:
+def waiting_plans(books: Store) -> list[PlanResult]:
     """Plans that wait for an answer, oldest first."""
     plans = books.files.load_all("planner/results", PlanResult)
     return sorted(
@@ -67,7 +67,7 @@ def back_off(starts: list[datetime], now: datetime) -> timedelta:
 
 
 def _recover_running(
-    books: Books, applier: CommitApplier, seat: Seat, task_id: str, now: datetime, *, canceled: bool
+    books: Store, applier: CommitApplier, seat: Seat, task_id: str, now: datetime, *, canceled: bool
 ) -> None:
     path = paths.running(seat, task_id)
     task = queue.read(books.files, seat, path)
@@ -93,14 +93,14 @@ def _recover_running(
 
 
 def _end_interrupted(
-    books: Books, applier: CommitApplier, seat: Seat, task: Task, now: datetime
+    books: Store, applier: CommitApplier, seat: Seat, task: Task, now: datetime
 ) -> None:
     """The consumer died under this run: a failed attempt, or the task's end."""
     limits = books.settings.limits
-    ended = Ended("failed", "killed", interrupted=True)
+    ended = RunEnd("failed", "killed", interrupted=True)
     error = "the consumer ended while this ran"
     decision = after_run(task, ended, now, retry_delay_s=0, engine_retry_s=limits.engine_retry_s)
-    if not isinstance(decision, Finish):
+    if not isinstance(decision, TaskEnd):
         books.ledger.write(
             "interrupted", task.id, now, seat=seat, attempt=task.attempts + 1, next=True
         )

@@ -10,7 +10,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 from mimikit.protocol import paths
-from mimikit.supervisor.store import Books
+from mimikit.supervisor.store import Store
 
 EVERY = timedelta(hours=20)
 BATCH = 200
@@ -28,10 +28,10 @@ _FOLDERS = (
 )
 
 
-class Housekeeping:
+class Retention:
     """Removes ended things older than the retention time, some at a time."""
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: Store) -> None:
         self._books = books
         self._rung = threading.Event()
         self._rung.set()

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.conversation.history import Conversation
+from mimikit.conversation.history import HistoryStore
 from mimikit.errors import NewerState
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.protocol import paths
@@ -68,7 +68,7 @@ def _taken(waiting: queue.SimpleQueue[T]) -> list[T]:
 
 
 @dataclass
-class Books:
+class Store:
     """The state folder with what is kept of it in memory."""
 
     files: Files
@@ -78,7 +78,7 @@ class Books:
     feed: ChangeFeed
     live: LiveRuns
     ledger: Ledger
-    conversation: Conversation
+    conversation: HistoryStore
     runtime: Runtime
     events: EventQueue = field(default_factory=EventQueue)
     canceling: set[str] = field(default_factory=set[str])
@@ -93,7 +93,7 @@ class Books:
         *,
         live: LiveRuns,
         log: EventLog,
-    ) -> Books:
+    ) -> Store:
         """Read what is needed before the first operation.
 
         Raises:
@@ -110,7 +110,7 @@ class Books:
             feed=ChangeFeed(files, clock),
             live=live,
             ledger=ledger,
-            conversation=Conversation(files),
+            conversation=HistoryStore(files),
             runtime=files.load(paths.RUNTIME, Runtime) or Runtime(),
         )
 

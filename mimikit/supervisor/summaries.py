@@ -19,7 +19,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Covers, Task, TaskResult
 from mimikit.roles.run import RunContext
-from mimikit.supervisor.store import Books
+from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 
 PROFILE = "standard"
@@ -34,10 +34,10 @@ SETTLED_AT_ONCE = 50
 _MOST_ATTEMPTS = 1000
 
 
-class Summaries:
+class SummaryRuns:
     """Asks the context's Worker for summaries."""
 
-    def __init__(self, books: Books, context: RunContext) -> None:
+    def __init__(self, books: Store, context: RunContext) -> None:
         self._books, self._context = books, context
 
     def available(self) -> bool:
@@ -88,10 +88,10 @@ class Summaries:
         return note.text if note else ""
 
 
-class Aging:
+class SummaryScheduler:
     """Looks through memory when rung and from time to time, and asks for what is lacking."""
 
-    def __init__(self, books: Books, summaries: Summaries, *, every: timedelta) -> None:
+    def __init__(self, books: Store, summaries: SummaryRuns, *, every: timedelta) -> None:
         self._books, self._summaries, self._every = books, summaries, every
         self._rung = threading.Event()
         self._rung.set()

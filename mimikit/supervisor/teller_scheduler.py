@@ -29,11 +29,11 @@ from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
 from mimikit.supervisor import notification, recovery
 from mimikit.supervisor.commit_applier import CommitApplier, question_of
-from mimikit.supervisor.store import Books
+from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 
 
-class TellerSeat(Protocol):
+class TurnRunner(Protocol):
     """Where a Teller's turn is taken: a thread, or in place for tests."""
 
     def start(self, job: TurnJob) -> None:
@@ -43,15 +43,15 @@ class TellerSeat(Protocol):
     def outcomes(self) -> list[TurnOutcome]: ...
 
 
-class Waking:
+class TellerScheduler:
     """Watches the inbox and the open question."""
 
     def __init__(
         self,
-        books: Books,
+        books: Store,
         applier: CommitApplier,
         context: RunContext,
-        seat: TellerSeat,
+        seat: TurnRunner,
         facts: Callable[[], dict[str, str]] = dict,
     ) -> None:
         """`facts` gives the status lines an input carries."""

@@ -16,7 +16,7 @@ WAITING: frozenset[FailureReason] = frozenset({"rate_limited", "engine_unavailab
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class RunEnd:
     """How a run ended, as far as this rule needs to know."""
 
     status: EndStatus
@@ -29,7 +29,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Finish:
+class TaskEnd:
     """Write the result: this was the last attempt."""
 
     status: EndStatus
@@ -38,28 +38,28 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class TaskRelease:
     """Give the task back to its queue, as this record."""
 
     task: Task
 
 
 def after_run(
-    task: Task, ended: Ended, now: datetime, *, retry_delay_s: float, engine_retry_s: float
-) -> Finish | Release:
+    task: Task, ended: RunEnd, now: datetime, *, retry_delay_s: float, engine_retry_s: float
+) -> TaskEnd | TaskRelease:
     """Decide between an end and a next attempt. Source: spec 2, a run's life."""
     attempts = task.attempts + 1
     if ended.status in ("done", "canceled"):
-        return Finish(ended.status, "canceled" if ended.status == "canceled" else None, attempts)
+        return TaskEnd(ended.status, "canceled" if ended.status == "canceled" else None, attempts)
     if ended.failure_reason in WAITING and not ended.final:
         known = ended.retry_at if ended.retry_at and ended.retry_at > now else None
         wait_until = known or now + timedelta(seconds=engine_retry_s)
-        return Release(task.but(not_before=wait_until, released=True))
+        return TaskRelease(task.but(not_before=wait_until, released=True))
     interruptions = task.interruptions + ended.interrupted
     if ended.final or attempts >= task.max_attempts or interruptions >= MAX_INTERRUPTIONS:
-        return Finish("failed", ended.failure_reason or "error", attempts)
+        return TaskEnd("failed", ended.failure_reason or "error", attempts)
     delay = retry_delay_s * 2 ** min(task.attempts, 20)
-    return Release(
+    return TaskRelease(
         task.but(
             attempts=attempts,
             interruptions=interruptions,
@@ -70,7 +70,7 @@ def after_run(
 
 
 def result_of(
-    task: Task, end: Finish, started_at: datetime, now: datetime, *, error: str | None = None
+    task: Task, end: TaskEnd, started_at: datetime, now: datetime, *, error: str | None = None
 ) -> TaskResult | PlanResult:
     """The record of a task that ended without a word from an engine."""
     kind = PlanResult if task.role == "planner" else TaskResult

@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Order, OrderOutcome
+from mimikit.protocol.models import Command, CommandOutcome
 
 WAIT_S = 2.0
 """How long an outcome is waited for."""
 
 
-def give(files: Files, command: Order) -> bool:
+def give(files: Files, command: Command) -> bool:
     """Hand a command to the supervisor; False when this id was given before."""
     if files.exists(paths.command_done(command.id)):
         return False
@@ -25,12 +25,12 @@ def give(files: Files, command: Order) -> bool:
 
 def give_and_wait(
     files: Files,
-    command: Order,
+    command: Command,
     *,
     is_served: Callable[[], bool],
     pause: Callable[[float], object] = lambda most_s: time.sleep(min(most_s, 0.02)),
     timeout_s: float = WAIT_S,
-) -> OrderOutcome | None:
+) -> CommandOutcome | None:
     """Give a command and wait a moment for what comes of it.
 
     None: nothing did in time; the command is kept. Where nobody is there to apply it (`is_served`)
@@ -46,17 +46,17 @@ def give_and_wait(
     return found
 
 
-def waiting(files: Files) -> list[Order]:
+def waiting(files: Files) -> list[Command]:
     """Commands not applied yet, oldest first."""
-    return sorted(files.load_all(paths.COMMANDS, Order), key=lambda o: (o.created_at, o.id))
+    return sorted(files.load_all(paths.COMMANDS, Command), key=lambda o: (o.created_at, o.id))
 
 
-def outcome(files: Files, command_id: str) -> OrderOutcome | None:
+def outcome(files: Files, command_id: str) -> CommandOutcome | None:
     """What came of a command; None while it waits."""
-    return files.load(paths.command_done(command_id), OrderOutcome)
+    return files.load(paths.command_done(command_id), CommandOutcome)
 
 
-def settle(files: Files, result: OrderOutcome) -> None:
+def settle(files: Files, result: CommandOutcome) -> None:
     """Record the outcome, then drop the command.
 
     Crash: a command with an outcome is dropped at the next look, not applied again.

@@ -37,7 +37,7 @@ _LOOK_BACK_BYTES = 4 * 2**20
 """So far back the slots of one trigger are looked for; other ends and traces twice as far."""
 
 
-class End(NamedTuple):
+class TaskStatus(NamedTuple):
     """How a task ended."""
 
     status: EndStatus
@@ -53,7 +53,7 @@ class Ledger:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._ends: dict[str, End] = {}
+        self._ends: dict[str, TaskStatus] = {}
         self._queued: dict[str, str] = {}
         """Trace of each task that was queued and has not ended, as far as the lines read tell."""
         self._subjects: dict[str, tuple[str, ...]] = {}
@@ -83,7 +83,7 @@ class Ledger:
             self._learn(line)
             self._since_checkpoint += 1
 
-    def end_of(self, task_id: str) -> End | None:
+    def end_of(self, task_id: str) -> TaskStatus | None:
         """How a task ended; None while it has not, or is unknown."""
         self._catch_up()
         return self._ends.get(task_id)
@@ -232,7 +232,7 @@ class Ledger:
         if isinstance(task_id, str) and task_id not in self._ends:
             self._at_it[subject] = task_id
 
-    def _has_ended(self, task_id: str, end: End, retry_of: str | None) -> None:
+    def _has_ended(self, task_id: str, end: TaskStatus, retry_of: str | None) -> None:
         self._ends[task_id] = end
         if retry_of is not None:
             self._subjects[task_id] = (self._original(retry_of),)
@@ -371,8 +371,8 @@ def _line(data: bytes) -> Line:
         return {}
 
 
-def _end(entry: StatusEntry) -> End:
-    return End(
+def _end(entry: StatusEntry) -> TaskStatus:
+    return TaskStatus(
         entry.status,
         entry.completed_at,
         entry.failure_reason,

@@ -44,14 +44,16 @@ def where(files: Files, seat: Seat, task_id: str) -> Where | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TaskLocation:
     """A task with the part of its way it is on."""
 
     task: Task
     where: Where
 
 
-def find(files: Files, task_id: str, *, seats: tuple[Seat, ...] = paths.SEATS) -> Found | None:
+def find(
+    files: Files, task_id: str, *, seats: tuple[Seat, ...] = paths.SEATS
+) -> TaskLocation | None:
     """A task by its id, in any seat and on any part of its way."""
     for seat in seats:
         places: tuple[tuple[Where, str], ...] = (
@@ -61,10 +63,10 @@ def find(files: Files, task_id: str, *, seats: tuple[Seat, ...] = paths.SEATS) -
         )
         for place, path in places:
             if task := read(files, seat, path):
-                return Found(task, place)
+                return TaskLocation(task, place)
         # Released meanwhile, from running back to the queue?
         if task := read(files, seat, paths.queued(seat, task_id)):
-            return Found(task, "queued")
+            return TaskLocation(task, "queued")
     return None
 
 
@@ -114,7 +116,7 @@ TaskState = Literal["queued", "running", "done", "failed", "canceled"]
 
 
 @dataclass(frozen=True, slots=True)
-class TaskView:
+class TaskSnapshot:
     task: Task
     seat: Seat
     state: TaskState
@@ -138,7 +140,7 @@ class TaskView:
         return outcome.error if outcome else None
 
 
-def show(files: Files, task_id: str) -> TaskView | None:
+def show(files: Files, task_id: str) -> TaskSnapshot | None:
     """One task; None when no folder has it."""
     found = find(files, task_id)
     if found is None:
@@ -146,7 +148,7 @@ def show(files: Files, task_id: str) -> TaskView | None:
     return _view(files, found.task, found.task.role, found.where)
 
 
-def live(files: Files) -> list[TaskView]:
+def live(files: Files) -> list[TaskSnapshot]:
     """Every queued and running task, in the order they are taken."""
     places: tuple[tuple[Where, str], ...] = (("running", "running"), ("queued", "queue"))
     views = [
@@ -160,22 +162,22 @@ def live(files: Files) -> list[TaskView]:
     return sorted(views, key=lambda v: (v.state != "running", *task_file.order_of(v.task)))
 
 
-def recent(files: Files, limit: int = 50) -> list[TaskView]:
+def recent(files: Files, limit: int = 50) -> list[TaskSnapshot]:
     """The tasks that ended last, newest first."""
     views = (show(files, task_id) for task_id in ledger.ended_ids(files, limit))
     return [view for view in views if view is not None]
 
 
-def _view(files: Files, task: Task, seat: Seat, where: Where) -> TaskView:
+def _view(files: Files, task: Task, seat: Seat, where: Where) -> TaskSnapshot:
     if where != "ended":
-        return TaskView(task, seat, "queued" if where == "queued" else "running")
+        return TaskSnapshot(task, seat, "queued" if where == "queued" else "running")
     if seat == "worker":
         result = files.peek(paths.result("worker", task.id), TaskResult)
-        return TaskView(task, seat, result.status if result else "failed", result=result)
+        return TaskSnapshot(task, seat, result.status if result else "failed", result=result)
     settled = files.peek(paths.plan_done(task.id), PlanResult)
     plan = settled or files.peek(paths.result("planner", task.id), PlanResult)
     state: TaskState = "running" if plan is None else _plan_state(plan, settled is not None)
-    return TaskView(task, seat, state, plan=plan)
+    return TaskSnapshot(task, seat, state, plan=plan)
 
 
 def _plan_state(plan: PlanResult, settled: bool) -> TaskState:

@@ -17,7 +17,7 @@ from mimikit.protocol.models import (
     NotCondition,
     Notify,
     OrCondition,
-    PlannedOrder,
+    PlannedCommand,
     Schedule,
     TaskDone,
     TaskFailed,
@@ -155,7 +155,7 @@ class PlannerSession(ToolSession):
         changes = dict(args.changes) if args.action == "edit" else {}
         if args.action == "edit":
             self._check_edit(trigger, changes)
-        order = PlannedOrder.model_validate(
+        order = PlannedCommand.model_validate(
             {"action": f"trigger_{args.action}", "target": trigger.id, "args": changes}
         )
         self.effects.orders.append(order)

@@ -114,6 +114,6 @@ class StateReader:
         return lines
 
 
-def _line(view: queue.TaskView) -> TaskLine:
+def _line(view: queue.TaskSnapshot) -> TaskLine:
     task = view.task
     return TaskLine(task.id, task.title or task.prompt[:60], view.state, view.seat, task.created_at)

@@ -165,7 +165,7 @@ def zone_named(name: str) -> ZoneInfo:
         ) from None
 
 
-def _last_run(files: Files, trigger_id: str) -> queue.Found | None:
+def _last_run(files: Files, trigger_id: str) -> queue.TaskLocation | None:
     for line in reversed(ledger.slots_of(files, trigger_id, 1)):
         if isinstance(task_id := line.get("taskId"), str):
             return queue.find(files, task_id)

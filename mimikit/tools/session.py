@@ -25,7 +25,7 @@ from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     Answered,
     BacklogChange,
-    PlannedOrder,
+    PlannedCommand,
     Question,
     Remembered,
     Role,
@@ -44,7 +44,7 @@ class Effects:
     tasks: list[Task] = field(default_factory=list[Task])
     triggers: list[Trigger] = field(default_factory=list[Trigger])
     cancels: list[str] = field(default_factory=list[str])
-    orders: list[PlannedOrder] = field(default_factory=list[PlannedOrder])
+    orders: list[PlannedCommand] = field(default_factory=list[PlannedCommand])
     remembered: list[Remembered] = field(default_factory=list[Remembered])
     backlog: list[BacklogChange] = field(default_factory=list[BacklogChange])
     question: Question | None = None

@@ -12,7 +12,7 @@ from mimikit.protocol.files import ReadOnlyFiles, whole_lines
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import LiveRun, Task, TaskResult, time_text, to_utc
 from mimikit.tasks import ledger, queue, task_file
-from mimikit.tasks.queue import TaskView
+from mimikit.tasks.queue import TaskSnapshot
 from mimikit.views.base import Render
 
 MAX_LIVE = 200
@@ -25,7 +25,7 @@ _ENDED = frozenset({"done", "failed", "canceled"})
 _EVENT_TYPES_HIDDEN = frozenset({"process"})
 
 
-def shown(files: ReadOnlyFiles, view: TaskView, live: dict[str, LiveRun]) -> dict[str, Any]:
+def shown(files: ReadOnlyFiles, view: TaskSnapshot, live: dict[str, LiveRun]) -> dict[str, Any]:
     """One task."""
     task, outcome = view.task, view.result or view.plan
     run = live.get(task.id) if view.state == "running" else None
@@ -66,7 +66,7 @@ def find(files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun]) -> dict[s
     return None if view is None else shown(files, view, live)
 
 
-def find_view(files: ReadOnlyFiles, task_id: str) -> TaskView | None:
+def find_view(files: ReadOnlyFiles, task_id: str) -> TaskSnapshot | None:
     """Looked for twice: a task on its way back to the queue is seen by the second look."""
     return queue.show(files, task_id) or queue.show(files, task_id)
 
@@ -76,7 +76,7 @@ def listed(
 ) -> list[dict[str, Any]]:
     """Tasks of one state, or running, queued and then ended ones, newest end first."""
     wanted = {state} if state else {"queued", "running"} | _ENDED
-    found: list[TaskView] = []
+    found: list[TaskSnapshot] = []
     if wanted & {"queued", "running"}:
         found += [view for view in live_views(files) if view.state in wanted][: limit or MAX_LIVE]
     if wanted & _ENDED:
@@ -85,16 +85,16 @@ def listed(
     return [shown(files, view, live) for view in found]
 
 
-def live_views(files: ReadOnlyFiles) -> list[TaskView]:
+def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
     """Running and queued tasks, in the order they are taken; of a long queue its first by name."""
-    found: list[TaskView] = []
+    found: list[TaskSnapshot] = []
     for seat in paths.SEATS:
         for name in _names(files, f"{seat}/running")[:MAX_LIVE]:
             if task := files.peek(f"{seat}/running/{name}", Task):
-                found.append(TaskView(task, seat, "running"))
+                found.append(TaskSnapshot(task, seat, "running"))
         for name in _names(files, f"{seat}/queue")[:MAX_LIVE]:
             if task := files.peek(f"{seat}/queue/{name}", Task):
-                found.append(TaskView(task, seat, "queued"))
+                found.append(TaskSnapshot(task, seat, "queued"))
     # Plans whose question waits for its answer stand in no queue any more.
     for name in _names(files, "planner/results")[:MAX_LIVE]:
         view = queue.show(files, name.removesuffix(".json"))
@@ -107,14 +107,14 @@ def live_views(files: ReadOnlyFiles) -> list[TaskView]:
 
 
 def trace_of(
-    files: ReadOnlyFiles, view: TaskView, live: dict[str, LiveRun]
+    files: ReadOnlyFiles, view: TaskSnapshot, live: dict[str, LiveRun]
 ) -> list[dict[str, Any]]:
     """Every task of the same trace that can be found quickly, oldest first."""
     return in_trace(files, view.task.trace_id, live, view)
 
 
 def in_trace(
-    files: ReadOnlyFiles, trace_id: str, live: dict[str, LiveRun], *known: TaskView
+    files: ReadOnlyFiles, trace_id: str, live: dict[str, LiveRun], *known: TaskSnapshot
 ) -> list[dict[str, Any]]:
     """Every task of a trace that can be found quickly, those known among them, oldest first."""
     found = {view.task.id: view for view in known}
@@ -130,13 +130,13 @@ def in_trace(
     return [shown(files, other, live) for other in ordered]
 
 
-def events_of(files: ReadOnlyFiles, view: TaskView) -> list[dict[str, Any]]:
+def events_of(files: ReadOnlyFiles, view: TaskSnapshot) -> list[dict[str, Any]]:
     """The ledger's lines about one task, oldest first."""
     events = ledger.events_of(files, view.task.id, since=view.task.created_at)
     return [{"type": line.get("event"), **line} for line in islice(events, MAX_EVENTS)]
 
 
-def result_of(view: TaskView, render: Render) -> dict[str, Any] | None:
+def result_of(view: TaskSnapshot, render: Render) -> dict[str, Any] | None:
     """How it ended, with its text; a command's output is no markdown."""
     outcome = view.result or view.plan
     if outcome is None:
@@ -194,7 +194,7 @@ def _event(line: dict[str, Json]) -> dict[str, Any]:
     }
 
 
-def _began(files: ReadOnlyFiles, view: TaskView, run: LiveRun | None) -> datetime | None:
+def _began(files: ReadOnlyFiles, view: TaskSnapshot, run: LiveRun | None) -> datetime | None:
     """When a running task's attempt began: from the heartbeat, else from its output."""
     if view.state != "running":
         return None

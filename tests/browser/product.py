@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mimikit.clock import SystemClock
-from mimikit.conversation.history import Conversation
+from mimikit.conversation.history import HistoryStore
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
@@ -147,7 +147,7 @@ def lay_history(product: Product, count: int) -> None:
     """Messages of the last days, before the product starts."""
     began = SystemClock().now() - timedelta(minutes=10 * count)
     roles = ("user", "agent")
-    Conversation(product.files).add(
+    HistoryStore(product.files).add(
         Message(
             id=f"msg-old-{number:04d}",
             role=roles[number % 2],

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from mimikit.clock import SystemClock
-from mimikit.conversation.history import Conversation
+from mimikit.conversation.history import HistoryStore
 from mimikit.protocol.models import Message
 from tests.browser.looking import for_everyone, looking
 from tests.browser.pages import Chat, OpenChat
@@ -68,7 +68,7 @@ def lay_memory(product: Product) -> None:
     guide.mkdir(parents=True)
     (guide / "setup.md").write_text("# Setup\n\nInstall <b>pnpm</b>, then run `make`.\n")
     began = SystemClock().now() - timedelta(hours=130)
-    Conversation(product.files).add(
+    HistoryStore(product.files).add(
         Message(
             id=f"msg-old-{number:04d}",
             role=("user", "agent")[number % 2],

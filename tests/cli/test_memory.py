@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mimikit.clock import SystemClock
-from mimikit.conversation.history import Conversation
+from mimikit.conversation.history import HistoryStore
 from mimikit.memory import markdown
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -54,7 +54,7 @@ def known(cli: Cli, tmp_path: Path) -> Path:
         (state / "memory" / "summary" / f"{name}.md").write_text(text)
     disk = RealDisk(state)
     said = Message(id="msg-7", role="user", text="my dentist is Dr. Wu", created_at=AT)
-    Conversation(Files(disk)).add([said])
+    HistoryStore(Files(disk)).add([said])
     disk.close()
     return state
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.protocol.models import Order, Trigger
+from mimikit.protocol.models import Command, Trigger
 from tests.cli.conftest import Cli, Place
 
 
@@ -20,9 +20,9 @@ def triggers_in(folder: Path) -> dict[str, Trigger]:
     }
 
 
-def order_in(folder: Path) -> Order:
+def order_in(folder: Path) -> Command:
     (path,) = (folder / ".mimikit" / "commands").glob("*.json")
-    return Order.model_validate_json(path.read_text())
+    return Command.model_validate_json(path.read_text())
 
 
 def data(cli: Cli, *arguments: str) -> Any:

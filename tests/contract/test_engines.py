@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.config import Codex, Settings
+from mimikit.config import CodexSettings, Settings
 from mimikit.engines.base import CancelToken, Engine, EngineRequest, Outcome
 from mimikit.engines.codex.engine import CodexExec
 from mimikit.engines.shell import CommandEngine
@@ -61,7 +61,7 @@ def codex(here: Ground, role: Role) -> Iterator[Case]:
     with FakeLLM([answer]) as llm:
         provider = f'{{name="fake",base_url="{llm.url}",wire_api="responses",env_key="FAKE_KEY"}}'
         config = {"model_provider": '"fake"', "model_providers.fake": provider}
-        settings = Settings(codex=Codex(env=["FAKE_KEY"], config=config))
+        settings = Settings(codex=CodexSettings(env=["FAKE_KEY"], config=config))
         yield Case(CodexExec(settings, here.state), here, role, "go", "tarry")
 
 

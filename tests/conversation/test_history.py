@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mimikit.conversation import history
-from mimikit.conversation.history import SOFT_CAP, Caps, Conversation, page
+from mimikit.conversation.history import SOFT_CAP, HistoryCaps, HistoryStore, page
 from mimikit.errors import BadInput, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files
@@ -35,31 +35,31 @@ def transcript(files: Files) -> list[str]:
 
 
 def test_messages_go_into_transcript_and_working_set(files: Files) -> None:
-    conversation = Conversation(files)
+    conversation = HistoryStore(files)
     assert conversation.add([said("a"), said("b")]) == [said("a"), said("b")]
     assert transcript(files) == ["a", "b"]
     saved = files.load(paths.HISTORY, History)
     assert saved is not None
     assert [message.id for message in saved.messages] == ["a", "b"]
-    assert [message.id for message in Conversation(files).messages] == ["a", "b"]
+    assert [message.id for message in HistoryStore(files).messages] == ["a", "b"]
 
 
 def test_a_message_that_is_repeated_is_kept_once(files: Files) -> None:
-    Conversation(files).add([said("a")])
-    for conversation in (Conversation(files), Conversation(files)):
+    HistoryStore(files).add([said("a")])
+    for conversation in (HistoryStore(files), HistoryStore(files)):
         assert conversation.add([said("a"), said("b"), said("b")]) in ([said("b")], [])
     assert transcript(files) == ["a", "b"]
-    assert [message.id for message in Conversation(files).messages] == ["a", "b"]
+    assert [message.id for message in HistoryStore(files).messages] == ["a", "b"]
 
 
 def test_equal_messages_of_one_millisecond_are_two(files: Files) -> None:
-    conversation = Conversation(files)
+    conversation = HistoryStore(files)
     conversation.add([said("a", text="yes"), said("b", text="yes")])
     assert transcript(files) == ["a", "b"]
 
 
 def test_each_message_stands_in_the_file_of_its_utc_day(files: Files) -> None:
-    Conversation(files).add([said("a", NOW), said("b", NOW + timedelta(hours=15))])
+    HistoryStore(files).add([said("a", NOW), said("b", NOW + timedelta(hours=15))])
     assert files.names(paths.TRANSCRIPT, suffix=".jsonl") == [
         "2026-12-01.jsonl",
         "2026-12-02.jsonl",
@@ -67,7 +67,7 @@ def test_each_message_stands_in_the_file_of_its_utc_day(files: Files) -> None:
 
 
 def test_a_message_of_long_ago_is_taken_though_newer_days_are_at_hand(files: Files) -> None:
-    conversation = Conversation(files)
+    conversation = HistoryStore(files)
     for day in range(6):
         conversation.add([said(f"m{day}", NOW + timedelta(days=day))])
     old = said("old", NOW - timedelta(days=300))
@@ -76,21 +76,21 @@ def test_a_message_of_long_ago_is_taken_though_newer_days_are_at_hand(files: Fil
 
 
 def test_it_is_known_what_was_said_lately(files: Files) -> None:
-    Conversation(files).add([said("a")])
-    conversation = Conversation(files)
+    HistoryStore(files).add([said("a")])
+    conversation = HistoryStore(files)
     assert conversation.has("a", NOW.date())
     assert not conversation.has("b", NOW.date())
     files.remove(paths.HISTORY)
-    conversation = Conversation(files)
+    conversation = HistoryStore(files)
     assert conversation.has("a", NOW.date())
     assert conversation.has("a", NOW.date() + timedelta(days=1))
     assert not conversation.has("a", NOW.date() + timedelta(days=2))
 
 
 def test_a_working_set_that_is_no_record_costs_no_message(files: Files) -> None:
-    Conversation(files).add([said("a")])
+    HistoryStore(files).add([said("a")])
     files.write(paths.HISTORY, b'{"messages": 5}')
-    conversation = Conversation(files)
+    conversation = HistoryStore(files)
     assert conversation.add([said("a"), said("b")]) == [said("b")]
     assert transcript(files) == ["a", "b"]
 
@@ -99,7 +99,7 @@ def test_a_working_set_that_is_no_record_costs_no_message(files: Files) -> None:
 def test_a_refusing_disk_neither_loses_nor_doubles(
     files: Files, disk: MemoryDisk, operation: str
 ) -> None:
-    conversation = Conversation(files)
+    conversation = HistoryStore(files)
     conversation.add([said("zero", NOW - timedelta(days=1))])
     for skip in range(6):
         count = [0]
@@ -121,11 +121,11 @@ def test_a_refusing_disk_neither_loses_nor_doubles(
     expected = [f"{operation}{n}{b}" for n in range(6) for b in ("", "b")]
     assert transcript(files) == ["zero", *expected]
     assert [message.id for message in conversation.messages] == ["zero", *expected]
-    assert [message.id for message in Conversation(files).messages] == ["zero", *expected]
+    assert [message.id for message in HistoryStore(files).messages] == ["zero", *expected]
 
 
 def test_the_working_set_forgets_archived_messages_first_and_no_other(files: Files) -> None:
-    conversation = Conversation(files)
+    conversation = HistoryStore(files)
     old = [said(f"old{n:03}", archived=n % 2 == 0) for n in range(SOFT_CAP)]
     conversation.add(old)
     conversation.add([said("new1"), said("new2"), said("new3", archived="pending")])
@@ -137,7 +137,7 @@ def test_the_working_set_forgets_archived_messages_first_and_no_other(files: Fil
 
 
 def test_unarchived_messages_are_kept_beyond_the_cap(files: Files) -> None:
-    conversation = Conversation(files)
+    conversation = HistoryStore(files)
     conversation.add([said(f"m{n}") for n in range(SOFT_CAP + 50)])
     assert len(conversation.messages) == SOFT_CAP + 50
 
@@ -157,7 +157,7 @@ def filled(files: Files, per_day: list[int]) -> list[str]:
 
 
 def test_an_empty_transcript_is_an_empty_page(files: Files) -> None:
-    assert page(files) == history.Page([], None)
+    assert page(files) == history.HistoryPage([], None)
 
 
 def test_the_newest_messages_come_first_and_the_cursor_leads_back(files: Files) -> None:
@@ -216,13 +216,13 @@ def test_a_cursor_that_is_none_of_ours_is_refused(files: Files, cursor: str) -> 
 
 
 def test_fields_of_messages_are_changed_all_at_once(files: Files) -> None:
-    conversation = Conversation(files)
+    conversation = HistoryStore(files)
     conversation.add([said("a"), said("b"), said("c")])
     writes = len(_writes(files))
     marked: dict[str, object] = {"archived": "pending", "archive_task": "task-1"}
     assert conversation.change({"a": marked, "c": marked, "gone": marked}) == 2
     assert len(_writes(files)) == writes + 1
-    for one in (conversation, Conversation(files)):
+    for one in (conversation, HistoryStore(files)):
         assert [(m.archived, m.archive_task) for m in one.messages] == [
             ("pending", "task-1"),
             (False, None),
@@ -239,7 +239,7 @@ def _writes(files: Files) -> list[Step]:
 
 
 def test_a_refused_change_has_not_happened(files: Files, disk: MemoryDisk) -> None:
-    conversation = Conversation(files)
+    conversation = HistoryStore(files)
     conversation.add([said("a")])
     full = OSError(errno.ENOSPC, "full")
     disk.fail = lambda _n, step: full if step.operation == "write" else None
@@ -247,11 +247,11 @@ def test_a_refused_change_has_not_happened(files: Files, disk: MemoryDisk) -> No
         conversation.change({"a": {"archived": True}})
     disk.fail = None
     assert conversation.messages[0].archived is False
-    assert Conversation(files).messages[0].archived is False
+    assert HistoryStore(files).messages[0].archived is False
 
 
 def test_what_becomes_archived_beyond_the_cap_leaves_at_once(files: Files) -> None:
-    conversation = Conversation(files, Caps(soft=2))
+    conversation = HistoryStore(files, HistoryCaps(soft=2))
     conversation.add([said("a"), said("b"), said("c"), said("d")])
     assert not conversation.trim()
     conversation.change({id_: {"archived": True} for id_ in ("b", "c", "d")})
@@ -261,11 +261,11 @@ def test_what_becomes_archived_beyond_the_cap_leaves_at_once(files: Files) -> No
 
 
 def test_messages_archived_by_an_earlier_start_are_trimmed(files: Files) -> None:
-    wide = Conversation(files, Caps(soft=10))
+    wide = HistoryStore(files, HistoryCaps(soft=10))
     wide.add([said(f"m{n}", archived=n < 4) for n in range(6)])
-    narrow = Conversation(files, Caps(soft=3))
+    narrow = HistoryStore(files, HistoryCaps(soft=3))
     assert narrow.trim()
-    assert [m.id for m in Conversation(files).messages] == ["m3", "m4", "m5"]
+    assert [m.id for m in HistoryStore(files).messages] == ["m3", "m4", "m5"]
     assert not narrow.trim()
 
 
@@ -281,20 +281,20 @@ def test_messages_archived_by_an_earlier_start_are_trimmed(files: Files) -> None
 def test_archived_messages_make_room_by_their_size(
     messages: list[Message], kept: list[str]
 ) -> None:
-    left = history.capped(messages, Caps(hard_bytes=9000))
+    left = history.capped(messages, HistoryCaps(hard_bytes=9000))
     assert [message.id for message in left] == kept
 
 
 @pytest.mark.parametrize(("count", "is_over"), [(300, False), (301, True)])
 def test_an_overflow_is_what_can_not_be_dropped(files: Files, count: int, *, is_over: bool) -> None:
-    conversation = Conversation(files)
+    conversation = HistoryStore(files)
     conversation.add([said(f"m{n}") for n in range(count)])
     assert conversation.is_over() is is_over
     assert len(conversation.messages) == count
 
 
 def test_ten_megabytes_are_an_overflow_too(files: Files) -> None:
-    conversation = Conversation(files)
+    conversation = HistoryStore(files)
     conversation.add([said(f"m{n}", text="字" * 200_000) for n in range(17)])
     assert not conversation.is_over()
     conversation.add([said("m17", text="字" * 200_000)])
@@ -302,13 +302,13 @@ def test_ten_megabytes_are_an_overflow_too(files: Files) -> None:
 
 
 def test_unarchived_messages_outlive_the_limit_of_other_records(files: Files) -> None:
-    conversation = Conversation(files)
+    conversation = HistoryStore(files)
     conversation.add([said(f"m{n}", text="字" * 200_000) for n in range(30)])
     data = files.read(paths.HISTORY)
     assert data is not None
     assert len(data) > MAX_RECORD_BYTES
-    assert [m.id for m in Conversation(files).messages] == [f"m{n}" for n in range(30)]
+    assert [m.id for m in HistoryStore(files).messages] == [f"m{n}" for n in range(30)]
     assert files.names(paths.CORRUPT) == []
     files.write(paths.HISTORY, data[:-1000])
-    assert Conversation(files).messages == []
+    assert HistoryStore(files).messages == []
     assert len(files.names(paths.CORRUPT)) == 1, "torn: into quarantine, as ever"

@@ -21,13 +21,13 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
 
 from mimikit.conversation import inbox
-from mimikit.conversation.history import Caps
+from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import EngineRequest
 from mimikit.memory import backlog, notes
 from mimikit.memory.archive import RULES, Rules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import InboxItem, Order, Task, Trigger
+from mimikit.protocol.models import Command, InboxItem, Task, Trigger
 from mimikit.tasks import commands, queue
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import Step
@@ -83,7 +83,7 @@ class Client:
     def order(self, id_: str, action: Any, target: str = "", **args: Any) -> None:
         """Give an order."""
         at = self.oracle.note(f"time of {id_}", self.now)
-        order = Order(id=id_, action=action, target=target, args=args, created_at=at)
+        order = Command(id=id_, action=action, target=target, args=args, created_at=at)
         commands.give(self.files, order)
         over = self.product.books.ledger.end_of(target) is not None
         self.oracle.note(f"runs at {id_}", len(self.oracle.runs))
@@ -182,7 +182,7 @@ class Flow:
     expected: Expected = field(default_factory=Expected)
     base: Callable[[], Contents] | None = None
     rules: Rules = RULES
-    caps: Caps | None = None
+    caps: HistoryCaps | None = None
 
     def product(self, files: Files, clock: FakeClock, mind: Mind) -> Product:
         """What lives through it."""

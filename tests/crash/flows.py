@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from mimikit.conversation.history import Caps
+from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import EngineRequest
 from mimikit.memory.archive import Rules
 from mimikit.protocol.models import time_text
@@ -255,7 +255,7 @@ FLOWS = (
             lambda c: c.say("m4", "four"),
             lambda c: c.say("m5", "five"),
         ),
-        caps=Caps(soft=3, hard=3),
+        caps=HistoryCaps(soft=3, hard=3),
         expected=Expected(memory=(("memory/2026-12-01-*.md", 8),)),
     ),
     Flow(

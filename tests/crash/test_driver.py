@@ -13,7 +13,7 @@ from mimikit.memory import markdown
 from mimikit.memory.archive import Group
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, Task, TaskResult
-from mimikit.supervisor.archiver import Archiving
+from mimikit.supervisor.archiver import Archiver
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import Crash, MemoryDisk, Step
 from tests.crash.dice import DICE, dead_owner
@@ -332,12 +332,12 @@ def test_what_is_expected_is_not_complained_about() -> None:
     assert judge(contents, oracle, Expected(quarantined=1, limited=True)) == []
 
 
-def _marks_first(archiving: Archiving, group: Group) -> None:
+def _marks_first(archiving: Archiver, group: Group) -> None:
     archiving._mark(group.messages)
     WRITE_RAW(archiving, group)
 
 
-def _marks_the_summarised_first(archiving: Archiving, task: Task, result: TaskResult) -> None:
+def _marks_the_summarised_first(archiving: Archiver, task: Task, result: TaskResult) -> None:
     archiving._mark(archiving._waiting_for(task.id))
     TAKE_IN(archiving, task, result)
 
@@ -347,18 +347,18 @@ def _writes_twice(text: str, day: date, messages: list[Message], zone: tzinfo) -
     return "\n".join([text or f"# {day}\n", *blocks])
 
 
-WRITE_RAW, TAKE_IN = Archiving._write_raw, Archiving.take_in
+WRITE_RAW, TAKE_IN = Archiver._write_raw, Archiver.take_in
 
 
 @pytest.mark.parametrize(
     ("name", "place", "broken", "complaint"),
     [
-        ("archive, young", (Archiving, "_write_raw"), _marks_first, "is not in memory"),
-        ("caps", (Archiving, "_write_raw"), _marks_first, "neither in history.json nor in memory"),
-        ("flush", (Archiving, "_write_raw"), _marks_first, "is not in memory"),
-        ("archive a day", (Archiving, "take_in"), _marks_the_summarised_first, "not in memory"),
-        ("archive, young", (Archiving, "recover"), lambda *_: None, "is pending for nobody"),
-        ("archive a day", (Archiving, "recover"), lambda *_: None, "is pending for nobody"),
+        ("archive, young", (Archiver, "_write_raw"), _marks_first, "is not in memory"),
+        ("caps", (Archiver, "_write_raw"), _marks_first, "neither in history.json nor in memory"),
+        ("flush", (Archiver, "_write_raw"), _marks_first, "is not in memory"),
+        ("archive a day", (Archiver, "take_in"), _marks_the_summarised_first, "not in memory"),
+        ("archive, young", (Archiver, "recover"), lambda *_: None, "is pending for nobody"),
+        ("archive a day", (Archiver, "recover"), lambda *_: None, "is pending for nobody"),
         ("archive, many", (markdown, "extended"), _writes_twice, "times"),
         ("archive a day", (markdown, "part_ids"), lambda _text: frozenset(), None),
     ],
@@ -376,7 +376,7 @@ def test_an_archive_in_a_wrong_order_is_noticed(
         monkeypatch.setattr(markdown, "covered", lambda _text: frozenset())
         complaint = "holds"
     if place[1] == "extended":
-        monkeypatch.setattr(Archiving, "_raw_of", lambda *_: ({}, set()))
+        monkeypatch.setattr(Archiver, "_raw_of", lambda *_: ({}, set()))
     report = Explorer(flow_of(name), crashes=1).run()
     assert any(complaint in violation for violation in report.violations), report.violations[:3]
 

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from mimikit.config import Codex, Settings
+from mimikit.config import CodexSettings, Settings
 from mimikit.engines import sandbox
 from mimikit.engines.base import UPSTREAM, CancelToken, EngineRequest, Outcome, ToolSpec
 from mimikit.engines.codex import cli as codex_cli
@@ -52,7 +52,7 @@ class Here(Ground):
         )
         config = {"model_provider": '"fake"', "model_providers.fake": provider}
         config |= settings.pop("config", {})
-        codex = Codex.model_validate({"env": ["FAKE_KEY"], "config": config, **settings})
+        codex = CodexSettings.model_validate({"env": ["FAKE_KEY"], "config": config, **settings})
         return CodexExec(Settings(codex=codex), self.state)
 
     def ask(self, prompt: str, desk: Desk | None = None, **fields: Any) -> EngineRequest:
@@ -89,7 +89,7 @@ def said_to_model(llm: FakeLLM) -> str:
 
 
 def test_the_program_is_the_one_of_the_package() -> None:
-    place = codex_cli.find(Codex())
+    place = codex_cli.find(CodexSettings())
     assert place
     version = codex_cli.version_of(place.program)
     assert version
@@ -572,7 +572,7 @@ def test_a_missing_program_is_said(here: Here, tmp_path: Path) -> None:
 
 def test_who_is_logged_in(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def said(**settings: Any) -> str | None:
-        return codex_cli.unavailable(Codex.model_validate(settings))
+        return codex_cli.unavailable(CodexSettings.model_validate(settings))
 
     home = tmp_path / "home" / ".codex"
     assert said() == f"codex is not logged in: no {home}/auth.json; run `codex login`"
@@ -589,6 +589,6 @@ def test_a_newly_installed_program_is_noticed(here: Here, tmp_path: Path) -> Non
     engine = here.engine(None, path=str(tmp_path / "codex"))
     assert engine.unavailable()
     os.link(program(tmp_path, "echo codex-cli 9.9.9"), tmp_path / "linked")
-    assert codex_cli.unavailable(Codex.model_validate({"path": str(tmp_path / "linked")}))
+    assert codex_cli.unavailable(CodexSettings.model_validate({"path": str(tmp_path / "linked")}))
     engine._reason._at = None  # its memory of some seconds is over
     assert engine.unavailable() is None

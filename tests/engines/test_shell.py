@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.config import Limits, Settings
+from mimikit.config import LimitSettings, Settings
 from mimikit.engines.base import CancelToken, Outcome
 from mimikit.engines.shell import CommandEngine
 from tests.support.engine_requests import Desk
@@ -21,7 +21,7 @@ def here(tmp_path: Path) -> Ground:
 
 
 def engine(**limits: float) -> CommandEngine:
-    return CommandEngine(Settings(limits=Limits.model_validate(limits)))
+    return CommandEngine(Settings(limits=LimitSettings.model_validate(limits)))
 
 
 def run(here: Ground, line: str, desk: Desk | None = None, **limits: float) -> Outcome:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from mimikit.clock import SystemClock
-from mimikit.config import Codex
+from mimikit.config import CodexSettings
 from mimikit.conversation import history, inbox
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.protocol.disk import RealDisk
@@ -145,7 +145,7 @@ def wait_for_reply(files: Files, text: str, limit_s: float = 90) -> list[Any]:
 
 
 def test_a_message_travels_through_every_role(home_folder: Path) -> None:
-    place = codex_cli.find(Codex())
+    place = codex_cli.find(CodexSettings())
     assert place is not None
     version = codex_cli.version_of(place.program)
     assert version is not None

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimikit.config import Settings, Web
+from mimikit.config import Settings, WebSettings
 from mimikit.protocol.models import Origin, Served, Task
 from mimikit.roles.worker import command_refusal
 
@@ -47,7 +47,7 @@ def test_a_mind_may_not_unless_allowed(origin: Origin) -> None:
     [
         (Settings(), ABROAD),
         (Settings(allow_llm_commands=True), ABROAD),
-        (Settings(web=Web(host="0.0.0.0")), HOME),  # noqa: S104 - the case in question
+        (Settings(web=WebSettings(host="0.0.0.0")), HOME),  # noqa: S104 - the case in question
     ],
     ids=["really abroad", "abroad and minds allowed", "abroad by the settings"],
 )
@@ -57,7 +57,7 @@ def test_nobody_from_afar(origin: Origin, settings: Settings, served: Served) ->
 
 
 def test_from_afar_when_the_owner_says_so_and_always_at_the_machine() -> None:
-    open_web = Settings(web=Web(allow_commands=True))
+    open_web = Settings(web=WebSettings(allow_commands=True))
     assert command_refusal(task("http"), open_web, ABROAD) is None
     assert command_refusal(task("cli"), Settings(), ABROAD) is None
     assert command_refusal(task("file"), Settings(), ABROAD) is None

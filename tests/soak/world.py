@@ -15,7 +15,7 @@ from typing import Any
 
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import Order, Trigger, time_text
+from mimikit.protocol.models import Command, Trigger, time_text
 from mimikit.tasks import commands
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import Crash, MemoryDisk
@@ -177,7 +177,7 @@ class World:
         self._order("resume", "")
 
     def _order(self, action: Any, target: str, **args: Any) -> None:
-        order = Order(
+        order = Command(
             id=derived_id("cmd", action, target, str(self.dice.random())),
             action=action,
             target=target,

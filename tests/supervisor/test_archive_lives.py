@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mimikit.conversation.history import Caps
+from mimikit.conversation.history import HistoryCaps
 from mimikit.memory.archive import Rules
 from mimikit.protocol.files import Files
 from mimikit.testing.clock import FakeClock
@@ -35,7 +35,7 @@ class Life:
             flush_at=self.dice.choice([6, 800]),
             batch=self.dice.choice([1, 3, 200]),
         )
-        self.caps = Caps(soft=self.dice.choice([4, 200]), hard=self.dice.choice([6, 300]))
+        self.caps = HistoryCaps(soft=self.dice.choice([4, 200]), hard=self.dice.choice([6, 300]))
         self.clock, self.oracle = FakeClock(START), Oracle()
         self.said = 0
         self.client = self.started(warm_folder())

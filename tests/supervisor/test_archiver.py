@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mimikit.config import Settings
-from mimikit.conversation.history import Caps
+from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.builtin.assistant import Builtin
 from mimikit.memory import markdown, notes
 from mimikit.memory.archive import Rules
@@ -482,7 +482,7 @@ def test_the_flush_lets_out_what_is_blocked(files: Files) -> None:
 
 
 def test_beyond_the_soft_cap_archiving_begins_at_once(files: Files) -> None:
-    client = made(files, caps=Caps(soft=10, hard=20))
+    client = made(files, caps=HistoryCaps(soft=10, hard=20))
     filled(client, [said(n) for n in range(10)])
     after(client, 2)
     assert raw_files(files) == []
@@ -494,9 +494,12 @@ def test_beyond_the_soft_cap_archiving_begins_at_once(files: Files) -> None:
 
 
 @pytest.mark.parametrize(
-    ("caps", "text"), [(Caps(soft=5, hard=8), "x"), (Caps(hard_bytes=20_000), "x" * 3000)]
+    ("caps", "text"),
+    [(HistoryCaps(soft=5, hard=8), "x"), (HistoryCaps(hard_bytes=20_000), "x" * 3000)],
 )
-def test_an_overflow_is_told_once_and_loses_nothing(files: Files, caps: Caps, text: str) -> None:
+def test_an_overflow_is_told_once_and_loses_nothing(
+    files: Files, caps: HistoryCaps, text: str
+) -> None:
     client = made(files, caps=caps)
     client.product.mind.waiting = "logged out"
     old = [said(n, START - timedelta(days=20), text) for n in range(9)]
@@ -609,4 +612,4 @@ def test_rules_are_those_of_the_specification() -> None:
         flush_at=800,
         flush_every=timedelta(hours=1),
     )
-    assert Caps() == Caps(soft=200, hard=300, hard_bytes=10 * 2**20)
+    assert HistoryCaps() == HistoryCaps(soft=200, hard=300, hard_bytes=10 * 2**20)

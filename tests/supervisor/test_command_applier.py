@@ -6,7 +6,7 @@ import pytest
 
 from mimikit.engines.base import EngineRequest
 from mimikit.protocol import paths
-from mimikit.protocol.models import Order
+from mimikit.protocol.models import Command
 from tests.crash.driver import Client
 from tests.support.reading import loaded, result, results, transcript
 
@@ -211,5 +211,5 @@ def test_orders_are_kept_with_their_outcome(judged: Client) -> None:
     judged.order("o2", "resume")
     judged.product.idle()
     kept = loaded(judged.files, paths.command_done("o1"))
-    assert Order.model_validate(kept["order"], strict=False).action == "pause"
+    assert Command.model_validate(kept["order"], strict=False).action == "pause"
     assert kept["appliedAt"] == "2026-12-01T09:00:00.000Z"

@@ -11,8 +11,8 @@ from mimikit.conversation import turns
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import (
+    Command,
     InboxItem,
-    Order,
     PlanResult,
     Task,
     TaskResult,
@@ -118,7 +118,7 @@ def test_an_attempt_that_began_after_a_release_counts(files: Files) -> None:
 
 def test_a_task_whose_cancel_was_accepted_is_canceled_not_killed(files: Files) -> None:
     running(files, max_attempts=5)
-    commands.give(files, Order(id="o1", action="cancel", target="t1", created_at=START))
+    commands.give(files, Command(id="o1", action="cancel", target="t1", created_at=START))
     product, runs = start(files)
     product.idle()
     assert result(files, "t1").status == "canceled"
@@ -129,7 +129,7 @@ def test_a_task_whose_cancel_was_accepted_is_canceled_not_killed(files: Files) -
 def test_a_finished_run_is_not_canceled_by_a_late_order(files: Files) -> None:
     running(files)
     files.save(paths.result("worker", "t1"), RESULT)
-    commands.give(files, Order(id="o1", action="cancel", target="t1", created_at=START))
+    commands.give(files, Command(id="o1", action="cancel", target="t1", created_at=START))
     product, _ = start(files)
     product.idle()
     assert result(files, "t1") == RESULT

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from mimikit.config import (
-    CommandSeat,
-    DeferredSeat,
-    Limits,
-    PlannerSeat,
-    Profiles,
-    Roles,
-    Seat,
+    DeferredSettings,
+    LimitSettings,
+    PlannerSettings,
+    ProfileSettings,
+    ProfilesSettings,
+    RoleSettings,
     Settings,
-    TellerSeat,
+    ShellSettings,
+    TellerSettings,
 )
-from mimikit.conversation.history import Caps
+from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import Engine
 from mimikit.engines.registry import Rack
 from mimikit.errors import StorageError
@@ -37,15 +37,15 @@ from mimikit.roles.dispatcher import work
 from mimikit.roles.prompts import Prompts
 from mimikit.roles.run import RunContext
 from mimikit.runs import LiveRuns
-from mimikit.supervisor.archiver import Archiving
+from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.asking import Asking
 from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.firing import Firing
 from mimikit.supervisor.loop import REST_S, Supervisor
-from mimikit.supervisor.retention import Housekeeping
-from mimikit.supervisor.store import Books
-from mimikit.supervisor.teller_scheduler import Waking
+from mimikit.supervisor.retention import Retention
+from mimikit.supervisor.store import Store
+from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.tasks.task_file import order_of, parse_task
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
@@ -63,14 +63,16 @@ def scripted_settings() -> Settings:
     """Settings under which the engine named `scripted` serves every role; nothing waits long."""
     return Settings(
         timezone="UTC",
-        roles=Roles(teller=TellerSeat(engine="scripted"), planner=PlannerSeat(engine="scripted")),
-        profiles=Profiles(
-            deferred=DeferredSeat(engine="scripted"),
-            standard=Seat(engine="scripted"),
-            specialist=Seat(engine="scripted"),
-            command=CommandSeat(engine="scripted"),
+        roles=RoleSettings(
+            teller=TellerSettings(engine="scripted"), planner=PlannerSettings(engine="scripted")
         ),
-        limits=Limits(retry_delay_s=1, engine_retry_s=1, result_bytes=1000),
+        profiles=ProfilesSettings(
+            deferred=DeferredSettings(engine="scripted"),
+            standard=ProfileSettings(engine="scripted"),
+            specialist=ProfileSettings(engine="scripted"),
+            command=ShellSettings(engine="scripted"),
+        ),
+        limits=LimitSettings(retry_delay_s=1, engine_retry_s=1, result_bytes=1000),
     )
 
 
@@ -129,7 +131,7 @@ class Product:
         workspace_files: Desk | None = None,
         more_engines: tuple[Engine, ...] = (),
         rules: Rules = RULES,
-        caps: Caps | None = None,
+        caps: HistoryCaps | None = None,
     ) -> None:
         """Wire it as the app does; nothing is recovered before `start`."""
         self.files, self.clock = files, clock
@@ -138,7 +140,7 @@ class Product:
         self.settings = settings or scripted_settings()
         live = LiveRuns()
         self.log = NoisyLog(files, clock, quiet=quiet)
-        self.books = Books.open(files, self.settings, clock, live=live, log=self.log)
+        self.books = Store.open(files, self.settings, clock, live=live, log=self.log)
         if quiet:
             self.books.feed.tell = lambda kind, **facts: None  # pyright: ignore[reportAttributeAccessIssue]
         self.context = RunContext(
@@ -158,12 +160,12 @@ class Product:
             stopping=SteppedStop(clock),
         )
         self.seat = TellerInPlace(self.context)
-        self.housekeeping = Housekeeping(self.books)
+        self.housekeeping = Retention(self.books)
         self.workspace = workspace_files or Desk()
         firing = Firing(self.books, self.workspace, self.workspace)
         self.asking = Asking(self.books, firing, self.context)
         self.books.conversation.caps = caps or self.books.conversation.caps
-        self.archiving = Archiving(self.books, self.context, rules)
+        self.archiving = Archiver(self.books, self.context, rules)
         self.applier = CommitApplier(
             self.books,
             task_ended=firing.task_ended,
@@ -171,7 +173,7 @@ class Product:
             summary_came=self.archiving.take_in,
         )
         self.commands = CommandApplier(self.books, self.applier, pause_changed=lambda: None)
-        self.waking = Waking(self.books, self.applier, self.context, self.seat)
+        self.waking = TellerScheduler(self.books, self.applier, self.context, self.seat)
         self.supervisor = Supervisor(
             self.books,
             self.applier,

@@ -88,7 +88,7 @@ def test_a_task_is_found_in_any_seat_and_part(files: Files) -> None:
     planned = TASK.but(id="p1", role="planner")
     queue.submit(files, planned)
     found = queue.find(files, "p1")
-    assert found == queue.Found(planned, "queued")
+    assert found == queue.TaskLocation(planned, "queued")
     assert queue.find(files, "p1", seats=("worker",)) is None
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.config import Settings
-from mimikit.conversation.history import Conversation
+from mimikit.conversation.history import HistoryStore
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message
 from mimikit.testing.memory_disk import MemoryDisk
@@ -222,7 +222,7 @@ def test_an_answer_of_a_search_is_bounded() -> None:
 def test_the_real_views_page_through_the_transcript() -> None:
     files = Files(MemoryDisk())
     files.make_folders()
-    Conversation(files).add(message(n, seconds=n * 3600) for n in range(1, 101))
+    HistoryStore(files).add(message(n, seconds=n * 3600) for n in range(1, 101))
     views = StateReader(files, plain_search(files))
     assert numbers(ask(views, "get_recent_history", count=5, offset=10)) == [86, 87, 88, 89, 90]
     assert numbers(ask(views, "get_recent_history", count=5, offset=98)) == [1, 2]

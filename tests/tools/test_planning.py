@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.config import Limits, Settings
+from mimikit.config import LimitSettings, Settings
 from mimikit.protocol.models import Schedule, Task, TaskParams, Trigger
 from mimikit.tools import arguments
 from mimikit.tools.planning import PlannerSession
@@ -51,7 +51,7 @@ def desk(
         "task-plan", "trace-1", NOW, by_user=by_user, parent=parent,
         may_trigger=may_trigger, timezone="Asia/Shanghai",
     )  # fmt: skip
-    settings = Settings(limits=Limits(tasks_per_plan=plan))
+    settings = Settings(limits=LimitSettings(tasks_per_plan=plan))
     return PlannerSession(caller, Known(*ids), settings)
 
 

@@ -13,7 +13,7 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from mimikit import log
 from mimikit.conversation import inbox
-from mimikit.conversation.history import Conversation
+from mimikit.conversation.history import HistoryStore
 from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem, Message, Question, Task
 from mimikit.tasks import queue
@@ -87,7 +87,7 @@ def test_a_change_carries_the_fresh_thing(web) -> None:
     web.feed.tell("status")
     since = cursor(web)
     message = Message(id="msg-1", role="agent", text="**hi**", created_at=START)
-    Conversation(web.files).add([message])
+    HistoryStore(web.files).add([message])
     web.feed.tell("message", id="msg-1")
     inbox.put(web.files, InboxItem(id="msg-2", text="x", created_at=START))
     web.feed.tell("inbox", id="msg-2")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mimikit.conversation.history import Conversation
+from mimikit.conversation.history import HistoryStore
 from mimikit.protocol import paths
 from mimikit.protocol.models import Message, Question, Task
 from mimikit.tasks import queue
@@ -94,7 +94,7 @@ hard = settings(
 def fill(web: Web) -> Web:
     """A folder with one of each thing."""
     message = Message(id="msg-0", role="agent", text="**x**", created_at=START)
-    Conversation(web.files).add([message])
+    HistoryStore(web.files).add([message])
     question = Question(question_id="q-1", question="?", created_at=START, expires_at=START)
     web.files.save(paths.PENDING_QUESTION, question)
     queue.submit(web.files, Task(id="task-0", prompt="x", created_at=START, trace_id="t"))

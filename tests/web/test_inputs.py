@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from mimikit.conversation import inbox
-from mimikit.conversation.history import Conversation
+from mimikit.conversation.history import HistoryStore
 from mimikit.protocol import paths
 from mimikit.protocol.models import (
+    Command,
+    CommandOutcome,
     InboxItem,
     Message,
-    Order,
-    OrderOutcome,
     Question,
     Schedule,
     Task,
@@ -97,7 +97,7 @@ def test_sent_again_after_it_was_answered_it_is_still_one_message(web) -> None:
     web.ask("POST", "/api/input", GOOD_INPUT)
     item = inbox.waiting(web.files)[0]
     message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
-    Conversation(web.files).add([message])
+    HistoryStore(web.files).add([message])
     inbox.take_out(web.files, item.id)
     web.clock.advance(86400 * 3)
     assert web.ask("POST", "/api/input", GOOD_INPUT).status_code == 202
@@ -142,7 +142,7 @@ def test_a_message_answered_while_its_repeat_is_looked_at_is_not_taken_again(mak
     send[1].join(0.3)  # ends only where nothing keeps it from overtaking
     for item in inbox.waiting(web.files):
         message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
-        Conversation(web.files).add([message])
+        HistoryStore(web.files).add([message])
         inbox.take_out(web.files, item.id)
     go_on.set()
     for thread in send:
@@ -259,7 +259,7 @@ def test_an_order_is_a_file_for_the_consumer(web, address: str) -> None:
     method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
     response = web.ask(method, address, {"id": "cmd-1"})
     assert (response.status_code, response.get_json()) == (202, {"command": "cmd-1"})
-    order = web.files.peek(paths.command("cmd-1"), Order)
+    order = web.files.peek(paths.command("cmd-1"), Command)
     assert order is not None
     assert (order.action, order.origin) == (ORDERS[address], "http")
     assert order.target == address.split("/")[3]
@@ -270,8 +270,8 @@ def test_the_outcome_comes_with_the_answer_when_it_is_there(web, address: str) -
     put_task(web)
     put_trigger(web)
     web.beat()
-    order = Order(id="cmd-1", action="cancel", target="task-0", created_at=START)
-    outcome = OrderOutcome(
+    order = Command(id="cmd-1", action="cancel", target="task-0", created_at=START)
+    outcome = CommandOutcome(
         order=order, ok=True, message="done so", result_id="task-1", applied_at=START
     )
     commands.settle(web.files, outcome)
@@ -289,7 +289,7 @@ def test_the_outcome_is_waited_for_while_the_consumer_lives(web) -> None:
     def consumer() -> None:
         while not (waiting := commands.waiting(web.files)):
             pass
-        outcome = OrderOutcome(order=waiting[0], ok=False, message="no", applied_at=START)
+        outcome = CommandOutcome(order=waiting[0], ok=False, message="no", applied_at=START)
         commands.settle(web.files, outcome)
 
     thread = threading.Thread(target=consumer)
@@ -310,8 +310,8 @@ def test_there_is_no_order_for_what_is_not_there(web, address: str) -> None:
 def test_a_turn_in_progress_can_be_stopped(web) -> None:
     web.beat(live=[live_run("turn-1", "teller")])
     web.clock.advance(0)
-    order = Order(id="cmd-1", action="cancel", target="turn-1", created_at=START)
-    commands.settle(web.files, OrderOutcome(order=order, ok=True, message="", applied_at=START))
+    order = Command(id="cmd-1", action="cancel", target="turn-1", created_at=START)
+    commands.settle(web.files, CommandOutcome(order=order, ok=True, message="", applied_at=START))
     assert web.ask("POST", "/api/tasks/turn-1/cancel", {"id": "cmd-1"}).status_code == 200
 
 

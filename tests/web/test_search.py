@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mimikit.conversation.history import Conversation
+from mimikit.conversation.history import HistoryStore
 from mimikit.memory.search import Search, Status
 from mimikit.memory.tantivy_index import Index
 from mimikit.protocol.files import Files
@@ -161,7 +161,7 @@ def test_the_search_is_made_once_and_not_before_it_is_asked(
 def test_a_search_of_memory_leaves_the_conversation_out(web: Web) -> None:
     write(web, "memory.md", "tea\n")
     message = Message(id="msg-1", role="user", text="more tea", created_at=START)
-    Conversation(web.files).add([message])
+    HistoryStore(web.files).add([message])
     assert {hit["kind"] for hit in found(web, "tea")} == {"memory", "transcript"}
     assert {hit["kind"] for hit in found(web, "tea", scope="memory")} == {"memory"}
     assert len(found(web, "tea", limit="1")) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mimikit.conversation import inbox, turns
-from mimikit.conversation.history import Conversation
+from mimikit.conversation.history import HistoryStore
 from mimikit.log import ChangeFeed
 from mimikit.protocol import paths
 from mimikit.protocol.models import (
@@ -41,7 +41,7 @@ def say(web, text: str, role: Any = "agent", **facts: Any) -> Message:
     message = Message(
         id=f"msg-{int(number)}", role=role, text=text, created_at=web.clock.now(), **facts
     )
-    Conversation(web.files).add([message])
+    HistoryStore(web.files).add([message])
     return message
 
 
@@ -145,7 +145,7 @@ def test_an_item_answered_while_the_snapshot_is_made_is_not_missed(web) -> None:
     def answered_after(*args: Any) -> dict[str, Any]:
         found = page(*args)
         message = Message(id="msg-a", role="user", text="x", created_at=START)
-        Conversation(web.files).add([message])
+        HistoryStore(web.files).add([message])
         inbox.take_out(web.files, "msg-a")
         return found
 

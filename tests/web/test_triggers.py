@@ -10,9 +10,9 @@ import pytest
 
 from mimikit.protocol import paths
 from mimikit.protocol.models import (
+    Command,
     EngineStatus,
     NodeVerdict,
-    Order,
     Runtime,
     Schedule,
     Trigger,
@@ -323,7 +323,7 @@ def test_an_edit_is_an_order_with_the_new_fields(
     registry.create(web.files, trigger())
     response = web.ask("PATCH", "/api/triggers/trig-1", change | {"id": "cmd-1"})
     assert (response.status_code, response.get_json()) == (202, {"command": "cmd-1"})
-    order = web.files.peek(paths.command("cmd-1"), Order)
+    order = web.files.peek(paths.command("cmd-1"), Command)
     assert order is not None
     assert (order.action, order.target, order.origin) == ("trigger_edit", "trig-1", "http")
     assert order.args == args

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mimikit.conversation import turns
-from mimikit.conversation.history import Conversation
+from mimikit.conversation.history import HistoryStore
 from mimikit.protocol import paths
 from mimikit.protocol.models import Hit, Message, TurnRecord
 from tests.web.conftest import START, Web, error_of
@@ -32,7 +32,7 @@ HIT = {
 def say(web: Web, id_: str, turn_id: str | None, role: Any = "agent") -> None:
     web.clock.advance(1)
     message = Message(id=id_, role=role, text="x", created_at=web.clock.now(), turn_id=turn_id)
-    Conversation(web.files).add([message])
+    HistoryStore(web.files).add([message])
 
 
 def test_the_hits_behind_a_reply_are_shown_and_counted(web: Web) -> None:

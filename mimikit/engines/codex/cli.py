@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mimikit.config import Codex
+from mimikit.config import CodexSettings
 from mimikit.engines import process
 from mimikit.engines.base import EngineRequest
 from mimikit.engines.process_tree import MARK
@@ -51,7 +51,7 @@ class Place:
     """Whether the settings name its home; else it is the user's."""
 
 
-def find(settings: Codex) -> Place | None:
+def find(settings: CodexSettings) -> Place | None:
     """The program of the settings, else that of the installed package, else the one on PATH."""
     if settings.path:
         program = shutil.which(str(Path(settings.path).expanduser()))
@@ -78,7 +78,7 @@ def _told_version(program: str, _mtime_ns: int, _size: int) -> tuple[int, ...] |
     return tuple(map(int, found.groups())) if found else None
 
 
-def unavailable(settings: Codex) -> str | None:
+def unavailable(settings: CodexSettings) -> str | None:
     """Why codex can not serve, and what to do about it."""
     place = find(settings)
     if place is None:
@@ -96,7 +96,7 @@ def unavailable(settings: Codex) -> str | None:
     return None
 
 
-def surroundings(settings: Codex, place: Place, request: EngineRequest) -> dict[str, str]:
+def surroundings(settings: CodexSettings, place: Place, request: EngineRequest) -> dict[str, str]:
     """The environment codex itself is given."""
     env = process.environment(names=(*_NETWORK, _API_KEY, *settings.env))
     for name in ("NO_PROXY", "no_proxy"):  # tools are served on this machine
@@ -123,13 +123,13 @@ def models(place: Place) -> bytes | None:
     return json.dumps(catalogue).encode()
 
 
-def sandbox_mode(settings: Codex, request: EngineRequest) -> str:
+def sandbox_mode(settings: CodexSettings, request: EngineRequest) -> str:
     """Which of codex's own sandboxes a Worker's run has."""
     return "read-only" if request.read_only else settings.sandbox
 
 
 def talk_argv(
-    settings: Codex, place: Place, request: EngineRequest, catalogue: Path | None
+    settings: CodexSettings, place: Place, request: EngineRequest, catalogue: Path | None
 ) -> list[str]:
     """The command line for a Teller or Planner, prompt on stdin. Writes the role's text."""
     empty = request.scratch / "empty"
@@ -155,7 +155,12 @@ def talk_argv(
 
 
 def work_argv(
-    settings: Codex, place: Place, request: EngineRequest, catalogue: Path | None, *, mark: str
+    settings: CodexSettings,
+    place: Place,
+    request: EngineRequest,
+    catalogue: Path | None,
+    *,
+    mark: str,
 ) -> list[str]:
     """The command line for a Worker, prompt on stdin; the outer sandbox is not part of it."""
     temporary = request.scratch / "tmp"
@@ -214,7 +219,7 @@ def toml_table(values: Mapping[str, str]) -> str:
 
 
 def _rest(
-    settings: Codex, request: EngineRequest, config: dict[str, str], catalogue: Path | None
+    settings: CodexSettings, request: EngineRequest, config: dict[str, str], catalogue: Path | None
 ) -> list[str]:
     """What both kinds of command line share: model, tools, and the owner's own settings last."""
     config["features.unbounded_connection_retries"] = "false"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from flask import Response
 
 from mimikit.protocol.ids import new_id
-from mimikit.protocol.models import Order
+from mimikit.protocol.models import Command
 from mimikit.tasks import commands
 from mimikit.web.api.asked import Asked, ClientId, body
 from mimikit.web.site import Site, answer
@@ -23,7 +23,7 @@ Action = Literal[
 ]
 
 
-class Command(Asked):
+class CommandRequest(Asked):
     """The client may name its order, so that sending it twice is one order."""
 
     id: ClientId | None = None
@@ -31,7 +31,7 @@ class Command(Asked):
 
 def named() -> str | None:
     """The id that the client gave its order, in a body of nothing else."""
-    return body(Command, may_be_empty=True).id
+    return body(CommandRequest, may_be_empty=True).id
 
 
 def give(
@@ -44,7 +44,7 @@ def give(
 ) -> Response:
     """Hand over the order: its outcome if that comes at once, else its id."""
     now = here.clock.now()
-    order = Order(
+    order = Command(
         id=order_id or new_id("cmd", now),
         action=action,
         target=target,

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, StringConstraints, ValidationError
 
 from mimikit import permission
-from mimikit.config import Profiles
+from mimikit.config import ProfilesSettings
 from mimikit.errors import BadInput
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.models import MAX_TEXT, Condition, Schedule, to_utc
@@ -138,7 +138,7 @@ def check(here: Site, wanted: TaskRequest) -> None:
         BadInput: it says nothing, or there is no such profile.
         Refused: commands are not taken here.
     """
-    requests.check_request(wanted, sorted(Profiles.model_fields))
+    requests.check_request(wanted, sorted(ProfilesSettings.model_fields))
     permission.check_http_profile(
         wanted.profile, is_local=here.is_local, allow_commands=here.settings.web.allow_commands
     )
