@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 def engines_of(state: State) -> list[Engine]:
-    from mimikit.engines.builtin.assistant import Builtin
-    from mimikit.engines.codex.engine import CodexExec
-    from mimikit.engines.shell import CommandEngine
+    from mimikit.engines.builtin.assistant import BuiltinEngine
+    from mimikit.engines.codex.engine import CodexEngine
+    from mimikit.engines.shell import ShellEngine
     from mimikit.memory.summary import summarise_prompt
     from mimikit.testing.scripted import Scripted
 
     settings = state.settings
     script = Scripted.from_file(Path(settings.script)) if settings.script else Scripted({})
-    builtin = Builtin(summarise=summarise_prompt)
-    return [CodexExec(settings, state.path), builtin, CommandEngine(settings), script]
+    builtin = BuiltinEngine(summarise=summarise_prompt)
+    return [CodexEngine(settings, state.path), builtin, ShellEngine(settings), script]
 
 
 def take_consumer_lock(state: State) -> Lock:
@@ -94,7 +94,7 @@ class ConsumerApp:
 
     def _make_context(self, engines: list[Engine] | None) -> RunContext:
         """What every run of a role is carried out with."""
-        from mimikit.engines.registry import Rack
+        from mimikit.engines.registry import EngineRegistry
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.run import RunContext
         from mimikit.tools.reader import StateReader
@@ -105,7 +105,9 @@ class ConsumerApp:
             settings=state.settings,
             clock=state.clock,
             live=store.live,
-            rack=Rack(engines if engines is not None else engines_of(state), state.settings),
+            engines=EngineRegistry(
+                engines if engines is not None else engines_of(state), state.settings
+            ),
             prompts=Prompts(state.files),
             reader=StateReader(state.files, self.search, store.ledger.trace_size),
             feed=store.feed,
@@ -142,7 +144,7 @@ class ConsumerApp:
             store,
             worker_seats=self.state.settings.max_concurrency,
             queued=self._queued,
-            engines=context.rack.status,
+            engines=context.engines.status,
             teller_waits=lambda: teller.waiting,
         )
         retention = Retention(store)
@@ -258,7 +260,9 @@ class ConsumerApp:
             "queued": str(sum(self._queued().values())),
             "workers": f"{sum(run.role == 'worker' for run in live)} of "
             f"{self.state.settings.max_concurrency}",
-            **{f"engine of {name}": one.text for name, one in self.context.rack.status().items()},
+            **{
+                f"engine of {name}": one.text for name, one in self.context.engines.status().items()
+            },
         }
 
 

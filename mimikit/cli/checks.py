@@ -21,7 +21,7 @@ from mimikit.cli import terminal
 from mimikit.config import Settings, system_zone
 from mimikit.engines import sandbox
 from mimikit.engines.codex import cli as codex_cli
-from mimikit.engines.registry import Rack
+from mimikit.engines.registry import EngineRegistry
 from mimikit.errors import BadSettings, MimikitError
 from mimikit.memory import tokens
 from mimikit.roles.prompts import Prompts
@@ -267,7 +267,7 @@ def _is_ours(host: str, number: int) -> bool:
 def engines(state: State) -> Iterator[Finding]:
     try:
         found = app.engines_of(state)
-        served = Rack(found, state.settings).status()
+        served = EngineRegistry(found, state.settings).status()
     except MimikitError as error:
         yield Finding("broken", "engines", str(error))
         return

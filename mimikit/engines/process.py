@@ -57,7 +57,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProgramOutcome:
     """How a program ended."""
 
     exit_code: int | None
@@ -91,7 +91,7 @@ def run(
     *,
     busy: Callable[[], bool] = lambda: False,
     tick: Tick = lambda: None,
-) -> Ended:
+) -> ProgramOutcome:
     """Run a program to its end, and end all it started.
 
     Args:
@@ -105,7 +105,7 @@ def run(
         EngineError: it can not be started.
     """
     if cancel.reason:
-        return Ended(None, cancel.reason, 0, (), ())
+        return ProgramOutcome(None, cancel.reason, 0, (), ())
     return _Run(program, on_output, cancel, busy, tick).carry_out()
 
 
@@ -132,7 +132,7 @@ def output(
     return None if ended.stopped else ended.exit_code, stdout, stderr
 
 
-def stopped_outcome(ended: Ended, program: Program, text: str = "") -> Outcome | None:
+def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> Outcome | None:
     """The outcome of a run that was ended from here; None when it ended by itself."""
     if ended.stopped is None:
         return None
@@ -194,7 +194,7 @@ class _Run:
     _leftovers: tuple[int, ...] = ()
     _left: tuple[int, ...] = ()
 
-    def carry_out(self) -> Ended:
+    def carry_out(self) -> ProgramOutcome:
         program = self.program
         with contextlib.ExitStack() as stack:
             try:
@@ -213,7 +213,7 @@ class _Run:
             )
             stack.callback(process_tree.release, self._child)
             self._unwritten = memoryview(program.stdin)
-            self._family = process_tree.Family(self._child)
+            self._family = process_tree.RunProcesses(self._child)
             self._begun = self._heard = self._reaped = time.monotonic()
             try:
                 self._watch(stack)
@@ -221,7 +221,7 @@ class _Run:
             finally:
                 self._finish()
         code = self._child.returncode
-        return Ended(code, self._stopped, self._dropped_bytes, self._leftovers, self._left)
+        return ProgramOutcome(code, self._stopped, self._dropped_bytes, self._leftovers, self._left)
 
     def _watch(self, stack: contextlib.ExitStack) -> None:
         """Let the selector wake on output, on the child's end and on a cancel."""

@@ -46,7 +46,7 @@ _SET_CHILD_SUBREAPER = 36
 
 @dataclass(frozen=True, slots=True)
 class _Leader:
-    proc: Proc
+    proc: ProcessEntry
     mark: str
 
 
@@ -100,7 +100,7 @@ def spawn(
                 raise EngineError(said) from None
             said = (error.strerror if isinstance(error, OSError) else None) or str(error)
             raise EngineError(f"{argv[0]} can not be started: {said}") from None
-        unseen = Proc(child.pid, os.getpid(), child.pid, child.pid, started=0, dead=False)
+        unseen = ProcessEntry(child.pid, os.getpid(), child.pid, child.pid, started=0, dead=False)
         _live[child.pid] = _Leader(_look(child.pid) or unseen, mark)
     return child
 
@@ -149,7 +149,7 @@ class _Pack:
     def __init__(self) -> None:
         self._known: set[tuple[int, int]] = set()
 
-    def members(self) -> list[Proc]:
+    def members(self) -> list[ProcessEntry]:
         """All that live, and all that stands below them."""
         with _lock:
             procs = _everyone()
@@ -162,16 +162,16 @@ class _Pack:
         self._known.update((proc.pid, proc.started) for proc in found)
         return found
 
-    def _roots(self, procs: dict[int, Proc]) -> set[int]:
+    def _roots(self, procs: dict[int, ProcessEntry]) -> set[int]:
         """Those that can be told by themselves."""
         raise NotImplementedError
 
-    def _spared(self, procs: dict[int, Proc]) -> set[int]:
+    def _spared(self, procs: dict[int, ProcessEntry]) -> set[int]:
         """Those that are somebody else's for certain."""
         raise NotImplementedError
 
 
-class Family(_Pack):
+class RunProcesses(_Pack):
     """Everything that belongs to one run: found by session, by descent, by mark."""
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
@@ -180,13 +180,13 @@ class Family(_Pack):
         self._leader = _live[child.pid].proc
         self._mark = _live[child.pid].mark
 
-    def _roots(self, procs: dict[int, Proc]) -> set[int]:
+    def _roots(self, procs: dict[int, ProcessEntry]) -> set[int]:
         return {self._leader.pid} | {proc.pid for proc in procs.values() if self._is_mine(proc)}
 
-    def _spared(self, procs: dict[int, Proc]) -> set[int]:
+    def _spared(self, procs: dict[int, ProcessEntry]) -> set[int]:
         return set(_live) - {self._leader.pid}
 
-    def _is_mine(self, proc: Proc) -> bool:
+    def _is_mine(self, proc: ProcessEntry) -> bool:
         if proc.started < self._leader.started or proc.dead:
             return False
         if self._leader.pid in (proc.session, proc.group):
@@ -194,13 +194,13 @@ class Family(_Pack):
         value = _variable(proc.pid, MARK)
         return value == self._mark or (value is None and self._is_likely_mine(proc))
 
-    def _is_likely_mine(self, proc: Proc) -> bool:
+    def _is_likely_mine(self, proc: ProcessEntry) -> bool:
         """Whether an unmarked stray can be nobody else's: no other run is old enough to own it."""
         others = [leader.proc for pid, leader in _live.items() if pid != self._leader.pid]
         return _is_strange(proc) and not any(other.started <= proc.started for other in others)
 
 
-def _is_strange(proc: Proc) -> bool:
+def _is_strange(proc: ProcessEntry) -> bool:
     """Whether it is our child, but neither spawned nor started the plain way."""
     return proc.ppid == os.getpid() and proc.pid not in _live and proc.session != os.getsid(0)
 
@@ -212,14 +212,14 @@ class _Orphaned(_Pack):
         super().__init__()
         self._state_id = state_id
 
-    def _roots(self, procs: dict[int, Proc]) -> set[int]:
+    def _roots(self, procs: dict[int, ProcessEntry]) -> set[int]:
         marked = {pid for pid in procs if _is_orphaned(_variable(pid, MARK), self._state_id)}
         marked -= self._spared(procs) | _ancestors(os.getpid(), procs)
         sessions = {procs[pid].session for pid in marked}
         sessions = {session for session in sessions if session not in procs or session in marked}
         return marked | {proc.pid for proc in procs.values() if proc.session in sessions}
 
-    def _spared(self, procs: dict[int, Proc]) -> set[int]:
+    def _spared(self, procs: dict[int, ProcessEntry]) -> set[int]:
         return set(_live) | _descendants(_live, procs)
 
 
@@ -239,7 +239,7 @@ def _is_orphaned(value: str | None, state_id: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Proc:
+class ProcessEntry:
     """One process as the kernel shows it."""
 
     pid: int
@@ -252,7 +252,7 @@ class Proc:
     """A zombie: it has ended, its parent has not looked yet."""
 
 
-def _look(pid: int) -> Proc | None:
+def _look(pid: int) -> ProcessEntry | None:
     """What the kernel knows of `pid`; None when there is no such process."""
     try:
         stat = (_PROC / str(pid) / "stat").read_bytes()
@@ -261,10 +261,10 @@ def _look(pid: int) -> Proc | None:
     # The command name may hold blanks and brackets: count fields from its closing bracket.
     field = stat[stat.rindex(b")") + 2 :].split()
     ids = (int(field[1]), int(field[2]), int(field[3]), int(field[19]))
-    return Proc(pid, *ids, dead=field[0] in (b"Z", b"X"))
+    return ProcessEntry(pid, *ids, dead=field[0] in (b"Z", b"X"))
 
 
-def _everyone() -> dict[int, Proc]:
+def _everyone() -> dict[int, ProcessEntry]:
     """Every process that can be seen, by pid."""
     if not _HAS_PROC:
         return {}
@@ -284,7 +284,7 @@ def _variable(pid: int, name: str) -> str | None:
     return None if value is None else value.decode(errors="replace")
 
 
-def _descendants(roots: Iterable[int], procs: dict[int, Proc]) -> set[int]:
+def _descendants(roots: Iterable[int], procs: dict[int, ProcessEntry]) -> set[int]:
     """Everything that stands below `roots`, themselves left out."""
     below: dict[int, list[int]] = {}
     for proc in procs.values():
@@ -298,7 +298,7 @@ def _descendants(roots: Iterable[int], procs: dict[int, Proc]) -> set[int]:
     return found
 
 
-def _ancestors(pid: int, procs: dict[int, Proc]) -> set[int]:
+def _ancestors(pid: int, procs: dict[int, ProcessEntry]) -> set[int]:
     """Everything that stands above `pid`, itself included."""
     found = {pid}
     while (proc := procs.get(pid)) and proc.ppid not in found:
@@ -336,7 +336,7 @@ def _adopt_orphans() -> bool:
     return libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
-def send(proc: Proc, signum: int) -> bool:
+def send(proc: ProcessEntry, signum: int) -> bool:
     """Send a signal to that very process; False when it is gone or not ours to end."""
     handle = _handle(proc.pid)
     try:
@@ -363,7 +363,7 @@ def _handle(pid: int) -> int | None:
         return None
 
 
-def _wait_gone(procs: Collection[Proc], timeout_s: float) -> None:
+def _wait_gone(procs: Collection[ProcessEntry], timeout_s: float) -> None:
     """Wait until all of them have ended, or `timeout_s` has passed."""
     poll = select.poll()
     handles: set[int] = set()
@@ -386,16 +386,16 @@ def _wait_gone(procs: Collection[Proc], timeout_s: float) -> None:
 
 
 def end_all(
-    find: Callable[[], list[Proc]], *, grace_s: float, patience_s: float
+    find: Callable[[], list[ProcessEntry]], *, grace_s: float, patience_s: float
 ) -> tuple[list[int], list[int]]:
     """End what `find` gives until it gives nothing: asked first, killed after `grace_s`.
 
     Gives the pids that were found, and those still there `patience_s` after the kill. What was
     found once is not lost: that its parent has ended meanwhile may hide it from `find`.
     """
-    seen: dict[int, Proc] = {}
+    seen: dict[int, ProcessEntry] = {}
 
-    def present() -> list[Proc]:
+    def present() -> list[ProcessEntry]:
         found = {proc.pid: proc for proc in find()}
         hidden = {pid: proc for pid, proc in seen.items() if pid not in found}
         found |= {

@@ -13,7 +13,7 @@ AUTO_ORDER = ("codex", "builtin")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EngineChoice:
     """The engine for one run. `waiting` says why it can not serve now; then the work waits."""
 
     engine: Engine
@@ -30,14 +30,14 @@ class Choice:
         return EngineStatus(engine=self.engine.name, reason="; ".join(self.passed_over) or None)
 
 
-class Rack:
+class EngineRegistry:
     """All engines of this process, by name."""
 
     def __init__(self, engines: list[Engine], settings: Settings) -> None:
         self._engines = {engine.name: engine for engine in engines}
         self._settings = settings
 
-    def for_role(self, role: Role, profile: str = "standard") -> Choice:
+    def for_role(self, role: Role, profile: str = "standard") -> EngineChoice:
         """Choose for a Teller, a Planner, or a Worker of a profile.
 
         Raises:
@@ -58,15 +58,15 @@ class Rack:
             shown[name] = self.for_role("worker", name).status
         return shown
 
-    def _choose(self, seat: ProfileSettings, role: Role) -> Choice:
+    def _choose(self, seat: ProfileSettings, role: Role) -> EngineChoice:
         if seat.engine != "auto":
             engine = self._engines[seat.engine]
-            return Choice(engine, seat, engine.unavailable(role))
+            return EngineChoice(engine, seat, engine.unavailable(role))
         passed: list[str] = []
         for name in AUTO_ORDER:
             if engine := self._engines.get(name):
                 reason = engine.unavailable(role)
                 if reason is None:
-                    return Choice(engine, seat, None, tuple(passed))
+                    return EngineChoice(engine, seat, None, tuple(passed))
                 passed.append(f"{name}: {reason}")
         raise BadSettings("no engine is left for `auto`; set one by name")

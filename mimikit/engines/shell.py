@@ -30,7 +30,7 @@ _ERROR_LINES = 5
 _ERROR_CHARACTERS = 2000
 
 
-class CommandEngine:
+class ShellEngine:
     """Runs shell lines of the owner, as the owner, in the workspace."""
 
     name = "command"

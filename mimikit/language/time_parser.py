@@ -21,21 +21,21 @@ _MOST_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class RepeatTime:
     """Again and again. Units: seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Cron:
+class CronTime:
     """Five fields of numbers (days 0-6, 0 is Sunday), meant in the zone of whoever says it."""
 
     expression: str
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class TimeOfDay:
     """A time of day. From 1440 minutes on it lies after the midnight that ends its day."""
 
     minutes: int
@@ -45,7 +45,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class DayAhead:
     """A number of days from today."""
 
     days: int
@@ -68,28 +68,28 @@ class YearDay:
     year: int | None = None
 
 
-Day = Ahead | Weekday | YearDay
+Day = DayAhead | Weekday | YearDay
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class SpanAhead:
     """A length of time from now. Units: seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class DayTime:
     """A day, a time of day, or both."""
 
     day: Day | None
-    clock: Clock | None
+    clock: TimeOfDay | None
 
 
-Time = Later | Once | Repeat | Cron
+Time = SpanAhead | DayTime | RepeatTime | CronTime
 
 
-class Found(NamedTuple):
+class FoundTime(NamedTuple):
     """A time that was read, where it stood, and its words."""
 
     time: Time
@@ -102,24 +102,24 @@ class Found(NamedTuple):
     @property
     def vague(self) -> bool:
         """Whether it names a day and leaves the time of day open."""
-        return isinstance(self.time, Once) and self.time.clock is None
+        return isinstance(self.time, DayTime) and self.time.clock is None
 
 
-def time_at(plain: str, start: int) -> Found | None:
+def time_at(plain: str, start: int) -> FoundTime | None:
     """The time that begins at `start` of a folded text."""
     for read in (_later, _on_the_hour, _on_days):
         cursor = _Cursor(plain, start)
         found = read(cursor)
         if found is not None:
-            return Found(found, start, cursor.at, plain[start : cursor.at])
+            return FoundTime(found, start, cursor.at, plain[start : cursor.at])
     period = period_at(plain, start)
     if period is None:
         return None
     said = plain[start : period.end]
-    return Found(Repeat(period.seconds), start, period.end, said, period.adverb)
+    return FoundTime(RepeatTime(period.seconds), start, period.end, said, period.adverb)
 
 
-def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> Found | None:
+def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> FoundTime | None:
     """The time near the end of a text, with nothing after it but what `ending` matches.
 
     Only one that begins with a word for it: a bare `9:00` or `10m` belongs to what it stands in.
@@ -169,20 +169,20 @@ def _later(cursor: _Cursor) -> Time | None:
         clock = _clock(spoken[0], part) if len(spoken) == 1 else None
         if clock:
             cursor.at = on_day.at
-            return Once(Ahead(int(span.seconds) // DAY_S), clock)
-    return Later(span.seconds)
+            return DayTime(DayAhead(int(span.seconds) // DAY_S), clock)
+    return SpanAhead(span.seconds)
 
 
-def _on_the_hour(cursor: _Cursor) -> Cron | None:
+def _on_the_hour(cursor: _Cursor) -> CronTime | None:
     """`every hour at :15`."""
     match = cursor.take(words.HOURLY)
     if match is None:
         return None
     minute = int(number_of(match["minute"] or match["past"] or match["minute_zh"] or "0"))
-    return Cron(f"{minute} * * * *") if minute < 60 else None
+    return CronTime(f"{minute} * * * *") if minute < 60 else None
 
 
-def _on_days(cursor: _Cursor) -> Once | Cron | None:
+def _on_days(cursor: _Cursor) -> DayTime | CronTime | None:
     """A day or days, a part of the day and a time, in one of the orders in which they are said."""
     cursor.take(words.ON)
     day = _days(cursor) or _day(cursor)
@@ -197,7 +197,7 @@ def _on_days(cursor: _Cursor) -> Once | Cron | None:
         return _cron(day, clocks)
     if (day is None and not clocks) or len(clocks) > 1:
         return None
-    return Once(day, clocks[0] if clocks else None)
+    return DayTime(day, clocks[0] if clocks else None)
 
 
 def _clock_words(cursor: _Cursor) -> tuple[list[re.Match[str]], re.Match[str] | None]:
@@ -212,26 +212,26 @@ def _clock_words(cursor: _Cursor) -> tuple[list[re.Match[str]], re.Match[str] | 
     return spoken, part or cursor.take(words.LATE_PART)
 
 
-def _default(part: re.Match[str], day: Day | _Days | None) -> list[Clock] | None:
+def _default(part: re.Match[str], day: Day | _Days | None) -> list[TimeOfDay] | None:
     """What a part of the day means alone; of an unnamed day only noon is a time."""
     hour = words.PARTS[_said(part)["part"]].default
     if hour is None or (day is None and hour != words.NOON):
         return None
-    return [Clock(hour * 60)]
+    return [TimeOfDay(hour * 60)]
 
 
-def _clocks(spoken: list[re.Match[str]], part: re.Match[str] | None) -> list[Clock] | None:
+def _clocks(spoken: list[re.Match[str]], part: re.Match[str] | None) -> list[TimeOfDay] | None:
     """The times of day that were said; None when one of them does not exist."""
     clocks = [_clock(match, part) for match in spoken]
     known = [clock for clock in clocks if clock is not None]
     return known if len(known) == len(clocks) else None
 
 
-def _clock(match: re.Match[str], part: re.Match[str] | None) -> Clock | None:
+def _clock(match: re.Match[str], part: re.Match[str] | None) -> TimeOfDay | None:
     """The time of day that was said; None when there is no such time."""
     said = _said(match)
     if said["name"]:
-        return Clock(words.NAMED[said["name"]])
+        return TimeOfDay(words.NAMED[said["name"]])
     # What each hour that may be said stands for: by am and pm, else by the part of the day.
     hours = words.ALL_HOURS
     if half := said["half"] or said["full_half"]:
@@ -244,7 +244,7 @@ def _clock(match: re.Match[str], part: re.Match[str] | None) -> Clock | None:
     minutes = hours[hour] * 60 + minute
     if minutes < 0:
         minutes += DAY_MINUTES
-    return Clock(minutes, int(said["second"] or 0), _offset(said["offset"]))
+    return TimeOfDay(minutes, int(said["second"] or 0), _offset(said["offset"]))
 
 
 def _minute(said: dict[str, str]) -> int:
@@ -270,7 +270,7 @@ def _day(cursor: _Cursor) -> Day | None:
         return None
     said = _said(match)
     if said["ahead"]:
-        return Ahead(words.AHEAD[" ".join(said["ahead"].split())])
+        return DayAhead(words.AHEAD[" ".join(said["ahead"].split())])
     weekday = said["weekday_en"] or said["weekday_zh"]
     if weekday:
         return Weekday(words.WEEKDAYS[weekday], words.WEEKS[said["which"].replace("个", "")])
@@ -330,12 +330,12 @@ def _listed(text: str) -> tuple[frozenset[int], bool]:
     return frozenset(days), again
 
 
-def _cron(days: _Days, clocks: list[Clock]) -> Cron | None:
+def _cron(days: _Days, clocks: list[TimeOfDay]) -> CronTime | None:
     """The cron line; None when no line of numbers says just this."""
     if not clocks:
         if days == _Days():
             return None
-        clocks = [Clock(NINE)]
+        clocks = [TimeOfDay(NINE)]
     frames = {(clock.minutes // DAY_MINUTES, clock.minutes % 60) for clock in clocks}
     shift, minute = max(frames)
     exact = all(clock.seconds == 0 and clock.offset is None for clock in clocks)
@@ -345,7 +345,7 @@ def _cron(days: _Days, clocks: list[Clock]) -> Cron | None:
     week = sorted((day + 1 + shift) % 7 for day in days.week)
     of_month = _numbers(list(days.month)) if days.month else "*"
     of_week = "*" if len(week) == 7 else _numbers(week)
-    return Cron(f"{minute} {_numbers(hours)} {of_month} {days.of or '*'} {of_week}")
+    return CronTime(f"{minute} {_numbers(hours)} {of_month} {days.of or '*'} {of_week}")
 
 
 def _numbers(numbers: list[int]) -> str:

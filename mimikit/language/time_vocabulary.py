@@ -116,7 +116,7 @@ _AMOUNT = re.compile(
 )
 
 
-class Period(NamedTuple):
+class FoundInterval(NamedTuple):
     """An interval that was read, and where it stood. Units: seconds, to the millisecond."""
 
     seconds: float
@@ -126,12 +126,12 @@ class Period(NamedTuple):
     """Whether it is a word such as `daily`, which may as well be an argument of a command."""
 
 
-def period_at(plain: str, start: int) -> Period | None:
+def period_at(plain: str, start: int) -> FoundInterval | None:
     match = PERIOD.match(plain, start)
     return _period(match) if match else None
 
 
-def span_at(plain: str, start: int) -> Period | None:
+def span_at(plain: str, start: int) -> FoundInterval | None:
     """The bare length of time that begins at `start`: `10 minutes`, `half an hour`, 「两小时」."""
     match = _SPAN.match(plain, start)
     return _period(match) if match else None
@@ -149,11 +149,11 @@ def number_of(word: str) -> Fraction:
     return Fraction(f"{whole if len(whole) <= 15 else '9' * 15}.{part[:9] or '0'}")
 
 
-def _period(match: re.Match[str]) -> Period:
+def _period(match: re.Match[str]) -> FoundInterval:
     seconds = round(_total(match.groupdict()), 3)
     number = int(seconds) if seconds.denominator == 1 else float(seconds)
     adverb = match.groupdict().get("adverb") is not None
-    return Period(number, match.start(), match.end(), adverb)
+    return FoundInterval(number, match.start(), match.end(), adverb)
 
 
 def _total(parts: dict[str, str | None]) -> Fraction:
@@ -176,7 +176,7 @@ def _total(parts: dict[str, str | None]) -> Fraction:
 # ---- days and times of day
 
 
-class Part(NamedTuple):
+class DayPart(NamedTuple):
     """A part of the day: the hour it means alone, and what each hour said in it is in 24."""
 
     default: int | None
@@ -201,13 +201,13 @@ _NIGHT = {
 PARTS = {
     word: part
     for part, words in (
-        (Part(None, {12: 0, **_same(*range(7))}), "凌晨"),
-        (Part(9, _same(*range(12))), "morning 清晨 早晨 早上 上午 早"),
-        (Part(12, {**_same(11, 12, 13, 14), 1: 13, 2: 14}), "中午"),
-        (Part(15, {**HALVES["p"], **_same(*range(13, 19))}), "afternoon 下午"),
-        (Part(18, {**_same(16, 17, 18, 19, 20), **{h: h + 12 for h in range(4, 9)}}), "傍晚"),
-        (Part(20, _NIGHT), "evening night 晚上 晚间 夜晚 晚 夜"),
-        (Part(None, _NIGHT), "夜里 半夜 深夜"),
+        (DayPart(None, {12: 0, **_same(*range(7))}), "凌晨"),
+        (DayPart(9, _same(*range(12))), "morning 清晨 早晨 早上 上午 早"),
+        (DayPart(12, {**_same(11, 12, 13, 14), 1: 13, 2: 14}), "中午"),
+        (DayPart(15, {**HALVES["p"], **_same(*range(13, 19))}), "afternoon 下午"),
+        (DayPart(18, {**_same(16, 17, 18, 19, 20), **{h: h + 12 for h in range(4, 9)}}), "傍晚"),
+        (DayPart(20, _NIGHT), "evening night 晚上 晚间 夜晚 晚 夜"),
+        (DayPart(None, _NIGHT), "夜里 半夜 深夜"),
     )
     for word in words.split()
 }

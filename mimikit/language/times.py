@@ -25,14 +25,14 @@ from mimikit.language.time_parser import (
     DAY_MINUTES,
     FURTHEST_S,
     NINE,
-    Ahead,
-    Clock,
-    Cron,
+    CronTime,
     Day,
-    Later,
-    Once,
-    Repeat,
+    DayAhead,
+    DayTime,
+    RepeatTime,
+    SpanAhead,
     Time,
+    TimeOfDay,
     Weekday,
     YearDay,
     is_date,
@@ -43,13 +43,13 @@ from mimikit.language.time_words import Language, cron_words, interval_words, mo
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class InstantTime:
     """One instant, aware, UTC."""
 
     at: datetime
 
 
-When = Moment | Repeat | Cron
+When = InstantTime | RepeatTime | CronTime
 
 
 class PastTime(BadInput):
@@ -74,7 +74,7 @@ def parse_when(text: str, *, now: datetime, zone: ZoneInfo) -> When | None:
         return when_of(found.time, now=now, zone=zone)
     span = span_at(plain, 0)
     if span is not None and span.end == len(plain) and span.seconds <= FURTHEST_S:
-        return when_of(Later(span.seconds), now=now, zone=zone)
+        return when_of(SpanAhead(span.seconds), now=now, zone=zone)
     return None
 
 
@@ -88,18 +88,18 @@ def when_of(time: Time, *, now: datetime, zone: ZoneInfo) -> When:
         PastTime: it names a day, and that time has passed.
     """
     match time:
-        case Later(seconds):
-            return Moment(now.astimezone(UTC) + timedelta(seconds=seconds))
-        case Once(day, clock):
-            return Moment(_instant(day, clock or Clock(NINE), now, zone))
+        case SpanAhead(seconds):
+            return InstantTime(now.astimezone(UTC) + timedelta(seconds=seconds))
+        case DayTime(day, clock):
+            return InstantTime(_instant(day, clock or TimeOfDay(NINE), now, zone))
         case _:
             return time
 
 
-def _instant(day: Day | None, clock: Clock, now: datetime, zone: ZoneInfo) -> datetime:
+def _instant(day: Day | None, clock: TimeOfDay, now: datetime, zone: ZoneInfo) -> datetime:
     """The first of the days that fit on which the time of day is still to come."""
     if day is None:
-        clock = Clock(clock.minutes % DAY_MINUTES, clock.seconds, clock.offset)
+        clock = TimeOfDay(clock.minutes % DAY_MINUTES, clock.seconds, clock.offset)
     instants = [_at(one, clock, zone) for one in _dates(day, now.astimezone(zone).date())]
     coming = next((at for at in instants if at > now), None)
     if coming is None:
@@ -116,7 +116,7 @@ def _dates(day: Day | None, today: date) -> list[date]:
     match day:
         case None:
             return [ahead(days) for days in (-1, 0, 1, 2)]
-        case Ahead(days):
+        case DayAhead(days):
             return [ahead(days)]
         case Weekday(weekday, weeks):
             if weeks is not None:
@@ -130,7 +130,7 @@ def _dates(day: Day | None, today: date) -> list[date]:
             return [next(one for one in fitting if one >= today)]
 
 
-def _at(day: date, clock: Clock, zone: ZoneInfo) -> datetime:
+def _at(day: date, clock: TimeOfDay, zone: ZoneInfo) -> datetime:
     """The instant of a local time; Python's first fold is just what the module promises."""
     local = datetime.combine(day, time()) + timedelta(minutes=clock.minutes, seconds=clock.seconds)
     return local.replace(tzinfo=clock.offset or zone).astimezone(UTC)
@@ -142,10 +142,10 @@ def _at(day: date, clock: Clock, zone: ZoneInfo) -> datetime:
 def when_words(when: When, zone: ZoneInfo, language: Language = "en") -> str:
     """When it is, as it is said in that zone."""
     match when:
-        case Moment(at):
+        case InstantTime(at):
             return moment_words(at, zone, language)
-        case Repeat(seconds):
+        case RepeatTime(seconds):
             return interval_words(seconds, language)
-        case Cron(expression):
+        case CronTime(expression):
             said = cron_words(expression, language)
             return f"{said}（{zone.key}）" if language == "zh" else f"{said} ({zone.key})"

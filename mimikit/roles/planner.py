@@ -32,7 +32,7 @@ def run_plan(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     """
     started = context.clock.now()
     turn_input = context.insist(lambda: planner_input(context, task, started))
-    choice = context.rack.for_role("planner")
+    choice = context.engines.for_role("planner")
     effects = Effects()
     if choice.waiting:
         outcome = Outcome("failed", error=choice.waiting, failure_reason="engine_unavailable")

@@ -25,7 +25,7 @@ from mimikit.engines.base import (
     TurnInput,
 )
 from mimikit.engines.process_tree import state_id
-from mimikit.engines.registry import Choice, Rack
+from mimikit.engines.registry import EngineChoice, EngineRegistry
 from mimikit.errors import StorageError
 from mimikit.language.plain_text import plain
 from mimikit.log import ChangeFeed, EventLog
@@ -71,7 +71,7 @@ class RunContext:
     settings: Settings
     clock: Clock
     live: LiveRuns
-    rack: Rack
+    engines: EngineRegistry
     prompts: Prompts
     reader: StateReader
     feed: ChangeFeed
@@ -162,7 +162,7 @@ class EngineRun:
     role: Role
     prompt: str
     input: TurnInput
-    choice: Choice
+    choice: EngineChoice
     cancel: CancelToken
     timeout_s: float
     idle_timeout_s: float

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from mimikit import permission
 from mimikit.engines.base import CancelToken, Outcome, ToldResult, TurnInput
-from mimikit.engines.registry import Choice
+from mimikit.engines.registry import EngineChoice
 from mimikit.errors import StorageError
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, Question, TurnRecord
@@ -33,7 +33,7 @@ class TurnJob:
     facts: dict[str, str]
     """The lines of a status answer."""
     now: datetime
-    choice: Choice
+    choice: EngineChoice
     cancel: CancelToken
     trace_id: str
 

@@ -93,7 +93,7 @@ def _outcome(
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
         return _failed(refusal, "refused"), "", True
     try:
-        choice = context.rack.for_role("worker", task.profile)
+        choice = context.engines.for_role("worker", task.profile)
     except BadSettings as error:
         return _failed(str(error), "refused"), "", True
     if choice.waiting:

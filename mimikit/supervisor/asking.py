@@ -62,7 +62,7 @@ class Asking:
 
     def unavailable(self) -> str | None:
         """Why nobody can be asked; None when a model is there."""
-        choice = self._context.rack.for_role("worker", PROFILE)
+        choice = self._context.engines.for_role("worker", PROFILE)
         if choice.waiting:
             return choice.waiting
         return "no language model is connected" if choice.engine.name == "builtin" else None

@@ -42,7 +42,7 @@ class SummaryRuns:
 
     def available(self) -> bool:
         """Whether somebody is there; while a model is down, what needs it waits unmarked."""
-        return self._context.rack.for_role("worker", PROFILE).waiting is None
+        return self._context.engines.for_role("worker", PROFILE).waiting is None
 
     def ask(
         self,

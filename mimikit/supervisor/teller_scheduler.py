@@ -11,7 +11,7 @@ from typing import Protocol
 
 from mimikit.conversation import inbox, questions, turns
 from mimikit.engines.base import ToldResult
-from mimikit.engines.registry import Choice
+from mimikit.engines.registry import EngineChoice
 from mimikit.errors import StorageError
 from mimikit.language import phrases
 from mimikit.protocol import paths
@@ -159,7 +159,7 @@ class TellerScheduler:
         return None
 
     def _begin(self, turn_id: str, attempt: int, items: list[InboxItem], now: datetime) -> bool:
-        choice = self._context.rack.for_role("teller")
+        choice = self._context.engines.for_role("teller")
         if choice.waiting:
             self._wait(choice, choice.waiting, None, now)
             return False
@@ -223,7 +223,9 @@ class TellerScheduler:
         else:
             books.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)
 
-    def _wait(self, choice: Choice, reason: str, until: datetime | None, now: datetime) -> None:
+    def _wait(
+        self, choice: EngineChoice, reason: str, until: datetime | None, now: datetime
+    ) -> None:
         """Inputs wait; nothing was tried, nothing is lost."""
         since = now
         if self._waiting is None or reason != self._waiting.reason:

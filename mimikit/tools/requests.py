@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from mimikit import permission
 from mimikit.errors import BadInput, NotFound
-from mimikit.language.times import Cron, Moment, Repeat, parse_when
+from mimikit.language.times import CronTime, InstantTime, RepeatTime, parse_when
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, bad_record
 from mimikit.protocol.ids import check_id, new_id
@@ -136,11 +136,11 @@ def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:
         BadInput: the words are no time, or one that has passed.
     """
     match parse_when(text, now=now, zone=zone):
-        case Moment(at):
+        case InstantTime(at):
             return Schedule(run_at=at, timezone=zone.key)
-        case Repeat(seconds):
+        case RepeatTime(seconds):
             return Schedule(interval=seconds)
-        case Cron(expression):
+        case CronTime(expression):
             return Schedule(cron=expression, timezone=zone.key)
         case _:
             raise BadInput(

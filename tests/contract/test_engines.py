@@ -13,8 +13,8 @@ import pytest
 
 from mimikit.config import CodexSettings, Settings
 from mimikit.engines.base import CancelToken, Engine, EngineRequest, Outcome
-from mimikit.engines.codex.engine import CodexExec
-from mimikit.engines.shell import CommandEngine
+from mimikit.engines.codex.engine import CodexEngine
+from mimikit.engines.shell import ShellEngine
 from mimikit.protocol.models import Role
 from mimikit.testing.scripted import Scripted
 from tests.support.engine_requests import Desk
@@ -40,7 +40,7 @@ class Case:
 
 
 def command(here: Ground) -> Iterator[Case]:
-    engine = CommandEngine(Settings())
+    engine = ShellEngine(Settings())
     yield Case(engine, here, "worker", "echo hello", "echo begun; sleep 600")
 
 
@@ -62,7 +62,7 @@ def codex(here: Ground, role: Role) -> Iterator[Case]:
         provider = f'{{name="fake",base_url="{llm.url}",wire_api="responses",env_key="FAKE_KEY"}}'
         config = {"model_provider": '"fake"', "model_providers.fake": provider}
         settings = Settings(codex=CodexSettings(env=["FAKE_KEY"], config=config))
-        yield Case(CodexExec(settings, here.state), here, role, "go", "tarry")
+        yield Case(CodexEngine(settings, here.state), here, role, "go", "tarry")
 
 
 @pytest.fixture(

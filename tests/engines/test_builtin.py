@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.engines.base import CancelToken, Outcome, TaskLine, ToldResult, ToolReply, TurnInput
-from mimikit.engines.builtin.assistant import Builtin, plan_of, resolve, resolve_upstream
-from mimikit.engines.builtin.grammar import At
+from mimikit.engines.builtin.assistant import BuiltinEngine, plan_of, resolve, resolve_upstream
+from mimikit.engines.builtin.grammar import AtIntent
 from mimikit.protocol.models import Hit, Message, Question, Usage
 from tests.support.engine_requests import NOW, Desk, inputs, make_request, task
 
-ENGINE = Builtin({"ls", "date", "echo", "sleep"}.__contains__)
+ENGINE = BuiltinEngine({"ls", "date", "echo", "sleep"}.__contains__)
 
 TASKS = (
     TaskLine("task-aaaa1111", "ls -la", "running"),
@@ -241,7 +241,7 @@ def test_of_several_tasks_to_wait_for_the_candidates_are_shown() -> None:
 
 
 def test_words_that_are_no_time_after_all_are_told_to_be_unclear() -> None:
-    told = plan_of(At("some day", "date"), TurnInput(now=NOW), NOW, "en")
+    told = plan_of(AtIntent("some day", "date"), TurnInput(now=NOW), NOW, "en")
     assert isinstance(told, str)
     assert "I can't tell when `some day` is" in told
 
@@ -659,5 +659,5 @@ def test_without_a_predicate_programs_are_looked_for_on_the_path(
     monkeypatch.setenv("PATH", str(tmp_path))
     desk = Desk()
     turn_input = TurnInput(now=NOW, inputs=inputs("run frobnicate", "run ls"))
-    Builtin().run(make_request("teller", turn_input, desk))
+    BuiltinEngine().run(make_request("teller", turn_input, desk))
     assert [arguments["prompt"] for _, arguments in desk.calls] == ["run frobnicate"]

@@ -19,7 +19,7 @@ from mimikit.config import CodexSettings, Settings
 from mimikit.engines import sandbox
 from mimikit.engines.base import UPSTREAM, CancelToken, EngineRequest, Outcome, ToolSpec
 from mimikit.engines.codex import cli as codex_cli
-from mimikit.engines.codex.engine import LITTER, CodexExec
+from mimikit.engines.codex.engine import LITTER, CodexEngine
 from mimikit.tools.mcp import ToolServer
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import FakeLLM, Step, tool_names
@@ -44,7 +44,7 @@ MODELS = ["gpt-5.5", "gpt-6-luna"]
 class Here(Ground):
     """A workspace, and an engine that asks the model server given to it."""
 
-    def engine(self, llm: FakeLLM | None, **settings: Any) -> CodexExec:
+    def engine(self, llm: FakeLLM | None, **settings: Any) -> CodexEngine:
         url = llm.url if llm else "http://127.0.0.1:9/v1"
         provider = (
             f'{{name="fake",base_url="{url}",wire_api="responses",env_key="FAKE_KEY",'
@@ -53,7 +53,7 @@ class Here(Ground):
         config = {"model_provider": '"fake"', "model_providers.fake": provider}
         config |= settings.pop("config", {})
         codex = CodexSettings.model_validate({"env": ["FAKE_KEY"], "config": config, **settings})
-        return CodexExec(Settings(codex=codex), self.state)
+        return CodexEngine(Settings(codex=codex), self.state)
 
     def ask(self, prompt: str, desk: Desk | None = None, **fields: Any) -> EngineRequest:
         fields = {"instructions": "You are the role.", "model": "gpt-5.5", **fields}

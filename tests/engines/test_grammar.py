@@ -10,27 +10,55 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.engines.builtin.grammar import (
-    After,
-    At,
-    Backlog,
+    AfterIntent as After,
+)
+from mimikit.engines.builtin.grammar import (
+    AtIntent as At,
+)
+from mimikit.engines.builtin.grammar import (
+    BacklogIntent as Backlog,
+)
+from mimikit.engines.builtin.grammar import (
     BadSentence,
-    Cancel,
-    ChangeBacklog,
-    Every,
-    Help,
     Intent,
-    Plain,
-    Recall,
-    Remember,
-    Run,
-    Status,
-    Tasks,
-    WhenFile,
     parse,
+)
+from mimikit.engines.builtin.grammar import (
+    CancelIntent as Cancel,
+)
+from mimikit.engines.builtin.grammar import (
+    ChangeBacklogIntent as ChangeBacklog,
+)
+from mimikit.engines.builtin.grammar import (
+    EveryIntent as Every,
+)
+from mimikit.engines.builtin.grammar import (
+    HelpIntent as Help,
+)
+from mimikit.engines.builtin.grammar import (
+    PlainSentence as Plain,
+)
+from mimikit.engines.builtin.grammar import (
+    RecallIntent as Recall,
+)
+from mimikit.engines.builtin.grammar import (
+    RememberIntent as Remember,
+)
+from mimikit.engines.builtin.grammar import (
+    RunIntent as Run,
+)
+from mimikit.engines.builtin.grammar import (
+    StatusIntent as Status,
+)
+from mimikit.engines.builtin.grammar import (
+    TasksIntent as Tasks,
+)
+from mimikit.engines.builtin.grammar import (
+    WhenFileIntent as WhenFile,
 )
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S
 from mimikit.language.time_words import interval_words
-from mimikit.language.times import PastTime, Repeat, parse_when
+from mimikit.language.times import PastTime, RepeatTime, parse_when
 from tests.support.engine_requests import NOW
 from tests.support.sentences import render
 
@@ -781,7 +809,7 @@ def test_the_words_of_a_time_can_be_read(text: str) -> None:
     except PastTime:
         return
     assert when is not None
-    assert not isinstance(when, Repeat)
+    assert not isinstance(when, RepeatTime)
 
 
 @given(

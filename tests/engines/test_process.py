@@ -15,7 +15,7 @@ import pytest
 
 from mimikit.engines import process, process_tree
 from mimikit.engines.base import CancelToken
-from mimikit.engines.process import Ended, Program
+from mimikit.engines.process import Program, ProgramOutcome
 from mimikit.errors import EngineError
 from tests.support.runs import alive, open_files, tag, zombies
 
@@ -67,7 +67,7 @@ def shell(line: str, folder: Path, **limits: Any) -> Program:
     )
 
 
-def run(program: Program, heard: Heard | None = None, **more: Any) -> Ended:
+def run(program: Program, heard: Heard | None = None, **more: Any) -> ProgramOutcome:
     cancel = more.pop("cancel", None) or CancelToken()
     return process.run(program, heard or Heard(), cancel, **more)
 
@@ -235,7 +235,7 @@ def test_runs_side_by_side_do_not_end_each_other(tmp_path: Path) -> None:
         f"while [ $(pgrep -fc '^sleep {name}') -lt 2 ]; do :; done; echo ready; sleep {name}",
         tmp_path,
     )
-    result: list[Ended] = []
+    result: list[ProgramOutcome] = []
     thread = threading.Thread(target=lambda: result.append(run(long, heard, cancel=cancel)))
     thread.start()
     assert heard.ready.wait(20)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from mimikit.config import Settings
-from mimikit.engines.registry import Rack
+from mimikit.engines.registry import EngineRegistry
 from mimikit.protocol.models import EngineStatus
 from mimikit.testing.scripted import Scripted
 
 
-def engines_of(settings: Settings, **reasons: str | None) -> Rack:
+def engines_of(settings: Settings, **reasons: str | None) -> EngineRegistry:
     found = [Scripted(name=name) for name in ("codex", "builtin", "command")]
     for engine in found:
         engine.reason_unavailable = reasons.get(engine.name)
-    return Rack(list(found), settings)
+    return EngineRegistry(list(found), settings)
 
 
 def test_a_preferred_engine_that_can_not_serve_is_passed_over_with_its_reason() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from mimikit.config import LimitSettings, Settings
 from mimikit.engines.base import CancelToken, Outcome
-from mimikit.engines.shell import CommandEngine
+from mimikit.engines.shell import ShellEngine
 from tests.support.engine_requests import Desk
 from tests.support.runs import Ground, alive, ground, tag
 
@@ -20,8 +20,8 @@ def here(tmp_path: Path) -> Ground:
     return ground(tmp_path)
 
 
-def engine(**limits: float) -> CommandEngine:
-    return CommandEngine(Settings(limits=LimitSettings.model_validate(limits)))
+def engine(**limits: float) -> ShellEngine:
+    return ShellEngine(Settings(limits=LimitSettings.model_validate(limits)))
 
 
 def run(here: Ground, line: str, desk: Desk | None = None, **limits: float) -> Outcome:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines.builtin.assistant import Builtin
+from mimikit.engines.builtin.assistant import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.supervisor.asking import parse_answers
@@ -107,7 +107,7 @@ def test_only_one_run_at_a_time_asks(judged: Client) -> None:
 
 
 def test_without_a_model_nobody_is_asked(files: Files) -> None:
-    product = Product(files, FakeClock(START), Builtin(), settings=Settings(timezone="UTC"))
+    product = Product(files, FakeClock(START), BuiltinEngine(), settings=Settings(timezone="UTC"))
     product.start()
     client = Client(product, Oracle())
     client.when("g1", "go", ask("yes"))

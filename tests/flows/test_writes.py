@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines.builtin.assistant import Builtin
-from mimikit.engines.shell import CommandEngine
+from mimikit.engines.builtin.assistant import BuiltinEngine
+from mimikit.engines.shell import ShellEngine
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.testing.clock import FakeClock
@@ -154,7 +154,7 @@ def test_the_builtin_engine_and_commands_write_through_the_one_room(
         client = product_on(
             folder,
             settings=settings,
-            more_engines=(Builtin(), CommandEngine(settings)),
+            more_engines=(BuiltinEngine(), ShellEngine(settings)),
             workspace=tmp_path,
             state=folder,
         )

@@ -12,19 +12,45 @@ from markdown_it import MarkdownIt
 
 from mimikit.engines.base import ToldResult
 from mimikit.engines.builtin.grammar import (
-    After,
-    At,
-    Backlog,
-    ChangeBacklog,
-    Every,
-    Help,
-    Plain,
-    Recall,
-    Remember,
-    Run,
-    Status,
-    Tasks,
-    WhenFile,
+    AfterIntent as After,
+)
+from mimikit.engines.builtin.grammar import (
+    AtIntent as At,
+)
+from mimikit.engines.builtin.grammar import (
+    BacklogIntent as Backlog,
+)
+from mimikit.engines.builtin.grammar import (
+    ChangeBacklogIntent as ChangeBacklog,
+)
+from mimikit.engines.builtin.grammar import (
+    EveryIntent as Every,
+)
+from mimikit.engines.builtin.grammar import (
+    HelpIntent as Help,
+)
+from mimikit.engines.builtin.grammar import (
+    PlainSentence as Plain,
+)
+from mimikit.engines.builtin.grammar import (
+    RecallIntent as Recall,
+)
+from mimikit.engines.builtin.grammar import (
+    RememberIntent as Remember,
+)
+from mimikit.engines.builtin.grammar import (
+    RunIntent as Run,
+)
+from mimikit.engines.builtin.grammar import (
+    StatusIntent as Status,
+)
+from mimikit.engines.builtin.grammar import (
+    TasksIntent as Tasks,
+)
+from mimikit.engines.builtin.grammar import (
+    WhenFileIntent as WhenFile,
+)
+from mimikit.engines.builtin.grammar import (
     parse,
 )
 from mimikit.language import phrases

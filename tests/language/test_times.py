@@ -17,10 +17,10 @@ from mimikit.language.time_parser import time_at, time_at_end
 from mimikit.language.time_vocabulary import fold
 from mimikit.language.time_words import cron_words, moment_words
 from mimikit.language.times import (
-    Cron,
-    Moment,
+    CronTime,
+    InstantTime,
     PastTime,
-    Repeat,
+    RepeatTime,
     When,
     parse_when,
     when_of,
@@ -41,7 +41,7 @@ def read(text: str, now: datetime = NOW, zone: ZoneInfo = SHANGHAI) -> When | No
 def local(text: str, now: datetime = NOW, zone: ZoneInfo = SHANGHAI) -> str:
     """The moment a text means, in local time."""
     when = read(text, now, zone)
-    assert isinstance(when, Moment)
+    assert isinstance(when, InstantTime)
     assert when.at.tzinfo is UTC
     return f"{when.at.astimezone(zone):%Y-%m-%d %H:%M}"
 
@@ -191,65 +191,65 @@ MOMENTS = [
 ]
 
 REPEATS: list[tuple[str, When]] = [
-    ("every 10 minutes", Repeat(600)),
-    ("每 10 分钟", Repeat(600)),
-    ("每小时", Repeat(3600)),
-    ("每隔一个半小时", Repeat(5400)),
-    ("every day", Repeat(86400)),
-    ("daily", Repeat(86400)),
-    ("每天", Repeat(86400)),
-    ("every day at 9:00", Cron("0 9 * * *")),
-    ("daily at 9", Cron("0 9 * * *")),
-    ("at 9 every day", Cron("0 9 * * *")),
-    ("every morning at 8", Cron("0 8 * * *")),
-    ("every morning", Cron("0 9 * * *")),
-    ("every night at 11:30", Cron("30 23 * * *")),
-    ("every day at midnight", Cron("0 0 * * *")),
-    ("every day at noon", Cron("0 12 * * *")),
-    ("every day at 9:00 and 18:00", Cron("0 9,18 * * *")),
-    ("every weekday at 9:00", Cron("0 9 * * 1-5")),
-    ("weekdays at 9", Cron("0 9 * * 1-5")),
-    ("every weekend at 10", Cron("0 10 * * 0,6")),
-    ("every Monday and Thursday at 18:30", Cron("30 18 * * 1,4")),
-    ("every Monday, Wednesday and Friday at 9:00", Cron("0 9 * * 1,3,5")),
-    ("Mon-Fri at 9", Cron("0 9 * * 1-5")),
-    ("Friday to Monday at 9:00", Cron("0 9 * * 0,1,5,6")),
-    ("on Mondays at 9", Cron("0 9 * * 1")),
-    ("weekly on Sunday at 9", Cron("0 9 * * 0")),
-    ("every Monday", Cron("0 9 * * 1")),
-    ("every Friday at midnight", Cron("0 0 * * 6")),
-    ("every month on the 1st at 9:00", Cron("0 9 1 * *")),
-    ("monthly on the 1st and 15th at 9:00", Cron("0 9 1,15 * *")),
-    ("on the 1st of every month at 9", Cron("0 9 1 * *")),
-    ("every year on Dec 1 at 9", Cron("0 9 1 12 *")),
-    ("every hour at :15", Cron("15 * * * *")),
-    ("every hour at 5 past", Cron("5 * * * *")),
-    ("every hour on the hour", Cron("0 * * * *")),
-    ("每天早上 9 点", Cron("0 9 * * *")),
-    ("每天 9:30", Cron("30 9 * * *")),
-    ("每日九点半", Cron("30 9 * * *")),
-    ("每晚十一点", Cron("0 23 * * *")),
-    ("每天晚上 12 点", Cron("0 0 * * *")),
-    ("每天 9 点和 18 点", Cron("0 9,18 * * *")),
-    ("每天上午九点半和下午六点半", Cron("30 9,18 * * *")),
-    ("every day at 9am and 6pm", Cron("0 9,18 * * *")),
-    ("每逢周一 9 点", Cron("0 9 * * 1")),
-    ("每个工作日 9 点", Cron("0 9 * * 1-5")),
-    ("工作日早上 9 点", Cron("0 9 * * 1-5")),
-    ("每周末 10 点", Cron("0 10 * * 0,6")),
-    ("每周一和周四 18:30", Cron("30 18 * * 1,4")),
-    ("每周一三五 9 点", Cron("0 9 * * 1,3,5")),
-    ("每周一到周五 9 点", Cron("0 9 * * 1-5")),
-    ("周一至周五每天 9 点", Cron("0 9 * * 1-5")),
-    ("每週一十點", Cron("0 10 * * 1")),
-    ("每周一三点", Cron("0 3 * * 1")),
-    ("每周五晚上 12 点", Cron("0 0 * * 6")),
-    ("每个星期天 9 点", Cron("0 9 * * 0")),
-    ("每月 1 号 9 点", Cron("0 9 1 * *")),
-    ("每月 1 号和 15 号 9 点", Cron("0 9 1,15 * *")),
-    ("每年 12 月 1 日 9 点", Cron("0 9 1 12 *")),
-    ("每小时 15 分", Cron("15 * * * *")),
-    ("每小时整点", Cron("0 * * * *")),
+    ("every 10 minutes", RepeatTime(600)),
+    ("每 10 分钟", RepeatTime(600)),
+    ("每小时", RepeatTime(3600)),
+    ("每隔一个半小时", RepeatTime(5400)),
+    ("every day", RepeatTime(86400)),
+    ("daily", RepeatTime(86400)),
+    ("每天", RepeatTime(86400)),
+    ("every day at 9:00", CronTime("0 9 * * *")),
+    ("daily at 9", CronTime("0 9 * * *")),
+    ("at 9 every day", CronTime("0 9 * * *")),
+    ("every morning at 8", CronTime("0 8 * * *")),
+    ("every morning", CronTime("0 9 * * *")),
+    ("every night at 11:30", CronTime("30 23 * * *")),
+    ("every day at midnight", CronTime("0 0 * * *")),
+    ("every day at noon", CronTime("0 12 * * *")),
+    ("every day at 9:00 and 18:00", CronTime("0 9,18 * * *")),
+    ("every weekday at 9:00", CronTime("0 9 * * 1-5")),
+    ("weekdays at 9", CronTime("0 9 * * 1-5")),
+    ("every weekend at 10", CronTime("0 10 * * 0,6")),
+    ("every Monday and Thursday at 18:30", CronTime("30 18 * * 1,4")),
+    ("every Monday, Wednesday and Friday at 9:00", CronTime("0 9 * * 1,3,5")),
+    ("Mon-Fri at 9", CronTime("0 9 * * 1-5")),
+    ("Friday to Monday at 9:00", CronTime("0 9 * * 0,1,5,6")),
+    ("on Mondays at 9", CronTime("0 9 * * 1")),
+    ("weekly on Sunday at 9", CronTime("0 9 * * 0")),
+    ("every Monday", CronTime("0 9 * * 1")),
+    ("every Friday at midnight", CronTime("0 0 * * 6")),
+    ("every month on the 1st at 9:00", CronTime("0 9 1 * *")),
+    ("monthly on the 1st and 15th at 9:00", CronTime("0 9 1,15 * *")),
+    ("on the 1st of every month at 9", CronTime("0 9 1 * *")),
+    ("every year on Dec 1 at 9", CronTime("0 9 1 12 *")),
+    ("every hour at :15", CronTime("15 * * * *")),
+    ("every hour at 5 past", CronTime("5 * * * *")),
+    ("every hour on the hour", CronTime("0 * * * *")),
+    ("每天早上 9 点", CronTime("0 9 * * *")),
+    ("每天 9:30", CronTime("30 9 * * *")),
+    ("每日九点半", CronTime("30 9 * * *")),
+    ("每晚十一点", CronTime("0 23 * * *")),
+    ("每天晚上 12 点", CronTime("0 0 * * *")),
+    ("每天 9 点和 18 点", CronTime("0 9,18 * * *")),
+    ("每天上午九点半和下午六点半", CronTime("30 9,18 * * *")),
+    ("every day at 9am and 6pm", CronTime("0 9,18 * * *")),
+    ("每逢周一 9 点", CronTime("0 9 * * 1")),
+    ("每个工作日 9 点", CronTime("0 9 * * 1-5")),
+    ("工作日早上 9 点", CronTime("0 9 * * 1-5")),
+    ("每周末 10 点", CronTime("0 10 * * 0,6")),
+    ("每周一和周四 18:30", CronTime("30 18 * * 1,4")),
+    ("每周一三五 9 点", CronTime("0 9 * * 1,3,5")),
+    ("每周一到周五 9 点", CronTime("0 9 * * 1-5")),
+    ("周一至周五每天 9 点", CronTime("0 9 * * 1-5")),
+    ("每週一十點", CronTime("0 10 * * 1")),
+    ("每周一三点", CronTime("0 3 * * 1")),
+    ("每周五晚上 12 点", CronTime("0 0 * * 6")),
+    ("每个星期天 9 点", CronTime("0 9 * * 0")),
+    ("每月 1 号 9 点", CronTime("0 9 1 * *")),
+    ("每月 1 号和 15 号 9 点", CronTime("0 9 1,15 * *")),
+    ("每年 12 月 1 日 9 点", CronTime("0 9 1 12 *")),
+    ("每小时 15 分", CronTime("15 * * * *")),
+    ("每小时整点", CronTime("0 * * * *")),
 ]
 
 NO_TIME = [
@@ -344,7 +344,7 @@ def test_a_time_that_does_not_exist_moves_forward_over_the_gap() -> None:
 def test_of_a_time_that_exists_twice_the_first_counts() -> None:
     before = datetime(2026, 10, 31, 12, tzinfo=NEW_YORK)
     when = read("tomorrow at 1:30am", before, NEW_YORK)
-    assert when == Moment(datetime(2026, 11, 1, 5, 30, tzinfo=UTC))
+    assert when == InstantTime(datetime(2026, 11, 1, 5, 30, tzinfo=UTC))
 
 
 def test_the_day_is_the_zones_not_utcs() -> None:
@@ -358,7 +358,10 @@ def test_a_time_inside_a_text_tells_where_it_ends() -> None:
     found = time_at(plain, 1)
     assert found is not None
     at = when_of(found.time, now=NOW, zone=SHANGHAI)
-    assert (at, found.end) == (Moment(datetime(2026, 11, 26, 1, tzinfo=UTC)), plain.index("运行"))
+    assert (at, found.end) == (
+        InstantTime(datetime(2026, 11, 26, 1, tzinfo=UTC)),
+        plain.index("运行"),
+    )
     assert time_at(plain, 0) is None
 
 
@@ -450,9 +453,9 @@ def test_any_text_at_any_time_gives_a_time_to_come_or_none(text, now, zone) -> N
     except PastTime as past:
         assert past.at <= now
         return
-    if isinstance(when, Moment):
+    if isinstance(when, InstantTime):
         assert when.at >= now
-    if isinstance(when, Cron):
+    if isinstance(when, CronTime):
         assert len(when.expression.split()) == 5
 
 
@@ -528,31 +531,31 @@ def test_every_cron_line_is_said_in_words_that_mean_it(line, language) -> None:
     elif kind == "year":
         expression = expression[:-5] + f"{days.day} {days.month} *"
     again = read(cron_words(expression, language))
-    assert isinstance(again, Cron)
+    assert isinstance(again, CronTime)
     assert expanded(again.expression) == expanded(expression)
 
 
 @pytest.mark.parametrize(
     ("when", "en", "zh"),
     [
-        (Repeat(600), "every 10 minutes", "每 10 分钟"),
+        (RepeatTime(600), "every 10 minutes", "每 10 分钟"),
         (
-            Cron("0 9 * * 1-5"),
+            CronTime("0 9 * * 1-5"),
             "every weekday at 09:00 (Asia/Shanghai)",
             "每个工作日 09:00（Asia/Shanghai）",
         ),
         (
-            Cron("30 18 * * 0,4"),
+            CronTime("30 18 * * 0,4"),
             "every Thursday and Sunday at 18:30 (Asia/Shanghai)",
             "每周四和周日 18:30（Asia/Shanghai）",
         ),
         (
-            Cron("5 9 1,22 * *"),
+            CronTime("5 9 1,22 * *"),
             "every month on the 1st and 22nd at 09:05 (Asia/Shanghai)",
             "每月 1 号和 22 号 09:05（Asia/Shanghai）",
         ),
         (
-            Moment(NOW + timedelta(seconds=90)),
+            InstantTime(NOW + timedelta(seconds=90)),
             "on Wednesday, 2026-11-25 at 10:01:30 (Asia/Shanghai)",
             "2026-11-25（周三）10:01:30（Asia/Shanghai）",
         ),

@@ -14,7 +14,7 @@ import pytest
 
 from mimikit.config import Settings
 from mimikit.conversation.history import HistoryCaps
-from mimikit.engines.builtin.assistant import Builtin
+from mimikit.engines.builtin.assistant import BuiltinEngine
 from mimikit.memory import markdown, notes
 from mimikit.memory.archive import Rules
 from mimikit.memory.summary import summarise_prompt
@@ -77,7 +77,7 @@ def builtin(files: Files) -> Client:
     """A client of a product without a model, in Shanghai."""
     return made(
         files,
-        mind=Builtin(summarise=summarise_prompt),
+        mind=BuiltinEngine(summarise=summarise_prompt),
         settings=Settings(timezone="Asia/Shanghai"),
     )
 
@@ -191,7 +191,7 @@ def test_a_folder_that_has_the_name_is_passed_by(tmp_path: Path) -> None:
     (folder / "memory" / "2026-12-01-rivers.md").mkdir()
     (folder / "memory" / "2026-11-01.md").mkdir()
     rules = Rules(start_above=9, flush_at=3)
-    client = made(files, rules=rules, mind=Builtin(), settings=Settings(timezone="UTC"))
+    client = made(files, rules=rules, mind=BuiltinEngine(), settings=Settings(timezone="UTC"))
     filled(client, [said(1, text="rivers")])
     after(client, 6 * HOUR)
     assert markdown.ids(text_of(files, "memory/2026-12-01-rivers-2.md")) == {"msg-1"}
@@ -226,7 +226,7 @@ def test_what_was_to_be_remembered_goes_to_the_day_when_a_link_is_in_the_way(
     files = Files(RealDisk(folder), durable=False)
     files.make_folders()
     (folder / "memory.md").symlink_to(tmp_path / "elsewhere")
-    client = made(files, mind=Builtin(), settings=Settings(timezone="UTC"))
+    client = made(files, mind=BuiltinEngine(), settings=Settings(timezone="UTC"))
     client.say("m1", "remember: I prefer tea")
     client.say("m2", "todo: water the plants")
     client.product.idle()
@@ -247,7 +247,7 @@ def test_what_can_not_be_written_costs_only_its_own_summary(tmp_path: Path) -> N
     (tmp_path / "secret").write_text("secret")
     link = folder / "memory" / "summary" / "2026-11-20.md"
     link.symlink_to(tmp_path / "secret")
-    mind = Builtin(summarise=summarise_prompt)
+    mind = BuiltinEngine(summarise=summarise_prompt)
     client = made(files, mind=mind, settings=Settings(timezone="UTC"))
     filled(client, [said(1, START - timedelta(days=11)), said(2)])
     after(client, 7 * HOUR)
@@ -360,7 +360,7 @@ def test_a_summary_its_user_removed_is_made_again_some_time(builtin: Client) -> 
 
 
 def test_only_some_runs_age_memory_at_once_and_in_the_end_all_is_old(files: Files) -> None:
-    client = made(files, mind=Builtin(summarise=summarise_prompt), settings=Settings())
+    client = made(files, mind=BuiltinEngine(summarise=summarise_prompt), settings=Settings())
     client.order("o1", "pause")
     for day in range(1, 26):
         files.write(f"memory/2026-11-{day:02}-x.md", f"On day {day} it rained.\n".encode())
@@ -451,7 +451,7 @@ def test_while_the_model_is_down_summaries_wait_and_young_days_do_not(judged: Cl
 
 
 def test_an_empty_summary_is_none(files: Files) -> None:
-    client = made(files, mind=Builtin(summarise=lambda _prompt: ""), settings=Settings())
+    client = made(files, mind=BuiltinEngine(summarise=lambda _prompt: ""), settings=Settings())
     filled(client, [said(1)])
     after(client, 7 * DAY)
     assert "(nothing of note)" in text_of(files, DAY_FILE)

@@ -25,7 +25,7 @@ from mimikit.config import (
 )
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import Engine
-from mimikit.engines.registry import Rack
+from mimikit.engines.registry import EngineRegistry
 from mimikit.errors import StorageError
 from mimikit.log import EventLog
 from mimikit.memory.archive import RULES, Rules
@@ -148,7 +148,7 @@ class Product:
             settings=self.settings,
             clock=clock,
             live=live,
-            rack=Rack([engine, *more_engines], self.settings),
+            engines=EngineRegistry([engine, *more_engines], self.settings),
             prompts=shipped_prompts(),
             reader=StateReader(
                 files, plain_search(files, self.settings.zone), self.books.ledger.trace_size

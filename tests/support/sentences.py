@@ -5,23 +5,51 @@ from __future__ import annotations
 import re
 
 from mimikit.engines.builtin.grammar import (
-    After,
-    At,
-    Backlog,
+    AfterIntent as After,
+)
+from mimikit.engines.builtin.grammar import (
+    AtIntent as At,
+)
+from mimikit.engines.builtin.grammar import (
+    BacklogIntent as Backlog,
+)
+from mimikit.engines.builtin.grammar import (
     BadSentence,
-    Cancel,
-    ChangeBacklog,
-    Every,
-    Help,
     Intent,
-    Plain,
-    Recall,
-    Remember,
-    Run,
-    Status,
-    Tasks,
-    WhenFile,
     parse,
+)
+from mimikit.engines.builtin.grammar import (
+    CancelIntent as Cancel,
+)
+from mimikit.engines.builtin.grammar import (
+    ChangeBacklogIntent as ChangeBacklog,
+)
+from mimikit.engines.builtin.grammar import (
+    EveryIntent as Every,
+)
+from mimikit.engines.builtin.grammar import (
+    HelpIntent as Help,
+)
+from mimikit.engines.builtin.grammar import (
+    PlainSentence as Plain,
+)
+from mimikit.engines.builtin.grammar import (
+    RecallIntent as Recall,
+)
+from mimikit.engines.builtin.grammar import (
+    RememberIntent as Remember,
+)
+from mimikit.engines.builtin.grammar import (
+    RunIntent as Run,
+)
+from mimikit.engines.builtin.grammar import (
+    StatusIntent as Status,
+)
+from mimikit.engines.builtin.grammar import (
+    TasksIntent as Tasks,
+)
+from mimikit.engines.builtin.grammar import (
+    WhenFileIntent as WhenFile,
 )
 from mimikit.engines.builtin.shell_lines import MARKS
 from mimikit.language.time_words import Language, interval_words

@@ -21,7 +21,7 @@ from mimikit.engines.builtin.grammar import Commanding, Intent
 from mimikit.language import phrases
 from mimikit.language.phrases import code, fence, paragraphs, say
 from mimikit.language.time_words import Language, interval_words, moment_words
-from mimikit.language.times import Moment, PastTime, Repeat, parse_when, when_words
+from mimikit.language.times import InstantTime, PastTime, RepeatTime, parse_when, when_words
 from mimikit.protocol.models import Hit, InboxItem, Role, time_text
 
 IsProgram = Callable[[str], bool]
@@ -43,7 +43,7 @@ def _is_on_path(word: str) -> bool:
     return shutil.which(word) is not None
 
 
-class Builtin:
+class BuiltinEngine:
     """Answers, plans commands, and declines what needs a mind."""
 
     name = "builtin"
@@ -112,22 +112,22 @@ class _Turn:
         question = self._question
         if question is not None and text:
             options = {option.strip().casefold() for option in question.options}
-            if isinstance(intent, grammar.Plain) or text.casefold() in options:
+            if isinstance(intent, grammar.PlainSentence) or text.casefold() in options:
                 self._question = None
                 arguments = {"questionId": question.question_id, "text": text}
                 return self._said(self._call("answer_question", arguments), "answered", language)
         match intent:
-            case grammar.Run(command):
+            case grammar.RunIntent(command):
                 reply = self._delegate(item.text, _title(command))
                 return self._said(reply, "started", language, command=fence(command, "sh"))
-            case grammar.Every() | grammar.At() | grammar.WhenFile() | grammar.After():
+            case _ if isinstance(intent, Commanding):
                 return self._hand_over(intent, item.text, language)
-            case grammar.Remember(content):
+            case grammar.RememberIntent(content):
                 reply = self._call("remember", {"content": content, "longTerm": True})
                 return self._said(reply, "remembered", language, content=_line(content, 200))
-            case grammar.ChangeBacklog(action, what):
+            case grammar.ChangeBacklogIntent(action, what):
                 return self._change_backlog(action, what, language)
-            case grammar.Cancel(reference):
+            case grammar.CancelIntent(reference):
                 return self._cancel(reference, language)
             case _:
                 return self._show(intent, language)
@@ -135,15 +135,15 @@ class _Turn:
     def _show(self, intent: Intent, language: Language) -> str:
         """What needs no change of anything."""
         match intent:
-            case grammar.Recall(about):
+            case grammar.RecallIntent(about):
                 return self._recall(about, language)
-            case grammar.Backlog():
+            case grammar.BacklogIntent():
                 return self._backlog(language)
-            case grammar.Tasks():
+            case grammar.TasksIntent():
                 return self._tasks(language)
-            case grammar.Status():
+            case grammar.StatusIntent():
                 return self._status(language)
-            case grammar.Help():
+            case grammar.HelpIntent():
                 return say("help", language, connect=say("connect", language))
             case grammar.BadSentence(reason):
                 return say(reason, language)
@@ -248,9 +248,9 @@ def sentence_language(text: str, intent: Intent, locale: str) -> Language:
     """The language a sentence is in; a command, a path, a task's name inside it do not count."""
     if isinstance(intent, Commanding):
         text = text.replace(intent.command, " ", 1)
-    if isinstance(intent, grammar.WhenFile):
+    if isinstance(intent, grammar.WhenFileIntent):
         text = text.replace(intent.path, " ", 1)
-    if isinstance(intent, grammar.After):
+    if isinstance(intent, grammar.AfterIntent):
         text = text.replace(intent.reference, " ", 1)
     return phrases.language(text, locale)
 
@@ -312,7 +312,7 @@ def _has_words(title: str, words: list[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlannedCall:
     """The tool call that does what a sentence asks for, and when that is."""
 
     tool: str
@@ -326,26 +326,28 @@ class Plan:
 
 def plan_of(
     intent: Commanding, turn_input: TurnInput, now: datetime, language: Language
-) -> Plan | str:
+) -> PlannedCall | str:
     """What a sentence comes to when it is said `now`, or what to answer if it can not be done."""
     match intent:
-        case grammar.Run():
-            return Plan("delegate", {"type": "oneshot"})
-        case grammar.Every(seconds):
+        case grammar.RunIntent():
+            return PlannedCall("delegate", {"type": "oneshot"})
+        case grammar.EveryIntent(seconds):
             words = interval_words(seconds, language)
-            return Plan("schedule", {"type": "recurring", "interval": seconds}, words, words)
-        case grammar.At(when):
+            return PlannedCall("schedule", {"type": "recurring", "interval": seconds}, words, words)
+        case grammar.AtIntent(when):
             return _plan_at(when, turn_input, now, language)
-        case grammar.WhenFile(path, change):
+        case grammar.WhenFileIntent(path, change):
             condition = {"type": f"file_{change}", "params": {"path": path}}
             words = say(f"when_{change}", language, path=code(path))
             more = {"type": "conditional", "condition": condition}
-            return Plan("schedule", more, words, path)
-        case grammar.After(reference):
+            return PlannedCall("schedule", more, words, path)
+        case grammar.AfterIntent(reference):
             return _plan_after(reference, turn_input.tasks, language)
 
 
-def _plan_at(text: str, turn_input: TurnInput, now: datetime, language: Language) -> Plan | str:
+def _plan_at(
+    text: str, turn_input: TurnInput, now: datetime, language: Language
+) -> PlannedCall | str:
     zone = _zone(turn_input.timezone)
     try:
         when = parse_when(text, now=now, zone=zone)
@@ -356,16 +358,16 @@ def _plan_at(text: str, turn_input: TurnInput, now: datetime, language: Language
         return say("time_unclear", language, words=code(text))
     more: dict[str, Any]
     match when:
-        case Moment(at):
+        case InstantTime(at):
             more = {"type": "scheduled", "runAt": time_text(at)}
-        case Repeat(seconds):
+        case RepeatTime(seconds):
             more = {"type": "recurring", "interval": seconds}
         case _:
             more = {"type": "recurring", "cron": when.expression, "timezone": zone.key}
-    return Plan("schedule", more, when_words(when, zone, language), text)
+    return PlannedCall("schedule", more, when_words(when, zone, language), text)
 
 
-def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -> Plan | str:
+def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -> PlannedCall | str:
     found = resolve_upstream(reference, tasks)
     if len(found) > 1:
         which = say("after_which", language, reference=_line(reference, 100))
@@ -375,7 +377,7 @@ def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -
         return paragraphs(none, _task_list([t for t in tasks if t.seat != "planner"], language))
     task_id = found[0].id if found else reference
     words = say("when_done", language, task=_named(task_id, found))
-    return Plan("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
+    return PlannedCall("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
 
 
 def _zone(name: str) -> ZoneInfo:
@@ -400,15 +402,13 @@ def _plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
     request.on_event("note", say("note_planning", language), {})
     if task.parent_task_id is not None and task.source_trigger_id is None:
         # It goes on from a question another engine asked: no longer the user's bare sentence.
-        intent = grammar.Plain(task.prompt)
-    match intent:
-        case grammar.BadSentence(reason):
-            return Outcome("done", say(reason, language))
-        case grammar.Run() | grammar.Every() | grammar.At() | grammar.WhenFile() | grammar.After():
-            plan = plan_of(intent, request.input, task.created_at, language)
-        case _:
-            connect = say("connect", language)
-            return Outcome("done", say("plan_unknown", language, connect=connect))
+        intent = grammar.PlainSentence(task.prompt)
+    if isinstance(intent, grammar.BadSentence):
+        return Outcome("done", say(intent.reason, language))
+    if not isinstance(intent, Commanding):
+        connect = say("connect", language)
+        return Outcome("done", say("plan_unknown", language, connect=connect))
+    plan = plan_of(intent, request.input, task.created_at, language)
     if isinstance(plan, str):
         return Outcome("done", plan)
     command = {"prompt": intent.command, "title": _title(intent.command), "profile": "command"}

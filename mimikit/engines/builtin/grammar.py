@@ -1,9 +1,9 @@
 """The sentences that the assistant without a model understands, in English and Chinese. Pure.
 
-A message is one such sentence as a whole, or it is `Plain`: nothing is picked out of its middle, so
-"I run every day" asks for nothing. How a command is told from talk stands in `shell_lines`, what
-times mean in `language.times`; a sentence means the same at any time, so it keeps the words of its
-time. A later ability adds rows to `ROWS`.
+A message is one such sentence as a whole, or a `PlainSentence`: nothing is picked out of its
+middle, so "I run every day" asks for nothing. How a command is told from talk stands in
+`shell_lines`, what times mean in `language.times`; a sentence means the same at any time, so it
+keeps the words of its time. A later ability adds rows to `ROWS`.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from mimikit.engines.builtin.shell_lines import (
     COURTESY_AT_END,
     MARKS,
     Doubt,
+    FoldedText,
     IsProgram,
     ShellLine,
-    View,
     read_bare,
     read_command,
     read_marked,
     without_end,
 )
-from mimikit.language.time_parser import Found, Repeat, time_at
+from mimikit.language.time_parser import FoundTime, RepeatTime, time_at
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunIntent:
     """Run a command now."""
 
     command: str
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class EveryIntent:
     """Run a command again and again. Units: seconds."""
 
     seconds: float
@@ -49,7 +49,7 @@ class Every:
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class AtIntent:
     """Run a command at a time or at times of day; `when` is for `times.parse_when` to read."""
 
     when: str
@@ -57,7 +57,7 @@ class At:
 
 
 @dataclass(frozen=True, slots=True)
-class WhenFile:
+class WhenFileIntent:
     """Run a command when a file changes, or once it exists. The path may be a glob."""
 
     path: str
@@ -66,7 +66,7 @@ class WhenFile:
 
 
 @dataclass(frozen=True, slots=True)
-class After:
+class AfterIntent:
     """Run a command when a task is done; the reference as the user wrote it."""
 
     reference: str
@@ -74,26 +74,26 @@ class After:
 
 
 @dataclass(frozen=True, slots=True)
-class Remember:
+class RememberIntent:
     """Keep something in memory."""
 
     content: str
 
 
 @dataclass(frozen=True, slots=True)
-class Recall:
+class RecallIntent:
     """Say what memory holds about something."""
 
     about: str
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class BacklogIntent:
     """Show the backlog."""
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeBacklog:
+class ChangeBacklogIntent:
     """Add an item to the backlog, tick it, or take it off."""
 
     action: BacklogAction
@@ -101,24 +101,24 @@ class ChangeBacklog:
 
 
 @dataclass(frozen=True, slots=True)
-class Tasks:
+class TasksIntent:
     """Show what runs, waits and has ended."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel:
+class CancelIntent:
     """Cancel a task or trigger; the reference as the user wrote it, possibly empty."""
 
     reference: str
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class StatusIntent:
     """Show how the assistant is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Help:
+class HelpIntent:
     """Show what can be said."""
 
 
@@ -134,17 +134,26 @@ class BadSentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class PlainSentence:
     """Anything else."""
 
     text: str
 
 
-Commanding = Run | Every | At | WhenFile | After
+Commanding = RunIntent | EveryIntent | AtIntent | WhenFileIntent | AfterIntent
 """What runs a command, now or later."""
-Keeping = Remember | Recall | Backlog | ChangeBacklog
+Keeping = RememberIntent | RecallIntent | BacklogIntent | ChangeBacklogIntent
 """What is about what is kept."""
-Intent = Commanding | Keeping | Tasks | Cancel | Status | Help | BadSentence | Plain
+Intent = (
+    Commanding
+    | Keeping
+    | TasksIntent
+    | CancelIntent
+    | StatusIntent
+    | HelpIntent
+    | BadSentence
+    | PlainSentence
+)
 
 
 def parse(text: str, is_program: IsProgram = lambda _word: False) -> Intent:
@@ -154,13 +163,13 @@ def parse(text: str, is_program: IsProgram = lambda _word: False) -> Intent:
         text: the whole message.
         is_program: whether a word can be started by name; decides on bare commands.
     """
-    view = _unwrapped(View.of(text))
+    view = _unwrapped(FoldedText.of(text))
     for opening, read in ROWS:
         match = opening.match(view.plain)
         intent = read(_Opened(match, view, is_program)) if match else None
         if intent is not None:
             return intent
-    return Plain(text.strip())
+    return PlainSentence(text.strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +177,11 @@ class _Opened:
     """A message whose opening matched, for the one who reads this kind of sentence."""
 
     match: re.Match[str]
-    view: View
+    view: FoldedText
     is_program: IsProgram
 
     @property
-    def rest(self) -> View:
+    def rest(self) -> FoldedText:
         """What follows the opening."""
         return self.view.cut(self.match.end())
 
@@ -181,7 +190,7 @@ class _Opened:
         """Whether it is put as a question: "can you run …?"."""
         return self.match["asked"] is not None
 
-    def group(self, name: str) -> View:
+    def group(self, name: str) -> FoldedText:
         """What a group of the opening matched."""
         return self.view.cut(*self.match.span(name))
 
@@ -192,13 +201,15 @@ _Reader = Callable[[_Opened], Intent | None]
 def _run(said: _Opened) -> Intent | None:
     rest = said.rest
     if rest.plain in {"", ":"}:
-        return Help()
+        return HelpIntent()
     command = read_command(rest, said.is_program, asked=said.asked)
     if isinstance(command, str):
         return BadSentence(command, said.view.raw)
     if command is None:
         return None
-    return _timed(command.time, command.text, said.view) if command.time else Run(command.text)
+    return (
+        _timed(command.time, command.text, said.view) if command.time else RunIntent(command.text)
+    )
 
 
 def _at_time(said: _Opened) -> Intent | None:
@@ -224,7 +235,7 @@ def _when_file(said: _Opened) -> Intent | None:
         named = marked or groups["file"] or groups.get("kind")
         if not (named or openings.LIKE_A_PATH.search(path)):
             return BadSentence("file_or_word", said.view.raw)
-        return WhenFile(path, change, command)
+        return WhenFileIntent(path, change, command)
 
     return _later(said, said.rest, build) if path else None
 
@@ -233,10 +244,10 @@ def _after(said: _Opened) -> Intent | None:
     reference = _reference(said.group("what"))
     if not reference:
         return None
-    return _later(said, said.rest, lambda command: After(reference, command))
+    return _later(said, said.rest, lambda command: AfterIntent(reference, command))
 
 
-def _later(said: _Opened, rest: View, build: Callable[[str], Intent]) -> Intent | None:
+def _later(said: _Opened, rest: FoldedText, build: Callable[[str], Intent]) -> Intent | None:
     """A sentence that says first when, then what: the command stands in `rest`."""
     rest = rest.after(",")
     body = rest.after(":")
@@ -253,34 +264,34 @@ def _later(said: _Opened, rest: View, build: Callable[[str], Intent]) -> Intent 
     return build(command.text) if command else None
 
 
-def _timed(found: Found, command: str, view: View) -> Intent:
-    if not isinstance(found.time, Repeat):
-        return At(found.words, command)
+def _timed(found: FoundTime, command: str, view: FoldedText) -> Intent:
+    if not isinstance(found.time, RepeatTime):
+        return AtIntent(found.words, command)
     seconds = found.time.seconds
     if seconds < MIN_INTERVAL_S:
         return BadSentence("too_often", view.raw)
     if seconds > MAX_INTERVAL_S:
         return BadSentence("too_rare", view.raw)
-    return Every(seconds, command)
+    return EveryIntent(seconds, command)
 
 
 def _remember(said: _Opened) -> Intent | None:
     rest = said.rest
     if rest.plain in {"", ":"}:
-        return Help()
+        return HelpIntent()
     if rest.plain.startswith(":"):
-        return Remember(rest.after(":").raw)
+        return RememberIntent(rest.after(":").raw)
     rest = rest.after(",")
     if rest.plain.endswith(("?", "吗")) or openings.NOT_TO_KEEP.match(rest.plain):
         return None
     content = without_end(rest, openings.THANKS_AFTER_COMMA).raw
-    return Remember(content) if content else None
+    return RememberIntent(content) if content else None
 
 
 def _recall(said: _Opened) -> Intent | None:
     about = said.group("about") if "about" in said.match.re.groupindex else said.rest
     text = _unmarked(about).raw
-    return Recall(text) if text and len(text) <= BARE_LIMIT else None
+    return RecallIntent(text) if text and len(text) <= BARE_LIMIT else None
 
 
 def _backlog_verb(action: BacklogAction) -> _Reader:
@@ -289,7 +300,7 @@ def _backlog_verb(action: BacklogAction) -> _Reader:
     def read(said: _Opened) -> Intent | None:
         rest = said.rest
         if rest.plain in {"", ":"}:
-            return Help()
+            return HelpIntent()
         if rest.plain.startswith(":"):
             return _item(action, rest.after(":").raw)
         if said.asked:
@@ -312,10 +323,10 @@ def _backlog_around(action: BacklogAction) -> _Reader:
 
 def _backlog_note(said: _Opened) -> Intent | None:
     rest = said.rest.after(":")
-    return _said_item("add", rest) if rest.raw else Backlog()
+    return _said_item("add", rest) if rest.raw else BacklogIntent()
 
 
-def _said_item(action: BacklogAction, rest: View) -> Intent | None:
+def _said_item(action: BacklogAction, rest: FoldedText) -> Intent | None:
     """An item named without a colon: no question, and nothing that only points at one."""
     bare = _unmarked(rest)
     if openings.ASKS.search(rest.plain) or bare.plain.casefold() in openings.NO_ITEM:
@@ -325,17 +336,17 @@ def _said_item(action: BacklogAction, rest: View) -> Intent | None:
 
 def _item(action: BacklogAction, text: str) -> Intent | None:
     fits = bool(text) and len(text) <= _MAX_ITEM and "\n" not in text and "\0" not in text
-    return ChangeBacklog(action, text) if fits else None
+    return ChangeBacklogIntent(action, text) if fits else None
 
 
 def _cancel(said: _Opened) -> Intent | None:
     rest = without_end(said.rest, ASKED_AT_END) if said.asked else said.rest
     if "\n" in rest.raw or len(rest.raw) > 100 or openings.NOT_TO_CANCEL.search(rest.plain):
         return None
-    return Cancel(_reference(rest))
+    return CancelIntent(_reference(rest))
 
 
-def _reference(rest: View) -> str:
+def _reference(rest: FoldedText) -> str:
     """The id or name of a task, without marks, courtesy and the word "task" before it."""
     while True:
         reference = without_end(_unmarked(rest), COURTESY_AT_END)
@@ -351,7 +362,7 @@ def _fixed(intent: Intent) -> _Reader:
     return lambda _said: intent
 
 
-def _unwrapped(view: View) -> View:
+def _unwrapped(view: FoldedText) -> FoldedText:
     """The view without the 「」 around all of it."""
     closing = {"「": "」", "『": "』"}.get(view.raw[:1])
     if closing and view.raw.find(closing) == len(view.raw) - 1:
@@ -359,7 +370,7 @@ def _unwrapped(view: View) -> View:
     return view
 
 
-def _unmarked(view: View) -> View:
+def _unmarked(view: FoldedText) -> FoldedText:
     """The view without the quotes around it and the signs at its ends."""
     while True:
         inner = view.raw.strip(_END_SIGNS)
@@ -377,14 +388,14 @@ _END_SIGNS = " \t\r\n?？。!！,，:：、~～"
 _MAX_ITEM = 500
 
 ROWS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
-    (openings.HELP, _fixed(Help())),
-    (openings.STATUS, _fixed(Status())),
-    (openings.TASKS, _fixed(Tasks())),
+    (openings.HELP, _fixed(HelpIntent())),
+    (openings.STATUS, _fixed(StatusIntent())),
+    (openings.TASKS, _fixed(TasksIntent())),
     (openings.AT_TIME, _at_time),
     *((pattern, _when_file) for pattern in openings.WHEN_FILE),
     *((pattern, _after) for pattern in openings.AFTER),
     (openings.RUN, _run),
-    (openings.BACKLOG, _fixed(Backlog())),
+    (openings.BACKLOG, _fixed(BacklogIntent())),
     *(
         (pattern, _backlog_verb(action))
         for action, patterns in openings.BACKLOG_VERBS.items()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from mimikit.language.time_parser import Found, time_at, time_at_end
+from mimikit.language.time_parser import FoundTime, time_at, time_at_end
 from mimikit.language.time_vocabulary import fold
 
 IsProgram = Callable[[str], bool]
@@ -28,7 +28,7 @@ _TAIL = 120
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class FoldedText:
     """A piece of a message and its folded twin, which patterns read.
 
     The twin has full-width signs and traditional characters replaced one for one: a position in it
@@ -39,19 +39,19 @@ class View:
     plain: str
 
     @classmethod
-    def of(cls, text: str) -> View:
+    def of(cls, text: str) -> FoldedText:
         """The view of a text, without the white space around it."""
         raw = text.strip()
         return cls(raw, fold(raw))
 
-    def cut(self, start: int, end: int | None = None) -> View:
+    def cut(self, start: int, end: int | None = None) -> FoldedText:
         """A part of it, without the white space around it."""
         part = self.raw[start:end]
         inner = part.strip()
         begin = start + len(part) - len(part.lstrip())
-        return View(inner, self.plain[begin : begin + len(inner)])
+        return FoldedText(inner, self.plain[begin : begin + len(inner)])
 
-    def after(self, sign: str) -> View:
+    def after(self, sign: str) -> FoldedText:
         """What follows the sign at its start, or all of it."""
         return self.cut(len(sign)) if self.plain.startswith(sign) else self
 
@@ -61,11 +61,11 @@ class ShellLine:
     """A command that was read, with the time that stood behind it."""
 
     text: str
-    time: Found | None = None
+    time: FoundTime | None = None
 
 
 def read_command(
-    rest: View, is_program: IsProgram, *, asked: bool = False
+    rest: FoldedText, is_program: IsProgram, *, asked: bool = False
 ) -> ShellLine | Doubt | None:
     """Read what follows the verb; None when it is no command."""
     colon = rest.plain.startswith(":")
@@ -78,7 +78,7 @@ def read_command(
     return _verbatim(body) if colon else read_bare(body, is_program, asked=asked)
 
 
-def read_marked(body: View, *, colon: bool = False) -> ShellLine | None:
+def read_marked(body: FoldedText, *, colon: bool = False) -> ShellLine | None:
     """A command in quotes, backticks or a fence; None when more than courtesy is around it."""
     span = _backticked(body.raw) if body.raw.startswith("`") else _paired(body.raw)
     if span is None or not span[0].strip():
@@ -93,7 +93,7 @@ def read_marked(body: View, *, colon: bool = False) -> ShellLine | None:
 
 
 def read_bare(
-    body: View, is_program: IsProgram, *, asked: bool = False
+    body: FoldedText, is_program: IsProgram, *, asked: bool = False
 ) -> ShellLine | Doubt | None:
     """A command without any mark around it: only if it looks like one."""
     if "\n" in body.raw or len(body.raw) > BARE_LIMIT:
@@ -139,13 +139,13 @@ def looks_like_command(text: str, is_program: IsProgram, *, asked: bool = False)
     return not needs_sign or _SHELL_SIGN.search(rest) is not None
 
 
-def without_end(view: View, pattern: re.Pattern[str]) -> View:
+def without_end(view: FoldedText, pattern: re.Pattern[str]) -> FoldedText:
     """The view without what the pattern matches at its end."""
     match = pattern.search(view.plain, max(0, len(view.plain) - _TAIL))
     return view.cut(0, match.start()) if match else view
 
 
-def _verbatim(body: View) -> ShellLine | Doubt:
+def _verbatim(body: FoldedText) -> ShellLine | Doubt:
     """All of it, unless it reads as more than a command."""
     if _ANOTHER_SENTENCE.search(body.plain):
         return "several"

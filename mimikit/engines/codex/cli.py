@@ -42,7 +42,7 @@ _ABROAD = ("multi_agent", "apps", "plugins", "tool_suggest", "image_generation",
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CodexLocation:
     """An installed codex, and where it keeps its login."""
 
     program: str
@@ -51,7 +51,7 @@ class Place:
     """Whether the settings name its home; else it is the user's."""
 
 
-def find(settings: CodexSettings) -> Place | None:
+def find(settings: CodexSettings) -> CodexLocation | None:
     """The program of the settings, else that of the installed package, else the one on PATH."""
     if settings.path:
         program = shutil.which(str(Path(settings.path).expanduser()))
@@ -59,7 +59,7 @@ def find(settings: CodexSettings) -> Place | None:
         program = packaged_program("bin", "codex") or shutil.which("codex")
     given = settings.home or os.environ.get("CODEX_HOME")
     home = Path(given or "~/.codex").expanduser()
-    return Place(program, home, own_home=bool(given)) if program else None
+    return CodexLocation(program, home, own_home=bool(given)) if program else None
 
 
 def version_of(program: str) -> tuple[int, ...] | None:
@@ -96,7 +96,9 @@ def unavailable(settings: CodexSettings) -> str | None:
     return None
 
 
-def surroundings(settings: CodexSettings, place: Place, request: EngineRequest) -> dict[str, str]:
+def surroundings(
+    settings: CodexSettings, place: CodexLocation, request: EngineRequest
+) -> dict[str, str]:
     """The environment codex itself is given."""
     env = process.environment(names=(*_NETWORK, _API_KEY, *settings.env))
     for name in ("NO_PROXY", "no_proxy"):  # tools are served on this machine
@@ -110,7 +112,7 @@ def surroundings(settings: CodexSettings, place: Place, request: EngineRequest) 
     return env
 
 
-def models(place: Place) -> bytes | None:
+def models(place: CodexLocation) -> bytes | None:
     """The catalogue of models, changed so that our tools are shown and not only searched for."""
     env = process.environment(more={"CODEX_HOME": str(place.home)} if place.own_home else {})
     _, said, _ = process.output([place.program, "debug", "models"], env=env)
@@ -129,7 +131,7 @@ def sandbox_mode(settings: CodexSettings, request: EngineRequest) -> str:
 
 
 def talk_argv(
-    settings: CodexSettings, place: Place, request: EngineRequest, catalogue: Path | None
+    settings: CodexSettings, place: CodexLocation, request: EngineRequest, catalogue: Path | None
 ) -> list[str]:
     """The command line for a Teller or Planner, prompt on stdin. Writes the role's text."""
     empty = request.scratch / "empty"
@@ -156,7 +158,7 @@ def talk_argv(
 
 def work_argv(
     settings: CodexSettings,
-    place: Place,
+    place: CodexLocation,
     request: EngineRequest,
     catalogue: Path | None,
     *,

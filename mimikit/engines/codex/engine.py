@@ -20,7 +20,7 @@ from mimikit.config import Settings, system_zone
 from mimikit.engines import process, process_tree, sandbox
 from mimikit.engines.base import UPSTREAM, EngineRequest, Outcome
 from mimikit.engines.codex import cli as codex_cli
-from mimikit.engines.codex.cli import Place
+from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.events import (
     TurnReader,
     failure_reason,
@@ -28,7 +28,7 @@ from mimikit.engines.codex.events import (
     retry_at,
     usage_in_rollout,
 )
-from mimikit.engines.process import Ended, Program, Stream
+from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, StorageError
 from mimikit.language.plain_text import Lines, PlainStream, Tail
 from mimikit.protocol import paths
@@ -46,7 +46,7 @@ _SANDBOX_REMEMBER_S = 120.0
 """Looking whether a sandbox can be made starts one: not at every beat of an idle consumer."""
 
 
-class CodexExec:
+class CodexEngine:
     """Serves every role with the codex CLI. Safe between threads."""
 
     name = "codex"
@@ -88,7 +88,7 @@ class CodexExec:
             said = f"{error.filename or request.scratch}: {error.strerror or error}"
             return Outcome("failed", error=said, failure_reason="error")
 
-    def _work(self, request: EngineRequest, place: Place) -> Outcome:
+    def _work(self, request: EngineRequest, place: CodexLocation) -> Outcome:
         mark = process_tree.mark(request.state, request.run_id)
         catalogue = self._models(request, place)
         argv = codex_cli.work_argv(self._codex, place, request, catalogue, mark=mark)
@@ -104,7 +104,7 @@ class CodexExec:
             return self._work(replace(request, resume=None), place)
         return outcome
 
-    def _masked(self, request: EngineRequest, place: Place, argv: list[str]) -> list[str]:
+    def _masked(self, request: EngineRequest, place: CodexLocation, argv: list[str]) -> list[str]:
         """`argv` in the outer sandbox, after the proof that it holds.
 
         Raises:
@@ -127,7 +127,7 @@ class CodexExec:
             frozen=request.workspace if request.read_only else None,
         )
 
-    def _unproved(self, request: EngineRequest, place: Place) -> str | None:
+    def _unproved(self, request: EngineRequest, place: CodexLocation) -> str | None:
         """Why the sandbox does not hold here; looked at once for each workspace."""
         workspace, read_only = request.workspace, request.read_only
         with self._lock:
@@ -142,7 +142,7 @@ class CodexExec:
                 self._proved.add((workspace, read_only))
             return reason
 
-    def _models(self, request: EngineRequest, place: Place) -> Path | None:
+    def _models(self, request: EngineRequest, place: CodexLocation) -> Path | None:
         """The catalogue that shows our tools to every model; None when it is not needed."""
         if not request.tools or "model_catalog_json" in self._codex.config:
             return None
@@ -157,7 +157,12 @@ class CodexExec:
             return self._catalogue
 
     def _carry_out(
-        self, request: EngineRequest, place: Place, argv: list[str], mark: str, earlier: Usage
+        self,
+        request: EngineRequest,
+        place: CodexLocation,
+        argv: list[str],
+        mark: str,
+        earlier: Usage,
     ) -> Outcome:
         """Run codex; `earlier` is what its session had used before."""
         program = Program(
@@ -188,7 +193,7 @@ class CodexExec:
         self,
         request: EngineRequest,
         program: Program,
-        ended: Ended,
+        ended: ProgramOutcome,
         turn: TurnReader,
         output: _Output,
     ) -> Outcome:
