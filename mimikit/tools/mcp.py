@@ -52,9 +52,8 @@ class _Reply:
 class _Turn:
     """What a token stands for. Its calls are made one at a time."""
 
-    def __init__(self, specs: Sequence[ToolSpec], call: Call, label: str) -> None:
+    def __init__(self, specs: Sequence[ToolSpec], call: Call) -> None:
         self.specs = {spec.name: spec for spec in specs}
-        self.label = label
         self._call = call
         self._calling = threading.Lock()
         self._replies: OrderedDict[str, _Reply] = OrderedDict()
@@ -82,8 +81,11 @@ class _Turn:
         return reply.result
 
 
-class ToolServer:
+class ToolServer(ThreadingHTTPServer):
     """The server. `start` it once; `register` the tools of a turn, `unregister` them after it."""
+
+    daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, port: int = 0, on_refused: OnRefused | None = None) -> None:
         """Bind to `port` of loopback (0: any); `on_refused` is told of each request refused.
@@ -94,10 +96,10 @@ class ToolServer:
         self._turns: dict[str, _Turn] = {}
         self._lock = threading.Lock()
         self._on_refused = on_refused
-        self._server = _Server(("127.0.0.1", port), _Handler)
-        self._server.tools = self
-        self.port = int(self._server.server_address[1])
+        self._clients = threading.BoundedSemaphore(_MAX_CLIENTS)
         self._thread: threading.Thread | None = None
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.port = int(self.server_address[1])
 
     @property
     def url(self) -> str:
@@ -106,17 +108,17 @@ class ToolServer:
     def start(self) -> None:
         """Serve from now on, on threads of its own."""
         self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.5,), name="tool-server", daemon=True
+            target=self.serve_forever, args=(0.5,), name="tool-server", daemon=True
         )
         self._thread.start()
 
     def stop(self) -> None:
         """Serve no more; the port is free afterwards."""
         if self._thread:
-            self._server.shutdown()
+            self.shutdown()
             self._thread.join()
             self._thread = None
-        self._server.server_close()
+        self.server_close()
 
     def __enter__(self) -> Self:
         self.start()
@@ -125,14 +127,14 @@ class ToolServer:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def register(self, specs: Sequence[ToolSpec], call: Call, label: str) -> str:
+    def register(self, specs: Sequence[ToolSpec], call: Call) -> str:
         """Offer tools to the holder of the token given back.
 
         `call(name, arguments)` is made from other threads, one call of a token at a time.
         """
         token = secrets.token_urlsafe(32)
         with self._lock:
-            self._turns[token] = _Turn(specs, call, label)
+            self._turns[token] = _Turn(specs, call)
         return token
 
     def unregister(self, token: str) -> None:
@@ -155,6 +157,22 @@ class ToolServer:
             with contextlib.suppress(MimikitError):  # a full disk does not open the door
                 self._on_refused(facts)
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a client, unless there are too many already."""
+        if not self._clients.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._clients.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hung up is no news."""
+
 
 class _Refusal(Exception):
     """A request is answered with this status and reason."""
@@ -164,39 +182,13 @@ class _Refusal(Exception):
         self.status = status
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-    tools: ToolServer
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._seats = threading.BoundedSemaphore(_MAX_CLIENTS)
-        super().__init__(address, handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a client, unless there are too many already."""
-        if not self._seats.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._seats.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hung up is no news."""
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     default_request_version = "HTTP/1.1"  # what can not be read is answered in full too
     server_version = "mimikit"
     sys_version = ""
     timeout = _CLIENT_TIMEOUT_S
-    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
+    server: ToolServer  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
         """Nothing: the audit has what matters."""
@@ -233,14 +225,14 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expected application/json")
         given = self.headers.get_all("authorization", [])
         scheme, _, token = (given[0] if len(given) == 1 else "").partition(" ")
-        turn = self.server.tools.turn_of(token.strip())
+        turn = self.server.turn_of(token.strip())
         if scheme.lower() != "bearer" or turn is None:
             raise _Refusal(HTTPStatus.UNAUTHORIZED, "expected the token of a running turn")
         return turn
 
     def _check_sender(self) -> None:
         """Only programs on this machine: no page in a browser, however it is called by name."""
-        port = self.server.tools.port
+        port = self.server.port
         ours = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
         hosts = self.headers.get_all("host", [])
         if len(hosts) != 1 or hosts[0].lower() not in ours:
@@ -284,7 +276,7 @@ class _Handler(BaseHTTPRequestHandler):
         if headers is not None:
             facts["host"] = str(headers.get("host"))[:200]
             facts["origin"] = str(headers.get("origin"))[:200]
-        self.server.tools.refused(facts)
+        self.server.refused(facts)
         more = {"allow": "POST"} if status == HTTPStatus.METHOD_NOT_ALLOWED else {}
         if status == HTTPStatus.UNAUTHORIZED:
             more = {"www-authenticate": "Bearer"}

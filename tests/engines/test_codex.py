@@ -103,7 +103,7 @@ def test_the_program_is_the_one_of_the_package() -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_a_teller_replies_through_its_tool(here: Here, tools: ToolServer, model: str) -> None:
     desk = Desk()
-    token = tools.register([REPLY], desk.call, "turn-1")
+    token = tools.register([REPLY], desk.call)
     steps: list[Step] = [{"mcp": ["mimikit", "reply", {"text": "hi"}]}, {"text": "done"}]
     offer: dict[str, Any] = {
         "tools": (REPLY,),
@@ -127,7 +127,7 @@ def test_a_teller_replies_through_its_tool(here: Here, tools: ToolServer, model:
 
 def test_a_turn_that_only_calls_tools_is_done(here: Here, tools: ToolServer) -> None:
     desk = Desk()
-    token = tools.register([REPLY], desk.call, "turn-1")
+    token = tools.register([REPLY], desk.call)
     offer: dict[str, Any] = {"tools": (REPLY,), "tools_url": tools.url, "tools_token": token}
     with FakeLLM([{"mcp": ["mimikit", "reply", {"text": "hi"}]}, {}]) as llm:
         outcome = here.engine(llm).run(here.ask("hello", desk, role="teller", **offer))
@@ -136,7 +136,7 @@ def test_a_turn_that_only_calls_tools_is_done(here: Here, tools: ToolServer) -> 
 
 @pytest.mark.parametrize("role", ["teller", "planner"])
 def test_a_mind_is_offered_our_tools_alone(here: Here, tools: ToolServer, role: Any) -> None:
-    token = tools.register([REPLY], Desk().call, "turn-1")
+    token = tools.register([REPLY], Desk().call)
     offer: dict[str, Any] = {"tools": (REPLY,), "tools_url": tools.url, "tools_token": token}
     with FakeLLM([{"text": "done"}]) as llm:
         here.engine(llm).run(here.ask("hello", role=role, **offer))

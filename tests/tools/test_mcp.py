@@ -96,7 +96,7 @@ def server() -> Iterator[ToolServer]:
 def served(server: ToolServer) -> Iterator[Served]:
     REFUSALS.clear()
     made = Served(server, refusals=REFUSALS)
-    made.token = token = server.register(SPECS, made.call, "turn-1")
+    made.token = token = server.register(SPECS, made.call)
     yield made
     server.unregister(token)
 
@@ -238,7 +238,7 @@ def test_the_calls_of_a_turn_are_made_one_at_a_time() -> None:
         return ToolReply(True, "ok")
 
     with ToolServer() as server:
-        served = Served(server, token=server.register(SPECS, call, "turn-1"))
+        served = Served(server, token=server.register(SPECS, call))
 
         def ask() -> None:
             go.wait(10)
@@ -253,7 +253,7 @@ def test_the_calls_of_a_turn_are_made_one_at_a_time() -> None:
 
 
 def test_turns_have_their_own_tools(served: Served) -> None:
-    other = served.server.register(SPECS[:1], served.call, "turn-2")
+    other = served.server.register(SPECS[:1], served.call)
     mine, served.token = served.token, other
     assert len(served.say("tools/list")["result"]["tools"]) == 1
     served.token = mine
@@ -373,7 +373,7 @@ def test_a_token_is_worth_nothing_after_its_turn(served: Served) -> None:
 
 
 def test_no_tokens_are_alike(served: Served) -> None:
-    tokens = {served.server.register(SPECS, served.call, "x") for _ in range(100)}
+    tokens = {served.server.register(SPECS, served.call) for _ in range(100)}
     assert len(tokens) == 100
     assert min(map(len, tokens)) >= 43
 
