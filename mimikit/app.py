@@ -120,22 +120,22 @@ class ConsumerApp:
     def _make_supervisor(self) -> Supervisor:
         """The built-in operations, and who of them is told of what."""
         from mimikit.supervisor.archiver import Archiver
-        from mimikit.supervisor.asking import Asking
         from mimikit.supervisor.command_applier import CommandApplier
         from mimikit.supervisor.commit_applier import CommitApplier
-        from mimikit.supervisor.firing import Firing
+        from mimikit.supervisor.llm_eval import LlmEvalBatch
         from mimikit.supervisor.loop import Heartbeat, Supervisor
         from mimikit.supervisor.retention import Retention
         from mimikit.supervisor.teller_scheduler import TellerScheduler
+        from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 
         store, context = self.store, self.context
-        firing = Firing(store, self.workspace, self.file_watch)
-        asking = Asking(store, firing, context)
+        triggers = TriggerScheduler(store, self.workspace, self.file_watch)
+        llm_eval = LlmEvalBatch(store, triggers, context)
         archiver = Archiver(store, context)
         commits = CommitApplier(
             store,
-            task_ended=firing.task_ended,
-            answers_came=asking.take_in,
+            task_ended=triggers.task_ended,
+            answers_came=llm_eval.take_in,
             summary_came=archiver.take_in,
         )
         commands = CommandApplier(store, commits, pause_changed=self._apply_pause)
@@ -149,7 +149,7 @@ class ConsumerApp:
         )
         retention = Retention(store)
         return Supervisor(
-            store, commits, commands, firing, asking, teller, archiver, retention, heartbeat
+            store, commits, commands, triggers, llm_eval, teller, archiver, retention, heartbeat
         )
 
     def _make_consumer(self) -> PooledConsumer:

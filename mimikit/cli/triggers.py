@@ -20,7 +20,7 @@ from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule, words
-from mimikit.triggers.explain import Explanation, Situation, SlotExplanation
+from mimikit.triggers.explain import Explanation, ExplanationContext, SlotExplanation
 from mimikit.views import triggers as shown
 
 _HEAD = 11
@@ -260,7 +260,7 @@ _MARKS = {True: ("✓", "ok"), False: ("✗", "failed"), None: ("?", "paused")}
 _STATES = {"ran": "done", "skipped": "paused", "missed": "failed"}
 
 
-def situation(state: ReadOnlyState) -> Situation:
+def situation(state: ReadOnlyState) -> ExplanationContext:
     """What triggers are explained by, as this terminal finds it."""
     consumer = look_at_consumer(state)
     health = consumer.health if consumer.is_there else None

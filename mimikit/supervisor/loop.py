@@ -19,13 +19,13 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import EngineStatus, Health, LiveRun, PlanResult, Seat, TaskResult
 from mimikit.supervisor import recovery
 from mimikit.supervisor.archiver import Archiver
-from mimikit.supervisor.asking import Asking
 from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
-from mimikit.supervisor.firing import Firing
+from mimikit.supervisor.llm_eval import LlmEvalBatch
 from mimikit.supervisor.retention import Retention
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
+from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 
 Operation = Callable[[datetime], bool]
 REST_S = 1.0
@@ -43,15 +43,15 @@ class Supervisor:
         books: Store,
         applier: CommitApplier,
         commands: CommandApplier,
-        firing: Firing,
-        asking: Asking,
+        triggers: TriggerScheduler,
+        llm_eval: LlmEvalBatch,
         waking: TellerScheduler,
         archiving: Archiver,
         housekeeping: Retention,
         heartbeat: Heartbeat | None = None,
     ) -> None:
         self.books = books
-        self.firing = firing
+        self.triggers = triggers
         self.waking = waking
         self.archiving = archiving
         self.housekeeping = housekeeping
@@ -68,8 +68,8 @@ class Supervisor:
             ("apply orders", commands.step),
             ("take in", lambda now: inbox.take_in_dropped(self.books.files, now)),
             ("look at triggers", self._look_at_triggers),
-            ("fire", self.firing.fire_due),
-            ("ask about conditions", asking.step),
+            ("fire", self.triggers.fire_due),
+            ("ask about conditions", llm_eval.step),
             ("wake", self.waking.step),
             ("archive", self.archiving.step),
             ("keep house", self.housekeeping.step),
@@ -80,7 +80,7 @@ class Supervisor:
         now = self.books.clock.now()
         recovery.recover(self.books, self._applier, now)
         self.archiving.recover(now)
-        self.firing.load(now)
+        self.triggers.load(now)
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
@@ -110,7 +110,7 @@ class Supervisor:
         return self.books.clock.monotonic() - self._last_tick
 
     def _wait_s(self) -> float:
-        due = self.firing.next_due()
+        due = self.triggers.next_due()
         if due is None or self._rests("fire"):
             return LONGEST_WAIT_S
         until_due = (due - self.books.clock.now()).total_seconds()
@@ -184,18 +184,18 @@ class Supervisor:
 
     def _look_at_triggers(self, now: datetime) -> bool:
         for trigger_id in self.books.events.changed_triggers():
-            self._to_look_at |= {trigger_id} if trigger_id else self.firing.strangers()
+            self._to_look_at |= {trigger_id} if trigger_id else self.triggers.changed()
         for trigger_ids in self.books.events.changed_files():
-            self.firing.files_changed(trigger_ids)
+            self.triggers.files_changed(trigger_ids)
         failed: StorageError | None = None
         for trigger_id in sorted(self._to_look_at):
             try:
-                self.firing.refresh(trigger_id, now)
+                self.triggers.refresh(trigger_id, now)
             except StorageError as error:
                 failed = error  # the others go first
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
                 self._to_look_at.discard(trigger_id)
-                self.firing.fault(trigger_id, error, now)
+                self.triggers.fault(trigger_id, error, now)
             else:
                 self._to_look_at.discard(trigger_id)
                 self.books.feed.tell("trigger", id=trigger_id)

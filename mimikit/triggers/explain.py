@@ -30,7 +30,7 @@ State = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class ExplanationContext:
     """What an explanation is made from."""
 
     now: datetime
@@ -90,7 +90,7 @@ _TOLD = frozenset({"slot", "ordered"})
 
 
 def explain(
-    trigger: Trigger | None, state: TriggerState, broken: str | None, here: Situation
+    trigger: Trigger | None, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> Explanation:
     """Everything there is to say about one trigger.
 
@@ -120,7 +120,9 @@ def explain(
     )
 
 
-def headline(trigger: Trigger, state: TriggerState, broken: str | None, here: Situation) -> Words:
+def headline(
+    trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
+) -> Words:
     """What it waits for or does, in one line."""
     return _now(trigger, state, broken, here)[1]
 
@@ -142,7 +144,7 @@ def reason(code: str | None) -> Words | None:
 
 
 def _without_definition(
-    broken: str | None, slots: list[SlotExplanation], here: Situation
+    broken: str | None, slots: list[SlotExplanation], here: ExplanationContext
 ) -> tuple[State, Words]:
     if broken is not None:
         return "broken", _w(
@@ -162,7 +164,7 @@ def _without_definition(
 
 
 def _now(
-    trigger: Trigger, state: TriggerState, broken: str | None, here: Situation
+    trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> tuple[State, Words]:
     if not trigger.enabled:
         return "paused", _w(
@@ -186,7 +188,9 @@ def _now(
     return "waits", _w("It has neither a time nor a condition.", "它既没有时间也没有条件。")
 
 
-def _by_clock(trigger: Trigger, state: TriggerState, here: Situation) -> tuple[State, Words]:
+def _by_clock(
+    trigger: Trigger, state: TriggerState, here: ExplanationContext
+) -> tuple[State, Words]:
     due = state.next_run_at
     if due is None and trigger.schedule is not None:
         due = trigger.schedule.run_at
@@ -203,7 +207,7 @@ def _by_clock(trigger: Trigger, state: TriggerState, here: Situation) -> tuple[S
 
 
 def _by_condition(
-    trigger: Trigger, condition: Condition, state: TriggerState, here: Situation
+    trigger: Trigger, condition: Condition, state: TriggerState, here: ExplanationContext
 ) -> tuple[State, Words]:
     cooldown = conditions.cooldown_of(condition, trigger.cooldown)
     if cooldown and state.last_triggered_at is not None:
@@ -223,7 +227,9 @@ def _by_condition(
     return "waits", _w(f"Waits until {inner['en']}.", f"等待：{inner['zh'].strip()}。")
 
 
-def _about_last(state: TriggerState, slots: list[SlotExplanation], here: Situation) -> list[Words]:
+def _about_last(
+    state: TriggerState, slots: list[SlotExplanation], here: ExplanationContext
+) -> list[Words]:
     if not slots:
         return [_w("It has not fired yet.", "还没有触发过。")]
     last = slots[0]
@@ -262,7 +268,7 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-def _late(slot: SlotExplanation, here: Situation) -> Words:
+def _late(slot: SlotExplanation, here: ExplanationContext) -> Words:
     at, planned = _time(slot.at), _time(slot.planned_at)
     late = at - planned if at and planned else timedelta()
     if late < timedelta(seconds=60):
@@ -274,7 +280,7 @@ def _late(slot: SlotExplanation, here: Situation) -> Words:
 
 
 def _hindrances(
-    trigger: Trigger, state: TriggerState, broken: str | None, here: Situation
+    trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> list[Words]:
     lines: list[Words] = []
     if not here.consumer_up:
@@ -317,7 +323,9 @@ def _hindrances(
     return lines
 
 
-def _nodes(condition: Condition, state: TriggerState, here: Situation) -> list[NodeExplanation]:
+def _nodes(
+    condition: Condition, state: TriggerState, here: ExplanationContext
+) -> list[NodeExplanation]:
     found: list[NodeExplanation] = []
     for path, depth, node in conditions.walk(condition):
         verdict = state.verdicts.get(path)
@@ -366,7 +374,7 @@ _WHY: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-def _why(verdict: NodeVerdict, here: Situation) -> Words:
+def _why(verdict: NodeVerdict, here: ExplanationContext) -> Words:
     en, zh = _WHY.get(verdict.why, (verdict.why, verdict.why))
     facts = dict(verdict.facts)
     try:
@@ -421,11 +429,11 @@ def _w(en: str, zh: str) -> Words:
     return {"en": en, "zh": zh}
 
 
-def _at(text: str, here: Situation) -> str:
+def _at(text: str, here: ExplanationContext) -> str:
     return _when(_time(text) or here.now, here)
 
 
-def _when(time: datetime, here: Situation) -> str:
+def _when(time: datetime, here: ExplanationContext) -> str:
     local, today = local_time(time, here.zone), local_time(here.now, here.zone).date()
     return f"{local:%H:%M:%S}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
 

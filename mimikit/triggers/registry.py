@@ -6,9 +6,8 @@ not fire.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -95,7 +94,7 @@ def type_of(schedule_: Schedule | None) -> str:
     return "scheduled" if schedule_.run_at is not None else "recurring"
 
 
-def edited(trigger: Trigger, changes: dict[str, Any]) -> Trigger:
+def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
     """The trigger with some fields replaced, by their names on disk, and checked.
 
     A schedule replaces a condition and the other way round.
@@ -226,7 +225,7 @@ def last_good(files: Files, trigger_id: str) -> Trigger | None:
     return sound(state(files, trigger_id).last_good)
 
 
-def sound(definition_: dict[str, Any] | None) -> Trigger | None:
+def sound(definition_: Mapping[str, object] | None) -> Trigger | None:
     """A remembered definition; None when there is none, or it was damaged."""
     try:
         good = Trigger.model_validate(definition_, strict=False) if definition_ else None

@@ -12,7 +12,7 @@ from mimikit.config import Settings
 from mimikit.log import read_changes
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
-from mimikit.triggers.explain import Situation
+from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import messages, tasks, triggers
 from mimikit.views import status as status_view
 from mimikit.views.base import Render
@@ -59,7 +59,7 @@ class Shown:
         usage = self._usage.today(self.now())
         return status_view.status(self.files, vitals or self.vitals(), usage)
 
-    def situation(self, vitals: Vitals | None = None) -> Situation:
+    def situation(self, vitals: Vitals | None = None) -> ExplanationContext:
         """What triggers are explained by."""
         vitals = vitals or self.vitals()
         return triggers.situation(

@@ -24,7 +24,7 @@ from mimikit.protocol.models import (
 )
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, explain, registry, schedule, words
-from mimikit.triggers.explain import Explanation, Situation
+from mimikit.triggers.explain import Explanation, ExplanationContext
 from mimikit.triggers.words import TitleOf, Words
 
 MAX_LISTED = 500
@@ -47,9 +47,9 @@ def situation(
     consumer_up: bool,
     health: Health | None,
     paused: bool,
-) -> Situation:
+) -> ExplanationContext:
     """The world around the triggers, as the state files have it."""
-    return Situation(
+    return ExplanationContext(
         now=now,
         zone=zone,
         title_of=titles(files),
@@ -121,14 +121,14 @@ def _is_live(files: ReadOnlyFiles, task_id: str) -> bool:
 # ---- lists
 
 
-def listed(files: ReadOnlyFiles, here: Situation) -> list[dict[str, Any]]:
+def listed(files: ReadOnlyFiles, here: ExplanationContext) -> list[dict[str, Any]]:
     """Triggers, newest first; of very many the newest by name."""
     ids = registry.ids(files)[-MAX_LISTED:]
     found = [trigger for id_ in ids if (trigger := find(files, id_, here))]
     return sorted(found, key=lambda trigger: trigger["createdAt"], reverse=True)
 
 
-def find(files: ReadOnlyFiles, trigger_id: str, here: Situation) -> dict[str, Any] | None:
+def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> dict[str, Any] | None:
     """One trigger; None when there is none. A broken one is shown with its reason."""
     trigger, broken = active(files, trigger_id)
     if trigger is None and broken is None:
@@ -152,7 +152,9 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: Situation) -> dict[str, An
     }
 
 
-def _definition(trigger_id: str, trigger: Trigger | None, here: Situation) -> dict[str, Any]:
+def _definition(
+    trigger_id: str, trigger: Trigger | None, here: ExplanationContext
+) -> dict[str, Any]:
     if trigger is None:
         return {
             "id": trigger_id, "title": trigger_id, "prompt": "", "profile": "", "priority": 5,
@@ -210,7 +212,9 @@ def active(files: ReadOnlyFiles, trigger_id: str) -> tuple[Trigger | None, str |
     return trigger, broken
 
 
-def _next(trigger: Trigger | None, state: TriggerState, here: Situation) -> datetime | None:
+def _next(
+    trigger: Trigger | None, state: TriggerState, here: ExplanationContext
+) -> datetime | None:
     """The slot it waits for; worked out here while the consumer has not looked at it."""
     if state.next_run_at is not None or trigger is None or trigger.schedule is None:
         return state.next_run_at
@@ -227,7 +231,7 @@ def _next(trigger: Trigger | None, state: TriggerState, here: Situation) -> date
 # ---- one
 
 
-def explained(files: ReadOnlyFiles, trigger_id: str, here: Situation) -> Explanation:
+def explained(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Explanation:
     """Everything there is to say about one trigger; also about one that is gone."""
     trigger, broken = active(files, trigger_id)
     lines = ledger.slots_of(files, trigger_id, explain.MAX_SLOTS)
@@ -235,7 +239,7 @@ def explained(files: ReadOnlyFiles, trigger_id: str, here: Situation) -> Explana
     return explain.explain(trigger, registry.state(files, trigger_id), broken, there)
 
 
-def notes(trigger: Trigger, here: Situation, *, asked_every_s: float) -> list[Words]:
+def notes(trigger: Trigger, here: ExplanationContext, *, asked_every_s: float) -> list[Words]:
     """What whoever makes this trigger should know: costs, and what is in its way."""
     told = words.notes(trigger, asked_every_s=asked_every_s)
     if told and here.model_missing:

@@ -238,7 +238,7 @@ def test_a_circle_made_by_hand_is_refused_by_name_and_the_rest_goes_on(judged: C
     judged.product.idle()
     told = [a["reason"] for a in judged.product.log.audits if a["event"] == "trigger_broken"]
     assert told == ["condition: expected no circle, got g2 → g1 → g2"]
-    judged.product.supervisor.firing.load(judged.now)
+    judged.product.supervisor.triggers.load(judged.now)
     assert [a for a in judged.product.log.audits if a["event"] == "trigger_broken"][1:] == []
     for name in ("g1", "g2"):
         judged.order(f"o-{name}", "trigger_remove", name)

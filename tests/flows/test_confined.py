@@ -9,7 +9,7 @@ import pytest
 
 from mimikit.engines.base import EngineRequest
 from mimikit.protocol.models import Trigger, TriggerState
-from mimikit.supervisor.facts import FactsNow
+from mimikit.supervisor.trigger_scheduler import FactsNow
 from mimikit.triggers.patterns import parse
 from mimikit.triggers.workspace import FolderWorkspace
 from tests.crash.driver import Client

@@ -165,7 +165,7 @@ def test_an_editor_that_has_the_file_away_at_the_start_loses_nothing(judged: Cli
     definition = judged.files.read(path)
     assert definition is not None
     judged.files.remove(path)
-    judged.product.supervisor.firing.load(judged.now)
+    judged.product.supervisor.triggers.load(judged.now)
     judged.files.write(path, definition)
     judged.product.books.events.triggers_unsure()
     at(judged, 121)

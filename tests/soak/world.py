@@ -82,7 +82,7 @@ class World:
         events = self._events()
         at, event = next(events)
         while self.clock.now() < self.end:
-            due = self.product.supervisor.firing.next_due()
+            due = self.product.supervisor.triggers.next_due()
             until = min(due or at, at, self.end)
             self.clock.advance(max(0.0, (until - self.clock.now()).total_seconds()))
             self._work()
@@ -103,8 +103,8 @@ class World:
                 files.make_folders()
                 self.product = Product(files, self.clock, Mind(self.runs))
                 self.product.workspace = self.desk
-                self.product.supervisor.firing._workspace = self.desk
-                self.product.supervisor.firing._watch = self.desk
+                self.product.supervisor.triggers._workspace = self.desk
+                self.product.supervisor.triggers._watch = self.desk
                 self.desk.changed = self.product.books.events.files_changed
                 self.product.start()
             except Crash:

@@ -38,14 +38,14 @@ from mimikit.roles.prompts import Prompts
 from mimikit.roles.run import RunContext
 from mimikit.runs import LiveRuns
 from mimikit.supervisor.archiver import Archiver
-from mimikit.supervisor.asking import Asking
 from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
-from mimikit.supervisor.firing import Firing
+from mimikit.supervisor.llm_eval import LlmEvalBatch
 from mimikit.supervisor.loop import REST_S, Supervisor
 from mimikit.supervisor.retention import Retention
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
+from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 from mimikit.tasks.task_file import order_of, parse_task
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
@@ -162,14 +162,14 @@ class Product:
         self.seat = TellerInPlace(self.context)
         self.housekeeping = Retention(self.books)
         self.workspace = workspace_files or Desk()
-        firing = Firing(self.books, self.workspace, self.workspace)
-        self.asking = Asking(self.books, firing, self.context)
+        triggers = TriggerScheduler(self.books, self.workspace, self.workspace)
+        self.llm_eval = LlmEvalBatch(self.books, triggers, self.context)
         self.books.conversation.caps = caps or self.books.conversation.caps
         self.archiving = Archiver(self.books, self.context, rules)
         self.applier = CommitApplier(
             self.books,
-            task_ended=firing.task_ended,
-            answers_came=self.asking.take_in,
+            task_ended=triggers.task_ended,
+            answers_came=self.llm_eval.take_in,
             summary_came=self.archiving.take_in,
         )
         self.commands = CommandApplier(self.books, self.applier, pause_changed=lambda: None)
@@ -178,8 +178,8 @@ class Product:
             self.books,
             self.applier,
             self.commands,
-            firing,
-            self.asking,
+            triggers,
+            self.llm_eval,
             self.waking,
             self.archiving,
             self.housekeeping,

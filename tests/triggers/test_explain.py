@@ -27,12 +27,14 @@ from mimikit.protocol.models import (
 )
 from mimikit.triggers import conditions, explain
 from mimikit.triggers.conditions import Standing, evaluate
-from mimikit.triggers.explain import Explanation, Situation
+from mimikit.triggers.explain import Explanation, ExplanationContext
 from tests.properties.test_conditions import TREES
 from tests.triggers.naive_condition import World
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
-HERE = Situation(now=NOW, zone=ZoneInfo("Asia/Shanghai"), title_of=lambda id_: f"title of {id_}")
+HERE = ExplanationContext(
+    now=NOW, zone=ZoneInfo("Asia/Shanghai"), title_of=lambda id_: f"title of {id_}"
+)
 EXISTS = FileExists(params=FileExistsParams(path="a"))
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 

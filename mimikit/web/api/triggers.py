@@ -17,7 +17,7 @@ from mimikit.tasks import ledger, queue
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest, TriggerFields
 from mimikit.triggers import registry, schedule, words
-from mimikit.triggers.explain import Situation, SlotExplanation
+from mimikit.triggers.explain import ExplanationContext, SlotExplanation
 from mimikit.views import chains
 from mimikit.views import tasks as shown_tasks
 from mimikit.views import triggers as shown
@@ -225,7 +225,7 @@ def _run_of_gone(here: Site, trigger_id: str) -> Task | None:
     return found.task if found else None
 
 
-def _notes(here: Site, trigger: Trigger, around: Situation) -> list[words.Words]:
+def _notes(here: Site, trigger: Trigger, around: ExplanationContext) -> list[words.Words]:
     every_s = here.settings.triggers.llm_eval_interval_s
     return shown.notes(trigger, around, asked_every_s=every_s)
 

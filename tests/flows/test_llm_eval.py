@@ -10,7 +10,7 @@ from mimikit.config import Settings
 from mimikit.engines.builtin.assistant import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.supervisor.asking import parse_answers
+from mimikit.supervisor.llm_eval import parse_answers
 from mimikit.testing.clock import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
@@ -113,7 +113,7 @@ def test_without_a_model_nobody_is_asked(files: Files) -> None:
     client.when("g1", "go", ask("yes"))
     live(client, 100, step=10)
     assert asked(client) == 0
-    assert product.asking.unavailable()
+    assert product.llm_eval.unavailable()
     assert files.names("worker/queue") == []
 
 

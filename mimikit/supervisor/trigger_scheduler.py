@@ -7,16 +7,19 @@ in between only means that the rest is done at the next start, by the same words
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Literal
 
+from mimikit import permission
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import FiringIntent, Trigger, TriggerState
-from mimikit.supervisor.agenda import Agenda
-from mimikit.supervisor.facts import FactsNow
+from mimikit.protocol.models import FiringIntent, Task, Trigger, TriggerState
 from mimikit.supervisor.store import Store
+from mimikit.supervisor.trigger_index import TriggerIndex
 from mimikit.tasks import queue
 from mimikit.triggers import conditions, registry, schedule
+from mimikit.triggers.conditions import Standing
 from mimikit.triggers.decide import (
     LOOK_AGAIN,
     Decision,
@@ -26,6 +29,7 @@ from mimikit.triggers.decide import (
     look_after_firing,
     take_up,
 )
+from mimikit.triggers.patterns import Pattern, Seen
 from mimikit.triggers.workspace import Watch, Workspace
 
 _CHEAP_S = 0.02
@@ -37,13 +41,13 @@ _SET_BACK = timedelta(seconds=1)
 """A clock that goes back by less is only being kept right."""
 
 
-class Firing:
-    """Looks at triggers when the agenda says so, and fires those that are due."""
+class TriggerScheduler:
+    """Looks at triggers when the index says so, and fires those that are due."""
 
     def __init__(self, books: Store, workspace: Workspace, watch: Watch) -> None:
         """Know of no trigger until `load`."""
         self._books, self._workspace, self._watch = books, workspace, watch
-        self._agenda = Agenda()
+        self._index = TriggerIndex()
         self._reported: dict[str, str] = {}
         """Broken definition → what is wrong with it; its last good version is in force."""
         self._faulted: set[str] = set()
@@ -83,7 +87,7 @@ class Firing:
             if registry.state(files, trigger_id).firing is not None or age_s > _KEPT_S:
                 registry.remove(files, trigger_id)
 
-    def strangers(self) -> set[str]:
+    def changed(self) -> set[str]:
         """Triggers whose file is not as it was at the last look: made, edited, gone."""
         files = self._books.files
         names = set(registry.ids(files))
@@ -134,7 +138,7 @@ class Firing:
     def _take_up(
         self, trigger: Trigger, before: TriggerState, now: datetime, *, is_new: bool
     ) -> None:
-        """Bring state and agenda in line with the definition in force."""
+        """Bring state and index in line with the definition in force."""
         books = self._books
         known = registry.sound(before.last_good) if is_new and trigger.condition else None
         taken = take_up(trigger, known, before, now, is_new=is_new, zone=books.settings.zone)
@@ -146,17 +150,17 @@ class Firing:
             registry.save_state(books.files, trigger.id, taken.state)
             books.feed.tell("trigger", id=trigger.id)
         condition = trigger.condition if trigger.enabled else None
-        self._agenda.listen(trigger.id, conditions.subjects(condition) if condition else None)
+        self._index.listen(trigger.id, conditions.subjects(condition) if condition else None)
         self._watch.set(trigger.id, conditions.watched(condition) if condition else ())
         if condition is not None:
-            self._agenda.look_soon([trigger.id])
+            self._index.look_soon([trigger.id])
         else:
             self.asks.pop(trigger.id, None)
         clocked = trigger.schedule is not None and trigger.enabled
-        self._agenda.look_at(trigger.id, taken.state.next_run_at if clocked else None)
+        self._index.look_at(trigger.id, taken.state.next_run_at if clocked else None)
 
     def _forget(self, trigger_id: str) -> None:
-        self._agenda.forget(trigger_id)
+        self._index.forget(trigger_id)
         self._watch.set(trigger_id, ())
         self.asks.pop(trigger_id, None)
         self._stamps.pop(trigger_id, None)
@@ -166,7 +170,7 @@ class Firing:
         """Judge what waits for this task; called at the moment its end is written."""
         self.happened += 1
         for subject in self._books.ledger.subjects_of(task_id):
-            self._agenda.tell(subject)
+            self._index.tell(subject)
 
     def files_changed(self, trigger_ids: set[str]) -> None:
         """Judge these: files they look at have changed."""
@@ -174,17 +178,17 @@ class Firing:
         for trigger_id in trigger_ids:
             rests_until = self._rests.get(trigger_id)
             if rests_until is not None and rests_until > self._books.clock.now():
-                self._agenda.look_at(trigger_id, rests_until)
-            elif self._agenda.listens(trigger_id):
-                self._agenda.look_soon([trigger_id])
+                self._index.look_at(trigger_id, rests_until)
+            elif self._index.listens(trigger_id):
+                self._index.look_soon([trigger_id])
 
     def next_due(self) -> datetime | None:
         """The earliest due time."""
-        return self._agenda.next_due()
+        return self._index.next_due()
 
     def judge_soon(self, trigger_id: str) -> None:
         """Judge this one at the next pass."""
-        self._agenda.look_soon([trigger_id])
+        self._index.look_soon([trigger_id])
 
     # ---- firing --------------------------------------------------------------------------
 
@@ -194,7 +198,7 @@ class Firing:
         worked = set_back and self._look_back(now)
         self._looked_at = now
         failed: StorageError | None = None
-        while (trigger_id := self._agenda.take(now)) is not None:
+        while (trigger_id := self._index.take(now)) is not None:
             try:
                 worked = self._look(trigger_id, now) or worked
             except StorageError as error:
@@ -218,11 +222,11 @@ class Firing:
             books.files.quarantine(path, f"the trigger could not be looked at: {error!r}")
             books.events.trigger_changed(trigger_id)
         else:
-            self._agenda.look_at(trigger_id, now + LOOK_AGAIN)
+            self._index.look_at(trigger_id, now + LOOK_AGAIN)
 
     def _look_back(self, now: datetime) -> bool:
         """The clock was set back: slots planned far ahead of it are planned anew."""
-        far = [id_ for id_, due in self._agenda.planned() if self._is_far(id_, due, now)]
+        far = [id_ for id_, due in self._index.planned() if self._is_far(id_, due, now)]
         for trigger_id in far:
             self._books.events.trigger_changed(trigger_id)
         return bool(far)
@@ -238,7 +242,7 @@ class Firing:
         """A trigger's time has come, or something it waits for has happened."""
         stamp = self._books.files.stat(paths.trigger(trigger_id))
         if stamp is None or stamp != self._stamps.get(trigger_id):
-            self.refresh(trigger_id, now)  # it was edited: state and agenda are of the old one
+            self.refresh(trigger_id, now)  # it was edited: state and index are of the old one
             return True
         trigger = self._accepted(trigger_id)
         if trigger is None or not trigger.enabled:
@@ -282,7 +286,7 @@ class Firing:
         registry.save_state(self._books.files, trigger.id, firing)
         self._carry_out(trigger, firing, decided.firing)
         if decided.more:
-            self._agenda.look_soon([trigger.id])
+            self._index.look_soon([trigger.id])
         return True
 
     def _facts(self, trigger: Trigger, state: TriggerState, now: datetime) -> FactsNow:
@@ -306,10 +310,10 @@ class Firing:
         else:
             self.asks.pop(trigger.id, None)
         if state.blocked_by != before.blocked_by:
-            self._agenda.tell(trigger.id)
+            self._index.tell(trigger.id)
         if decided.waits_for is not None:
-            self._agenda.look_after(decided.waits_for, trigger.id)
-        self._agenda.look_at(trigger.id, decided.look_at)
+            self._index.look_after(decided.waits_for, trigger.id)
+        self._index.look_at(trigger.id, decided.look_at)
 
     def _carry_out(self, trigger: Trigger, state: TriggerState, firing: FiringIntent) -> None:
         """Do what a firing says.
@@ -330,10 +334,10 @@ class Firing:
         else:
             registry.save_state(books.files, trigger.id, fired)
             again = look_after_firing(trigger, fired, self._facts(trigger, fired, now), now)
-            self._agenda.look_at(trigger.id, again)
+            self._index.look_at(trigger.id, again)
             self.asks.pop(trigger.id, None)
             if trigger.condition is not None and conditions.questions(trigger.condition):
-                self._agenda.look_soon([trigger.id])
+                self._index.look_soon([trigger.id])
         books.feed.tell("trigger", id=trigger.id)
 
     def _write_skipped(self, trigger: Trigger, skipped: SkippedSlot, now: datetime) -> None:
@@ -351,3 +355,73 @@ class Firing:
                 "slot", trigger.id, now,
                 slot=slot, title=trigger.title or None, missed=missed or None, **facts,
             )  # fmt: skip
+
+
+class FactsNow:
+    """The facts for one look at one trigger. See `TriggerFacts` for what they mean."""
+
+    def __init__(
+        self,
+        books: Store,
+        workspace: Workspace,
+        watch: Watch,
+        trigger: Trigger,
+        state: TriggerState,
+        now: datetime,
+    ) -> None:
+        self._books, self._workspace, self._watch = books, workspace, watch
+        self._trigger, self._state, self._now = trigger, state, now
+        self._confined = permission.is_confined(trigger.origin)
+        self.zone = books.settings.zone
+        self.answers_last = timedelta(seconds=books.settings.triggers.llm_eval_interval_s)
+
+    def results(self, subject: str, status: Literal["done", "failed"]) -> Sequence[str]:
+        ledger = self._books.ledger
+        ended = ((task_id, ledger.end_of(task_id)) for task_id in ledger.results_of(subject))
+        return [task_id for task_id, end in ended if end is not None and end.status == status]
+
+    def standing(self, subject: str) -> Standing:
+        books = self._books
+        if books.files.exists(paths.trigger(subject)):
+            blocked = registry.state(books.files, subject).blocked_by
+            return "blocked" if blocked else "awaited"
+        if books.ledger.at_it(subject):
+            return "live"
+        if results := books.ledger.results_of(subject):
+            end = books.ledger.end_of(results[-1])
+            return end.status if end else "live"
+        known = any(queue.where(books.files, seat, subject) for seat in paths.SEATS)
+        return "live" if known else "unknown"
+
+    def files(self, pattern: Pattern) -> Seen | None:
+        return self._workspace.look(pattern) if self._may_look(pattern) else {}
+
+    def exists(self, pattern: Pattern) -> bool | None:
+        return self._workspace.exists(pattern) if self._may_look(pattern) else False
+
+    def answer(self, path: str) -> bool | None:
+        found = self._state.answers.get(path)
+        if found is None or not timedelta() <= self._now - found.at < self.answers_last:
+            return None
+        return found.result
+
+    def is_live(self, task_id: str) -> bool:
+        if self._books.ledger.end_of(task_id):
+            return False
+        return queue.find(self._books.files, task_id) is not None
+
+    def is_settled(self, slot: str, run: Task) -> bool:
+        if self._books.ledger.newest_slot(self._trigger.id) == slot:
+            return True
+        return queue.where(self._books.files, run.role, run.id) is not None
+
+    def trace_of(self, task_id: str) -> str | None:
+        end = self._books.ledger.end_of(task_id)
+        return end.trace_id if end is not None else None
+
+    def is_blind(self) -> bool:
+        return self._watch.is_blind(self._trigger.id)
+
+    def _may_look(self, pattern: Pattern) -> bool:
+        """A trigger that a model made learns nothing of files outside of the workspace."""
+        return not self._confined or self._workspace.is_inside(pattern)

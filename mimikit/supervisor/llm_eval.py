@@ -16,8 +16,8 @@ from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Answer, Task, TaskResult, time_text
 from mimikit.roles.run import RunContext
-from mimikit.supervisor.firing import Firing
 from mimikit.supervisor.store import Store
+from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 from mimikit.tasks import queue
 from mimikit.triggers import conditions, registry
 
@@ -31,12 +31,12 @@ _TRIES = 50
 """So many brackets of a text are tried for the beginning of the answer."""
 
 
-class Asking:
+class LlmEvalBatch:
     """Knows which questions are open and when each was asked last."""
 
-    def __init__(self, books: Store, firing: Firing, context: RunContext) -> None:
-        """Ask the questions that `firing` finds open, of the context's Worker."""
-        self._books, self._firing, self._context = books, firing, context
+    def __init__(self, books: Store, triggers: TriggerScheduler, context: RunContext) -> None:
+        """Ask the questions that `triggers` finds open, of the context's Worker."""
+        self._books, self._triggers, self._context = books, triggers, context
         self._look_at: datetime | None = None
         self._happened: dict[str, int] = {}
         """Trigger → how much had happened when it was asked last."""
@@ -44,14 +44,14 @@ class Asking:
     def step(self, now: datetime) -> bool:
         """Ask what is due; gives whether anything was asked."""
         looked = self._look_at
-        if not self._firing.asks or (looked is not None and timedelta() <= looked - now):
+        if not self._triggers.asks or (looked is not None and timedelta() <= looked - now):
             return False
         self._look_at = now + _LOOK
         if self._is_asking() or self.unavailable() is not None:
             return False
         due: dict[str, dict[str, str]] = {}
         room, space = MOST_AT_ONCE, MOST_CHARACTERS
-        for trigger_id, prompts in sorted(self._firing.asks.items()):
+        for trigger_id, prompts in sorted(self._triggers.asks.items()):
             size = sum(len(json.dumps(prompt)) for prompt in prompts.values())
             if len(prompts) <= room and size <= space and self._is_due(trigger_id, now):
                 due[trigger_id] = prompts
@@ -107,7 +107,7 @@ class Asking:
             "audit", "llm_eval", triggerId=trigger_id,
             answers=", ".join(f"{path}: {answer.result}" for path, answer in said.items()),
         )  # fmt: skip
-        self._firing.judge_soon(trigger_id)
+        self._triggers.judge_soon(trigger_id)
 
     def _ask(self, due: dict[str, dict[str, str]], now: datetime) -> None:
         """Queue the run.
@@ -142,7 +142,7 @@ class Asking:
         for trigger_id in due:
             state = registry.state(self._books.files, trigger_id)
             registry.save_state(self._books.files, trigger_id, state.but(last_eval_at=now))
-            self._happened[trigger_id] = self._firing.happened
+            self._happened[trigger_id] = self._triggers.happened
         self._books.log.write("audit", "llm_eval_asked", taskId=task.id, triggers=len(due))
 
     def _is_asking(self) -> bool:
@@ -154,8 +154,8 @@ class Asking:
         state = registry.state(self._books.files, trigger_id)
         if state.last_eval_at is None or state.last_eval_at > now:
             return True
-        quiet = self._happened.setdefault(trigger_id, self._firing.happened)
-        streak = state.false_streak if quiet == self._firing.happened else 0
+        quiet = self._happened.setdefault(trigger_id, self._triggers.happened)
+        streak = state.false_streak if quiet == self._triggers.happened else 0
         interval = self._books.settings.triggers.llm_eval_interval_s
         pause = min(interval * 2 ** min(streak, 20), max(interval, LONGEST_PAUSE_S))
         return now - state.last_eval_at >= timedelta(seconds=pause)

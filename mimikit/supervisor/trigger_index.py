@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 
-class Agenda:
+class TriggerIndex:
     """What to look at next."""
 
     def __init__(self) -> None:
