@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 from mimikit.errors import BadInput, MimikitError, NotFound
 from mimikit.protocol import paths, process_id
@@ -107,8 +107,6 @@ def _the_one(given: str, ids: Iterable[str], kind: str) -> str:
     return found[0]
 
 
-T = TypeVar("T")
-
 _LOOK_S = 0.5
 _BEAT_STALE_S = 15.0
 HINT = "no consumer is running; `mimikit up` starts one"
@@ -122,7 +120,6 @@ class RequestFailed(MimikitError):
 class Watcher:
     def __init__(self, state: State, folders: Iterable[str]) -> None:
         """Watch from now on: look after this, and nothing is missed."""
-        self._clock = state.clock
         self._bell = Doorbell()
         self._watch = FolderWatch(state.path)
         for folder in folders:
@@ -143,16 +140,6 @@ class Watcher:
     def pause(self, timeout_s: float = _LOOK_S) -> None:
         """Until something changed, or the time is up."""
         self._bell.wait(timeout_s)
-
-    def until(self, look: Callable[[], T | None], timeout_s: float) -> T | None:
-        """What `look` finds, as soon as it finds something; None when it does not in time."""
-        deadline = self._clock.monotonic() + timeout_s
-        while (found := look()) is None:
-            left = deadline - self._clock.monotonic()
-            if left <= 0:
-                return None
-            self.pause(min(left, _LOOK_S))
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,16 +184,16 @@ def look_at_consumer(state: State) -> Consumer:
     return Consumer("stuck" if stuck else "running", holder, health, age)
 
 
-def order(
+def give_command(
     state: State, action: str, target: str = "", args: dict[str, Any] | None = None
 ) -> CommandOutcome:
-    """Give an order and wait a moment for what comes of it.
+    """Give a command and wait a moment for what comes of it.
 
     Raises:
         RequestFailed: it could not be carried out, or nobody is there to do it (it is kept then).
     """
     now = state.clock.now()
-    given = Command.model_validate(
+    command = Command.model_validate(
         {
             "id": new_id("cmd", now),
             "action": action,
@@ -216,20 +203,16 @@ def order(
             "origin": "cli",
         }
     )
-    there = True
-
-    def is_served() -> bool:
-        nonlocal there
-        there = look_at_consumer(state).is_there
-        return there
-
+    is_served = look_at_consumer(state).is_there
     with Watcher(state, [paths.COMMANDS_DONE]) as watcher:
-        found = commands.give_and_wait(state.files, given, is_served=is_served, pause=watcher.pause)
-    if not there:
+        found = commands.give_and_wait(
+            state.files, command, is_served=lambda: is_served, pause=watcher.pause
+        )
+    if not is_served:
         raise RequestFailed(f"{NO_CONSUMER}, which carries out this order: it is kept until then")
     if found is None:
         return CommandOutcome(
-            order=given, ok=True, message="accepted, not carried out yet", applied_at=now
+            order=command, ok=True, message="accepted, not carried out yet", applied_at=now
         )
     if not found.ok:
         raise RequestFailed(found.message)

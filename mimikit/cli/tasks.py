@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mimikit.cli import client, task_text, terminal
-from mimikit.cli.client import live_runs, order
+from mimikit.cli.client import give_command, live_runs
 from mimikit.cli.frame import Frame, LeafCommand, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import NumberRange, WordOption
 from mimikit.cli.task_text import RunFollower
@@ -114,7 +114,7 @@ def _has_ended(state: ReadOnlyState, task_id: str) -> bool:
 @pass_frame
 def cancel(frame: Frame, task_ids: tuple[str, ...], as_json: bool) -> None:
     """Cancel tasks: a queued one never starts, a running one is ended."""
-    _order_all(frame.open(), "cancel", task_ids, as_json=as_json)
+    _give_all(frame.open(), "cancel", task_ids, as_json=as_json)
 
 
 @tasks.command()
@@ -123,13 +123,13 @@ def cancel(frame: Frame, task_ids: tuple[str, ...], as_json: bool) -> None:
 @pass_frame
 def retry(frame: Frame, task_ids: tuple[str, ...], as_json: bool) -> None:
     """Do ended tasks again, as new ones."""
-    _order_all(frame.open(), "retry", task_ids, as_json=as_json)
+    _give_all(frame.open(), "retry", task_ids, as_json=as_json)
 
 
-def _order_all(state: ReadOnlyState, action: str, given: tuple[str, ...], *, as_json: bool) -> None:
+def _give_all(state: ReadOnlyState, action: str, given: tuple[str, ...], *, as_json: bool) -> None:
     ids = [client.find_task(state.files, text) for text in given]
     for id_ in ids:
-        outcome = order(state, action, id_)
+        outcome = give_command(state, action, id_)
         if as_json:
             terminal.print_json(outcome.to_dict())
         else:
@@ -153,7 +153,7 @@ def resume(frame: Frame, as_json: bool) -> None:
 
 
 def _give(frame: Frame, action: str, *, as_json: bool) -> None:
-    outcome = order(frame.open(), action)
+    outcome = give_command(frame.open(), action)
     if as_json:
         terminal.print_json(outcome.to_dict())
     else:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.client import look_at_consumer, order
+from mimikit.cli.client import give_command, look_at_consumer
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
 from mimikit.errors import BadInput, NotFound
@@ -164,7 +164,7 @@ def edit(
     if not changes:
         raise click.UsageError("expected an option that says what to change, got none")
     new = _checked(state, trigger, changes)
-    outcome = order(state, "trigger_edit", trigger.id, changes)
+    outcome = give_command(state, "trigger_edit", trigger.id, changes)
     if as_json:
         terminal.print_json(outcome.to_dict())
         return
@@ -220,7 +220,7 @@ def _ordering(name: str, text: str) -> Callable[..., None]:
 
 
 def _give(state: ReadOnlyState, name: str, trigger_id: str, *, as_json: bool) -> None:
-    outcome = order(state, f"trigger_{name}", trigger_id)
+    outcome = give_command(state, f"trigger_{name}", trigger_id)
     if as_json:
         terminal.print_json(outcome.to_dict())
     else:
