@@ -39,9 +39,7 @@ class Stat(NamedTuple):
 class Lock(Protocol):
     """A held lock; the kernel frees it when its process dies."""
 
-    def release(self) -> None:
-        """Let go of it."""
-        ...
+    def release(self) -> None: ...
 
 
 class FileSystem(Protocol):
@@ -91,9 +89,7 @@ class FileSystem(Protocol):
         """Move atomically; FileExistsError when `target` exists."""
         ...
 
-    def unlink(self, path: str) -> None:
-        """Remove a file."""
-        ...
+    def unlink(self, path: str) -> None: ...
 
     def sync_dir(self, path: str) -> None:
         """Make the names in a folder outlive a power cut."""
@@ -121,7 +117,6 @@ class RealDisk:
 
     @property
     def root(self) -> str:
-        """The root folder's path."""
         return str(self._root)
 
     def close(self) -> None:
@@ -149,13 +144,11 @@ class RealDisk:
             return self._folders[path]
 
     def make_dir(self, path: str) -> None:
-        """Create one folder, 0700."""
         folder, name = self._split(path)
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=folder)
 
     def list_dir(self, path: str) -> list[tuple[str, Kind]]:
-        """Names and kinds, unordered."""
         # A descriptor of its own: copies of one share their place in the folder, and two threads
         # that list it at once would each get a part.
         listing = os.open(".", _FOLDER_FLAGS, dir_fd=self.folder_fd(path))
@@ -179,7 +172,6 @@ class RealDisk:
         return found
 
     def stat(self, path: str) -> Stat | None:
-        """What stands at `path`."""
         try:
             folder, name = self._split(path)
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -230,7 +222,6 @@ class RealDisk:
             os.close(descriptor)
 
     def rename(self, source: str, target: str) -> None:
-        """Move atomically."""
         source_folder, source_name = self._split(source)
         target_folder, target_name = self._split(target)
         os.rename(source_name, target_name, src_dir_fd=source_folder, dst_dir_fd=target_folder)
@@ -251,16 +242,13 @@ class RealDisk:
         os.unlink(source_name, dir_fd=source_folder)
 
     def unlink(self, path: str) -> None:
-        """Remove a file."""
         folder, name = self._split(path)
         os.unlink(name, dir_fd=folder)
 
     def sync_dir(self, path: str) -> None:
-        """Flush the folder's names."""
         os.fsync(self.folder_fd(path))
 
     def sync_file(self, path: str) -> None:
-        """Flush a file's bytes."""
         descriptor = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             os.fsync(descriptor)
@@ -304,7 +292,6 @@ class _FileLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let go by closing the descriptor."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -9,12 +9,10 @@ class FakeClock:
     """A clock that moves only when told; for tests and simulations."""
 
     def __init__(self, start: datetime) -> None:
-        """Start at `start` (aware)."""
         self._now = start.astimezone(UTC)
         self._monotonic = 0.0
 
     def now(self) -> datetime:
-        """The time it was last set to."""
         return self._now
 
     def monotonic(self) -> float:

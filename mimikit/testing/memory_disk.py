@@ -83,7 +83,6 @@ class MemoryDisk:
 
     @property
     def root(self) -> str:
-        """A name for people."""
         return "(memory)"
 
     # ---- what a crash leaves ------------------------------------------------------------
@@ -173,7 +172,6 @@ class MemoryDisk:
             self._durable[path] = {}
 
     def list_dir(self, path: str) -> list[tuple[str, Kind]]:
-        """Names and kinds."""
         with self._guard:
             self._alive()
             files: list[tuple[str, Kind]] = [(name, "file") for name in self._folder(path)]
@@ -185,12 +183,10 @@ class MemoryDisk:
             return files
 
     def stat_dir(self, path: str) -> list[tuple[str, Stat]]:
-        """Names with what is known of each."""
         names = ((name, f"{path}/{name}".lstrip("/")) for name, _ in self.list_dir(path))
         return [(name, found) for name, below in names if (found := self.stat(below))]
 
     def stat(self, path: str) -> Stat | None:
-        """What stands at `path`."""
         with self._guard:
             self._alive()
             if path in self._folders:
@@ -200,7 +196,6 @@ class MemoryDisk:
             return file and Stat("file", len(file.data), file.mtime_ns, file.inode)
 
     def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
-        """Bytes of a file."""
         with self._guard:
             self._alive()
             if path in self._folders:
@@ -224,7 +219,6 @@ class MemoryDisk:
                 file.synced = file.data
 
     def append_line(self, path: str, line: bytes, *, sync: bool) -> int:
-        """Append, on a new line after a torn one."""
         with self._guard:
             self._alive()
             folder, name = _split(path)
@@ -244,7 +238,6 @@ class MemoryDisk:
             return offset
 
     def rename(self, source: str, target: str) -> None:
-        """Move, replacing."""
         with self._guard:
             self._alive()
             self._file(source)
@@ -261,7 +254,6 @@ class MemoryDisk:
             self._change(frozenset([from_folder, to_folder]), move)
 
     def rename_exclusive(self, source: str, target: str) -> None:
-        """Move unless the target exists."""
         with self._guard:
             self._alive()
             if self.stat(target) is not None:
@@ -269,7 +261,6 @@ class MemoryDisk:
             self.rename(source, target)
 
     def unlink(self, path: str) -> None:
-        """Remove a file."""
         with self._guard:
             self._alive()
             self._file(path)
@@ -371,7 +362,6 @@ class _MemoryLock:
         self._locks, self._path = locks, path
 
     def release(self) -> None:
-        """Let go of it."""
         self._locks.discard(self._path)
 
 

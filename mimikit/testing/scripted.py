@@ -116,7 +116,6 @@ class Scripted:
 
     @property
     def name(self) -> str:
-        """As it stands in settings and results."""
         return self._name
 
     def unavailable(self, role: Role | None = None) -> str | None:

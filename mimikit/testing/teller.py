@@ -10,15 +10,12 @@ class TellerInPlace:
     """The Teller's seat without a thread: takes the turn at once; for tests and simulations."""
 
     def __init__(self, context: RunContext) -> None:
-        """Work in this context."""
         self._context = context
         self._done: list[TurnOutcome] = []
 
     def start(self, job: TurnJob) -> None:
-        """Take the turn now."""
         self._done.append(outcome_of(self._context, job))
 
     def outcomes(self) -> list[TurnOutcome]:
-        """What ended since the last look."""
         found, self._done = self._done, []
         return found
