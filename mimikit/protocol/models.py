@@ -27,6 +27,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticKnownError
 
 from mimikit.protocol.ids import ID_PATTERN
+from mimikit.protocol.json import Json
 
 MAX_TEXT = 200_000
 MAX_NODES = 50
@@ -85,7 +86,7 @@ class Record(BaseModel):
         """Readable JSON, newline at its end."""
         return self.model_dump_json(indent=2, by_alias=True).encode() + b"\n"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Plain data as it stands on disk and over HTTP."""
         return self.model_dump(mode="json", by_alias=True)
 
