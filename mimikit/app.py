@@ -14,7 +14,7 @@ from mimikit.engines.base import Engine
 from mimikit.errors import AlreadyRunning, BadInput
 from mimikit.protocol import paths, process_id
 from mimikit.protocol.disk import Lock
-from mimikit.protocol.models import Holder, Seat, Task
+from mimikit.protocol.models import LockHolder, QueueName, Task
 from mimikit.state import State, make_search
 
 if TYPE_CHECKING:
@@ -29,10 +29,12 @@ def engines_of(state: State) -> list[Engine]:
     from mimikit.engines.codex.engine import CodexEngine
     from mimikit.engines.shell import ShellEngine
     from mimikit.memory.summary import summarise_prompt
-    from mimikit.testing.scripted import Scripted
+    from mimikit.testing.scripted import ScriptedEngine
 
     settings = state.settings
-    script = Scripted.from_file(Path(settings.script)) if settings.script else Scripted({})
+    script = (
+        ScriptedEngine.from_file(Path(settings.script)) if settings.script else ScriptedEngine({})
+    )
     builtin = BuiltinEngine(summarise=summarise_prompt)
     return [CodexEngine(settings, state.path), builtin, ShellEngine(settings), script]
 
@@ -45,13 +47,13 @@ def take_consumer_lock(state: State) -> Lock:
     """
     lock = state.files.lock(paths.CONSUMER_LOCK)
     if lock is None:
-        holder = state.files.peek(paths.CONSUMER_HOLDER, Holder)
+        holder = state.files.peek(paths.CONSUMER_HOLDER, LockHolder)
         who = f"process {holder.pid} on {holder.host}" if holder else "another process"
         since = f", since {holder.started_at:%Y-%m-%d %H:%M} UTC" if holder else ""
         raise AlreadyRunning(f"{state.path} is in use: {who} is its consumer{since}; end it first")
     state.files.save(
         paths.CONSUMER_HOLDER,
-        Holder(
+        LockHolder(
             pid=os.getpid(),
             process_started=process_id.own_start_time(),
             boot_id=process_id.boot_id(),
@@ -159,7 +161,7 @@ class ConsumerApp:
 
         settings, events, supervisor = self.state.settings, self.events, self.supervisor
 
-        def run_task(seat: Seat, task: Task) -> None:
+        def run_task(seat: QueueName, task: Task) -> None:
             if work(self.context, seat, task):
                 events.run_ended(seat, task.id)
             else:
@@ -168,7 +170,7 @@ class ConsumerApp:
         return PooledConsumer(
             self.state.files,
             watch=self.watch,
-            seats={"planner": 1, "worker": settings.max_concurrency},
+            threads={"planner": 1, "worker": settings.max_concurrency},
             run_task=run_task,
             supervise=supervisor.run,
             wake_supervisor=events.bell.ring,

@@ -13,8 +13,8 @@ from mimikit.errors import BadInput, MimikitError, NotFound
 from mimikit.protocol import paths, process_id
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import check_id, is_id, new_id
-from mimikit.protocol.models import Command, CommandOutcome, Health, Holder, LiveRun
-from mimikit.protocol.watch import Doorbell, FolderWatch
+from mimikit.protocol.models import Command, CommandOutcome, Health, LiveRun, LockHolder
+from mimikit.protocol.watch import FolderWatch, WakeBell
 from mimikit.state import State
 from mimikit.tasks import commands, ledger, queue
 from mimikit.triggers import registry
@@ -23,7 +23,9 @@ _GENERATED = re.compile(r"[a-z]+-[0-9a-z]{26}")
 SHORT = 8
 _LEAST = 4
 _NAMED = 5
-_TASK_FOLDERS = [f"{seat}/{part}" for seat in paths.SEATS for part in ("running", "queue", "ended")]
+_TASK_FOLDERS = [
+    f"{seat}/{part}" for seat in paths.QUEUES for part in ("running", "queue", "ended")
+]
 
 
 def short_id(id_: str) -> str:
@@ -120,7 +122,7 @@ class RequestFailed(MimikitError):
 class Watcher:
     def __init__(self, state: State, folders: Iterable[str]) -> None:
         """Watch from now on: look after this, and nothing is missed."""
-        self._bell = Doorbell()
+        self._bell = WakeBell()
         self._watch = FolderWatch(state.path)
         for folder in folders:
             self._watch.watch(folder, lambda _names: self._bell.ring())
@@ -147,7 +149,7 @@ class Consumer:
     """What is known of the consumer. Units: seconds."""
 
     state: Literal["running", "starting", "stuck", "down"]
-    holder: Holder | None
+    holder: LockHolder | None
     health: Health | None
     beat_age_s: float | None
 
@@ -169,7 +171,7 @@ def one_host(name: str) -> str:
 
 def look_at_consumer(state: State) -> Consumer:
     """Find out without touching its lock: a lock taken to look could keep a starting one out."""
-    holder = state.files.peek(paths.CONSUMER_HOLDER, Holder)
+    holder = state.files.peek(paths.CONSUMER_HOLDER, LockHolder)
     health = state.files.peek(paths.HEALTH, Health)
     age = (state.clock.now() - health.beat_at).total_seconds() if health else None
     if holder is not None and holder.host == socket.gethostname():

@@ -17,7 +17,7 @@ from mimikit.errors import BadInput, NotFound
 from mimikit.memory import markdown, notes, tokens
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
-from mimikit.protocol.models import MAX_TEXT, Remembered, time_text
+from mimikit.protocol.models import MAX_TEXT, RememberedNote, time_text
 from mimikit.state import ReadOnlyState
 from mimikit.views import hits
 from mimikit.views.documents import Documents
@@ -154,7 +154,7 @@ def add(frame: Frame, text: str, long_term: bool, as_json: bool) -> None:
         raise click.UsageError(f"expected a note of 1 to {MAX_TEXT} characters, got {got}")
     state = frame.open()
     now = state.clock.now()
-    note = Remembered(id=new_id("mem", now), content=content, long_term=long_term)
+    note = RememberedNote(id=new_id("mem", now), content=content, long_term=long_term)
     local = now.astimezone(state.settings.zone)
     notes.remember(state.files, note, local)
     path = paths.MEMORY if long_term else paths.memory_file(f"{local:%Y-%m-%d}.md")

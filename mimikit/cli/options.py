@@ -21,12 +21,12 @@ from mimikit.protocol.files import bad_record
 from mimikit.protocol.models import (
     Condition,
     FileChanged,
-    FileChangedParams,
+    FileChangedParameters,
     FileExists,
-    FileExistsParams,
+    FileExistsParameters,
     Schedule,
     TaskDone,
-    TaskParams,
+    TaskParameters,
 )
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
@@ -306,13 +306,13 @@ class TimingOptions:
         parts: list[Condition] = []
         if self.when_changed is not None:
             path = _checked("--when-changed", self.when_changed)
-            parts.append(FileChanged(params=FileChangedParams(path=path)))
+            parts.append(FileChanged(params=FileChangedParameters(path=path)))
         if self.when_exists is not None:
             path = _checked("--when-exists", self.when_exists)
-            parts.append(FileExists(params=FileExistsParams(path=path)))
+            parts.append(FileExists(params=FileExistsParameters(path=path)))
         if self.after:
             ids = dict.fromkeys(client.find_either(state.files, given) for given in self.after)
-            parts += [TaskDone(params=TaskParams(taskId=id_)) for id_ in ids]
+            parts += [TaskDone(params=TaskParameters(taskId=id_)) for id_ in ids]
         return conditions.all_of(parts)
 
 

@@ -17,7 +17,7 @@ from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.cli.triggers import situation
 from mimikit.conversation import questions
 from mimikit.protocol import paths
-from mimikit.protocol.models import LiveRun, Question, Runtime, time_text
+from mimikit.protocol.models import LiveRun, Question, RuntimeState, time_text
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import commands, ledger
 from mimikit.views import triggers as shown_triggers
@@ -75,7 +75,7 @@ def take_picture(state: ReadOnlyState) -> Picture:
     files, now = state.files, state.clock.now()
     consumer = look_at_consumer(state)
     health = consumer.health if consumer.is_there else None
-    runtime = files.peek(paths.RUNTIME, Runtime)
+    runtime = files.peek(paths.RUNTIME, RuntimeState)
     names = files.names(paths.INBOX)
     return Picture(
         now=now,
@@ -83,7 +83,7 @@ def take_picture(state: ReadOnlyState) -> Picture:
         consumer=consumer,
         queued=health.queued
         if health
-        else {seat: len(files.names(f"{seat}/queue")) for seat in paths.SEATS},
+        else {seat: len(files.names(f"{seat}/queue")) for seat in paths.QUEUES},
         paused=health.paused if health else bool(runtime and runtime.paused),
         unanswered=sum(not name.startswith(paths.result_inbox_id("")) for name in names),
         orders=len(commands.waiting(files)),
@@ -192,7 +192,7 @@ def _run_words(run: LiveRun, now: datetime) -> str:
 
 
 def _queue_words(picture: Picture) -> str:
-    counts = [f"{seat} {picture.queued.get(seat, 0)}" for seat in paths.SEATS]
+    counts = [f"{seat} {picture.queued.get(seat, 0)}" for seat in paths.QUEUES]
     paused = f"  {terminal.state('paused')}: `mimikit resume` lets them go on"
     return ", ".join(counts) + (paused if picture.paused else "")
 

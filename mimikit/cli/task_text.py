@@ -241,7 +241,7 @@ class EventPrinter:
 class RunFollower:
     def __init__(self, state: ReadOnlyState, task_id: str, *, as_json: bool = False) -> None:
         self._state, self._id, self._as_json = state, task_id, as_json
-        folders = [paths.RUNS, *(f"{seat}/results" for seat in paths.SEATS)]
+        folders = [paths.RUNS, *(f"{seat}/results" for seat in paths.QUEUES)]
         self._watcher = Watcher(state, folders)
         self._printer = EventPrinter()
         self._offset = 0

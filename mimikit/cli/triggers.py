@@ -15,7 +15,7 @@ from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption
 from mimikit.errors import BadInput, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Record, Runtime, Trigger
+from mimikit.protocol.models import Record, RuntimeState, Trigger
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
@@ -264,7 +264,7 @@ def situation(state: ReadOnlyState) -> ExplanationContext:
     """What triggers are explained by, as this terminal finds it."""
     consumer = look_at_consumer(state)
     health = consumer.health if consumer.is_there else None
-    runtime = state.files.peek(paths.RUNTIME, Runtime)
+    runtime = state.files.peek(paths.RUNTIME, RuntimeState)
     return shown.situation(
         state.files,
         now=state.clock.now(),

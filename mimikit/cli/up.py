@@ -71,7 +71,7 @@ def up(frame: Frame, host: str | None, port: int | None) -> None:
             _print_banner(state, host, port)
             code = group.tend()
         if code == 0:
-            runs = sum(len(state.files.names(f"{seat}/running")) for seat in paths.SEATS)
+            runs = sum(len(state.files.names(f"{seat}/running")) for seat in paths.QUEUES)
             number = f"{runs} runs have" if runs > 1 else "1 run has"
             time = f"{limits.shutdown_timeout_s:g} s to finish; Ctrl-C again ends at once"
             _say(f"Ending: {number} {time}." if runs else "Ending.")

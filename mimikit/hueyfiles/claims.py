@@ -19,7 +19,7 @@ from collections.abc import Generator
 from typing import Protocol
 
 from mimikit.errors import BadRecord, StorageError
-from mimikit.hueyfiles.folder import QueueFolder, Waiting, read_bytes
+from mimikit.hueyfiles.folder import QueueFolder, WaitingFile, read_bytes
 from mimikit.hueyfiles.serializer import unwrap
 from mimikit.protocol.disk import Lock
 from mimikit.protocol.files import Files
@@ -114,7 +114,7 @@ class Owner:
 class Claims(Protocol):
     """How a queue's files are claimed, and what becomes of the claims."""
 
-    def claim(self, waiting: Waiting) -> bytes | None:
+    def claim(self, waiting: WaitingFile) -> bytes | None:
         """Claim a file and give its bytes; None when it is gone, or can not be used now.
 
         Raises:
@@ -182,7 +182,7 @@ class OwnedClaims:
         self._prune = threading.Event()
         self._pruner: threading.Thread | None = None
 
-    def claim(self, waiting: Waiting) -> bytes | None:
+    def claim(self, waiting: WaitingFile) -> bytes | None:
         """Rename, then read: a name is used once, so the order needs no look into the file.
 
         Crash: before the rename it waits; after it the claim has a dead owner and is put back.

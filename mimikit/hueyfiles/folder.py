@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mimikit.clock import Clock
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
-from mimikit.protocol.disk import Stat
+from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files
 
 _logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ _NAP_S = 1.0
 _FOREVER_S = 3600.0
 
 
-class Ticket(NamedTuple):
+class QueueEntry(NamedTuple):
     """What the storage knows of a waiting file without knowing what it holds."""
 
     order: Any
@@ -38,18 +38,18 @@ class Ticket(NamedTuple):
     """What shall lie in `running/` in place of the file's own bytes, where those are not whole."""
 
 
-class Waiting(NamedTuple):
-    """A waiting file: its name, its ticket, and when it was first seen."""
+class WaitingFile(NamedTuple):
+    """A waiting file: its name, its entry, and when it was first seen."""
 
     name: str
-    ticket: Ticket
+    entry: QueueEntry
     seen_at: datetime
 
 
-Inspect: TypeAlias = Callable[[str, bytes, datetime], Ticket]
-"""(name, data, seen_at) → the ticket; raises BadRecord with the reason."""
-Glance: TypeAlias = Callable[[str, bytes], Ticket | None]
-"""(name, data) → the ticket of a file that is surely well-formed, fast; None: inspect it."""
+Inspect: TypeAlias = Callable[[str, bytes, datetime], QueueEntry]
+"""(name, data, seen_at) → the entry; raises BadRecord with the reason."""
+Glance: TypeAlias = Callable[[str, bytes], QueueEntry | None]
+"""(name, data) → the entry of a file that is surely well-formed, fast; None: inspect it."""
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 """`seen_at` where it does not matter, since the file says itself when it was made."""
@@ -63,64 +63,64 @@ class QueueIndex:
     """
 
     def __init__(self) -> None:
-        self._tickets: dict[str, Ticket] = {}
+        self._entries: dict[str, QueueEntry] = {}
         self._seen: dict[str, datetime] = {}
         self._ready: list[tuple[Any, str]] = []
         self._due: list[tuple[float, str]] = []
 
     def __len__(self) -> int:
-        return len(self._tickets)
+        return len(self._entries)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._tickets
+        return name in self._entries
 
-    def tickets(self) -> dict[str, Ticket]:
-        """Every ticket by its name; a copy."""
-        return dict(self._tickets)
+    def entries(self) -> dict[str, QueueEntry]:
+        """Every entry by its name; a copy."""
+        return dict(self._entries)
 
     def seen_at(self, name: str) -> datetime:
         """When a name was first seen; NEVER where that does not matter."""
         return self._seen.get(name, NEVER)
 
-    def add(self, waiting: Waiting) -> None:
+    def add(self, waiting: WaitingFile) -> None:
         """Put a file in its place; a name that is known moves to the new one."""
-        name, ticket, seen_at = waiting
-        known = self._tickets.get(name)
-        self._tickets[name] = ticket
+        name, entry, seen_at = waiting
+        known = self._entries.get(name)
+        self._entries[name] = entry
         if seen_at is not NEVER:
             self._seen[name] = seen_at
-        if known is not None and known[:2] == ticket[:2]:
+        if known is not None and known[:2] == entry[:2]:
             return
-        if ticket.ready_at is None:
-            heapq.heappush(self._ready, (ticket.order, name))
+        if entry.ready_at is None:
+            heapq.heappush(self._ready, (entry.order, name))
         else:
-            heapq.heappush(self._due, (ticket.ready_at, name))
+            heapq.heappush(self._due, (entry.ready_at, name))
 
-    def discard(self, name: str, *, only: Ticket | None = None) -> None:
-        """Forget a name; with `only`, unless it has another ticket by now."""
-        if only is None or self._tickets.get(name) is only:
-            self._tickets.pop(name, None)
+    def discard(self, name: str, *, only: QueueEntry | None = None) -> None:
+        """Forget a name; with `only`, unless it has another entry by now."""
+        if only is None or self._entries.get(name) is only:
+            self._entries.pop(name, None)
             self._seen.pop(name, None)
 
-    def first(self, now: float) -> Waiting | None:
+    def first(self, now: float) -> WaitingFile | None:
         """The first that may go at `now`, left in its place."""
         while self._due and self._due[0][0] <= now:
             ready_at, name = heapq.heappop(self._due)
-            ticket = self._tickets.get(name)
-            if ticket is not None and ticket.ready_at == ready_at:
-                heapq.heappush(self._ready, (ticket.order, name))
+            entry = self._entries.get(name)
+            if entry is not None and entry.ready_at == ready_at:
+                heapq.heappush(self._ready, (entry.order, name))
         while self._ready:
             order, name = self._ready[0]
-            ticket = self._tickets.get(name)
-            if ticket is not None and ticket.order == order:
-                if ticket.ready_at is None or ticket.ready_at <= now:
-                    return Waiting(name, ticket, self.seen_at(name))
+            entry = self._entries.get(name)
+            if entry is not None and entry.order == order:
+                if entry.ready_at is None or entry.ready_at <= now:
+                    return WaitingFile(name, entry, self.seen_at(name))
                 # It was put off, or the clock set back, after it had come up.
-                heapq.heappush(self._due, (ticket.ready_at, name))
+                heapq.heappush(self._due, (entry.ready_at, name))
             heapq.heappop(self._ready)
         return None
 
-    def pop(self, now: float) -> Waiting | None:
+    def pop(self, now: float) -> WaitingFile | None:
         """Take the first that may go at `now`; None when none may."""
         waiting = self.first(now)
         if waiting is not None:
@@ -132,8 +132,8 @@ class QueueIndex:
         """When the earliest of those that wait for their time may go."""
         while self._due:
             ready_at, name = self._due[0]
-            ticket = self._tickets.get(name)
-            if ticket is not None and ticket.ready_at == ready_at:
+            entry = self._entries.get(name)
+            if entry is not None and entry.ready_at == ready_at:
                 return ready_at
             heapq.heappop(self._due)
         return None
@@ -161,7 +161,7 @@ class _Suspect:
 
     __slots__ = ("bad", "reason", "seen", "since")
 
-    def __init__(self, reason: str, seen: Stat | None, since: float, *, bad: bool) -> None:
+    def __init__(self, reason: str, seen: FileStat | None, since: float, *, bad: bool) -> None:
         self.reason = reason
         self.bad = bad  # or the disk could not read it: then it stays where it is
         self.seen = seen
@@ -223,7 +223,7 @@ class QueueFolder:
 
     # ---- handing out --------------------------------------------------------------------
 
-    def take(self) -> Waiting | None:
+    def take(self) -> WaitingFile | None:
         """The first that may go now; it leaves the index, and is this thread's to claim."""
         with self._changed:
             if self._paused or self._closing.is_set():
@@ -283,9 +283,9 @@ class QueueFolder:
         """Our own write is coming: the watch's news of this name will be no news."""
         self._expected.add(name)
 
-    def add(self, name: str, ticket: Ticket) -> None:
+    def add(self, name: str, entry: QueueEntry) -> None:
         """Our own write is done."""
-        self._put([Waiting(name, ticket, NEVER)])
+        self._put([WaitingFile(name, entry, NEVER)])
 
     def doubt(self, name: str, error: BadRecord | StorageError) -> None:
         """A file can not be used, perhaps because it is half written: to the janitor with it."""
@@ -303,8 +303,8 @@ class QueueFolder:
                 )
                 self._janitor.start()
 
-    def inspect(self, waiting: Waiting, data: bytes) -> Ticket:
-        """The ticket that this file has now.
+    def inspect(self, waiting: WaitingFile, data: bytes) -> QueueEntry:
+        """The entry that this file has now.
 
         Raises:
             BadRecord: it can not be used.
@@ -314,7 +314,7 @@ class QueueFolder:
     def _look_at_all(self) -> None:
         """Bring the index to what the folder holds; the bad ones go to the janitor."""
         with self._changed:
-            before = self._index.tickets()
+            before = self._index.entries()
             expected = set(self._expected)
         listed = self._files.names(self.path)
         fresh = [name for name in listed if name not in before and name not in self._suspects]
@@ -323,37 +323,37 @@ class QueueFolder:
         with self._changed:
             # News of own writes that did not come by now are lost: nothing waits for them.
             self._expected -= expected
-            for name, ticket in before.items():
+            for name, entry in before.items():
                 if name not in present:
-                    self._index.discard(name, only=ticket)
+                    self._index.discard(name, only=entry)
 
-    def _read(self, name: str, *, hurry: bool = False) -> Waiting | None:
+    def _read(self, name: str, *, hurry: bool = False) -> WaitingFile | None:
         """What a file is; None when it is gone, or was handed to the janitor."""
         if self._by_name and name not in self._suspects:
-            return Waiting(name, Ticket(name), NEVER)
+            return WaitingFile(name, QueueEntry(name), NEVER)
         try:
             data = read_bytes(self._files, f"{self.path}/{name}")
             if data is None:
                 return None
-            ticket = self._glance(name, data) if hurry and self._glance is not None else None
-            return Waiting(name, ticket, NEVER) if ticket else self._inspected(name, data)
+            entry = self._glance(name, data) if hurry and self._glance is not None else None
+            return WaitingFile(name, entry, NEVER) if entry else self._inspected(name, data)
         except (BadRecord, StorageError) as error:
             self.doubt(name, error)
             return None
 
-    def _inspected(self, name: str, data: bytes) -> Waiting:
+    def _inspected(self, name: str, data: bytes) -> WaitingFile:
         """Inspect a file; where the time it was seen matters, its own time is that."""
-        waiting = Waiting(name, Ticket(name), self._index.seen_at(name))
-        ticket = self.inspect(waiting, data)
-        if ticket.fill is None or waiting.seen_at is not NEVER:
-            return waiting._replace(ticket=ticket)
+        waiting = WaitingFile(name, QueueEntry(name), self._index.seen_at(name))
+        entry = self.inspect(waiting, data)
+        if entry.fill is None or waiting.seen_at is not NEVER:
+            return waiting._replace(entry=entry)
         found = self._files.stat(f"{self.path}/{name}")
         now = self._clock.now()
         written = datetime.fromtimestamp(found.mtime_ns / 1e9, UTC) if found else now
         waiting = waiting._replace(seen_at=min(written, now))
-        return waiting._replace(ticket=self.inspect(waiting, data))
+        return waiting._replace(entry=self.inspect(waiting, data))
 
-    def _put(self, found: Iterable[Waiting | None]) -> None:
+    def _put(self, found: Iterable[WaitingFile | None]) -> None:
         """Take these into the index, at once: none is handed out before the last was read."""
         ready = [waiting for waiting in found if waiting is not None]
         with self._changed:

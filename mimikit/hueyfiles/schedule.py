@@ -34,7 +34,7 @@ class _Reader(threading.local):
         self.due: dict[bytes, list[tuple[str, bytes]]] = {}
 
 
-class Schedule:
+class MessageSchedule:
     """Messages in the order of their times."""
 
     def __init__(self, files: Files, folder: str, due: str, clock: Clock) -> None:

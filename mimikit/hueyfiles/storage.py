@@ -35,9 +35,9 @@ from huey.storage import BaseStorage
 from mimikit.clock import Clock, SystemClock
 from mimikit.errors import BadRecord, StorageError
 from mimikit.hueyfiles.claims import Claims, OwnedClaims, Owner
-from mimikit.hueyfiles.folder import QueueFolder, Ticket
+from mimikit.hueyfiles.folder import QueueEntry, QueueFolder
 from mimikit.hueyfiles.keyvalue import Counters, KeyValue
-from mimikit.hueyfiles.schedule import Schedule, read_messages
+from mimikit.hueyfiles.schedule import MessageSchedule, read_messages
 from mimikit.hueyfiles.serializer import unwrap, wrap
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
@@ -160,8 +160,8 @@ class ClaimStorage(BaseStorage):
             raise StorageError(f"{self._files.fs.root}: {error.strerror}") from error
         self._values = KeyValue(self._files, self._value_folder, self._clock)
         self._counters = Counters(self._files, self._counter_folder)
-        self._schedule = Schedule(self._files, self._scheduled, self._due, self._clock)
-        self._namer = Namer(self._clock)
+        self._schedule = MessageSchedule(self._files, self._scheduled, self._due, self._clock)
+        self._namer = MessageNamer(self._clock)
         self._opening = threading.Lock()
         self._session: _Session | None = None
 
@@ -180,7 +180,7 @@ class ClaimStorage(BaseStorage):
         if not self._schedule.enqueue(data, target):
             self._files.write(target, wrap(data))
         if session is not None:
-            session.folder.add(name, Ticket(name))
+            session.folder.add(name, QueueEntry(name))
 
     def dequeue(self) -> bytes | None:
         """Claim the next message; what this thread claimed before is done with.
@@ -351,9 +351,9 @@ class ClaimStorage(BaseStorage):
     def new_folder(self) -> QueueFolder:
         """How the waiting messages are put in order: here by their names."""
 
-        def inspect(name: str, data: bytes, _seen_at: datetime) -> Ticket:
+        def inspect(name: str, data: bytes, _seen_at: datetime) -> QueueEntry:
             unwrap(data)
-            return Ticket(name)
+            return QueueEntry(name)
 
         return QueueFolder(
             self._files,
@@ -432,7 +432,7 @@ def _open_files(root: Path, *, durable: bool) -> Files:
     return Files(RealDisk(root), durable=durable)
 
 
-class Namer:
+class MessageNamer:
     """Makes names that are never used twice, by this process or another.
 
     Sorted as text they are in Huey's order: higher priority and older first. Where the clock stands

@@ -18,7 +18,7 @@ from weakref import ref
 
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.disk import Stat
+from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
 from mimikit.protocol.watch import FolderWatch
 
@@ -123,7 +123,7 @@ class Corpus:
             known.update(folder, {n: self._files.stat(f"{folder}/{n}") for n in names})
         return known.stamps
 
-    def _stats(self, folder: str, suffix: str) -> dict[str, Stat]:
+    def _stats(self, folder: str, suffix: str) -> dict[str, FileStat]:
         """The files of a folder; one that its user has removed is made again and empty."""
         try:
             return self._files.stats(folder, suffix=suffix)
@@ -173,7 +173,7 @@ class _Folder:
             self._told = set() if self.followed else None
             return told
 
-    def replace(self, folder: str, stats: dict[str, Stat]) -> None:
+    def replace(self, folder: str, stats: dict[str, FileStat]) -> None:
         found = {
             f"{folder}/{name}": Stamp(stats[name].size, stats[name].mtime_ns)
             for name in sorted(stats, reverse=True)
@@ -182,7 +182,7 @@ class _Folder:
         if found != self.stamps:
             self.stamps = found
 
-    def update(self, folder: str, stats: dict[str, Stat | None]) -> None:
+    def update(self, folder: str, stats: dict[str, FileStat | None]) -> None:
         stamps = dict(self.stamps)
         was = {f"{folder}/{name}": stamps.get(f"{folder}/{name}") for name in stats}
         for name, stat in stats.items():

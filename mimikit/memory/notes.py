@@ -17,7 +17,7 @@ from mimikit.errors import BadInput, Conflict, Refused, StorageError
 from mimikit.memory import markdown
 from mimikit.protocol import paths
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files
-from mimikit.protocol.models import Remembered
+from mimikit.protocol.models import RememberedNote
 
 _PATIENCE_S = 5.0
 _LOOK_S = 0.005
@@ -123,7 +123,7 @@ def held(files: Files) -> Generator[None]:
         lock.release()
 
 
-def remember(files: Files, note: Remembered, at: datetime) -> None:
+def remember(files: Files, note: RememberedNote, at: datetime) -> None:
     """Write a note where it belongs; a note already there (by its id) is not written again.
 
     at: when it was said, in the workspace's zone, whose day names the file.

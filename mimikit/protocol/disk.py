@@ -21,16 +21,16 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from mimikit.errors import UnsafeFile
 
-Kind: TypeAlias = Literal["file", "folder", "other"]
+FileKind: TypeAlias = Literal["file", "folder", "other"]
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RENAME_NOREPLACE = 1
 
 
-class Stat(NamedTuple):
+class FileStat(NamedTuple):
     """What is known of a file without reading it. Units: bytes, nanoseconds."""
 
-    kind: Kind
+    kind: FileKind
     size: int
     mtime_ns: int
     inode: int
@@ -57,15 +57,15 @@ class FileSystem(Protocol):
         """Create one folder, 0700; no error when it exists."""
         ...
 
-    def list_dir(self, path: str) -> list[tuple[str, Kind]]:
+    def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
         """Names and kinds in a folder, unordered."""
         ...
 
-    def stat_dir(self, path: str) -> list[tuple[str, Stat]]:
+    def stat_dir(self, path: str) -> list[tuple[str, FileStat]]:
         """Names with what is known of each, in one go; links are not followed."""
         ...
 
-    def stat(self, path: str) -> Stat | None:
+    def stat(self, path: str) -> FileStat | None:
         """What stands at `path`, links not followed; None when nothing does."""
         ...
 
@@ -148,7 +148,7 @@ class RealDisk:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=folder)
 
-    def list_dir(self, path: str) -> list[tuple[str, Kind]]:
+    def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
         # A descriptor of its own: copies of one share their place in the folder, and two threads
         # that list it at once would each get a part.
         listing = os.open(".", _FOLDER_FLAGS, dir_fd=self.folder_fd(path))
@@ -158,10 +158,10 @@ class RealDisk:
         finally:
             os.close(listing)
 
-    def stat_dir(self, path: str) -> list[tuple[str, Stat]]:
+    def stat_dir(self, path: str) -> list[tuple[str, FileStat]]:
         """Names with what is known of each; what goes meanwhile is not among them."""
         listing = os.open(".", _FOLDER_FLAGS, dir_fd=self.folder_fd(path))
-        found: list[tuple[str, Stat]] = []
+        found: list[tuple[str, FileStat]] = []
         try:
             with os.scandir(listing) as entries:
                 for entry in entries:
@@ -171,7 +171,7 @@ class RealDisk:
             os.close(listing)
         return found
 
-    def stat(self, path: str) -> Stat | None:
+    def stat(self, path: str) -> FileStat | None:
         try:
             folder, name = self._split(path)
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -303,17 +303,17 @@ def _part(name: str) -> str:
     return name
 
 
-def _stat_of(found: os.stat_result) -> Stat:
-    return Stat(_kind(found.st_mode), found.st_size, found.st_mtime_ns, found.st_ino)
+def _stat_of(found: os.stat_result) -> FileStat:
+    return FileStat(_kind(found.st_mode), found.st_size, found.st_mtime_ns, found.st_ino)
 
 
-def _entry_kind(entry: os.DirEntry[str]) -> Kind:
+def _entry_kind(entry: os.DirEntry[str]) -> FileKind:
     if entry.is_file(follow_symlinks=False):
         return "file"
     return "folder" if entry.is_dir(follow_symlinks=False) else "other"
 
 
-def _kind(mode: int) -> Kind:
+def _kind(mode: int) -> FileKind:
     if stat_bits.S_ISREG(mode):
         return "file"
     return "folder" if stat_bits.S_ISDIR(mode) else "other"

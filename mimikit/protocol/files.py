@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol import paths, process_id
-from mimikit.protocol.disk import FileSystem, Lock, Stat
+from mimikit.protocol.disk import FileStat, FileSystem, Lock
 from mimikit.protocol.json import Json, dump_line, parse_object
 from mimikit.protocol.models import Record
 
@@ -138,12 +138,12 @@ class Files:
         """Whether anything stands at `path`."""
         return self.stat(path) is not None
 
-    def stat(self, path: str) -> Stat | None:
+    def stat(self, path: str) -> FileStat | None:
         """Size, time and kind; None when nothing stands there."""
         with _disk_errors(path):
             return self.fs.stat(path)
 
-    def stats(self, folder: str, *, suffix: str) -> dict[str, Stat]:
+    def stats(self, folder: str, *, suffix: str) -> dict[str, FileStat]:
         """The plain files of a folder by name, each with size and time, in one go."""
         with _disk_errors(folder):
             return {

@@ -28,6 +28,7 @@ from pydantic_core import PydanticKnownError
 
 from mimikit.protocol.ids import ID_PATTERN
 from mimikit.protocol.json import Json
+from mimikit.protocol.paths import QueueName
 
 MAX_TEXT = 200_000
 MAX_NODES = 50
@@ -52,7 +53,6 @@ Instant = Annotated[datetime, AfterValidator(to_utc), PlainSerializer(time_text,
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 
 Role = Literal["teller", "planner", "worker"]
-Seat = Literal["planner", "worker"]
 Origin = Literal[
     "teller", "planner", "cli", "http", "trigger", "supervisor", "file", "builtin", "self_awake"
 ]
@@ -105,7 +105,7 @@ class Usage(Record):
     output_tokens: int = 0
 
 
-class Covers(Record):
+class SummaryScope(Record):
     """What a summary is made from, and where it goes. Of an internal run."""
 
     kind: Literal["day", "month"]
@@ -122,7 +122,7 @@ class Task(Record):
 
     id: Id
     type: Literal["oneshot"] = "oneshot"
-    role: Seat = "worker"
+    role: QueueName = "worker"
     profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
     title: Annotated[str, StringConstraints(max_length=200)] = ""
     prompt: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
@@ -153,7 +153,7 @@ class Task(Record):
     """The tasks whose results it builds on."""
     timezone: str | None = None
     """Of a Planner task: the zone its user's times are meant in."""
-    covers: Covers | None = None
+    covers: SummaryScope | None = None
     """Of a run that makes a summary of memory."""
     notify: Notify = "message"
     origin: Origin = "file"
@@ -231,70 +231,70 @@ class _Params(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class FileChangedParams(_Params):
+class FileChangedParameters(_Params):
     path: str
     fire_on_init: bool = Field(default=False, alias="fireOnInit", exclude_if=lambda on: not on)
 
 
-class FileExistsParams(_Params):
+class FileExistsParameters(_Params):
     path: str
 
 
-class TaskParams(_Params):
+class TaskParameters(_Params):
     task_id: str = Field(alias="taskId", pattern=ID_PATTERN)
     """Of a task or of a trigger."""
 
 
-class LlmEvalParams(_Params):
+class LlmEvalParameters(_Params):
     prompt: str = Field(min_length=1, max_length=2000)
 
 
-class JoinedParams(_Params):
+class JoinedParameters(_Params):
     conditions: list[Condition] = Field(min_length=1, max_length=MAX_NODES)
 
 
-class NotParams(_Params):
+class NotParameters(_Params):
     condition: Condition
 
 
 class FileChanged(Record):
     type: Literal["file_changed"] = "file_changed"
-    params: FileChangedParams
+    params: FileChangedParameters
 
 
 class FileExists(Record):
     type: Literal["file_exists"] = "file_exists"
-    params: FileExistsParams
+    params: FileExistsParameters
 
 
 class TaskDone(Record):
     type: Literal["task_done"] = "task_done"
-    params: TaskParams
+    params: TaskParameters
 
 
 class TaskFailed(Record):
     type: Literal["task_failed"] = "task_failed"
-    params: TaskParams
+    params: TaskParameters
 
 
 class LlmEvalCondition(Record):
     type: Literal["llm_eval"] = "llm_eval"
-    params: LlmEvalParams
+    params: LlmEvalParameters
 
 
 class AndCondition(Record):
     type: Literal["and"] = "and"
-    params: JoinedParams
+    params: JoinedParameters
 
 
 class OrCondition(Record):
     type: Literal["or"] = "or"
-    params: JoinedParams
+    params: JoinedParameters
 
 
 class NotCondition(Record):
     type: Literal["not"] = "not"
-    params: NotParams
+    params: NotParameters
 
 
 class BrokenCondition(Record):
@@ -373,7 +373,7 @@ class Trigger(Record):
     enabled: bool = True
     overlap: Literal["skip", "queue"] = "skip"
     once: bool = False
-    role: Seat = "worker"
+    role: QueueName = "worker"
     allow_triggers: bool = False
     notify: Notify = "change"
     schedule: Schedule | None = None
@@ -405,7 +405,7 @@ class FiringIntent(Record):
     """What the condition's nodes will have used up."""
 
 
-class Answer(Record):
+class NodeAnswer(Record):
     """What a model said of one `llm_eval` node."""
 
     result: bool
@@ -426,7 +426,7 @@ class TriggerState(Record):
     last_verdict: str | None = None
     verdicts: dict[str, NodeVerdict] = Field(default_factory=dict[str, NodeVerdict])
     """By node path, of a conditional trigger."""
-    answers: dict[str, Answer] = Field(default_factory=dict[str, Answer])
+    answers: dict[str, NodeAnswer] = Field(default_factory=dict[str, NodeAnswer])
     """By node path: what a model answered last."""
     false_streak: int = 0
     """How often in a row a model said no while nothing changed: it is asked ever less often."""
@@ -510,7 +510,7 @@ class StatusEntry(Record):
     source_trigger_id: Id | None = None
     failure_reason: FailureReason | None = None
     trace_id: Id
-    seat: Seat = "worker"
+    seat: QueueName = "worker"
     retry_of: Id | None = None
 
 
@@ -569,7 +569,7 @@ class InboxItem(Record):
     quote: str | None = None
     task_id: Id | None = None
     """Of a task_result: the task that ended."""
-    seat: Seat | None = None
+    seat: QueueName | None = None
     notify: Notify = "teller"
     trace_id: Id | None = None
 
@@ -588,7 +588,7 @@ class Question(Record):
     trace_id: Id | None = None
 
 
-class Remembered(Record):
+class RememberedNote(Record):
     """One thing to be kept in memory."""
 
     id: Id
@@ -604,7 +604,7 @@ class BacklogChange(Record):
     item: str
 
 
-class Answered(Record):
+class RoutedAnswer(Record):
     """An answer to a question, routed by code into a new Planner task."""
 
     question_id: Id
@@ -668,9 +668,9 @@ class TurnRecord(Record):
     """Delegations: Planner tasks with ids derived from the turn's."""
     question: Question | None = None
     closes_question: Id | None = None
-    answers: list[Answered] = Field(default_factory=list[Answered])
+    answers: list[RoutedAnswer] = Field(default_factory=list[RoutedAnswer])
     cancels: list[Id] = Field(default_factory=list[str])
-    remembered: list[Remembered] = Field(default_factory=list[Remembered])
+    remembered: list[RememberedNote] = Field(default_factory=list[RememberedNote])
     backlog: list[BacklogChange] = Field(default_factory=list[BacklogChange])
     settles_plan: Id | None = None
     """A plan in `planner/results` this turn brings to its end (its question was answered)."""
@@ -713,7 +713,7 @@ class CommandOutcome(Record):
     applied_at: Instant
 
 
-class Runtime(Record):
+class RuntimeState(Record):
     """`runtime.json`: the few facts no folder shows. Losing it costs time, never data."""
 
     last_archive_at: Instant | None = None
@@ -728,7 +728,7 @@ class Runtime(Record):
     """The run that asks a model about conditions, from before it is queued."""
 
 
-class Holder(Record):
+class LockHolder(Record):
     """`consumer.json`: who holds the consumer lock; for the message of the one refused."""
 
     pid: int
@@ -738,7 +738,7 @@ class Holder(Record):
     started_at: Instant
 
 
-class Served(Record):
+class PageAddress(Record):
     """`web.json`: where the page really listens, whatever the settings say. The web's own file."""
 
     host: str

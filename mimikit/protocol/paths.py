@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from mimikit.protocol.ids import derived_id, is_id
 
-Seat: TypeAlias = Literal["planner", "worker"]
+QueueName: TypeAlias = Literal["planner", "worker"]
 
 ROOT = ""
 CONFIG = "config.toml"
@@ -46,7 +46,7 @@ CONSUMER_LOCK = "consumer.lock"
 CONSUMER_HOLDER = "consumer.json"
 MEMORY_LOCK = "memory.lock"
 
-SEATS: tuple[Seat, ...] = ("planner", "worker")
+QUEUES: tuple[QueueName, ...] = ("planner", "worker")
 
 FOLDERS: tuple[str, ...] = (
     INBOX,
@@ -58,8 +58,8 @@ FOLDERS: tuple[str, ...] = (
     TRANSCRIPT,
     MEMORY_FOLDER,
     SUMMARIES,
-    *SEATS,
-    *(f"{seat}/{part}" for seat in SEATS for part in ("queue", "running", "results", "ended")),
+    *QUEUES,
+    *(f"{queue}/{part}" for queue in QUEUES for part in ("queue", "running", "results", "ended")),
     "planner/done",
     TRIGGERS,
     TRIGGER_STATE,
@@ -110,24 +110,24 @@ def turn_done(turn_id: str) -> str:
     return f"{TURNS_DONE}/{turn_id}.json"
 
 
-def queued(seat: Seat, task_id: str) -> str:
+def queued(queue: QueueName, task_id: str) -> str:
     """A task that waits."""
-    return f"{seat}/queue/{task_id}.json"
+    return f"{queue}/queue/{task_id}.json"
 
 
-def running(seat: Seat, task_id: str) -> str:
+def running(queue: QueueName, task_id: str) -> str:
     """A task whose run is in progress, or was when its process died."""
-    return f"{seat}/running/{task_id}.json"
+    return f"{queue}/running/{task_id}.json"
 
 
-def result(seat: Seat, task_id: str) -> str:
+def result(queue: QueueName, task_id: str) -> str:
     """The outcome of a task; for the Planner its commit record."""
-    return f"{seat}/results/{task_id}.json"
+    return f"{queue}/results/{task_id}.json"
 
 
-def ended(seat: Seat, task_id: str) -> str:
+def ended(queue: QueueName, task_id: str) -> str:
     """The definition of a task whose run is over, kept for those who look back."""
-    return f"{seat}/ended/{task_id}.json"
+    return f"{queue}/ended/{task_id}.json"
 
 
 def plan_done(task_id: str) -> str:

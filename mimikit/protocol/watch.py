@@ -43,7 +43,7 @@ _SAFETY_SHARE = 50  # a whole look is given at most 1/50 of the time where event
 _POLLING_SHARE = 5  # and 1/5 where it is all there is
 
 
-class Doorbell:
+class WakeBell:
     """A bell between threads: rings before anyone waits are kept, many rings are one."""
 
     def __init__(self) -> None:

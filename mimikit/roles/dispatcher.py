@@ -6,7 +6,7 @@ from datetime import datetime
 
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import Seat, Task
+from mimikit.protocol.models import QueueName, Task
 from mimikit.roles.planner import run_plan
 from mimikit.roles.run import RunContext
 from mimikit.roles.worker import run_task
@@ -14,7 +14,7 @@ from mimikit.tasks import queue
 from mimikit.tasks.after_run import TaskEnd, result_of
 
 
-def work(context: RunContext, seat: Seat, claimed: Task) -> bool:
+def work(context: RunContext, seat: QueueName, claimed: Task) -> bool:
     """Carry out one claimed task; True when it ended, False when it goes back for another try."""
     now = context.clock.now()
     cancel = context.live.start(claimed.id, seat, claimed.title or claimed.prompt, now)
@@ -36,14 +36,14 @@ def work(context: RunContext, seat: Seat, claimed: Task) -> bool:
         context.live.end(claimed.id)
 
 
-def _fail(context: RunContext, seat: Seat, task: Task, error: str, started: datetime) -> None:
+def _fail(context: RunContext, seat: QueueName, task: Task, error: str, started: datetime) -> None:
     """Write that the task failed: whatever goes wrong, no claimed task is left without an end."""
     end = TaskEnd("failed", "error", task.attempts + 1)
     result = result_of(task.but(role=seat), end, started, context.clock.now(), error=error)
     context.insist(lambda: queue.finish(context.files, result))
 
 
-def _begun(context: RunContext, seat: Seat, task: Task) -> Task:
+def _begun(context: RunContext, seat: QueueName, task: Task) -> Task:
     """The task without the mark of its release, which would hide that this attempt began.
 
     Crash: before it is gone, no engine was started, and recovery brings the task back uncounted.

@@ -10,7 +10,7 @@ from mimikit.config import Settings
 from mimikit.engines.base import CancelToken, Outcome, TurnInput
 from mimikit.errors import BadSettings
 from mimikit.protocol import paths
-from mimikit.protocol.models import FailureReason, Served, Task, TaskResult
+from mimikit.protocol.models import FailureReason, PageAddress, Task, TaskResult
 from mimikit.roles.run import EngineRun, RunContext, run_engine, settle
 from mimikit.tasks import queue
 
@@ -67,7 +67,7 @@ def run_task(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     )  # fmt: skip
 
 
-def command_refusal(task: Task, settings: Settings, served: Served | None) -> str | None:
+def command_refusal(task: Task, settings: Settings, served: PageAddress | None) -> str | None:
     """Why a `command` task may not run; None when it may.
 
     `served` tells where the page really listens, which need not be what the settings say.
@@ -88,7 +88,7 @@ def _outcome(
     context: RunContext, task: Task, turn_input: TurnInput, cancel: CancelToken
 ) -> tuple[Outcome, str, bool]:
     """The outcome, the engine's name, and whether trying again could not help."""
-    served = context.insist(lambda: context.files.peek(paths.SERVED, Served))
+    served = context.insist(lambda: context.files.peek(paths.SERVED, PageAddress))
     if refusal := command_refusal(task, context.settings, served):
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
         return _failed(refusal, "refused"), "", True

@@ -24,7 +24,7 @@ from huey.consumer import Consumer, ConsumerStopped, Worker
 
 from mimikit.clock import Clock
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Seat, Task
+from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import FolderWatch
 from mimikit.runner.queues import TaskHuey, TaskStorage, open_queue
 
@@ -45,7 +45,7 @@ class PooledConsumer(Consumer):
     the workers, then for the supervisor, which so sees the outcome of the last run. Units: seconds.
 
     watch: who tells of new files in the queues; None: the folders are looked at every 50 ms.
-    seats: how many threads serve each queue.
+    threads: how many threads serve each queue.
     run_task: does a claimed task and writes its outcome, its end included (the file in
         `running/`); it runs on a pool thread and never raises. Should it, that is logged and
         the pool lives on.
@@ -71,8 +71,8 @@ class PooledConsumer(Consumer):
         files: Files,
         *,
         watch: FolderWatch | None,
-        seats: Mapping[Seat, int],
-        run_task: Callable[[Seat, Task], None],
+        threads: Mapping[QueueName, int],
+        run_task: Callable[[QueueName, Task], None],
         supervise: Callable[[threading.Event], None],
         wake_supervisor: Callable[[], None] = lambda: None,
         periodic: Mapping[str, tuple[str, Callable[[], None]]] | None = None,
@@ -85,9 +85,9 @@ class PooledConsumer(Consumer):
         handle_signals: bool = True,
         settle_s: float = 2.0,
     ) -> None:
-        self.hueys: dict[Seat, TaskHuey] = {
-            seat: open_queue(
-                seat,
+        self.hueys: dict[QueueName, TaskHuey] = {
+            queue: open_queue(
+                queue,
                 files,
                 run_task,
                 is_known_id,
@@ -96,14 +96,16 @@ class PooledConsumer(Consumer):
                 read_timeout=_DEQUEUE_WAIT_S,
                 settle_s=settle_s,
             )
-            for seat in seats
+            for queue in threads
         }
-        self.storages: dict[Seat, TaskStorage] = {s: h.storage for s, h in self.hueys.items()}
+        self.storages: dict[QueueName, TaskStorage] = {s: h.storage for s, h in self.hueys.items()}
         first = next(iter(self.hueys.values()))
         for name, (cron, ring) in (periodic or {}).items():
             first.ring_at(name, cron, ring)
         # Huey makes its workers while it is made: which slot serves which queue comes first.
-        self._slots: list[Seat] = [seat for seat, count in seats.items() for _ in range(count)]
+        self._slots: list[QueueName] = [
+            queue for queue, count in threads.items() for _ in range(count)
+        ]
         self._made = 0
         self._supervise = supervise
         self._wake_supervisor = wake_supervisor
@@ -176,7 +178,7 @@ class PooledConsumer(Consumer):
 
     def queued(self) -> dict[str, int]:
         """How many wait in each queue, as far as known: free of cost."""
-        return {seat: storage.depth for seat, storage in self.storages.items()}
+        return {queue: storage.depth for queue, storage in self.storages.items()}
 
     def set_paused(self, paused: bool) -> None:
         """Claim nothing, or go on; waiting threads look at once."""

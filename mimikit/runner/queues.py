@@ -20,12 +20,19 @@ from huey.api import Task as HueyTask
 
 from mimikit.errors import BadRecord, BadSettings, StorageError
 from mimikit.hueyfiles.claims import Claims, Owner
-from mimikit.hueyfiles.folder import Glance, Inspect, QueueFolder, Ticket, Waiting, read_bytes
+from mimikit.hueyfiles.folder import (
+    Glance,
+    Inspect,
+    QueueEntry,
+    QueueFolder,
+    WaitingFile,
+    read_bytes,
+)
 from mimikit.hueyfiles.serializer import JsonSerializer
 from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, decode
-from mimikit.protocol.models import Seat, Task
+from mimikit.protocol.models import QueueName, Task
 from mimikit.tasks import task_file
 
 _CRON_FIELDS = ("minute", "hour", "day", "month", "day_of_week")
@@ -55,7 +62,7 @@ class TaskClaims:
         self._folder = folder
         self._running = running
 
-    def claim(self, waiting: Waiting) -> FileBytes | None:
+    def claim(self, waiting: WaitingFile) -> FileBytes | None:
         """Read and validate, rename, and check that what was renamed is what was read.
 
         Crash: before the rename it waits; after it the run is counted, whether it began or not. A
@@ -66,8 +73,8 @@ class TaskClaims:
         data = read_bytes(self._files, source)
         if data is None:
             return None
-        ticket = self._folder.inspect(waiting, data)
-        if ticket[:2] != waiting.ticket[:2]:
+        entry = self._folder.inspect(waiting, data)
+        if entry[:2] != waiting.entry[:2]:
             self._folder.look([name])  # it changed: back to its new place in the order
             return None
         try:
@@ -77,10 +84,10 @@ class TaskClaims:
                 self._files.move(target, source)
                 self._folder.look([name])
                 return None
-            if ticket.fill is not None:
+            if entry.fill is not None:
                 # Not flushed: what is missing can be filled in again at any time.
-                self._files.write(target, ticket.fill, sync=False)
-                data = ticket.fill
+                self._files.write(target, entry.fill, sync=False)
+                data = entry.fill
         except StorageError:
             with contextlib.suppress(OSError):
                 if self._files.fs.stat(source) is None:
@@ -101,13 +108,13 @@ class TaskClaims:
 class TaskStorage(ClaimStorage):
     """The files of one queue of the protocol, each a message of its own: a `FileBytes`.
 
-    Order: what `inspect(name, data, seen_at)` says, which gives a file's Ticket or raises
+    Order: what `inspect(name, data, seen_at)` says, which gives a file's QueueEntry or raises
     BadRecord; `glance(name, data)` gives that of an undoubted file, faster, or None.
     """
 
     def __init__(
         self,
-        seat: Seat,
+        queue: QueueName,
         files: Files,
         *,
         inspect: Inspect,
@@ -117,11 +124,11 @@ class TaskStorage(ClaimStorage):
         """Take the options of `ClaimStorage` besides."""
         self._inspect, self._glance = inspect, glance
         super().__init__(
-            seat,
+            queue,
             files=files,
             base=paths.HUEY,
-            queue=f"{seat}/queue",
-            running=f"{seat}/running",
+            queue=f"{queue}/queue",
+            running=f"{queue}/running",
             **options,
         )
 
@@ -163,14 +170,16 @@ class TaskHuey(Huey):
 
     storage: TaskStorage
 
-    def __init__(self, seat: Seat, storage: TaskStorage, run: Callable[[Seat, Task], None]) -> None:
+    def __init__(
+        self, queue: QueueName, storage: TaskStorage, run: Callable[[QueueName, Task], None]
+    ) -> None:
         """Run each task by `run`, which writes the outcome itself and never raises."""
         self._given_storage = storage
-        super().__init__(seat, results=False, serializer=JsonSerializer())
-        self.seat: Seat = seat
+        super().__init__(queue, results=False, serializer=JsonSerializer())
+        self.queue: QueueName = queue
 
         def run_task(task: Task) -> None:
-            run(seat, task)
+            run(queue, task)
 
         self._wrapper = self.task(name="run")(run_task)
 
@@ -189,7 +198,7 @@ class TaskHuey(Huey):
     def deserialize_task(self, data: bytes) -> HueyTask:
         """Huey's task for a claimed file; the storage has validated it."""
         if isinstance(data, FileBytes) and data.seen_at is not None:
-            return self.task_of(task_file.parse_task(data.name, data, self.seat, data.seen_at))
+            return self.task_of(task_file.parse_task(data.name, data, self.queue, data.seen_at))
         return self.task_of(decode(data, Task))
 
     def is_revoked(self, task: Any, timestamp: datetime | None = None, peek: bool = True) -> bool:
@@ -233,9 +242,9 @@ class TaskHuey(Huey):
 
 
 def open_queue(
-    seat: Seat,
+    queue: QueueName,
     files: Files,
-    run: Callable[[Seat, Task], None],
+    run: Callable[[QueueName, Task], None],
     is_known_id: Callable[[str], bool],
     **options: Any,
 ) -> TaskHuey:
@@ -244,16 +253,16 @@ def open_queue(
     is_known_id: a file that uses such an id, or that of a task in `running/`, is quarantined.
     """
 
-    def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
-        task, whole = task_file.read_task(name, data, seat, seen_at)
-        if is_known_id(task.id) or files.exists(paths.running(seat, task.id)):
+    def inspect(name: str, data: bytes, seen_at: datetime) -> QueueEntry:
+        task, whole = task_file.read_task(name, data, queue, seen_at)
+        if is_known_id(task.id) or files.exists(paths.running(queue, task.id)):
             raise BadRecord(f"id already used: {task.id}; give the file another name", field="id")
         fill = None if whole else task.to_json()
-        return Ticket(task_file.order_of(task), task_file.ready_at(task), fill)
+        return QueueEntry(task_file.order_of(task), task_file.ready_at(task), fill)
 
-    def glance(name: str, data: bytes) -> Ticket | None:
+    def glance(name: str, data: bytes) -> QueueEntry | None:
         found = task_file.glance(name, data)
-        return Ticket(*found) if found else None
+        return QueueEntry(*found) if found else None
 
-    storage = TaskStorage(seat, files, inspect=inspect, glance=glance, **options)
-    return TaskHuey(seat, storage, run)
+    storage = TaskStorage(queue, files, inspect=inspect, glance=glance, **options)
+    return TaskHuey(queue, storage, run)

@@ -14,7 +14,7 @@ from mimikit.errors import UnsafeFile
 from mimikit.memory import archive, markdown, notes
 from mimikit.memory.archive import Group, Rules
 from mimikit.protocol import paths
-from mimikit.protocol.models import Covers, Message, Task, TaskResult
+from mimikit.protocol.models import Message, SummaryScope, Task, TaskResult
 from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.summaries import SummaryRuns, SummaryScheduler
@@ -307,7 +307,7 @@ def _task_id(group: Group) -> str:
     return archive.summary_task_id(group.kind, group.name, sources, group.attempt)
 
 
-def _extended(text: str, task_id: str, covers: Covers, said: str) -> str:
+def _extended(text: str, task_id: str, covers: SummaryScope, said: str) -> str:
     if markdown.covered(text) >= set(covers.sources):
         return text
     short = said[:SUMMARY_CHARACTERS]

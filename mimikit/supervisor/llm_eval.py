@@ -14,7 +14,7 @@ from typing import cast
 
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import Answer, Task, TaskResult, time_text
+from mimikit.protocol.models import NodeAnswer, Task, TaskResult, time_text
 from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
@@ -94,11 +94,11 @@ class LlmEvalBatch:
         trigger, _ = registry.active(files, trigger_id)
         if trigger is None or trigger.condition is None:
             return
-        said: dict[str, Answer] = {}
+        said: dict[str, NodeAnswer] = {}
         for path, prompt in conditions.questions(trigger.condition).items():
             id_ = _question_id(task.created_at, trigger_id, path, prompt)
             if result.status == "done" and id_ in task.prompt:
-                said[path] = Answer(result=answers.get(id_, False), at=result.completed_at)
+                said[path] = NodeAnswer(result=answers.get(id_, False), at=result.completed_at)
         state = registry.state(files, trigger_id)
         streak = 0 if any(answer.result for answer in said.values()) else state.false_streak + 1
         noted = state.but(answers={**state.answers, **said}, false_streak=streak)

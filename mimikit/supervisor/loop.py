@@ -16,7 +16,7 @@ import mimikit
 from mimikit.conversation import inbox
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import EngineStatus, Health, LiveRun, PlanResult, Seat, TaskResult
+from mimikit.protocol.models import EngineStatus, Health, LiveRun, PlanResult, QueueName, TaskResult
 from mimikit.supervisor import recovery
 from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.command_applier import CommandApplier
@@ -57,7 +57,7 @@ class Supervisor:
         self.housekeeping = housekeeping
         self.heartbeat = heartbeat
         self._applier = applier
-        self._to_end: dict[tuple[Seat, str], None] = {}
+        self._to_end: dict[tuple[QueueName, str], None] = {}
         self._to_look_at: set[str] = set()
         self._resting: dict[str, float] = {}
         self._told: dict[str, tuple[str, int]] = {}
@@ -173,7 +173,7 @@ class Supervisor:
             raise failed
         return False
 
-    def _end_run(self, seat: Seat, task_id: str) -> None:
+    def _end_run(self, seat: QueueName, task_id: str) -> None:
         files = self.books.files
         if seat == "worker":
             if result := files.load(paths.result("worker", task_id), TaskResult):

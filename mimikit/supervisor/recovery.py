@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from mimikit.conversation import turns
 from mimikit.protocol import paths
-from mimikit.protocol.models import PlanResult, Seat, Task, TaskResult
+from mimikit.protocol.models import PlanResult, QueueName, Task, TaskResult
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
 from mimikit.tasks import commands, queue
@@ -28,7 +28,7 @@ def recover(books: Store, applier: CommitApplier, now: datetime) -> None:
     books.files.settle(folders, _newest_lines(books))
     replay_commits(books, applier)
     canceled = {o.target for o in commands.waiting(books.files) if o.action == "cancel"}
-    for seat in paths.SEATS:
+    for seat in paths.QUEUES:
         for name in books.files.names(f"{seat}/running"):
             task_id = name.removesuffix(".json")
             _recover_running(books, applier, seat, task_id, now, canceled=task_id in canceled)
@@ -67,7 +67,13 @@ def back_off(starts: list[datetime], now: datetime) -> timedelta:
 
 
 def _recover_running(
-    books: Store, applier: CommitApplier, seat: Seat, task_id: str, now: datetime, *, canceled: bool
+    books: Store,
+    applier: CommitApplier,
+    seat: QueueName,
+    task_id: str,
+    now: datetime,
+    *,
+    canceled: bool,
 ) -> None:
     path = paths.running(seat, task_id)
     task = queue.read(books.files, seat, path)
@@ -93,7 +99,7 @@ def _recover_running(
 
 
 def _end_interrupted(
-    books: Store, applier: CommitApplier, seat: Seat, task: Task, now: datetime
+    books: Store, applier: CommitApplier, seat: QueueName, task: Task, now: datetime
 ) -> None:
     """The consumer died under this run: a failed attempt, or the task's end."""
     limits = books.settings.limits

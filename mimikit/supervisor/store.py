@@ -13,8 +13,8 @@ from mimikit.errors import NewerState
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import History, Runtime, Seat, StatusCheckpoint
-from mimikit.protocol.watch import Doorbell
+from mimikit.protocol.models import History, QueueName, RuntimeState, StatusCheckpoint
+from mimikit.protocol.watch import WakeBell
 from mimikit.runs import LiveRuns
 from mimikit.tasks.ledger import Ledger
 
@@ -25,12 +25,12 @@ class EventQueue:
     """What other threads tell the supervisor; each call wakes it."""
 
     def __init__(self) -> None:
-        self.bell = Doorbell()
-        self._ended: queue.SimpleQueue[tuple[Seat, str]] = queue.SimpleQueue()
+        self.bell = WakeBell()
+        self._ended: queue.SimpleQueue[tuple[QueueName, str]] = queue.SimpleQueue()
         self._triggers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._files: queue.SimpleQueue[set[str]] = queue.SimpleQueue()
 
-    def run_ended(self, seat: Seat, task_id: str) -> None:
+    def run_ended(self, seat: QueueName, task_id: str) -> None:
         self._ended.put((seat, task_id))
         self.bell.ring()
 
@@ -49,7 +49,7 @@ class EventQueue:
         self._files.put(trigger_ids)
         self.bell.ring()
 
-    def ended(self) -> list[tuple[Seat, str]]:
+    def ended(self) -> list[tuple[QueueName, str]]:
         return _taken(self._ended)
 
     def changed_triggers(self) -> list[str | None]:
@@ -79,7 +79,7 @@ class Store:
     live: LiveRuns
     ledger: Ledger
     conversation: HistoryStore
-    runtime: Runtime
+    runtime: RuntimeState
     events: EventQueue = field(default_factory=EventQueue)
     canceling: set[str] = field(default_factory=set[str])
     """Tasks whose cancel this process began and the disk cut short: to be taken up again."""
@@ -111,7 +111,7 @@ class Store:
             live=live,
             ledger=ledger,
             conversation=HistoryStore(files),
-            runtime=files.load(paths.RUNTIME, Runtime) or Runtime(),
+            runtime=files.load(paths.RUNTIME, RuntimeState) or RuntimeState(),
         )
 
     def save_runtime(self, **changes: object) -> None:

@@ -17,7 +17,7 @@ from mimikit.memory import archive, markdown, notes
 from mimikit.memory.archive import Piece, Target
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import Covers, Task, TaskResult
+from mimikit.protocol.models import SummaryScope, Task, TaskResult
 from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
@@ -68,7 +68,7 @@ class SummaryRuns:
             internal=True,
             notify="none",
             origin="supervisor",
-            covers=Covers(
+            covers=SummaryScope(
                 kind="month" if kind == "month" else "day",
                 name=name,
                 sources=list(dict.fromkeys(piece.source for piece in pieces)),

@@ -17,11 +17,11 @@ from mimikit.language import phrases
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, new_id
 from mimikit.protocol.models import (
-    Answered,
     EngineStatus,
     InboxItem,
     Message,
     Question,
+    RoutedAnswer,
     TurnRecord,
     TurnStarted,
 )
@@ -292,7 +292,7 @@ class TellerScheduler:
             text = phrases.say(
                 "question_default", self._locale_language(), default=question.default
             )
-            answered = Answered(question_id=question.question_id, text=question.default)
+            answered = RoutedAnswer(question_id=question.question_id, text=question.default)
             record = base.but(answers=[answered])
         said = [_asked(question, base), notification.system_message(base, text, task_ids=[])]
         self._apply(record.but(messages=said))
@@ -307,7 +307,7 @@ class TellerScheduler:
             if item.kind == "answer" and item.question_id == question.question_id:
                 base = _code_record(derived_id("turn", "answer", item.id), now)
                 said = [_asked(question, base), *user_messages((item,), base.id)]
-                answered = Answered(question_id=question.question_id, text=item.text)
+                answered = RoutedAnswer(question_id=question.question_id, text=item.text)
                 self._apply(base.but(consumed=[item.id], messages=said, answers=[answered]))
                 return True
         return False

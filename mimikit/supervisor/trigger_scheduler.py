@@ -390,7 +390,7 @@ class FactsNow:
         if results := books.ledger.results_of(subject):
             end = books.ledger.end_of(results[-1])
             return end.status if end else "live"
-        known = any(queue.where(books.files, seat, subject) for seat in paths.SEATS)
+        known = any(queue.where(books.files, seat, subject) for seat in paths.QUEUES)
         return "live" if known else "unknown"
 
     def files(self, pattern: Pattern) -> Seen | None:

@@ -19,7 +19,7 @@ from mimikit.protocol.json import Json, dump_line, parse_object
 from mimikit.protocol.models import (
     EndStatus,
     FailureReason,
-    Seat,
+    QueueName,
     StatusCheckpoint,
     StatusEntry,
     time_text,
@@ -45,7 +45,7 @@ class TaskStatus(NamedTuple):
     failure_reason: FailureReason | None
     source_trigger_id: str | None
     trace_id: str
-    seat: Seat
+    seat: QueueName
 
 
 class Ledger:

@@ -12,7 +12,7 @@ from typing import Literal
 from mimikit.errors import BadRecord, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import PlanResult, Seat, Task, TaskResult
+from mimikit.protocol.models import PlanResult, QueueName, Task, TaskResult
 from mimikit.tasks import ledger, task_file
 
 Where = Literal["queued", "running", "ended"]
@@ -28,7 +28,7 @@ def submit(files: Files, task: Task) -> bool:
     return files.save_new(paths.queued(task.role, task.id), task)
 
 
-def where(files: Files, seat: Seat, task_id: str) -> Where | None:
+def where(files: Files, seat: QueueName, task_id: str) -> Where | None:
     """Which part of its way a task is on; None when this seat never had it.
 
     Looked up in the order tasks move, so that one moving meanwhile is not missed.
@@ -52,7 +52,7 @@ class TaskLocation:
 
 
 def find(
-    files: Files, task_id: str, *, seats: tuple[Seat, ...] = paths.SEATS
+    files: Files, task_id: str, *, seats: tuple[QueueName, ...] = paths.QUEUES
 ) -> TaskLocation | None:
     """A task by its id, in any seat and on any part of its way."""
     for seat in seats:
@@ -70,7 +70,7 @@ def find(
     return None
 
 
-def read(files: Files, seat: Seat, path: str) -> Task | None:
+def read(files: Files, seat: QueueName, path: str) -> Task | None:
     """The task a file of this seat holds, hand-made ones filled in; None when it holds none.
 
     A claim may die before what was missing is written down, so every folder is read like this.
@@ -107,7 +107,7 @@ def finish_release(files: Files, task: Task) -> None:
     files.move(paths.running(task.role, task.id), paths.queued(task.role, task.id))
 
 
-def leave_running(files: Files, seat: Seat, task_id: str) -> None:
+def leave_running(files: Files, seat: QueueName, task_id: str) -> None:
     """Put the definition of a finished task aside: the last step of its end."""
     files.move(paths.running(seat, task_id), paths.ended(seat, task_id))
 
@@ -118,7 +118,7 @@ TaskState = Literal["queued", "running", "done", "failed", "canceled"]
 @dataclass(frozen=True, slots=True)
 class TaskSnapshot:
     task: Task
-    seat: Seat
+    seat: QueueName
     state: TaskState
     result: TaskResult | None = None
     plan: PlanResult | None = None
@@ -153,7 +153,7 @@ def live(files: Files) -> list[TaskSnapshot]:
     places: tuple[tuple[Where, str], ...] = (("running", "running"), ("queued", "queue"))
     views = [
         _view(files, task, seat, where)
-        for seat in paths.SEATS
+        for seat in paths.QUEUES
         for where, folder in places
         for name in files.names(f"{seat}/{folder}")
         # What can not be read is the storage's to judge, not a reader's.
@@ -168,7 +168,7 @@ def recent(files: Files, limit: int = 50) -> list[TaskSnapshot]:
     return [view for view in views if view is not None]
 
 
-def _view(files: Files, task: Task, seat: Seat, where: Where) -> TaskSnapshot:
+def _view(files: Files, task: Task, seat: QueueName, where: Where) -> TaskSnapshot:
     if where != "ended":
         return TaskSnapshot(task, seat, "queued" if where == "queued" else "running")
     if seat == "worker":

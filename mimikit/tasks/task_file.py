@@ -16,14 +16,14 @@ from mimikit.errors import BadInput, BadRecord
 from mimikit.protocol.files import MAX_RECORD_BYTES, bad_record
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.models import Seat, Task, time_text
+from mimikit.protocol.models import QueueName, Task, time_text
 
 SUFFIX = ".json"
 _FILLED = ("id", "createdAt", "traceId", "origin", "notify")
 _TIME_LENGTH = len("2026-01-28T09:30:00.000Z")
 
 
-def parse_task(name: str, data: bytes, seat: Seat, seen_at: datetime) -> Task:
+def parse_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> Task:
     """The task that the file `name` holds, with what a hand-made one leaves out.
 
     The file's stem is the id, the folder decides the role; `seen_at` stands for a missing time of
@@ -35,7 +35,7 @@ def parse_task(name: str, data: bytes, seat: Seat, seen_at: datetime) -> Task:
     return read_task(name, data, seat, seen_at)[0]
 
 
-def read_task(name: str, data: bytes, seat: Seat, seen_at: datetime) -> tuple[Task, bool]:
+def read_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> tuple[Task, bool]:
     """As `parse_task`; and whether the bytes are whole, or something had to be filled in."""
     if len(data) > MAX_RECORD_BYTES:
         raise BadRecord(f"expected at most {MAX_RECORD_BYTES} bytes, got more")
@@ -101,7 +101,9 @@ def _stem(name: str) -> str:
         raise BadRecord(str(error), field="id") from None
 
 
-def _filled(given: dict[str, Json], task_id: str, seat: Seat, seen_at: datetime) -> dict[str, Json]:
+def _filled(
+    given: dict[str, Json], task_id: str, seat: QueueName, seen_at: datetime
+) -> dict[str, Json]:
     """`given` itself when nothing is missing, else a copy with the rest."""
     missing = [key for key in _FILLED if given.get(key) is None]
     if not missing and given.get("role") == seat:

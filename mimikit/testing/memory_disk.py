@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from mimikit.errors import UnsafeFile
-from mimikit.protocol.disk import Kind, Lock, Stat
+from mimikit.protocol.disk import FileKind, FileStat, Lock
 
 
 class Crash(BaseException):
@@ -171,10 +171,10 @@ class MemoryDisk:
             self._folders[path] = {}
             self._durable[path] = {}
 
-    def list_dir(self, path: str) -> list[tuple[str, Kind]]:
+    def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
         with self._guard:
             self._alive()
-            files: list[tuple[str, Kind]] = [(name, "file") for name in self._folder(path)]
+            files: list[tuple[str, FileKind]] = [(name, "file") for name in self._folder(path)]
             prefix = path + "/" if path else ""
             for folder in self._folders:
                 rest = folder[len(prefix) :]
@@ -182,18 +182,18 @@ class MemoryDisk:
                     files.append((rest, "folder"))
             return files
 
-    def stat_dir(self, path: str) -> list[tuple[str, Stat]]:
+    def stat_dir(self, path: str) -> list[tuple[str, FileStat]]:
         names = ((name, f"{path}/{name}".lstrip("/")) for name, _ in self.list_dir(path))
         return [(name, found) for name, below in names if (found := self.stat(below))]
 
-    def stat(self, path: str) -> Stat | None:
+    def stat(self, path: str) -> FileStat | None:
         with self._guard:
             self._alive()
             if path in self._folders:
-                return Stat("folder", 0, 0, 0)
+                return FileStat("folder", 0, 0, 0)
             folder, _, name = path.rpartition("/")
             file = self._folders.get(folder, {}).get(name)
-            return file and Stat("file", len(file.data), file.mtime_ns, file.inode)
+            return file and FileStat("file", len(file.data), file.mtime_ns, file.inode)
 
     def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
         with self._guard:

@@ -69,7 +69,7 @@ class _Run:
     stop: threading.Event = field(default_factory=threading.Event)
 
 
-class Scripted:
+class ScriptedEngine:
     """Plays its script. Safe between threads; keeps every request and call in order."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Scripted:
         self.reason_unavailable: str | None = None
 
     @classmethod
-    def from_file(cls, path: Path, *, obedient: bool = False) -> Scripted:
+    def from_file(cls, path: Path, *, obedient: bool = False) -> ScriptedEngine:
         """Play the script in a JSON file.
 
         Raises:

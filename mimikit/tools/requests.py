@@ -26,7 +26,7 @@ from mimikit.protocol.models import (
     Schedule,
     Task,
     TaskDone,
-    TaskParams,
+    TaskParameters,
     Trigger,
     time_text,
 )
@@ -126,7 +126,7 @@ def check_known(files: Files, condition: Condition) -> str | None:
 
 def after(ids: Iterable[str]) -> Condition:
     """The condition that all of these are done."""
-    return conditions.all_of([TaskDone(params=TaskParams(taskId=id_)) for id_ in ids])
+    return conditions.all_of([TaskDone(params=TaskParameters(taskId=id_)) for id_ in ids])
 
 
 def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:

@@ -23,12 +23,12 @@ from mimikit.memory.backlog import plain
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
-    Answered,
     BacklogChange,
     PlannedCommand,
     Question,
-    Remembered,
+    RememberedNote,
     Role,
+    RoutedAnswer,
     Task,
     Trigger,
 )
@@ -45,10 +45,10 @@ class Effects:
     triggers: list[Trigger] = field(default_factory=list[Trigger])
     cancels: list[str] = field(default_factory=list[str])
     orders: list[PlannedCommand] = field(default_factory=list[PlannedCommand])
-    remembered: list[Remembered] = field(default_factory=list[Remembered])
+    remembered: list[RememberedNote] = field(default_factory=list[RememberedNote])
     backlog: list[BacklogChange] = field(default_factory=list[BacklogChange])
     question: Question | None = None
-    answers: list[Answered] = field(default_factory=list[Answered])
+    answers: list[RoutedAnswer] = field(default_factory=list[RoutedAnswer])
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class TellerSession(ToolSession):
     def _remember(self, args: arguments.RememberArguments) -> str:
         id_ = self._derive("mem", len(self.effects.remembered))
         self.effects.remembered.append(
-            Remembered(id=id_, content=args.content, long_term=args.long_term)
+            RememberedNote(id=id_, content=args.content, long_term=args.long_term)
         )
         return "remembered"
 
@@ -207,7 +207,7 @@ class TellerSession(ToolSession):
         return f"noted, {args.action}: {plain(item)}"
 
     def _answer_question(self, args: arguments.AnswerArguments) -> str:
-        self.effects.answers.append(Answered(question_id=args.question_id, text=args.text))
+        self.effects.answers.append(RoutedAnswer(question_id=args.question_id, text=args.text))
         return "passed on"
 
     def _ask_user(self, args: arguments.AskArguments) -> str:

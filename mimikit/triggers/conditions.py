@@ -22,18 +22,18 @@ from mimikit.protocol.models import (
     BrokenCondition,
     Condition,
     FileChanged,
-    FileChangedParams,
+    FileChangedParameters,
     FileExists,
-    FileExistsParams,
-    JoinedParams,
+    FileExistsParameters,
+    JoinedParameters,
     LlmEvalCondition,
-    LlmEvalParams,
+    LlmEvalParameters,
     NotCondition,
-    NotParams,
+    NotParameters,
     OrCondition,
     TaskDone,
     TaskFailed,
-    TaskParams,
+    TaskParameters,
 )
 from mimikit.triggers import patterns
 from mimikit.triggers.patterns import Pattern, Seen
@@ -131,14 +131,14 @@ class Leaf(NamedTuple):
 
 EDGES = frozenset({"task_done", "task_failed", "file_changed"})
 _PARAMS: dict[str, type[BaseModel]] = {
-    "file_changed": FileChangedParams,
-    "file_exists": FileExistsParams,
-    "task_done": TaskParams,
-    "task_failed": TaskParams,
-    "llm_eval": LlmEvalParams,
-    "and": JoinedParams,
-    "or": JoinedParams,
-    "not": NotParams,
+    "file_changed": FileChangedParameters,
+    "file_exists": FileExistsParameters,
+    "task_done": TaskParameters,
+    "task_failed": TaskParameters,
+    "llm_eval": LlmEvalParameters,
+    "and": JoinedParameters,
+    "or": JoinedParameters,
+    "not": NotParameters,
 }
 _ADAPTER: TypeAdapter[Condition] = TypeAdapter(Condition)
 
@@ -166,9 +166,9 @@ def children(condition: Condition) -> Sequence[Condition]:
 
 def _inner(params: BaseModel) -> Sequence[Condition]:
     match params:
-        case JoinedParams():
+        case JoinedParameters():
             return params.conditions
-        case NotParams():
+        case NotParameters():
             return [params.condition]
         case _:
             return ()
@@ -201,13 +201,13 @@ def _check(condition: Condition, place: str, depth: int, nodes: Iterator[int]) -
         if isinstance(condition, BrokenCondition)
         else condition.params
     )
-    if isinstance(params, (FileChangedParams, FileExistsParams)):
+    if isinstance(params, (FileChangedParameters, FileExistsParameters)):
         try:
             patterns.parse(params.path)
         except BadInput as error:
             raise BadInput(f"{place}.params.path: {error}", field=f"{place}.params.path") from None
     for number, child in enumerate(_inner(params)):
-        below = "condition" if isinstance(params, NotParams) else f"conditions.{number}"
+        below = "condition" if isinstance(params, NotParameters) else f"conditions.{number}"
         _check(child, f"{place}.params.{below}", depth + 1, nodes)
     edge = next((leaf for leaf in walk(condition) if leaf.condition.type in EDGES), None)
     if isinstance(condition, NotCondition) and edge is not None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from mimikit import __version__
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.models import Health, LiveRun, Runtime, time_text
+from mimikit.protocol.models import Health, LiveRun, RuntimeState, time_text
 
 ConsumerState = Literal["ok", "hung", "down"]
 BEAT_LATE = timedelta(seconds=15)
@@ -89,15 +89,15 @@ def _teller(runs: list[LiveRun]) -> dict[str, Any]:
 def _queues(files: ReadOnlyFiles, vitals: Vitals) -> dict[str, int]:
     """Tasks that wait: as the consumer counts them, or counted here while it is down."""
     if vitals.health is not None and vitals.state != "down":
-        return {seat: vitals.health.queued.get(seat, 0) for seat in paths.SEATS}
-    return {seat: len(files.names(f"{seat}/queue")) for seat in paths.SEATS}
+        return {seat: vitals.health.queued.get(seat, 0) for seat in paths.QUEUES}
+    return {seat: len(files.names(f"{seat}/queue")) for seat in paths.QUEUES}
 
 
 def is_paused(files: Files, vitals: Vitals) -> bool:
     """Whether the queues are: as the consumer says, or as it left them."""
     if vitals.health is not None and vitals.state != "down":
         return vitals.health.paused
-    runtime = files.peek(paths.RUNTIME, Runtime)
+    runtime = files.peek(paths.RUNTIME, RuntimeState)
     return runtime is not None and runtime.paused
 
 

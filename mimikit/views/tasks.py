@@ -88,7 +88,7 @@ def listed(
 def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
     """Running and queued tasks, in the order they are taken; of a long queue its first by name."""
     found: list[TaskSnapshot] = []
-    for seat in paths.SEATS:
+    for seat in paths.QUEUES:
         for name in _names(files, f"{seat}/running")[:MAX_LIVE]:
             if task := files.peek(f"{seat}/running/{name}", Task):
                 found.append(TaskSnapshot(task, seat, "running"))

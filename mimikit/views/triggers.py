@@ -114,7 +114,7 @@ def model_missing(engines: dict[str, EngineStatus]) -> str | None:
 
 
 def _is_live(files: ReadOnlyFiles, task_id: str) -> bool:
-    places = (queue.where(files, seat, task_id) for seat in paths.SEATS)
+    places = (queue.where(files, seat, task_id) for seat in paths.QUEUES)
     return any(place in ("queued", "running") for place in places)
 
 

@@ -21,7 +21,7 @@ from mimikit.clock import Clock
 from mimikit.errors import MimikitError, StorageError
 from mimikit.log import read_changes
 from mimikit.protocol import paths
-from mimikit.protocol.disk import Stat
+from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import ReadOnlyFiles
 
 Event = dict[str, Any]
@@ -166,7 +166,7 @@ class Feed:
         self._news.notify_all()
 
     def _tail(self) -> None:
-        last: Stat | None = None
+        last: FileStat | None = None
         first = True
         while True:
             stat = self._look(last)
@@ -180,7 +180,7 @@ class Feed:
                 last, first = stat, False
                 self._news.wait_for(lambda: not self._tickets, POLL_S)
 
-    def _look(self, last: Stat | None) -> Stat | None:
+    def _look(self, last: FileStat | None) -> FileStat | None:
         try:
             return self._files.stat(paths.EVENTS)
         except StorageError:

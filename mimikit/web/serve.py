@@ -30,7 +30,7 @@ from mimikit.errors import BadSettings, MimikitError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Served
+from mimikit.protocol.models import PageAddress
 from mimikit.web import tokens
 from mimikit.web.hosts import allowed_hosts
 
@@ -87,7 +87,7 @@ def serve(
         # The consumer decides by it whether commands may come from here.
         files.save(
             paths.SERVED,
-            Served(
+            PageAddress(
                 host=bound.host,
                 port=bound.port,
                 local=bound.is_local,

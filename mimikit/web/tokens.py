@@ -14,7 +14,7 @@ import threading
 from datetime import datetime, timedelta
 
 from mimikit.protocol import paths
-from mimikit.protocol.disk import Stat
+from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Instant, Record
@@ -85,7 +85,7 @@ class Keys:
         self._files = files
         self._session_key = session_key
         self._lock = threading.Lock()
-        self._seen: Stat | None = files.stat(paths.TOKEN)
+        self._seen: FileStat | None = files.stat(paths.TOKEN)
         kept = (files.read(paths.TOKEN) or b"").strip()
         self._follows_file = kept == token.encode()
         self._token = token

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 from mimikit.__main__ import main
 from mimikit.protocol import paths
-from mimikit.protocol.watch import Doorbell, FolderWatch
+from mimikit.protocol.watch import FolderWatch, WakeBell
 
 REPO = Path(__file__).parents[2]
 PATIENCE_S = 30.0
@@ -131,7 +131,7 @@ class Place:
 
     def until(self, holds: Callable[[], object], complaint: str, folder: str = "") -> None:
         """Wait for files to make something true."""
-        bell = Doorbell()
+        bell = WakeBell()
         self.state.mkdir(mode=0o700, exist_ok=True)
         watch = FolderWatch(self.state)
         watch.watch(folder, lambda _names: bell.ring())

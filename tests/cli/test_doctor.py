@@ -19,7 +19,7 @@ from mimikit.clock import SystemClock
 from mimikit.config import Settings, known_keys
 from mimikit.memory import tokens
 from mimikit.protocol import paths
-from mimikit.protocol.models import EngineStatus, Health, Question, Runtime
+from mimikit.protocol.models import EngineStatus, Health, Question, RuntimeState
 from tests.cli.conftest import REPO, Cli
 
 NOW = SystemClock().now()
@@ -232,7 +232,7 @@ def test_a_consumer_that_is_gone_is_said_to_be_down(cli: Cli, state: Path) -> No
 
 
 def test_pause_is_seen_without_a_consumer_too(cli: Cli, state: Path) -> None:
-    (state / paths.RUNTIME).write_bytes(Runtime(paused=True).to_json())
+    (state / paths.RUNTIME).write_bytes(RuntimeState(paused=True).to_json())
     assert "paused: `mimikit resume`" in cli("status").stdout
 
 

@@ -16,7 +16,7 @@ from mimikit.engines.base import CancelToken, Engine, EngineRequest, Outcome
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.shell import ShellEngine
 from mimikit.protocol.models import Role
-from mimikit.testing.scripted import Scripted
+from mimikit.testing.scripted import ScriptedEngine
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import Body, FakeLLM
 from tests.support.runs import Ground, ground, open_files, zombies
@@ -49,7 +49,7 @@ def scripted(here: Ground) -> Iterator[Case]:
         hangs = request.prompt == "hang"
         return [{"say": "hello"}, *([{"hang": True}] if hangs else [])]
 
-    yield Case(Scripted(steps), here, "worker", "go", "hang")
+    yield Case(ScriptedEngine(steps), here, "worker", "go", "hang")
 
 
 def codex(here: Ground, role: Role) -> Iterator[Case]:

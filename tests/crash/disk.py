@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import NamedTuple, TypeAlias
 
-from mimikit.protocol.disk import Kind
+from mimikit.protocol.disk import FileKind
 from mimikit.protocol.files import TEMP_PREFIX
 from mimikit.testing.memory_disk import MemoryDisk, Step, _File, _Names, _Unsynced
 from tests.crash.sites import SHARED
@@ -107,7 +107,7 @@ class WatchedDisk(MemoryDisk):
     fault: Callable[[str, str], OSError | None] | None = None
     _torn_file: tuple[_File, bytes] | None = field(default=None)
     _looks: int = 0
-    _tree: tuple[int, dict[str, list[tuple[str, Kind]]]] | None = field(default=None)
+    _tree: tuple[int, dict[str, list[tuple[str, FileKind]]]] | None = field(default=None)
 
     @classmethod
     def of(cls, image: Image, *, start_ns: int) -> WatchedDisk:
@@ -242,17 +242,17 @@ class WatchedDisk(MemoryDisk):
         self._maybe_fail("read", path)
         return super().read(path, offset=offset, limit=limit)
 
-    def list_dir(self, path: str) -> list[tuple[str, Kind]]:
+    def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
         """Names and kinds; a fault may come here too."""
         self._maybe_fail("list", path)
         self._alive()
-        files: list[tuple[str, Kind]] = [(name, "file") for name in self._folder(path)]
+        files: list[tuple[str, FileKind]] = [(name, "file") for name in self._folder(path)]
         return files + self._subfolders().get(path, [])
 
-    def _subfolders(self) -> dict[str, list[tuple[str, Kind]]]:
+    def _subfolders(self) -> dict[str, list[tuple[str, FileKind]]]:
         """The folders in each folder; asked for ten times as often as anything else."""
         if self._tree is None or self._tree[0] != len(self._folders):
-            tree: dict[str, list[tuple[str, Kind]]] = {}
+            tree: dict[str, list[tuple[str, FileKind]]] = {}
             for folder in filter(None, self._folders):
                 above, _, name = folder.rpartition("/")
                 tree.setdefault(above, []).append((name, "folder"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from mimikit.config import Settings
 from mimikit.engines.registry import EngineRegistry
 from mimikit.protocol.models import EngineStatus
-from mimikit.testing.scripted import Scripted
+from mimikit.testing.scripted import ScriptedEngine
 
 
 def engines_of(settings: Settings, **reasons: str | None) -> EngineRegistry:
-    found = [Scripted(name=name) for name in ("codex", "builtin", "command")]
+    found = [ScriptedEngine(name=name) for name in ("codex", "builtin", "command")]
     for engine in found:
         engine.reason_unavailable = reasons.get(engine.name)
     return EngineRegistry(list(found), settings)

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimikit.hueyfiles.folder import NEVER, QueueIndex, Ticket, Waiting
+from mimikit.hueyfiles.folder import NEVER, QueueEntry, QueueIndex, WaitingFile
 
 SEEN = datetime(2026, 12, 1, tzinfo=UTC)
 
 
 def add(index: QueueIndex, name: str, order: object, ready_at: float | None = None) -> None:
-    index.add(Waiting(name, Ticket(order, ready_at), NEVER))
+    index.add(WaitingFile(name, QueueEntry(order, ready_at), NEVER))
 
 
 def drain(index: QueueIndex, now: float = 0.0) -> list[str]:
@@ -70,7 +70,7 @@ def test_a_clock_set_back_holds_again_what_had_come_up() -> None:
 def test_a_discarded_name_is_gone_unless_it_has_another_ticket_by_now() -> None:
     index = QueueIndex()
     add(index, "x", (1,))
-    before = index.tickets()["x"]
+    before = index.entries()["x"]
     add(index, "x", (2,))
     index.discard("x", only=before)
     assert "x" in index
@@ -80,7 +80,7 @@ def test_a_discarded_name_is_gone_unless_it_has_another_ticket_by_now() -> None:
 
 def test_when_it_was_first_seen_is_kept() -> None:
     index = QueueIndex()
-    index.add(Waiting("x", Ticket((1,)), SEEN))
+    index.add(WaitingFile("x", QueueEntry((1,)), SEEN))
     waiting = index.pop(0.0)
     assert waiting is not None
     assert waiting.seen_at == SEEN

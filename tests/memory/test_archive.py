@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from mimikit.memory import archive, markdown
 from mimikit.memory.archive import Rules, plan_archive, plan_flush
-from mimikit.protocol.models import Covers, Message
+from mimikit.protocol.models import Message, SummaryScope
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 LATE = NOW - timedelta(days=1)
@@ -258,8 +258,8 @@ def test_the_run_of_a_next_try_is_another_one() -> None:
 @pytest.mark.parametrize("name", ["../2026-01", "2026-1", "2026-01-02.md", "", "2026-01-02-x", "a"])
 def test_a_run_writes_no_other_file_than_a_summary(name: str) -> None:
     with pytest.raises(ValidationError):
-        Covers(kind="day", name=name, sources=["msg-1"])
-    assert Covers(kind="month", name="2026-01", sources=["msg-1"]).name == "2026-01"
+        SummaryScope(kind="day", name=name, sources=["msg-1"])
+    assert SummaryScope(kind="month", name="2026-01", sources=["msg-1"]).name == "2026-01"
 
 
 # ---- the safety valve

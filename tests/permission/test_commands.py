@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 import pytest
 
 from mimikit.config import Settings, WebSettings
-from mimikit.protocol.models import Origin, Served, Task
+from mimikit.protocol.models import Origin, PageAddress, Task
 from mimikit.roles.worker import command_refusal
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
-HOME = Served(host="127.0.0.1", port=8787, local=True, started_at=NOW)
-ABROAD = Served(host="192.0.2.1", port=8787, local=False, started_at=NOW)
+HOME = PageAddress(host="127.0.0.1", port=8787, local=True, started_at=NOW)
+ABROAD = PageAddress(host="192.0.2.1", port=8787, local=False, started_at=NOW)
 OWNERS: tuple[Origin, ...] = ("cli", "file", "http", "builtin")
 
 
@@ -30,7 +30,7 @@ def task(origin: Origin, trigger_origin: Origin | None = None) -> Task:
 
 @pytest.mark.parametrize("origin", OWNERS)
 @pytest.mark.parametrize("served", [None, HOME])
-def test_the_owner_may_at_home(origin: Origin, served: Served | None) -> None:
+def test_the_owner_may_at_home(origin: Origin, served: PageAddress | None) -> None:
     assert command_refusal(task(origin), Settings(), served) is None
     assert command_refusal(task("trigger", origin), Settings(), served) is None
 
@@ -51,7 +51,7 @@ def test_a_mind_may_not_unless_allowed(origin: Origin) -> None:
     ],
     ids=["really abroad", "abroad and minds allowed", "abroad by the settings"],
 )
-def test_nobody_from_afar(origin: Origin, settings: Settings, served: Served) -> None:
+def test_nobody_from_afar(origin: Origin, settings: Settings, served: PageAddress) -> None:
     assert command_refusal(task(origin), settings, served)
     assert command_refusal(task("trigger", origin), settings, served)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.protocol.watch import Doorbell, FolderWatch
+from mimikit.protocol.watch import FolderWatch, WakeBell
 
 
 class Heard:
@@ -53,7 +53,7 @@ def by_events(tmp_path: Path) -> Iterator[FolderWatch]:
 
 
 def test_a_ring_before_the_wait_is_kept_and_many_are_one() -> None:
-    bell = Doorbell()
+    bell = WakeBell()
     assert not bell.wait(0)
     bell.ring()
     bell.ring()
@@ -62,7 +62,7 @@ def test_a_ring_before_the_wait_is_kept_and_many_are_one() -> None:
 
 
 def test_a_ring_ends_a_wait() -> None:
-    bell = Doorbell()
+    bell = WakeBell()
     heard: list[bool] = []
     thread = threading.Thread(target=lambda: heard.append(bell.wait(20)))
     thread.start()

@@ -19,7 +19,7 @@ import pytest
 from mimikit.clock import SystemClock
 from mimikit.errors import BadSettings
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Seat, Task
+from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import FolderWatch
 from mimikit.runner.consumer import PooledConsumer
 from tests.hueyfiles.helpers import START, names, real_files, reasons, until
@@ -31,13 +31,13 @@ class Bench:
     def __init__(self, root: Path, **options: Any) -> None:
         self.files = real_files(root, product=True)
         self.watch = FolderWatch(root)
-        self.ran: list[tuple[Seat, Task, str]] = []
+        self.ran: list[tuple[QueueName, Task, str]] = []
         self.steps: list[str] = []
         self.gate = threading.Event()
         self.gate.set()
         given: dict[str, Any] = {
             "watch": self.watch,
-            "seats": {"planner": 1, "worker": 3},
+            "threads": {"planner": 1, "worker": 3},
             "run_task": self.run_task,
             "supervise": self.supervise,
             "on_stopping": lambda: self.steps.append("stopping"),
@@ -47,10 +47,10 @@ class Bench:
         self.consumer = PooledConsumer(self.files, **{**given, **options})
         self.thread = threading.Thread(target=self.consumer.run)
 
-    def run_task(self, seat: Seat, task: Task) -> None:
-        self.ran.append((seat, task, threading.current_thread().name))
+    def run_task(self, queue: QueueName, task: Task) -> None:
+        self.ran.append((queue, task, threading.current_thread().name))
         assert self.gate.wait(60)
-        self.files.move(f"{seat}/running/{task.id}.json", f"{seat}/ended/{task.id}.json")
+        self.files.move(f"{queue}/running/{task.id}.json", f"{queue}/ended/{task.id}.json")
         self.steps.append(f"ran {task.id}")
 
     def supervise(self, stop: threading.Event) -> None:
@@ -58,9 +58,9 @@ class Bench:
         stop.wait()
         self.steps.append("supervised")
 
-    def submit(self, task_id: str, *, seat: Seat = "worker", **changes: Any) -> None:
-        task = Task(id=task_id, role=seat, prompt="x", created_at=START, trace_id="trace-1")
-        self.files.save_new(f"{seat}/queue/{task_id}.json", task.but(**changes))
+    def submit(self, task_id: str, *, queue: QueueName = "worker", **changes: Any) -> None:
+        task = Task(id=task_id, role=queue, prompt="x", created_at=START, trace_id="trace-1")
+        self.files.save_new(f"{queue}/queue/{task_id}.json", task.but(**changes))
 
     def ids(self) -> list[str]:
         return [task.id for _, task, _ in self.ran]
@@ -98,17 +98,17 @@ def start(tmp_path: Path, made: list[Bench]) -> Any:
 # ---- pools ----------------------------------------------------------------------------------
 
 
-def test_tasks_dropped_while_it_idles_are_run_in_their_seats(start: Any) -> None:
+def test_tasks_dropped_while_it_idles_are_run_in_their_queues(start: Any) -> None:
     bench = start()
     bench.submit("w")
-    bench.submit("p", seat="planner")
+    bench.submit("p", queue="planner")
     until(lambda: len(bench.ran) == 2)
-    assert {(seat, task.id) for seat, task, _ in bench.ran} == {("worker", "w"), ("planner", "p")}
+    assert {(queue, task.id) for queue, task, _ in bench.ran} == {("worker", "w"), ("planner", "p")}
     until(lambda: names(bench.files, "worker/ended") == ["w.json"])
 
 
 def test_order_is_the_product_s_and_the_pool_s_size_is_the_limit(start: Any) -> None:
-    bench = start(run=False, seats={"planner": 1, "worker": 2})
+    bench = start(run=False, threads={"planner": 1, "worker": 2})
     bench.gate.clear()
     for i, priority in enumerate((5, 9, 1, 5)):
         bench.submit(f"t{i}", priority=priority, created_at=START - timedelta(days=i))
@@ -128,7 +128,7 @@ def test_a_planner_s_task_never_waits_behind_workers(start: Any) -> None:
     for i in range(10):
         bench.submit(f"w{i}")
     until(lambda: len(bench.ran) == 3)
-    bench.submit("p", seat="planner")
+    bench.submit("p", queue="planner")
     until(lambda: "p" in bench.ids())
 
 
@@ -171,7 +171,7 @@ def test_a_task_released_for_another_attempt_runs_again(start: Any) -> None:
     bench = start()
     runs: list[int] = []
 
-    def run_task(_seat: Seat, task: Task) -> None:
+    def run_task(_queue: QueueName, task: Task) -> None:
         runs.append(task.attempts)
         again = task.but(attempts=task.attempts + 1, released=True)
         bench.files.save("worker/running/a.json", again)
@@ -191,7 +191,7 @@ def test_while_paused_nothing_starts(start: Any) -> None:
     bench.consumer.storages["worker"].paused = True
     bench.thread.start()
     bench.submit("w")
-    bench.submit("p", seat="planner")
+    bench.submit("p", queue="planner")
     until(lambda: bench.ids() == ["p"])
     assert names(bench.files, "worker/queue") == ["w.json"]
     bench.consumer.storages["worker"].paused = False
@@ -206,11 +206,11 @@ def test_a_run_that_raises_is_logged_and_the_pool_lives_on(
 ) -> None:
     ran: list[str] = []
 
-    def run_task(_seat: Seat, task: Task) -> None:
+    def run_task(_queue: QueueName, task: Task) -> None:
         ran.append(task.id)
         raise RuntimeError("against the contract")
 
-    bench = start(run_task=run_task, seats={"worker": 1})
+    bench = start(run_task=run_task, threads={"worker": 1})
     bench.submit("a")
     bench.submit("b", priority=1)
     until(lambda: len(ran) == 2)
@@ -218,16 +218,16 @@ def test_a_run_that_raises_is_logged_and_the_pool_lives_on(
 
 
 def test_a_thread_that_dies_comes_back_in_its_seat(start: Any) -> None:
-    ran: list[tuple[Seat, str]] = []
+    ran: list[tuple[QueueName, str]] = []
 
-    def run_task(seat: Seat, task: Task) -> None:
-        ran.append((seat, task.id))
+    def run_task(queue: QueueName, task: Task) -> None:
+        ran.append((queue, task.id))
         if task.id == "deadly":
             sys.exit(1)
 
-    bench = start(run_task=run_task, seats={"planner": 1, "worker": 1})
-    bench.submit("deadly", seat="planner")
-    bench.submit("after", seat="planner", priority=1)
+    bench = start(run_task=run_task, threads={"planner": 1, "worker": 1})
+    bench.submit("deadly", queue="planner")
+    bench.submit("after", queue="planner", priority=1)
     bench.submit("w")
     until(lambda: len(ran) == 3)
     assert ("planner", "after") in ran
@@ -351,17 +351,17 @@ root = Path(sys.argv[1])
 files = Files(RealDisk(root), durable=False)
 ending = threading.Event()
 
-def run_task(seat, task):
+def run_task(queue, task):
     print("run", task.id, flush=True)
     ending.wait()
-    files.move(f"{seat}/running/{task.id}.json", f"{seat}/ended/{task.id}.json")
+    files.move(f"{queue}/running/{task.id}.json", f"{queue}/ended/{task.id}.json")
 
 def stopping():
     print("stopping", flush=True)
     ending.set()
 
 consumer = PooledConsumer(
-    files, watch=FolderWatch(root), seats={"planner": 1, "worker": 1}, run_task=run_task,
+    files, watch=FolderWatch(root), threads={"planner": 1, "worker": 1}, run_task=run_task,
     supervise=lambda stop: stop.wait(), on_stopping=stopping)
 print("ready", flush=True)
 consumer.run()

@@ -1,4 +1,4 @@
-"""A seat of the product: its file is the message, its ticket the order, its claim its user's."""
+"""A queue of the product: its file is the message, its entry the order, its claim its user's."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pytest
 
 from mimikit.clock import SystemClock
 from mimikit.errors import BadRecord
-from mimikit.hueyfiles.folder import Ticket
+from mimikit.hueyfiles.folder import QueueEntry
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Seat, Task
+from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import FolderWatch
 from mimikit.runner.queues import FileBytes, TaskHuey, TaskStorage
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk, Step
 from tests.hueyfiles.helpers import START, memory_files, names, real_files, reasons, until
-from tests.runner.helpers import by_rank, seat
+from tests.runner.helpers import by_rank, task_storage
 
 
 def drop(files: Files, name: str, rank: int = 5, at: float | None = None) -> bytes:
@@ -40,7 +40,7 @@ def claim_all(storage: TaskStorage) -> list[str]:
 
 def test_a_claim_moves_the_file_as_it_is_and_leaves_it_there() -> None:
     files = memory_files()
-    storage = seat(files)
+    storage = task_storage(files)
     data = drop(files, "a")
     message = storage.dequeue()
     assert message == data
@@ -57,12 +57,12 @@ def test_tickets_give_the_order() -> None:
     files = memory_files()
     for name, rank in (("c", 2), ("a", 2), ("b", 1)):
         drop(files, name, rank)
-    assert claim_all(seat(files)) == ["b", "a", "c"]
+    assert claim_all(task_storage(files)) == ["b", "a", "c"]
 
 
 def test_enqueueing_a_name_twice_makes_one_file() -> None:
     files = memory_files()
-    storage = seat(files)
+    storage = task_storage(files)
     storage.enqueue(FileBytes(b'{"rank":1}', "a.json"))
     storage.enqueue(FileBytes(b'{"rank":2}', "a.json"))
     assert storage.enqueued_items() == [b'{"rank":1}']
@@ -76,11 +76,11 @@ def test_a_glance_gives_the_same_order_as_reading() -> None:
     for i in range(20):
         drop(files, f"t{i}", i % 4)
 
-    def glance(name: str, data: bytes) -> Ticket | None:
+    def glance(name: str, data: bytes) -> QueueEntry | None:
         return None if name == "t7.json" else by_rank(name, data, START)
 
-    expected = claim_all(seat(memory_copy(files)))
-    assert claim_all(seat(files, glance=glance)) == expected
+    expected = claim_all(task_storage(memory_copy(files)))
+    assert claim_all(task_storage(files, glance=glance)) == expected
 
 
 def memory_copy(files: Files) -> Files:
@@ -94,7 +94,7 @@ def memory_copy(files: Files) -> Files:
 
 def test_nothing_is_claimed_before_its_time() -> None:
     files, clock = memory_files(), FakeClock(START)
-    storage = seat(files, clock=clock)
+    storage = task_storage(files, clock=clock)
     drop(files, "later", at=(START + timedelta(hours=1)).timestamp())
     drop(files, "now")
     assert claim_all(storage) == ["now"]
@@ -108,7 +108,7 @@ def test_nothing_is_claimed_before_its_time() -> None:
 def test_a_wait_ends_when_the_earliest_is_due(tmp_path: Path) -> None:
     files = real_files(tmp_path, product=True)
     watch = FolderWatch(tmp_path)
-    storage = seat(files, watch=watch, blocking=True, read_timeout=30)
+    storage = task_storage(files, watch=watch, blocking=True, read_timeout=30)
     due = SystemClock().now().timestamp() + 0.2
     drop(files, "a", at=due)
     message = storage.dequeue()
@@ -120,7 +120,7 @@ def test_a_wait_ends_when_the_earliest_is_due(tmp_path: Path) -> None:
 
 def test_a_clock_set_forward_is_noticed_while_waiting() -> None:
     files, clock = memory_files(), FakeClock(START)
-    storage = seat(files, clock=clock, blocking=True, read_timeout=20)
+    storage = task_storage(files, clock=clock, blocking=True, read_timeout=20)
     drop(files, "a", at=(START + timedelta(days=1)).timestamp())
     found: list[bytes | None] = []
     thread = threading.Thread(target=lambda: found.append(storage.dequeue()))
@@ -141,7 +141,7 @@ def test_a_pause_sleeps_although_something_is_due() -> None:
             return super().now()
 
     files = memory_files()
-    storage = seat(files, clock=CountingClock(START), blocking=True, read_timeout=0.2)
+    storage = task_storage(files, clock=CountingClock(START), blocking=True, read_timeout=0.2)
     drop(files, "a", at=START.timestamp() - 1)
     storage.paused = True
     assert storage.dequeue() is None
@@ -154,12 +154,12 @@ def test_a_pause_that_ends_while_the_storage_is_being_opened_ends() -> None:
     files = memory_files()
     held: list[TaskStorage] = []
 
-    def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
+    def inspect(name: str, data: bytes, seen_at: datetime) -> QueueEntry:
         if held:
             held.pop().paused = False
         return by_rank(name, data, seen_at)
 
-    storage = seat(files, inspect=inspect)
+    storage = task_storage(files, inspect=inspect)
     drop(files, "a")
     storage.paused = True
     held.append(storage)
@@ -174,13 +174,13 @@ def test_what_was_replaced_in_the_moment_of_the_claim_is_looked_at_anew() -> Non
     files = memory_files()
     edits = [{"rank": 9, "new": True}]
 
-    def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
-        ticket = by_rank(name, data, seen_at)
+    def inspect(name: str, data: bytes, seen_at: datetime) -> QueueEntry:
+        entry = by_rank(name, data, seen_at)
         if name == "a.json" and storage.depth == 1 and edits:
             files.write("worker/queue/a.json", json.dumps(edits.pop()).encode())
-        return ticket
+        return entry
 
-    storage = seat(files, inspect=inspect)
+    storage = task_storage(files, inspect=inspect)
     drop(files, "a", 1)
     drop(files, "b", 2)
     assert claim_all(storage) == ["b", "a"]
@@ -189,7 +189,7 @@ def test_what_was_replaced_in_the_moment_of_the_claim_is_looked_at_anew() -> Non
 
 def test_an_edit_that_is_told_changes_the_order_and_the_time() -> None:
     files, clock = memory_files(), FakeClock(START)
-    storage = seat(files, clock=clock)
+    storage = task_storage(files, clock=clock)
     for name, rank in (("a", 1), ("b", 2), ("c", 3)):
         drop(files, name, rank)
     storage.look(None)
@@ -201,7 +201,7 @@ def test_an_edit_that_is_told_changes_the_order_and_the_time() -> None:
 
 def test_an_edit_that_nobody_told_is_seen_when_it_is_claimed() -> None:
     files = memory_files()
-    storage = seat(files)
+    storage = task_storage(files)
     drop(files, "a", 1)
     drop(files, "b", 2)
     storage.look(None)
@@ -211,7 +211,7 @@ def test_an_edit_that_nobody_told_is_seen_when_it_is_claimed() -> None:
 
 def test_a_file_that_was_taken_away_is_not_missed() -> None:
     files = memory_files()
-    storage = seat(files)
+    storage = task_storage(files)
     drop(files, "a", 1)
     drop(files, "b", 2)
     storage.look(None)
@@ -222,10 +222,10 @@ def test_a_file_that_was_taken_away_is_not_missed() -> None:
 def test_what_a_file_lacks_is_filled_in_running() -> None:
     files = memory_files()
 
-    def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
-        return Ticket((1, name), None, data.replace(b"?", str(seen_at.year).encode()))
+    def inspect(name: str, data: bytes, seen_at: datetime) -> QueueEntry:
+        return QueueEntry((1, name), None, data.replace(b"?", str(seen_at.year).encode()))
 
-    storage = seat(files, inspect=inspect, clock=FakeClock(START))
+    storage = task_storage(files, inspect=inspect, clock=FakeClock(START))
     files.write("worker/queue/a.json", b'{"year":"?"}')
     made = files.stat("worker/queue/a.json")
     assert made is not None
@@ -242,7 +242,7 @@ def test_a_thousand_bad_files_do_not_stand_before_a_good_one(tmp_path: Path) -> 
     for i in range(1000):
         files.write(f"worker/queue/a{i}.json", b"{")
     drop(files, "z")
-    storage = seat(files, settle_s=0.5)
+    storage = task_storage(files, settle_s=0.5)
     assert claim_all(storage) == ["z"]
     assert reasons(files) == []  # not one of them was dealt with before it
     until(lambda: len(names(files, "corrupt")) == 2000)
@@ -253,7 +253,7 @@ def test_a_thousand_bad_files_do_not_stand_before_a_good_one(tmp_path: Path) -> 
 def test_a_half_written_file_is_used_once_it_is_whole(tmp_path: Path) -> None:
     files = real_files(tmp_path, product=True)
     watch = FolderWatch(tmp_path)
-    storage = seat(files, watch=watch, blocking=True, read_timeout=20, settle_s=0.5)
+    storage = task_storage(files, watch=watch, blocking=True, read_timeout=20, settle_s=0.5)
     with (tmp_path / "worker/queue/a.json").open("wb", buffering=0) as slow:
         slow.write(b'{"rank"')
         storage.look(["a.json"])
@@ -266,7 +266,7 @@ def test_a_half_written_file_is_used_once_it_is_whole(tmp_path: Path) -> None:
 
 def test_a_file_that_keeps_changing_is_not_quarantined(tmp_path: Path) -> None:
     files = real_files(tmp_path, product=True)
-    storage = seat(files, settle_s=0.2)
+    storage = task_storage(files, settle_s=0.2)
     written = 0
 
     def write_on() -> bool:
@@ -288,7 +288,7 @@ def test_links_and_fifos_are_quarantined_unread(tmp_path: Path) -> None:
     (tmp_path / "worker/queue/link.json").symlink_to(tmp_path / "worker/queue/z.json")
     os.mkfifo(tmp_path / "worker/queue/fifo.json")
     drop(files, "z")
-    storage = seat(files)
+    storage = task_storage(files)
     assert claim_all(storage) == ["z"]
     until(lambda: len(reasons(files)) == 2)
     assert all("expected a plain file" in reason for reason in reasons(files))
@@ -299,7 +299,7 @@ def test_what_an_editor_leaves_beside_a_file_is_left_alone(tmp_path: Path) -> No
     files = real_files(tmp_path, product=True)
     for name in ("a.json~", ".a.json.swp", "4913", "a.txt"):
         (tmp_path / "worker/queue" / name).write_bytes(b"x")
-    storage = seat(files)
+    storage = task_storage(files)
     storage.look(["a.json~", ".a.json.swp", "4913"])
     assert storage.dequeue() is None
     assert len(list((tmp_path / "worker/queue").iterdir())) == 4
@@ -310,12 +310,12 @@ def test_a_reason_given_at_the_claim_quarantines_too() -> None:
     files = memory_files()
     known: set[str] = set()
 
-    def inspect(name: str, data: bytes, seen_at: datetime) -> Ticket:
+    def inspect(name: str, data: bytes, seen_at: datetime) -> QueueEntry:
         if name in known:
             raise BadRecord("id already used")
         return by_rank(name, data, seen_at)
 
-    storage = seat(files, inspect=inspect)
+    storage = task_storage(files, inspect=inspect)
     drop(files, "a")
     storage.look(None)
     known.add("a.json")
@@ -331,7 +331,7 @@ def test_a_reason_given_at_the_claim_quarantines_too() -> None:
 def test_a_disk_that_fails_once_delays_a_task_and_loses_nothing(operation: str) -> None:
     disk = MemoryDisk()
     files = memory_files(disk)
-    storage = seat(files)
+    storage = task_storage(files)
     data = drop(files, "a")
     failed: list[Step] = []
 
@@ -352,8 +352,8 @@ def test_a_disk_that_fails_once_delays_a_task_and_loses_nothing(operation: str) 
 # ---- as a Huey ------------------------------------------------------------------------------
 
 
-def task_huey(ran: list[tuple[Seat, Task]]) -> TaskHuey:
-    return TaskHuey("worker", seat(memory_files()), lambda at, task: ran.append((at, task)))
+def task_huey(ran: list[tuple[QueueName, Task]]) -> TaskHuey:
+    return TaskHuey("worker", task_storage(memory_files()), lambda at, task: ran.append((at, task)))
 
 
 def test_the_queue_s_file_is_the_task_itself() -> None:
@@ -372,9 +372,9 @@ def test_bytes_without_a_name_must_be_a_whole_task() -> None:
 
 
 def test_running_a_task_leaves_nothing_of_huey_s_behind() -> None:
-    ran: list[tuple[Seat, Task]] = []
+    ran: list[tuple[QueueName, Task]] = []
     files = memory_files()
-    storage = seat(files)
+    storage = task_storage(files)
     huey = TaskHuey("worker", storage, lambda at, task: ran.append((at, task)))
     task = Task(id="task-1", prompt="x", created_at=START, trace_id="trace-1")
     huey.execute(huey.task_of(task))

@@ -21,7 +21,7 @@ from mimikit.memory.summary import summarise_prompt
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import History, Message, Remembered, Task
+from mimikit.protocol.models import History, Message, RememberedNote, Task
 from mimikit.testing.clock import FakeClock
 from tests.crash.disk import Image, WatchedDisk
 from tests.crash.driver import START_NS, Client
@@ -325,11 +325,11 @@ def test_memory_ages_by_itself(builtin: Client) -> None:
 
 
 def test_what_is_added_to_an_old_file_is_summed_up_beside_the_rest(builtin: Client) -> None:
-    notes.remember(builtin.files, Remembered(id="note-1", content="tea at 5"), START)
+    notes.remember(builtin.files, RememberedNote(id="note-1", content="tea at 5"), START)
     after(builtin, 7 * DAY)
     assert markdown.covered(text_of(builtin.files, DAY_FILE)) == {"note-1"}
     first = text_of(builtin.files, DAY_FILE)
-    notes.remember(builtin.files, Remembered(id="note-2", content="cake at 6"), START)
+    notes.remember(builtin.files, RememberedNote(id="note-2", content="cake at 6"), START)
     after(builtin, 7 * HOUR)
     assert text_of(builtin.files, DAY_FILE).startswith(first)
     assert [part.sources for part in markdown.parts(text_of(builtin.files, DAY_FILE))] == [

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable
 
 from mimikit.engines.base import EngineRequest, Outcome
-from mimikit.protocol.models import Covers, Role
+from mimikit.protocol.models import Role, SummaryScope
 
 
 class Mind:
@@ -129,7 +129,7 @@ class Mind:
         return Outcome("done", text=f"did {prompt}")
 
 
-def _summed_up(prompt: str, covers: Covers) -> Outcome:
+def _summed_up(prompt: str, covers: SummaryScope) -> Outcome:
     """What is `unspeakable` is never summed up, what is `difficult` not at the first attempt."""
     if "unspeakable" in prompt or ("difficult" in prompt and covers.attempt == 0):
         return Outcome("failed", error="it broke", failure_reason="error")

@@ -31,7 +31,7 @@ from mimikit.log import EventLog
 from mimikit.memory.archive import RULES, Rules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Seat as SeatName
+from mimikit.protocol.models import QueueName as SeatName
 from mimikit.protocol.models import Task
 from mimikit.roles.dispatcher import work
 from mimikit.roles.prompts import Prompts
@@ -245,7 +245,7 @@ class Product:
 
     def _pass(self) -> bool:
         worked = self.tick()
-        for seat in paths.SEATS:
+        for seat in paths.QUEUES:
             try:
                 worked = self.pool(seat) or worked
             except StorageError:
@@ -258,7 +258,7 @@ class Product:
         now, steady = self.clock.now(), self.clock.monotonic()
         waits = [until - steady for until in self.supervisor._resting.values() if until > steady]
         if not self.books.runtime.paused:
-            for seat in paths.SEATS:
+            for seat in paths.QUEUES:
                 waits += [
                     (task.not_before - now).total_seconds()
                     for task in self.queued(seat)

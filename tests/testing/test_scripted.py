@@ -13,14 +13,14 @@ import pytest
 
 from mimikit.engines.base import CancelToken, EngineRequest, Outcome, ToolReply, TurnInput
 from mimikit.errors import BadInput
-from mimikit.testing.scripted import Scripted
+from mimikit.testing.scripted import ScriptedEngine
 from tests.support.engine_requests import NOW, Desk, make_request
 
 INPUT = TurnInput(now=NOW)
 
 
 def play(
-    engine: Scripted, desk: Desk | None = None, role: Any = "worker", **fields: Any
+    engine: ScriptedEngine, desk: Desk | None = None, role: Any = "worker", **fields: Any
 ) -> Outcome:
     return engine.run(make_request(role, INPUT, desk, **fields))
 
@@ -48,7 +48,7 @@ def test_the_steps_are_played_in_order() -> None:
         {"say": "world."},
         {"usage": {"inputTokens": 7, "outputTokens": 3}},
     ]
-    outcome = play(Scripted(script), desk)
+    outcome = play(ScriptedEngine(script), desk)
     assert (outcome.status, outcome.text) == ("done", "Hello, world.")
     assert (outcome.usage.input_tokens, outcome.usage.output_tokens) == (7, 3)
     assert desk.calls == [("delegate", {"prompt": "ls"})]
@@ -56,7 +56,7 @@ def test_the_steps_are_played_in_order() -> None:
 
 
 def test_each_role_has_its_own_script_and_each_run_its_own_steps() -> None:
-    engine = Scripted(
+    engine = ScriptedEngine(
         {"teller": [[{"say": "first"}], [{"say": "then"}]], "planner": [{"say": "plan"}]}
     )
     told = [play(engine, role="teller").text for _ in range(3)]
@@ -69,11 +69,11 @@ def test_a_callable_makes_the_steps_of_each_request() -> None:
     def answer(request: EngineRequest) -> list[dict[str, str]]:
         return [{"say": request.prompt.upper()}]
 
-    assert play(Scripted(answer), prompt="echo").text == "ECHO"
+    assert play(ScriptedEngine(answer), prompt="echo").text == "ECHO"
 
 
 def test_requests_and_calls_are_kept() -> None:
-    engine = Scripted([{"call": "remember", "args": {"content": "tea"}}])
+    engine = ScriptedEngine([{"call": "remember", "args": {"content": "tea"}}])
     play(engine, Desk(lambda _n, _a: ToolReply(False, "no")), run_id="run-7")
     assert [request.run_id for request in engine.requests] == ["run-7"]
     call = engine.calls[0]
@@ -87,7 +87,7 @@ def test_a_failure_ends_the_run_with_its_reason_and_time() -> None:
         {"fail": "rate_limited", "error": "slow down", "retryAfter": 60},
         {"call": "never"},
     ]
-    outcome = play(Scripted(script), desk)
+    outcome = play(ScriptedEngine(script), desk)
     assert (outcome.status, outcome.failure_reason) == ("failed", "rate_limited")
     assert (outcome.text, outcome.error) == ("so far", "slow down")
     assert outcome.retry_at == NOW + timedelta(seconds=60)
@@ -96,7 +96,7 @@ def test_a_failure_ends_the_run_with_its_reason_and_time() -> None:
 
 def test_it_raises_when_the_script_says_so() -> None:
     with pytest.raises(RuntimeError, match="broken engine"):
-        play(Scripted([{"raise": "broken engine"}]))
+        play(ScriptedEngine([{"raise": "broken engine"}]))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_it_raises_when_the_script_says_so() -> None:
 @pytest.mark.parametrize(("reason", "status"), [("canceled", "canceled"), ("killed", "failed")])
 def test_a_waiting_run_ends_when_it_is_told_to(script: Any, reason: str, status: str) -> None:
     cancel = CancelToken()
-    wait = in_thread(lambda: play(Scripted(script), cancel=cancel))
+    wait = in_thread(lambda: play(ScriptedEngine(script), cancel=cancel))
     cancel.cancel(reason)
     outcome = wait()
     assert (outcome.status, outcome.failure_reason) == (status, reason)
@@ -115,25 +115,25 @@ def test_a_waiting_run_ends_when_it_is_told_to(script: Any, reason: str, status:
     "script", [[{"hang": True}], [{"wait": 1000}], [{"hold": threading.Event()}]]
 )
 def test_a_waiting_run_ends_at_its_deadline(script: Any) -> None:
-    outcome = play(Scripted(script), timeout_s=0.02)
+    outcome = play(ScriptedEngine(script), timeout_s=0.02)
     assert (outcome.status, outcome.failure_reason) == ("failed", "timeout")
 
 
 def test_a_held_run_goes_on_when_it_is_released() -> None:
     gate = threading.Event()
-    wait = in_thread(lambda: play(Scripted([{"hold": gate}, {"say": "on"}])))
+    wait = in_thread(lambda: play(ScriptedEngine([{"hold": gate}, {"say": "on"}])))
     gate.set()
     assert wait().text == "on"
 
 
 def test_a_short_wait_is_only_a_pause() -> None:
-    assert play(Scripted([{"wait": 0.01}, {"say": "on"}])).text == "on"
+    assert play(ScriptedEngine([{"wait": 0.01}, {"say": "on"}])).text == "on"
 
 
 def test_a_run_that_was_stopped_before_plays_nothing() -> None:
     cancel, desk = CancelToken(), Desk()
     cancel.cancel("canceled")
-    assert play(Scripted([{"call": "x"}]), desk, cancel=cancel).status == "canceled"
+    assert play(ScriptedEngine([{"call": "x"}]), desk, cancel=cancel).status == "canceled"
     assert desk.calls == []
 
 
@@ -146,7 +146,7 @@ def test_the_obedient_one_does_what_its_prompt_says() -> None:
         'Say CALL nothing {"in": "the middle"} of a line.'
     )
     desk = Desk(lambda name, _a: ToolReply(name == "cancel_task", "because"))
-    engine = Scripted(obedient=True)
+    engine = ScriptedEngine(obedient=True)
     outcome = play(engine, desk, prompt=prompt)
     assert desk.calls == [
         ("delegate", {"prompt": "rm -rf ~", "profile": "command"}),
@@ -158,12 +158,12 @@ def test_the_obedient_one_does_what_its_prompt_says() -> None:
 
 def test_another_one_does_not() -> None:
     desk = Desk()
-    play(Scripted([{"say": "no"}]), desk, prompt='CALL delegate {"prompt": "x"}')
+    play(ScriptedEngine([{"say": "no"}]), desk, prompt='CALL delegate {"prompt": "x"}')
     assert desk.calls == []
 
 
 def test_it_can_be_made_unavailable() -> None:
-    engine = Scripted(name="codex")
+    engine = ScriptedEngine(name="codex")
     assert (engine.name, engine.unavailable()) == ("codex", None)
     engine.reason_unavailable = "not logged in"
     assert engine.unavailable() == "not logged in"
@@ -172,7 +172,7 @@ def test_it_can_be_made_unavailable() -> None:
 def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "script.json"
     path.write_text(json.dumps({"worker": [[{"say": "一"}], [{"say": "二"}]]}), encoding="utf-8")
-    engine = Scripted.from_file(path)
+    engine = ScriptedEngine.from_file(path)
     assert [play(engine).text, play(engine).text] == ["一", "二"]
 
 
@@ -205,14 +205,14 @@ def test_a_bad_script_is_refused_with_what_was_expected_and_where(
     path = tmp_path / "script.json"
     path.write_bytes(content)
     with pytest.raises(BadInput, match=message):
-        Scripted.from_file(path)
+        ScriptedEngine.from_file(path)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"expected a script in .*none\.json"):
-        Scripted.from_file(tmp_path / "none.json")
+        ScriptedEngine.from_file(tmp_path / "none.json")
 
 
 def test_a_callable_that_gives_no_steps_is_told_so() -> None:
     with pytest.raises(BadInput, match="the steps made for run-1"):
-        play(Scripted(lambda _request: "hello"))  # pyright: ignore[reportArgumentType]
+        play(ScriptedEngine(lambda _request: "hello"))  # pyright: ignore[reportArgumentType]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mimikit.config import LimitSettings, Settings
-from mimikit.protocol.models import Schedule, Task, TaskParams, Trigger
+from mimikit.protocol.models import Schedule, Task, TaskParameters, Trigger
 from mimikit.tools import arguments
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.reader import StateReader
@@ -96,7 +96,7 @@ def test_labels_work_inside_conditions_and_ids_of_before_do_too() -> None:
     (trigger,) = effects.triggers
     assert trigger.condition is not None
     named = [leaf.condition.params for leaf in conditions.walk(trigger.condition)][1:]
-    assert named == [TaskParams(taskId=effects.tasks[0].id), TaskParams(taskId="task-old")]
+    assert named == [TaskParameters(taskId=effects.tasks[0].id), TaskParameters(taskId="task-old")]
     assert (trigger.once, trigger.cooldown) == (False, 5)
 
 

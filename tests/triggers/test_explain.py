@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from mimikit.protocol.models import (
     Condition,
     FileExists,
-    FileExistsParams,
+    FileExistsParameters,
     LlmEvalCondition,
-    LlmEvalParams,
+    LlmEvalParameters,
     NodeVerdict,
     Schedule,
     Trigger,
@@ -35,7 +35,7 @@ NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 HERE = ExplanationContext(
     now=NOW, zone=ZoneInfo("Asia/Shanghai"), title_of=lambda id_: f"title of {id_}"
 )
-EXISTS = FileExists(params=FileExistsParams(path="a"))
+EXISTS = FileExists(params=FileExistsParameters(path="a"))
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -183,7 +183,7 @@ def test_what_stands_in_the_way_is_told(
 
 
 def test_a_model_that_is_missing_is_told_where_one_is_asked() -> None:
-    asks = LlmEvalCondition(params=LlmEvalParams(prompt="?"))
+    asks = LlmEvalCondition(params=LlmEvalParameters(prompt="?"))
     said = [line["en"] for line in told(waiting(asks), model_missing="no key").lines]
     assert "Nobody can be asked: no key." in said
     assert not any("asked" in line["en"] for line in told(waiting(), model_missing="no key").lines)

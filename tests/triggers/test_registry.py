@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.errors import BadInput, BadRecord
-from mimikit.protocol.models import FileExists, FileExistsParams, Schedule, Trigger
+from mimikit.protocol.models import FileExists, FileExistsParameters, Schedule, Trigger
 from mimikit.triggers import registry
 from mimikit.triggers.registry import edited, find_cycle, parse
 
@@ -210,7 +210,7 @@ def test_a_schedule_replaces_a_condition_and_the_other_way_round() -> None:
     condition = {"type": "file_exists", "params": {"path": "a"}}
     conditional = edited(made(), {"condition": condition, "once": True})
     assert (conditional.type, conditional.schedule) == ("conditional", None)
-    assert conditional.condition == FileExists(params=FileExistsParams(path="a"))
+    assert conditional.condition == FileExists(params=FileExistsParameters(path="a"))
     scheduled = edited(conditional, {"schedule": {"runAt": "2026-12-01T09:00:00Z"}})
     assert (scheduled.type, scheduled.condition) == ("scheduled", None)
     again = edited(scheduled, {"schedule": {"cron": "0 9 * * *", "timezone": "Asia/Shanghai"}})

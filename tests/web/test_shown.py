@@ -19,7 +19,7 @@ from mimikit.protocol.models import (
     Message,
     PlanResult,
     Question,
-    Runtime,
+    RuntimeState,
     Schedule,
     Task,
     TaskResult,
@@ -240,7 +240,7 @@ def test_live_runs_are_seats(web) -> None:
 def test_of_a_dead_consumer_nothing_counts_as_live(web) -> None:
     web.beat(live=[live_run("turn-1", "teller")], queued={"worker": 9}, paused=False)
     put(web, "task-1")
-    web.files.save(paths.RUNTIME, Runtime(paused=True))
+    web.files.save(paths.RUNTIME, RuntimeState(paused=True))
     web.clock.advance(60)
     found = web.get("/api/status")
     assert found["consumer"] == "down"

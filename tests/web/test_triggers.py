@@ -13,7 +13,7 @@ from mimikit.protocol.models import (
     Command,
     EngineStatus,
     NodeVerdict,
-    Runtime,
+    RuntimeState,
     Schedule,
     Trigger,
     TriggerState,
@@ -443,7 +443,7 @@ def test_why_it_waits_is_told_node_by_node(web) -> None:
         "$.1": NodeVerdict(holds=True, why="exists", at=START),
     }
     registry.save_state(web.files, "trig-1", TriggerState(initialized=True, verdicts=verdicts))
-    web.files.save(paths.RUNTIME, Runtime(paused=True))
+    web.files.save(paths.RUNTIME, RuntimeState(paused=True))
     found = web.get("/api/triggers/trig-1")["explanation"]
     assert found["state"] == "waits"
     assert found["headline"]["en"] == "Waits until “Build” is done and go exists."
