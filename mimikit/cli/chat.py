@@ -184,8 +184,8 @@ class _OneMessage:
         view = shown.find_view(self._state.files, planner_or_task)
         if view is None:
             return False
-        trace = shown.trace_of(self._state.files, view, live_runs(self._state))
-        return any(task["state"] == "failed" for task in trace if not task["sourceTriggerId"])
+        trace = shown.in_trace(self._state.files, view.task.trace_id, live_runs(self._state), view)
+        return any(task.state == "failed" for task in trace if not task.source_trigger_id)
 
 
 class _Line(Protocol):

@@ -19,7 +19,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, RememberedNote, time_text
 from mimikit.state import ReadOnlyState
-from mimikit.views import hits
+from mimikit.views import memory as views
 from mimikit.views.documents import Documents
 from mimikit.views.memory import MAX_SHOWN_BYTES, Library, named
 
@@ -42,7 +42,7 @@ def memory() -> None:
 def status(frame: Frame, as_json: bool) -> None:
     """Show what there is, and how its search index is."""
     state = frame.open()
-    files = _library(state).listed()
+    files = [view.to_dict() for view in _library(state).listed()]
     whole = whole_status(state.search.status(), files)
     if as_json:
         terminal.print_json(whole)
@@ -66,7 +66,7 @@ def index(frame: Frame, rebuild: bool, as_json: bool) -> None:
     began = state.clock.monotonic()
     after = state.search.refresh(rebuild=rebuild)
     took_s = state.clock.monotonic() - began
-    whole = whole_status(after, _library(state).listed())
+    whole = whole_status(after, [view.to_dict() for view in _library(state).listed()])
     if as_json:
         terminal.print_json(whole | {"tookMs": round(took_s * 1000)})
     else:
@@ -107,7 +107,7 @@ def search(
     )
     fallback = state.search.fallback
     if as_json:
-        shown = [hits.found(hit, text) | {"text": hit.text} for hit in found]
+        shown = [views.hit_view(hit, text).to_dict() | {"text": hit.text} for hit in found]
         terminal.print_json({"query": text, "hits": shown, "fallback": fallback})
         return
     if fallback:
@@ -115,7 +115,7 @@ def search(
     if not found:
         undated = " of that time; memory.md and documents have none" if since or until else ""
         terminal.out(f"Nothing found on {terminal.one_line(text)!r}{undated}.")
-    for line in hit_lines([(hit, hits.marks(text, hit.snippet)) for hit in found]):
+    for line in hit_lines([(hit, views.marks(text, hit.snippet)) for hit in found]):
         terminal.out(line)
 
 
@@ -126,7 +126,7 @@ def search(
 def show(frame: Frame, path: str | None, as_json: bool) -> None:
     """Show a file; without PATH, list them all."""
     state = frame.open()
-    listed = _library(state).listed()
+    listed = [view.to_dict() for view in _library(state).listed()]
     if path is None:
         if as_json:
             terminal.print_json({"files": listed})
@@ -347,7 +347,7 @@ def _unmarked(text: str) -> Iterator[str]:
 # ---- hits
 
 
-def hit_lines(found: Sequence[tuple[Hit, list[list[int]]]]) -> Iterator[str]:
+def hit_lines(found: Sequence[tuple[Hit, list[tuple[int, int]]]]) -> Iterator[str]:
     for number, (hit, marks) in enumerate(found):
         if number:
             yield ""
@@ -359,7 +359,7 @@ def hit_lines(found: Sequence[tuple[Hit, list[list[int]]]]) -> Iterator[str]:
         yield f"  {_marked(hit.snippet, marks)}"
 
 
-def _marked(snippet: str, marks: list[list[int]]) -> str:
+def _marked(snippet: str, marks: list[tuple[int, int]]) -> str:
     parts: list[str] = []
     last = 0
     for start, end in marks:

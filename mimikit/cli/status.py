@@ -87,7 +87,7 @@ def take_picture(state: ReadOnlyState) -> Picture:
         paused=health.paused if health else bool(runtime and runtime.paused),
         unanswered=sum(not name.startswith(paths.result_inbox_id("")) for name in names),
         orders=len(commands.waiting(files)),
-        triggers=shown_triggers.listed(files, situation(state)),
+        triggers=[view.to_dict() for view in shown_triggers.listed(files, situation(state))],
         question=questions.pending(files),
         quarantined=len(files.names(paths.CORRUPT, suffix=".reason.txt")),
         errors=_last_errors(state, now),
@@ -108,7 +108,8 @@ def _last_errors(state: ReadOnlyState, now: datetime) -> list[dict[str, Any]]:
 def _last_failed(state: ReadOnlyState, now: datetime) -> list[dict[str, Any]]:
     since = time_text(now - _RECENT)
     tasks = (find(state.files, id_, {}) for id_ in ledger.ended_ids(state.files, 3, ["failed"]))
-    return [task for task in tasks if task and str(task["completedAt"] or "") >= since]
+    found = [task.to_dict() for task in tasks if task]
+    return [task for task in found if str(task["completedAt"] or "") >= since]
 
 
 def as_data(picture: Picture) -> dict[str, Any]:

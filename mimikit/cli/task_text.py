@@ -42,14 +42,14 @@ def collect(state: ReadOnlyState, task_id: str) -> dict[str, Any]:
     view = shown.find_view(files, task_id)
     if view is None:
         raise NotFound(f"expected a task, got {task_id!r}, which is gone meanwhile")
-    trace = shown.trace_of(files, view, live)
+    trace = shown.in_trace(files, view.task.trace_id, live, view)
     chain = chains.around(files, view.task.trace_id, trace, live)
     return {
-        "task": shown.shown(files, view, live),
+        "task": shown.task_view(files, view, live).to_dict(),
         "result": result_of(view),
-        "events": shown.events_of(files, view),
-        "trace": trace,
-        "graph": chains.draw(chain, view.task.id),
+        "events": [event.to_dict() for event in shown.events_of(files, view.task)],
+        "trace": [task.to_dict() for task in trace],
+        "graph": chains.draw(chain, view.task.id).to_dict(),
     }
 
 
@@ -265,7 +265,8 @@ class RunFollower:
     def print_present(self) -> None:
         at_end = False
         while not at_end:
-            events, self._offset, at_end = shown.output(self._state.files, self._id, self._offset)
+            views, self._offset, at_end = shown.output(self._state.files, self._id, self._offset)
+            events = [view.to_dict() for view in views]
             for event in events:
                 if self._as_json:
                     click.echo(json.dumps(event, ensure_ascii=False))

@@ -31,7 +31,8 @@ def tasks() -> None:
 def list_(frame: Frame, only: str | None, limit: int, as_json: bool) -> None:
     """List running and queued tasks, then those that ended last."""
     state = frame.open()
-    found = shown.listed(state.files, live_runs(state), only, limit)
+    views = shown.listed(state.files, live_runs(state), only, limit)
+    found = [view.to_dict() for view in views]
     if as_json:
         terminal.print_json({"tasks": found})
         return

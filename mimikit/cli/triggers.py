@@ -38,7 +38,7 @@ def triggers() -> None:
 def list_(frame: Frame, as_json: bool) -> None:
     """List every trigger with its last and next run."""
     state = frame.open()
-    found = shown.listed(state.files, situation(state))
+    found = [view.to_dict() for view in shown.listed(state.files, situation(state))]
     if as_json:
         terminal.print_json({"triggers": found})
         return
@@ -91,9 +91,10 @@ def show(frame: Frame, trigger_id: str, as_json: bool) -> None:
     """Show a trigger: what it does, when, and how that went."""
     state = frame.open()
     id_ = client.find_trigger(state.files, trigger_id)
-    found = shown.find(state.files, id_, situation(state))
-    if found is None:
+    view = shown.find(state.files, id_, situation(state))
+    if view is None:
         raise _gone(id_)
+    found = view.to_dict()
     if as_json:
         terminal.print_json(found)
         return

@@ -1,11 +1,42 @@
-"""What the views share."""
+"""What the views share: a model that goes over HTTP and out of `--json` as it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, WithJsonSchema
+from pydantic.alias_generators import to_camel
 
 Render: TypeAlias = Callable[[str], str]
 """Makes safe HTML of markdown; whoever shows HTML hands it in."""
 
 CUT = "\n\n… (cut here: the text is longer than can be shown)"
+
+_TITLE = 80
+_SAID = {lang: {"type": "string"} for lang in ("en", "zh")}
+
+Words = Annotated[
+    dict[str, str],
+    WithJsonSchema({"type": "object", "properties": _SAID, "required": [*_SAID]}),
+]
+"""The same said in each language."""
+
+
+class View(BaseModel):
+    """The root of all answers: camelCase keys, every key always there."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+    def to_json(self) -> bytes:
+        return self.model_dump_json(by_alias=True).encode()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as in `to_json`."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def first_line(text: str) -> str:
+    """The first line that says something, cut to a title's length."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= _TITLE else line[: _TITLE - 1] + "…"

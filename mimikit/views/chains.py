@@ -6,29 +6,33 @@ edges and layers of it.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import Field
 
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import derived_id, is_id
 from mimikit.protocol.models import LiveRun, TaskDone, TaskFailed, Trigger, TriggerState
+from mimikit.tasks import queue
 from mimikit.triggers import conditions, registry
-from mimikit.triggers.words import Words
+from mimikit.triggers.explain import Explanation, ExplanationContext, SlotExplanation
 from mimikit.views import tasks, triggers
+from mimikit.views.base import Render, View, Words
+from mimikit.views.tasks import LedgerEvent, ResultView, TaskView
+from mimikit.views.triggers import TriggerView
 
 MAX_NODES = 50
 MAX_RUNS = 5
 """Of the runs of one trigger the last ones are drawn."""
 _NAMES = re.compile(rb'"taskId"\s*:\s*"([^"]{1,128})"')
-
-Graph = dict[str, Any]
-Task = dict[str, Any]
-"""As `tasks.shown` gives it."""
 
 _WORDS: dict[str, Words] = {
     "task_done": {"en": "when done", "zh": "当完成时"},
@@ -39,6 +43,54 @@ _WORDS: dict[str, Words] = {
     "result": {"en": "its result", "zh": "其结果"},
     "retry": {"en": "tried again", "zh": "重试"},
 }
+
+
+class GraphNode(View):
+    id: str
+    kind: Literal["task", "trigger"]
+    title: str
+    state: str
+    layer: int
+    """The longest way to it from a root."""
+
+
+class GraphEdge(View):
+    from_: str = Field(serialization_alias="from")
+    to: str
+    words: Words
+
+
+class GraphView(View):
+    """What follows from what."""
+
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+
+
+class TaskDetail(View):
+    """One task with its result, its events and the tasks it belongs with."""
+
+    task: TaskView
+    result: ResultView | None
+    events: list[LedgerEvent]
+    trace: list[TaskView]
+    graph: GraphView
+
+
+class TriggerDetail(View):
+    """One trigger, why it waits and what it did; also when it is gone: then null."""
+
+    trigger: TriggerView | None
+    explanation: Explanation
+    graph: GraphView
+
+
+class TraceView(View):
+    """The tasks and triggers of one trace."""
+
+    tasks: list[TaskView]
+    triggers: list[TriggerView]
+    graph: GraphView
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +106,60 @@ class Known:
 class Chain:
     """What belongs together, by id."""
 
-    tasks: dict[str, Task] = field(default_factory=dict[str, Task])
+    tasks: dict[str, TaskView] = field(default_factory=dict[str, TaskView])
     triggers: dict[str, Known] = field(default_factory=dict[str, Known])
+
+
+def task_detail(
+    files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun], render: Render
+) -> TaskDetail | None:
+    """None when no folder has the task."""
+    known = tasks.find_view(files, task_id)
+    if known is None:
+        return None
+    trace = tasks.in_trace(files, known.task.trace_id, live, known)
+    return TaskDetail(
+        task=tasks.task_view(files, known, live),
+        result=tasks.result_of(known, render),
+        events=tasks.events_of(files, known.task),
+        trace=trace,
+        graph=draw(around(files, known.task.trace_id, trace, live), task_id),
+    )
+
+
+def trigger_detail(
+    files: ReadOnlyFiles,
+    trigger_id: str,
+    situation: ExplanationContext,
+    live: dict[str, LiveRun],
+    zone: ZoneInfo,
+) -> TriggerDetail | None:
+    """Times are told in `zone`. None when there never was such a trigger, as far as is known."""
+    told = dataclasses.replace(situation, zone=zone)
+    explanation = triggers.explained(files, trigger_id, told)
+    if explanation.state == "unknown":
+        return None
+    trace_id, centre = _place_of(files, trigger_id, explanation.slots)
+    trace = tasks.in_trace(files, trace_id, live)
+    return TriggerDetail(
+        trigger=triggers.find(files, trigger_id, situation),
+        explanation=explanation,
+        graph=draw(around(files, trace_id, trace, live, trigger_id), centre),
+    )
+
+
+def _place_of(
+    files: ReadOnlyFiles, trigger_id: str, slots: list[SlotExplanation]
+) -> tuple[str, str]:
+    """The trace a trigger belongs to and its node there; of one that is gone, its last run's."""
+    trigger, broken = triggers.active(files, trigger_id)
+    if trigger is not None:
+        return trigger.trace_id, trigger_id
+    ran = next((slot.task_id for slot in slots if slot.task_id), None)
+    if broken is None and ran is not None and is_id(ran):
+        found = queue.find(files, ran)
+        return (found.task.trace_id if found else trigger_id), ran
+    return trigger_id, trigger_id
 
 
 # ---- what belongs together
@@ -64,7 +168,7 @@ class Chain:
 def around(
     files: ReadOnlyFiles,
     trace_id: str,
-    trace: Iterable[Task],
+    trace: Iterable[TaskView],
     live: dict[str, LiveRun],
     trigger_id: str | None = None,
 ) -> Chain:
@@ -77,9 +181,9 @@ def around(
         live: live runs by id.
         trigger_id: a trigger that belongs to it, whatever its trace.
     """
-    chain = Chain({task["id"]: task for task in trace})
+    chain = Chain({task.id: task for task in trace})
     raw = _raw(files)
-    sources = {task["sourceTriggerId"] for task in chain.tasks.values()} | {trigger_id}
+    sources = {task.source_trigger_id for task in chain.tasks.values()} | {trigger_id}
     for id_, data in raw.items():
         if id_ in sources or trace_id.encode() in data or derived_id("trace", id_) == trace_id:
             _add(files, chain, id_, trace_id, {*sources})
@@ -148,7 +252,7 @@ def _named(trigger: Trigger) -> list[tuple[str, str]]:
 # ---- the graph
 
 
-def draw(chain: Chain, centre: str | None = None) -> Graph:
+def draw(chain: Chain, centre: str | None = None) -> GraphView:
     """The graph of a chain, around the node `centre`; else around its newest task. Pure."""
     chain = _with_few_runs(chain, centre)
     edges = _edges(chain)
@@ -159,26 +263,26 @@ def draw(chain: Chain, centre: str | None = None) -> Graph:
     edges = {pair: said for pair, said in edges.items() if pair[0] in kept and pair[1] in kept}
     layers = _layers(kept, edges)
     ordered = sorted(kept, key=lambda id_: (layers[id_], _made(chain, id_)))
-    return {
-        "nodes": [_node(chain, id_) | {"layer": layers[id_]} for id_ in ordered],
-        "edges": [
-            {"from": start, "to": end, "words": _WORDS[said]}
+    return GraphView(
+        nodes=[_node(chain, id_, layers[id_]) for id_ in ordered],
+        edges=[
+            GraphEdge(from_=start, to=end, words=_WORDS[said])
             for (start, end), said in edges.items()
         ],
-    }
+    )
 
 
 def _with_few_runs(chain: Chain, centre: str | None) -> Chain:
     """Without all but the last runs of each trigger; the one that was asked for stays."""
-    runs: defaultdict[str, list[Task]] = defaultdict(list)
+    runs: defaultdict[str, list[TaskView]] = defaultdict(list)
     for task in chain.tasks.values():
-        if task["sourceTriggerId"]:
-            runs[task["sourceTriggerId"]].append(task)
+        if task.source_trigger_id:
+            runs[task.source_trigger_id].append(task)
     left_out = {
-        task["id"]
+        task.id
         for of_one in runs.values()
         for task in sorted(of_one, key=_age)[:-MAX_RUNS]
-        if task["id"] != centre
+        if task.id != centre
     }
     return Chain(
         {id_: task for id_, task in chain.tasks.items() if id_ not in left_out}, chain.triggers
@@ -199,8 +303,8 @@ def _edges(chain: Chain) -> dict[tuple[str, str], str]:
             found[parent, known.id] = "planned"
     for task in chain.tasks.values():
         for start, said in _leading_to(chain, task):
-            if start != task["id"]:
-                found.setdefault((start, task["id"]), said)
+            if start != task.id:
+                found.setdefault((start, task.id), said)
     return found
 
 
@@ -208,16 +312,16 @@ def _standing_for(chain: Chain, subject: str) -> list[str]:
     """The nodes of an id that a condition names; of a trigger that is gone, its runs."""
     if subject in chain.triggers or subject in chain.tasks:
         return [subject]
-    return [task["id"] for task in chain.tasks.values() if task["sourceTriggerId"] == subject]
+    return [task.id for task in chain.tasks.values() if task.source_trigger_id == subject]
 
 
-def _leading_to(chain: Chain, task: Task) -> list[tuple[str, str]]:
+def _leading_to(chain: Chain, task: TaskView) -> list[tuple[str, str]]:
     """The nodes that lead to a task, each with the name of its words."""
-    retried = task["retryOf"]
+    retried = task.retry_of
     if retried in chain.tasks:
         return [(retried, "retry")]
-    source = chain.triggers.get(task["sourceTriggerId"] or "")
-    parents = [id_ for id_ in task["upstream"] or [task["parentTaskId"]] if id_ in chain.tasks]
+    source = chain.triggers.get(task.source_trigger_id or "")
+    parents = [id_ for id_ in task.upstream or [task.parent_task_id] if id_ in chain.tasks]
     if source is None:
         return [(id_, _led_how(chain.tasks[id_], task)) for id_ in parents]
     waited_for = {
@@ -225,14 +329,14 @@ def _leading_to(chain: Chain, task: Task) -> list[tuple[str, str]]:
         for subject, _ in (_named(source.trigger) if source.trigger else ())
         for id_ in _standing_for(chain, subject)
     }
-    results = [id_ for id_ in task["upstream"] if id_ in parents and id_ not in waited_for]
+    results = [id_ for id_ in task.upstream if id_ in parents and id_ not in waited_for]
     return [(source.id, "runs"), *((id_, "result") for id_ in results)]
 
 
-def _led_how(parent: Task, task: Task) -> str:
-    if task["sourceTriggerId"]:  # its trigger fired once and is gone
-        return "task_failed" if parent["state"] == "failed" else "task_done"
-    return "planned" if parent["seat"] == "planner" else "then"
+def _led_how(parent: TaskView, task: TaskView) -> str:
+    if task.source_trigger_id:  # its trigger fired once and is gone
+        return "task_failed" if parent.state == "failed" else "task_done"
+    return "planned" if parent.seat == "planner" else "then"
 
 
 def _nearest(
@@ -272,13 +376,13 @@ def _layers(kept: Iterable[str], edges: Iterable[tuple[str, str]]) -> dict[str, 
     return {id_: layer(id_) for id_ in kept}
 
 
-def _node(chain: Chain, id_: str) -> dict[str, Any]:
+def _node(chain: Chain, id_: str, layer: int) -> GraphNode:
     known = chain.triggers.get(id_)
     if known is None:
         task = chain.tasks[id_]
-        return {"id": id_, "kind": "task", "title": task["title"], "state": task["state"]}
+        return GraphNode(id=id_, kind="task", title=task.title, state=task.state, layer=layer)
     title = triggers.title(known.trigger) if known.trigger else id_
-    return {"id": id_, "kind": "trigger", "title": title, "state": _state(known)}
+    return GraphNode(id=id_, kind="trigger", title=title, state=_state(known), layer=layer)
 
 
 def _state(known: Known) -> str:
@@ -294,5 +398,5 @@ def _made(chain: Chain, id_: str) -> tuple[str, str]:
     return _age(chain.tasks[id_])
 
 
-def _age(task: Task) -> tuple[str, str]:
-    return task["createdAt"], task["id"]
+def _age(task: TaskView) -> tuple[str, str]:
+    return task.created_at.isoformat(), task.id

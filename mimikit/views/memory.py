@@ -1,22 +1,30 @@
-"""Memory files and documents as the page shows them: listed, and one with its text as HTML."""
+"""Memory files and documents, listed and one with its text; what a search and a turn found."""
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from mimikit.errors import StorageError, UnsafeFile
+from pydantic import ValidationError
+
+from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.memory import markdown
 from mimikit.memory.notes import Note, content_hash
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.models import time_text
-from mimikit.views.base import CUT, Render
+from mimikit.protocol.ids import is_id
+from mimikit.protocol.json import Json, parse_object
+from mimikit.protocol.models import Hit, Instant
+from mimikit.views.base import CUT, Render, View
 from mimikit.views.documents import ROOT as DOCS
 from mimikit.views.documents import Documents, is_name
+
+if TYPE_CHECKING:
+    from mimikit.memory.search import Search
 
 MAX_EDITED_BYTES = 2**20
 """A longer text is shown, but not edited here."""
@@ -24,7 +32,9 @@ MAX_SHOWN_BYTES = 4 * 2**20
 _MAX_RENDERED = 100_000
 """Characters of a file that are made HTML."""
 
-Kind = Literal["longTerm", "raw", "day", "month", "docs"]
+_MOST_COUNTS = 4_000
+
+MemoryKind = Literal["longTerm", "raw", "day", "month", "docs"]
 
 _SUMMARIES = f"{paths.MEMORY_FOLDER}/summary"
 _DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?:-(.+))?\.md")
@@ -33,12 +43,93 @@ _NEW = re.compile(r"\d{4}-\d\d-\d\d(?:-[a-z0-9][a-z0-9-]{0,39})?\.md")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+class MemoryFile(View):
+    """One file in the list of memory. Units: bytes."""
+
+    path: str
+    kind: MemoryKind
+    title: str
+    day: date | None
+    size: int
+    modified_at: Instant | None
+    """Null for a time no calendar has."""
+    editable: bool
+    hidden: bool
+    """A day's summary behind its month's."""
+
+
+class NoteView(MemoryFile):
+    """One file with its text."""
+
+    text: str
+    html: str
+    hash: str
+    """Guards an edit."""
+    cut: bool
+    """Whether the file is longer than what is here."""
+
+
+class IndexView(View):
+    """How the search index is."""
+
+    files: int
+    passages: int
+    fresh: bool
+    words: str
+    fallback: str | None
+    """Why a plain scan serves."""
+
+
+class MemoryList(View):
+    files: list[MemoryFile]
+    index: IndexView
+
+
+class HitView(View):
+    """What a search found, with the places in its snippet that were asked for."""
+
+    source: str
+    kind: str
+    snippet: str
+    marks: list[tuple[int, int]]
+    """Begin and end of each. Units: characters; in order, none overlap."""
+    score: float
+    day: date | None
+    line: int
+    """0: not in a text file."""
+    message_id: str | None
+    role: str | None
+    task_id: str | None
+
+
+class SearchAnswer(View):
+    query: str
+    hits: list[HitView]
+    took_ms: float
+    fallback: str | None
+    """Why a plain scan served."""
+
+
+class TurnHit(View):
+    """A passage that a turn was given; of an earlier format its source alone is known."""
+
+    source: str
+    text: str | None = None
+    line: int | None = None
+    day: str | None = None
+    kind: str | None = None
+
+
+class TurnHitList(View):
+    hits: list[TurnHit]
+
+
 @dataclass(frozen=True, slots=True)
 class Named:
     """What a path says of a file."""
 
     path: str
-    kind: Kind
+    kind: MemoryKind
     title: str
     day: date | None = None
 
@@ -95,24 +186,24 @@ class Library:
     """The files of memory and the documents of the workspace."""
 
     def __init__(self, files: ReadOnlyFiles, documents: Documents, render: Render) -> None:
-        """Nothing is read before it is asked for."""
         self._files, self._documents, self._render = files, documents, render
 
-    def listed(self) -> list[dict[str, Any]]:
+    def listed(self) -> list[MemoryFile]:
         """Every file without its text: long-term, then by day, the newest first, then documents."""
-        found = [self._entry(it, *seen) for it in self._mine() if (seen := self._seen(it.path))]
-        months = {entry["title"] for entry in found if entry["kind"] == "month"}
-        for entry in found:
-            entry["hidden"] = entry["kind"] == "day" and (entry["day"] or "")[:7] in months
-        order = {"longTerm": 2, "raw": 1, "day": 1, "month": 1}
-        found.sort(key=lambda it: (order[it["kind"]], it["day"] or "", it["path"]), reverse=True)
+        mine = [(it, seen) for it in self._mine() if (seen := self._seen(it.path))]
+        months = {known.title for known, _ in mine if known.kind == "month"}
+        found = [
+            _entry(known, *seen, hidden=known.kind == "day" and f"{known.day}"[:7] in months)
+            for known, seen in mine
+        ]
+        found.sort(key=lambda it: (it.kind == "longTerm", f"{it.day or ''}", it.path), reverse=True)
         for document in self._documents.listed():
             known = named(document.path)
             if known is not None:
-                found.append(self._entry(known, document.size, document.mtime_ns))
+                found.append(_entry(known, document.size, document.mtime_ns))
         return found
 
-    def shown(self, known: Named) -> dict[str, Any] | None:
+    def shown(self, known: Named) -> NoteView | None:
         """One file with its text; None when there is none."""
         read = self._read(known)
         if read is None:
@@ -122,12 +213,12 @@ class Library:
         if is_cut:
             data = data[: data.rfind(b"\n") + 1] or data
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-        return self._whole(known, text, content_hash(text), size, mtime_ns) | {"cut": is_cut}
+        return self._note(known, text, content_hash(text), size, mtime_ns, is_cut=is_cut)
 
-    def saved(self, known: Named, note: Note) -> dict[str, Any]:
+    def saved(self, known: Named, note: Note) -> NoteView:
         """A file as it was just saved."""
         size, mtime_ns = self._seen(note.path) or (len(note.text.encode()), 0)
-        return self._whole(known, note.text, note.hash, size, mtime_ns) | {"cut": False}
+        return self._note(known, note.text, note.hash, size, mtime_ns, is_cut=False)
 
     def size(self, path: str) -> int | None:
         """The size of a memory file; None when there is none.
@@ -172,33 +263,35 @@ class Library:
         # It may have been replaced since it was looked at: what was read says how long it is.
         return data, seen[0] if len(data) == MAX_SHOWN_BYTES else len(data), seen[1]
 
-    def _entry(self, known: Named, size: int, mtime_ns: int) -> dict[str, Any]:
-        return {
-            "path": known.path,
-            "kind": known.kind,
-            "title": known.title,
-            "day": known.day.isoformat() if known.day else None,
-            "size": size,
-            "modifiedAt": _time(mtime_ns),
-            "editable": known.kind != "docs" and size <= MAX_EDITED_BYTES,
-            "hidden": False,
-        }
-
-    def _whole(
-        self, known: Named, text: str, hash_: str, size: int, mtime_ns: int
-    ) -> dict[str, Any]:
-        return {
-            **self._entry(known, size, mtime_ns),
-            "text": text,
-            "html": html(text, self._render, has_marks=known.kind != "docs"),
-            "hash": hash_,
-        }
+    def _note(
+        self, known: Named, text: str, hash_: str, size: int, mtime_ns: int, *, is_cut: bool
+    ) -> NoteView:
+        return NoteView(
+            **dict(_entry(known, size, mtime_ns)),
+            text=text,
+            html=html(text, self._render, has_marks=known.kind != "docs"),
+            hash=hash_,
+            cut=is_cut,
+        )
 
 
-def _time(mtime_ns: int) -> str | None:
+def _entry(known: Named, size: int, mtime_ns: int, *, hidden: bool = False) -> MemoryFile:
+    return MemoryFile(
+        path=known.path,
+        kind=known.kind,
+        title=known.title,
+        day=known.day,
+        size=size,
+        modified_at=_time(mtime_ns),
+        editable=known.kind != "docs" and size <= MAX_EDITED_BYTES,
+        hidden=hidden,
+    )
+
+
+def _time(mtime_ns: int) -> datetime | None:
     """A file's time; None for one no calendar has."""
     try:
-        return time_text(_EPOCH + timedelta(microseconds=mtime_ns // 1000))
+        return _EPOCH + timedelta(microseconds=mtime_ns // 1000)
     except (OverflowError, ValueError):
         return None
 
@@ -249,3 +342,110 @@ def _unmarked(line: str) -> tuple[str, bool, bool]:
     if mark is not None:
         return line[: mark.start()].rstrip(), False, True
     return markdown.unescape(line), False, False
+
+
+# ---- what a search found
+
+
+def index_view(search: Search) -> IndexView:
+    """How the search index is; the files can be shown whatever is wrong with it."""
+    try:
+        status = search.status()
+    except Exception as error:  # noqa: BLE001 - an index at fault hides no file
+        return IndexView(files=0, passages=0, fresh=False, words="not loaded", fallback=str(error))
+    return IndexView(
+        files=status.files,
+        passages=status.passages,
+        fresh=status.fresh,
+        words=status.words,
+        fallback=status.fallback,
+    )
+
+
+def hit_view(hit: Hit, query: str) -> HitView:
+    return HitView(
+        source=hit.source,
+        kind=hit.kind,
+        snippet=hit.snippet,
+        marks=marks(query, hit.snippet),
+        score=hit.score,
+        day=hit.day,
+        line=hit.line,
+        message_id=hit.message_id,
+        role=hit.role,
+        task_id=hit.task_id,
+    )
+
+
+def marks(query: str, snippet: str) -> list[tuple[int, int]]:
+    """Where a snippet has the words of a query. Units: characters; in order, none overlap.
+
+    Single Chinese characters are marked only where nothing longer is: they stand everywhere.
+    """
+    from mimikit.memory import terms
+
+    places = terms.occurrences(snippet, set(terms.terms(query)))
+    long = [term for term in places if len(term.text) > 1 or not terms.has_wide(term.text)]
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted((term.start, term.end) for term in long or places):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+# ---- what a turn was given
+
+
+def of_turn(files: ReadOnlyFiles, turn_id: str) -> list[TurnHit] | None:
+    """What a turn was given of memory; None when nothing is known of that turn."""
+    # As JSON, not as a record: its messages and tasks need not be read for this.
+    for path in (paths.turn_done(turn_id), paths.turn_new(turn_id), paths.turn_done(turn_id)):
+        try:
+            data = files.read(path)
+            record = parse_object(data) if data is not None else None
+        except (BadRecord, StorageError):
+            return None
+        if record is not None:
+            injected = record.get("injected")
+            given = injected if isinstance(injected, list) else []
+            return [hit for one in given if (hit := _turn_hit(one))]
+    return None
+
+
+def _turn_hit(given: Json) -> TurnHit | None:
+    if isinstance(given, str):  # an earlier format kept the sources alone
+        return TurnHit(source=given)
+    source = given.get("source") if isinstance(given, dict) else None
+    if not isinstance(source, str):
+        return None
+    try:
+        return TurnHit.model_validate(given)
+    except ValidationError:
+        return TurnHit(source=source)
+
+
+class TurnHits:
+    """How many memory hits turns were given; a record is read once, as it never changes."""
+
+    def __init__(self, files: ReadOnlyFiles) -> None:
+        self._files = files
+        self._lock = threading.Lock()
+        self._known: dict[str, int] = {}
+
+    def count(self, turn_id: str | None) -> int:
+        """The number of hits of a turn; 0 when it is not known."""
+        if turn_id is None or not is_id(turn_id):
+            return 0
+        with self._lock:
+            if turn_id in self._known:
+                return self._known[turn_id]
+        hits = of_turn(self._files, turn_id)
+        if hits is None:
+            return 0
+        with self._lock:
+            if len(self._known) >= _MOST_COUNTS:
+                del self._known[next(iter(self._known))]
+            self._known[turn_id] = len(hits)
+        return len(hits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -12,9 +12,10 @@ from mimikit.conversation import history, questions
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.json import Json
-from mimikit.protocol.models import InboxItem, Message, Question, TurnStarted, time_text
-from mimikit.views.base import Render
-from mimikit.views.hits import Counts
+from mimikit.protocol.models import InboxItem, Instant, Message, TurnStarted, Usage
+from mimikit.views.base import Render, View
+from mimikit.views.memory import TurnHits
+from mimikit.views.status import UsageView
 
 _TAILS = (2**16, 2**20, 2**24)
 _DAYS_SEARCHED = 3
@@ -22,39 +23,66 @@ _MAX_WAITING = 500
 _RESULTS = paths.result_inbox_id("")
 
 
-class Conversation:
-    """Messages as the page shows them."""
+class MessageView(View):
+    id: str
+    role: Literal["user", "agent", "system"]
+    text: str
+    html: str | None
+    """Rendered and sanitised by the server; null for what a user wrote, which is no markdown."""
+    created_at: Instant
+    turn_id: str | None
+    in_reply_to: list[str]
+    task_ids: list[str]
+    usage: Usage | None
+    duration_ms: int | None
+    quote: str | None
+    engine: str | None
+    memory: int
+    """How many hits of memory its turn was given."""
+
+
+class MessagesPage(View):
+    """Some messages, oldest first, and the cursor of those before them."""
+
+    messages: list[MessageView]
+    before: str | None
+
+
+class InboxView(View):
+    """What the user sent and no message shows yet."""
+
+    id: str
+    kind: Literal["user_input", "answer"]
+    text: str
+    created_at: Instant
+    quote: str | None
+    state: Literal["queued", "answering"]
+
+
+class QuestionView(View):
+    """The question that waits for an answer."""
+
+    question_id: str
+    question: str
+    options: list[str] | None
+    default: str | None
+    created_at: Instant
+    expires_at: Instant
+
+
+class ConversationReader:
+    """Messages as they are shown."""
 
     def __init__(self, files: ReadOnlyFiles, render: Render) -> None:
-        """Nothing is read before it is asked for."""
         self._files = files
         self._render = render
-        self._hits = Counts(files)
+        self._hits = TurnHits(files)
 
-    def page(self, before: str | None, limit: int) -> dict[str, Any]:
-        """Some messages, oldest first, and the cursor of those before them."""
+    def page(self, before: str | None, limit: int) -> MessagesPage:
         found = history.page(self._files, before, limit)
-        return {"messages": [self.shown(m) for m in found.messages], "before": found.before}
+        return MessagesPage(messages=[self._view(m) for m in found.messages], before=found.before)
 
-    def shown(self, message: Message) -> dict[str, Any]:
-        """One message; what a user wrote is text, not markdown."""
-        return {
-            "id": message.id,
-            "role": message.role,
-            "text": message.text,
-            "html": None if message.role == "user" else self._render(message.text),
-            "createdAt": time_text(message.created_at),
-            "turnId": message.turn_id,
-            "inReplyTo": message.in_reply_to,
-            "taskIds": message.task_ids,
-            "usage": message.usage.to_dict() if message.usage else None,
-            "durationMs": message.duration_ms,
-            "quote": message.quote,
-            "engine": message.engine,
-            "memory": self._hits.of(message.turn_id) if message.role == "agent" else 0,
-        }
-
-    def find(self, message_id: str) -> dict[str, Any] | None:
+    def find(self, message_id: str) -> MessageView | None:
         """A message by its id, looked for from the newest on."""
         names = self._files.names(paths.TRANSCRIPT, suffix=".jsonl")[-_DAYS_SEARCHED:]
         for limit in _TAILS:
@@ -64,34 +92,49 @@ class Conversation:
                         return self._parsed(line)
         return None
 
-    def _parsed(self, line: dict[str, Json]) -> dict[str, Any] | None:
+    def _view(self, message: Message) -> MessageView:
+        is_agent = message.role == "agent"
+        return MessageView(
+            id=message.id,
+            role=message.role,
+            text=message.text,
+            html=None if message.role == "user" else self._render(message.text),
+            created_at=message.created_at,
+            turn_id=message.turn_id,
+            in_reply_to=message.in_reply_to,
+            task_ids=message.task_ids,
+            usage=message.usage,
+            duration_ms=message.duration_ms,
+            quote=message.quote,
+            engine=message.engine,
+            memory=self._hits.count(message.turn_id) if is_agent else 0,
+        )
+
+    def _parsed(self, line: dict[str, Json]) -> MessageView | None:
         try:
-            return self.shown(Message.model_validate(line, strict=False))
+            return self._view(Message.model_validate(line, strict=False))
         except ValidationError:
             return None
 
 
-def waiting(files: ReadOnlyFiles) -> list[dict[str, Any]]:
+# ---- what is not in the conversation yet
+
+
+def waiting(files: ReadOnlyFiles) -> list[InboxView]:
     """What the user sent and no message shows yet, oldest first."""
     frozen = being_answered(files)
     mine = [name for name in files.names(paths.INBOX) if not name.startswith(_RESULTS)]
-    found: list[InboxItem] = []
-    for name in mine[:_MAX_WAITING]:
-        item = files.peek(f"{paths.INBOX}/{name}", InboxItem)
-        if item is not None and item.kind != "task_result":
-            found.append(item)
-    found.sort(key=lambda item: (item.created_at, item.id))
-    return [_item(item, frozen) for item in found]
+    items = (files.peek(f"{paths.INBOX}/{name}", InboxItem) for name in mine[:_MAX_WAITING])
+    found = [view for item in items if item and (view := _inbox_view(item, frozen))]
+    return sorted(found, key=lambda view: (view.created_at, view.id))
 
 
-def waiting_item(files: ReadOnlyFiles, item_id: str) -> tuple[bool, dict[str, Any] | None]:
+def waiting_item(files: ReadOnlyFiles, item_id: str) -> tuple[bool, InboxView | None]:
     """Whether an inbox entry concerns the page, and the entry if it is still there."""
     if item_id.startswith(_RESULTS):
         return False, None
     item = files.peek(paths.inbox(item_id), InboxItem)
-    if item is None:
-        return True, None
-    return True, _item(item, being_answered(files))
+    return True, _inbox_view(item, being_answered(files)) if item else None
 
 
 def being_answered(files: ReadOnlyFiles) -> frozenset[str]:
@@ -104,69 +147,69 @@ def being_answered(files: ReadOnlyFiles) -> frozenset[str]:
     return frozenset(frozen)
 
 
-def _item(item: InboxItem, frozen: frozenset[str]) -> dict[str, Any]:
-    return {
-        "id": item.id,
-        "kind": item.kind,
-        "text": item.text,
-        "createdAt": time_text(item.created_at),
-        "quote": item.quote,
-        "state": "answering" if item.id in frozen else "queued",
-    }
+def _inbox_view(item: InboxItem, frozen: frozenset[str]) -> InboxView | None:
+    if item.kind == "task_result":
+        return None
+    return InboxView(
+        id=item.id,
+        kind=item.kind,
+        text=item.text,
+        created_at=item.created_at,
+        quote=item.quote,
+        state="answering" if item.id in frozen else "queued",
+    )
 
 
-def question(files: Files) -> dict[str, Any] | None:
-    """The question that waits for an answer."""
+def open_question(files: Files) -> QuestionView | None:
     found = questions.pending(files)
-    return None if found is None else _question(found)
+    return found and QuestionView(
+        question_id=found.question_id,
+        question=found.question,
+        options=found.options,
+        default=found.default,
+        created_at=found.created_at,
+        expires_at=found.expires_at,
+    )
 
 
-def _question(question: Question) -> dict[str, Any]:
-    return {
-        "questionId": question.question_id,
-        "question": question.question,
-        "options": question.options,
-        "default": question.default,
-        "createdAt": time_text(question.created_at),
-        "expiresAt": time_text(question.expires_at),
-    }
+# ---- what is read once
 
 
-class Usage:
+class UsageCounter:
     """Tokens of the conversation today; reads each line of the transcript once."""
 
     def __init__(self, files: ReadOnlyFiles) -> None:
-        """Nothing counted yet."""
         self._files = files
         self._lock = threading.Lock()
         self._day = date.min
         self._offset = 0
-        self._sum = {"inputTokens": 0, "outputTokens": 0}
+        self._sum = UsageView()
 
-    def today(self, now: datetime) -> dict[str, int]:
+    def today(self, now: datetime) -> UsageView:
         """Tokens used since midnight UTC."""
         with self._lock:
             if now.date() != self._day:
-                self._day, self._offset = now.date(), 0
-                self._sum = dict.fromkeys(self._sum, 0)
+                self._day, self._offset, self._sum = now.date(), 0, UsageView()
             for end, line in self._files.lines(paths.transcript(self._day), offset=self._offset):
                 self._offset = end
                 usage = line.get("usage")
                 if isinstance(usage, dict):
-                    self._add(usage)
-            return dict(self._sum)
+                    self._sum = UsageView(
+                        input_tokens=self._sum.input_tokens + _amount(usage, "inputTokens"),
+                        output_tokens=self._sum.output_tokens + _amount(usage, "outputTokens"),
+                    )
+            return self._sum
 
-    def _add(self, usage: dict[str, Json]) -> None:
-        for key in self._sum:
-            amount = usage.get(key)
-            self._sum[key] += amount if isinstance(amount, int) else 0
+
+def _amount(usage: dict[str, Json], key: str) -> int:
+    amount = usage.get(key)
+    return amount if isinstance(amount, int) else 0
 
 
 class KnownIds:
     """Ids of messages of the last days, so that one sent twice is taken once."""
 
     def __init__(self, files: ReadOnlyFiles, days: int = 14) -> None:
-        """Nothing is read before the first question."""
         self._files = files
         self._lock = threading.Lock()
         self._days = timedelta(days=days)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from mimikit import __version__
 from mimikit.clock import Clock
@@ -12,138 +11,229 @@ from mimikit.config import Settings
 from mimikit.log import read_changes
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
+from mimikit.protocol.models import Instant
 from mimikit.triggers.explain import ExplanationContext
-from mimikit.views import messages, tasks, triggers
-from mimikit.views import status as status_view
-from mimikit.views.base import Render
-from mimikit.views.messages import Conversation, Usage
-from mimikit.views.status import Vitals
+from mimikit.views import messages, status, tasks, triggers
+from mimikit.views.base import Render, View
+from mimikit.views.messages import InboxView, MessageView, QuestionView
+from mimikit.views.status import Heartbeat, StatusView
+from mimikit.views.tasks import TaskView
+from mimikit.views.triggers import TriggerView
 
-Event = dict[str, Any]
+
+class SnapshotView(View):
+    """All a page needs to begin."""
+
+    cursor: str
+    """Where the changes after it begin."""
+    version: str
+    now: Instant
+    timezone: str
+    messages: list[MessageView]
+    before: str | None
+    inbox: list[InboxView]
+    question: QuestionView | None
+    tasks: list[TaskView]
+    triggers: list[TriggerView]
+    status: StatusView
 
 
-class Shown:
+class MessageChange(View):
+    kind: Literal["message"] = "message"
+    message: MessageView
+
+
+class InboxChange(View):
+    kind: Literal["inbox"] = "inbox"
+    id: str
+    item: InboxView
+
+
+class InboxGone(View):
+    kind: Literal["inbox"] = "inbox"
+    id: str
+    item: None = None
+    gone: Literal[True] = True
+
+
+class TaskChange(View):
+    kind: Literal["task"] = "task"
+    task: TaskView
+
+
+class TriggerChange(View):
+    """Without the trigger when it is gone."""
+
+    kind: Literal["trigger"] = "trigger"
+    id: str
+    trigger: TriggerView | None
+
+
+class QuestionChange(View):
+    kind: Literal["question"] = "question"
+    question: QuestionView | None
+
+
+class StatusChange(View):
+    kind: Literal["status"] = "status"
+    status: StatusView
+
+
+class TurnChange(View):
+    """The Teller's run began or ended."""
+
+    kind: Literal["turn"] = "turn"
+    state: Literal["started", "ended"]
+    turn_id: str
+    headline: str
+    inputs: list[str]
+    """Ids of the messages it answers."""
+
+
+class DeltaChange(View):
+    """A piece of the reply that is being written."""
+
+    kind: Literal["delta"] = "delta"
+    turn_id: str
+    text: str
+
+
+Change = (
+    MessageChange
+    | InboxChange
+    | InboxGone
+    | TaskChange
+    | TriggerChange
+    | QuestionChange
+    | StatusChange
+    | TurnChange
+    | DeltaChange
+)
+
+
+class ChangeList(View):
+    """What changed since a cursor; `reset`: too much, load a new snapshot."""
+
+    cursor: str
+    reset: bool
+    events: list[Change]
+
+
+class StateReader:
     """The state folder as the page sees it now."""
 
     def __init__(
         self, files: ReadOnlyFiles, settings: Settings, clock: Clock, render: Render
     ) -> None:
-        """Reads only when asked."""
         self.files = files
         self.render = render
-        self.conversation = Conversation(files, render)
+        self.conversation = messages.ConversationReader(files, render)
         self._settings = settings
         self._clock = clock
-        self._usage = Usage(files)
-        self._changes: dict[str, Callable[[Event], Event | None]] = {
+        self._usage = messages.UsageCounter(files)
+        self._changes: dict[str, Callable[[dict[str, Any]], Change | None]] = {
             "message": self._message,
             "inbox": self._inbox,
             "task": self._task,
             "trigger": self._trigger,
-            "question": lambda _: {"question": messages.question(files)},
-            "status": lambda _: {"status": self.status()},
+            "question": lambda _: QuestionChange(question=messages.open_question(files)),
+            "status": lambda _: StatusChange(status=self.status()),
             "turn": self._turn,
             "delta": self._delta,
         }
 
-    def now(self) -> datetime:
-        """The time of this answer."""
-        return self._clock.now()
+    def heartbeat(self) -> Heartbeat:
+        return status.take_heartbeat(self.files, self._clock.now())
 
-    def vitals(self) -> Vitals:
-        """The consumer's heartbeat."""
-        return status_view.take_vitals(self.files, self.now())
+    def status(self, beat: Heartbeat | None = None) -> StatusView:
+        usage = self._usage.today(self._clock.now())
+        return status.status_view(self.files, beat or self.heartbeat(), usage)
 
-    def status(self, vitals: Vitals | None = None) -> dict[str, Any]:
-        """How it goes."""
-        usage = self._usage.today(self.now())
-        return status_view.status(self.files, vitals or self.vitals(), usage)
-
-    def situation(self, vitals: Vitals | None = None) -> ExplanationContext:
+    def situation(self, beat: Heartbeat | None = None) -> ExplanationContext:
         """What triggers are explained by."""
-        vitals = vitals or self.vitals()
+        beat = beat or self.heartbeat()
         return triggers.situation(
             self.files,
-            now=self.now(),
+            now=self._clock.now(),
             zone=self._settings.zone,
-            consumer_up=vitals.state != "down",
-            health=vitals.health,
-            paused=status_view.is_paused(self.files, vitals),
+            consumer_up=beat.state != "down",
+            health=beat.health,
+            paused=status.is_paused(self.files, beat),
         )
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> SnapshotView:
         """All a page needs; its cursor is older than what is in it, so that no change is missed."""
         cursor = read_changes(self.files, None).cursor
-        vitals = self.vitals()
+        beat = self.heartbeat()
         # The inbox before the messages: an item that moves meanwhile is in both, not in neither.
         waiting = messages.waiting(self.files)
         page = self.conversation.page(None, 50)
-        seen = {message["id"] for message in page["messages"]}
-        return {
-            "cursor": cursor,
-            "version": __version__,
-            "now": status_view.time_text(self.now()),
-            "timezone": str(self._settings.zone),
-            **page,
-            "inbox": [item for item in waiting if item["id"] not in seen],
-            "question": messages.question(self.files),
-            "tasks": tasks.listed(self.files, vitals.live, None, 0),
-            "triggers": triggers.listed(self.files, self.situation(vitals)),
-            "status": self.status(vitals),
-        }
+        seen = {message.id for message in page.messages}
+        return SnapshotView(
+            cursor=cursor,
+            version=__version__,
+            now=self._clock.now(),
+            timezone=str(self._settings.zone),
+            messages=page.messages,
+            before=page.before,
+            inbox=[item for item in waiting if item.id not in seen],
+            question=messages.open_question(self.files),
+            tasks=tasks.listed(self.files, beat.live, None, 0),
+            triggers=triggers.listed(self.files, self.situation(beat)),
+            status=self.status(beat),
+        )
 
-    def change(self, event: Event) -> Event | None:
+    def change(self, hint: dict[str, Any]) -> Change | None:
         """A hint of the consumer's made whole from the state files; None when it says nothing."""
-        kind = event.get("kind")
+        kind = hint.get("kind")
         make = self._changes.get(kind) if isinstance(kind, str) else None
-        facts = make(event) if make is not None else None
-        return None if facts is None else {"kind": kind, **facts}
+        return make(hint) if make is not None else None
 
-    def _message(self, event: Event) -> Event | None:
-        message = self.conversation.find(str(event.get("id")))
-        return None if message is None else {"message": message}
+    def _message(self, hint: dict[str, Any]) -> Change | None:
+        message = self.conversation.find(str(hint.get("id")))
+        return message and MessageChange(message=message)
 
-    def _inbox(self, event: Event) -> Event | None:
-        id_ = _id(event)
+    def _inbox(self, hint: dict[str, Any]) -> Change | None:
+        id_ = _id(hint)
         if id_ is None:
             return None
         concerns, item = messages.waiting_item(self.files, id_)
         if not concerns:
             return None
-        return {"id": id_, "item": item, **({} if item else {"gone": True})}
+        return InboxChange(id=id_, item=item) if item else InboxGone(id=id_)
 
-    def _task(self, event: Event) -> Event | None:
-        id_ = _id(event)
-        task = tasks.find(self.files, id_, self.vitals().live) if id_ else None
-        return None if task is None else {"task": task}
+    def _task(self, hint: dict[str, Any]) -> Change | None:
+        id_ = _id(hint)
+        task = tasks.find(self.files, id_, self.heartbeat().live) if id_ else None
+        return task and TaskChange(task=task)
 
-    def _trigger(self, event: Event) -> Event | None:
-        id_ = _id(event)
+    def _trigger(self, hint: dict[str, Any]) -> Change | None:
+        id_ = _id(hint)
         if id_ is None:
             return None
-        return {"id": id_, "trigger": triggers.find(self.files, id_, self.situation())}
+        return TriggerChange(id=id_, trigger=triggers.find(self.files, id_, self.situation()))
 
-    def _turn(self, event: Event) -> Event | None:
-        turn_id, state = event.get("turnId"), event.get("state")
+    def _turn(self, hint: dict[str, Any]) -> Change | None:
+        turn_id, state = hint.get("turnId"), hint.get("state")
         if not isinstance(turn_id, str) or state not in ("started", "ended"):
             return None
-        given = event.get("inputs")
+        given = hint.get("inputs")
         inputs = cast("list[object]", given) if isinstance(given, list) else []
-        run = self.vitals().live.get(turn_id)
-        return {
-            "state": state,
-            "turnId": turn_id,
-            "headline": run.headline if run else "",
-            "inputs": [str(id_) for id_ in inputs],
-        }
+        run = self.heartbeat().live.get(turn_id)
+        return TurnChange(
+            state=state,
+            turn_id=turn_id,
+            headline=run.headline if run else "",
+            inputs=[str(id_) for id_ in inputs],
+        )
 
-    def _delta(self, event: Event) -> Event | None:
-        turn_id, text = event.get("turnId"), event.get("text")
+    def _delta(self, hint: dict[str, Any]) -> Change | None:
+        turn_id, text = hint.get("turnId"), hint.get("text")
         if not isinstance(turn_id, str) or not isinstance(text, str):
             return None
-        return {"turnId": turn_id, "text": text}
+        return DeltaChange(turn_id=turn_id, text=text)
 
 
-def _id(event: Event) -> str | None:
-    id_ = event.get("id")
+def _id(hint: dict[str, Any]) -> str | None:
+    id_ = hint.get("id")
     return id_ if isinstance(id_, str) and is_id(id_) else None

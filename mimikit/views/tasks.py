@@ -1,4 +1,4 @@
-"""Tasks: lists that stay quick however many there are, one task with its trace, live output."""
+"""Tasks: lists that stay quick however many there are, one task with its events, live output."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from pydantic import ConfigDict
+from pydantic.alias_generators import to_camel
+
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles, whole_lines
 from mimikit.protocol.json import Json
-from mimikit.protocol.models import LiveRun, Task, TaskResult, time_text, to_utc
+from mimikit.protocol.models import Instant, LiveRun, QueueName, Task, TaskResult, Usage, to_utc
 from mimikit.tasks import ledger, queue, task_file
-from mimikit.tasks.queue import TaskSnapshot
-from mimikit.views.base import Render
+from mimikit.tasks.queue import TaskSnapshot, TaskState
+from mimikit.views.base import Render, View, first_line
 
 MAX_LIVE = 200
 MAX_ENDED = 50
@@ -25,45 +28,124 @@ _ENDED = frozenset({"done", "failed", "canceled"})
 _EVENT_TYPES_HIDDEN = frozenset({"process"})
 
 
-def shown(files: ReadOnlyFiles, view: TaskSnapshot, live: dict[str, LiveRun]) -> dict[str, Any]:
-    """One task."""
-    task, outcome = view.task, view.result or view.plan
-    run = live.get(task.id) if view.state == "running" else None
-    started = view.started_at or _began(files, view, run)
-    ended = view.completed_at if view.state in _ENDED else None
-    return {
-        "id": task.id,
-        "seat": view.seat,
-        "state": view.state,
-        "title": task.title or _first_line(task.prompt),
-        "prompt": task.prompt,
-        "profile": task.profile,
-        "priority": task.priority,
-        "origin": task.origin,
-        "createdAt": time_text(task.created_at),
-        "startedAt": time_text(started) if started else None,
-        "completedAt": time_text(ended) if ended else None,
-        "notBefore": time_text(task.not_before) if task.not_before else None,
-        "attempts": outcome.attempts if outcome else task.attempts + (view.state == "running"),
-        "maxAttempts": task.max_attempts,
-        "failureReason": outcome.failure_reason if outcome else None,
-        "error": plain(view.error) if view.error else None,
-        "traceId": task.trace_id,
-        "parentTaskId": task.parent_task_id,
-        "sourceTriggerId": task.source_trigger_id,
-        "retryOf": task.retry_of,
-        "upstream": task.upstream,
-        "internal": task.internal,
-        "headline": run.headline if run else "",
-        "waitMs": _ms(task.created_at, started),
-        "runMs": _ms(started, ended),
-    }
+class TaskView(View):
+    """One task as it stands now. Units: milliseconds."""
+
+    id: str
+    seat: QueueName
+    state: TaskState
+    title: str
+    prompt: str
+    profile: str
+    priority: int
+    origin: str
+    created_at: Instant
+    started_at: Instant | None
+    completed_at: Instant | None
+    not_before: Instant | None
+    attempts: int
+    max_attempts: int
+    failure_reason: str | None
+    error: str | None
+    trace_id: str
+    parent_task_id: str | None
+    source_trigger_id: str | None
+    retry_of: str | None
+    upstream: list[str]
+    internal: bool
+    headline: str
+    """What a running one does now."""
+    wait_ms: int | None
+    run_ms: int | None
 
 
-def find(files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun]) -> dict[str, Any] | None:
+class TaskList(View):
+    tasks: list[TaskView]
+
+
+class ResultView(View):
+    """How a task ended."""
+
+    text: str
+    html: str | None
+    """Null where there is no text, and for a command's output, which is no markdown."""
+    exit_code: int | None
+    result_type: str
+    data: dict[str, Any]
+    status: str
+    error: str | None
+    failure_reason: str | None
+    engine: str
+    usage: Usage
+    completed_at: Instant
+
+
+class LedgerEvent(View):
+    """A line of the ledger about a task; what else stands on it differs by its type."""
+
+    model_config = ConfigDict(
+        extra="allow", frozen=True, alias_generator=to_camel, populate_by_name=True
+    )
+
+    type: str | None
+
+
+class OutputEvent(View):
+    """What a run did at a time."""
+
+    at: str
+    type: str
+    text: str
+    stream: str | None
+    data: dict[str, Any]
+
+
+class OutputView(View):
+    """A run's events from an offset on, where to go on, and whether nothing more will come."""
+
+    events: list[OutputEvent]
+    offset: str
+    ended: bool
+
+
+def task_view(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun]) -> TaskView:
+    task, outcome = known.task, known.result or known.plan
+    run = live.get(task.id) if known.state == "running" else None
+    started = known.started_at or _began(files, known, run)
+    ended = known.completed_at if known.state in _ENDED else None
+    return TaskView(
+        id=task.id,
+        seat=known.seat,
+        state=known.state,
+        title=task.title or first_line(task.prompt),
+        prompt=task.prompt,
+        profile=task.profile,
+        priority=task.priority,
+        origin=task.origin,
+        created_at=task.created_at,
+        started_at=started,
+        completed_at=ended,
+        not_before=task.not_before,
+        attempts=outcome.attempts if outcome else task.attempts + (known.state == "running"),
+        max_attempts=task.max_attempts,
+        failure_reason=outcome.failure_reason if outcome else None,
+        error=plain(known.error) if known.error else None,
+        trace_id=task.trace_id,
+        parent_task_id=task.parent_task_id,
+        source_trigger_id=task.source_trigger_id,
+        retry_of=task.retry_of,
+        upstream=task.upstream,
+        internal=task.internal,
+        headline=run.headline if run else "",
+        wait_ms=_ms(task.created_at, started),
+        run_ms=_ms(started, ended),
+    )
+
+
+def find(files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun]) -> TaskView | None:
     """One task by its id; None when no folder has it."""
-    view = find_view(files, task_id)
-    return None if view is None else shown(files, view, live)
+    known = find_view(files, task_id)
+    return known and task_view(files, known, live)
 
 
 def find_view(files: ReadOnlyFiles, task_id: str) -> TaskSnapshot | None:
@@ -73,49 +155,43 @@ def find_view(files: ReadOnlyFiles, task_id: str) -> TaskSnapshot | None:
 
 def listed(
     files: ReadOnlyFiles, live: dict[str, LiveRun], state: str | None, limit: int
-) -> list[dict[str, Any]]:
+) -> list[TaskView]:
     """Tasks of one state, or running, queued and then ended ones, newest end first."""
     wanted = {state} if state else {"queued", "running"} | _ENDED
     found: list[TaskSnapshot] = []
     if wanted & {"queued", "running"}:
-        found += [view for view in live_views(files) if view.state in wanted][: limit or MAX_LIVE]
+        found += [known for known in live_views(files) if known.state in wanted][
+            : limit or MAX_LIVE
+        ]
     if wanted & _ENDED:
         ids = ledger.ended_ids(files, limit or MAX_ENDED, wanted)
-        found += [view for id_ in ids if (view := find_view(files, id_)) and view.state in wanted]
-    return [shown(files, view, live) for view in found]
+        found += [it for id_ in ids if (it := find_view(files, id_)) and it.state in wanted]
+    return [task_view(files, known, live) for known in found]
 
 
 def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
     """Running and queued tasks, in the order they are taken; of a long queue its first by name."""
     found: list[TaskSnapshot] = []
+    places: tuple[tuple[TaskState, str], ...] = (("running", "running"), ("queued", "queue"))
     for seat in paths.QUEUES:
-        for name in _names(files, f"{seat}/running")[:MAX_LIVE]:
-            if task := files.peek(f"{seat}/running/{name}", Task):
-                found.append(TaskSnapshot(task, seat, "running"))
-        for name in _names(files, f"{seat}/queue")[:MAX_LIVE]:
-            if task := files.peek(f"{seat}/queue/{name}", Task):
-                found.append(TaskSnapshot(task, seat, "queued"))
+        for state, folder in places:
+            for name in files.names(f"{seat}/{folder}")[:MAX_LIVE]:
+                if task := files.peek(f"{seat}/{folder}/{name}", Task):
+                    found.append(TaskSnapshot(task, seat, state))
     # Plans whose question waits for its answer stand in no queue any more.
-    for name in _names(files, "planner/results")[:MAX_LIVE]:
-        view = queue.show(files, name.removesuffix(".json"))
-        if view is not None and view.state == "running":
-            found.append(view)
-    unique = {view.task.id: view for view in found}
+    for name in files.names("planner/results")[:MAX_LIVE]:
+        known = queue.show(files, name.removesuffix(".json"))
+        if known is not None and known.state == "running":
+            found.append(known)
+    unique = {known.task.id: known for known in found}
     return sorted(
         unique.values(), key=lambda v: (v.state != "running", *task_file.order_of(v.task))
     )
 
 
-def trace_of(
-    files: ReadOnlyFiles, view: TaskSnapshot, live: dict[str, LiveRun]
-) -> list[dict[str, Any]]:
-    """Every task of the same trace that can be found quickly, oldest first."""
-    return in_trace(files, view.task.trace_id, live, view)
-
-
 def in_trace(
     files: ReadOnlyFiles, trace_id: str, live: dict[str, LiveRun], *known: TaskSnapshot
-) -> list[dict[str, Any]]:
+) -> list[TaskView]:
     """Every task of a trace that can be found quickly, those known among them, oldest first."""
     found = {view.task.id: view for view in known}
     for other in live_views(files):
@@ -127,45 +203,43 @@ def in_trace(
         if id_ not in found and (other := find_view(files, id_)):
             found[id_] = other
     ordered = sorted(found.values(), key=lambda v: (v.task.created_at, v.task.id))
-    return [shown(files, other, live) for other in ordered]
+    return [task_view(files, other, live) for other in ordered]
 
 
-def events_of(files: ReadOnlyFiles, view: TaskSnapshot) -> list[dict[str, Any]]:
+def events_of(files: ReadOnlyFiles, task: Task) -> list[LedgerEvent]:
     """The ledger's lines about one task, oldest first."""
-    events = ledger.events_of(files, view.task.id, since=view.task.created_at)
-    return [{"type": line.get("event"), **line} for line in islice(events, MAX_EVENTS)]
+    lines = ledger.events_of(files, task.id, since=task.created_at)
+    return [
+        LedgerEvent.model_validate({"type": line.get("event"), **line})
+        for line in islice(lines, MAX_EVENTS)
+    ]
 
 
-def result_of(view: TaskSnapshot, render: Render) -> dict[str, Any] | None:
-    """How it ended, with its text; a command's output is no markdown."""
-    outcome = view.result or view.plan
+def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
+    """How it ended; None while it has not."""
+    outcome = known.result or known.plan
     if outcome is None:
         return None
-    if isinstance(outcome, TaskResult):
-        text, data = plain(outcome.text), outcome.result
-        kind, exit_code = outcome.result_type, outcome.exit_code
-    else:
-        text, data = outcome.summary or outcome.error or "", dict[str, Any]()
-        kind, exit_code = "text", None
-    is_output = view.task.profile == "command" and view.seat == "worker"
-    return {
-        "text": text,
-        "html": None if is_output or not text else render(text),
-        "exitCode": exit_code,
-        "resultType": kind,
-        "data": {key: value for key, value in data.items() if key != "text"},
-        "status": outcome.status,
-        "error": plain(outcome.error) if outcome.error else None,
-        "failureReason": outcome.failure_reason,
-        "engine": outcome.engine,
-        "usage": outcome.usage.to_dict(),
-        "completedAt": time_text(outcome.completed_at),
-    }
+    is_run = isinstance(outcome, TaskResult)
+    text = plain(outcome.text) if is_run else outcome.summary or outcome.error or ""
+    data = outcome.result if is_run else {}
+    is_output = known.task.profile == "command" and known.seat == "worker"
+    return ResultView(
+        text=text,
+        html=None if is_output or not text else render(text),
+        exit_code=outcome.exit_code if is_run else None,
+        result_type=outcome.result_type if is_run else "text",
+        data={key: value for key, value in data.items() if key != "text"},
+        status=outcome.status,
+        error=plain(outcome.error) if outcome.error else None,
+        failure_reason=outcome.failure_reason,
+        engine=outcome.engine,
+        usage=outcome.usage,
+        completed_at=outcome.completed_at,
+    )
 
 
-def output(
-    files: ReadOnlyFiles, run_id: str, offset: int
-) -> tuple[list[dict[str, Any]], int, bool]:
+def output(files: ReadOnlyFiles, run_id: str, offset: int) -> tuple[list[OutputEvent], int, bool]:
     """A run's events from an offset on, where to go on, and whether the file's end is reached."""
     path = paths.run_output(run_id)
     limit = _OUTPUT_PART
@@ -178,44 +252,36 @@ def output(
     if end == 0 and limit >= _OUTPUT_LINE:
         end = len(data)  # one endless line: nobody reads it, go past it
     events = [_event(line) for _, line in whole_lines(data[:end])]
-    shown_events = [event for event in events if event["type"] not in _EVENT_TYPES_HIDDEN]
-    return shown_events, offset + end, len(data) < limit
+    shown = [event for event in events if event.type not in _EVENT_TYPES_HIDDEN]
+    return shown, offset + end, len(data) < limit
 
 
-def _event(line: dict[str, Json]) -> dict[str, Any]:
+def _event(line: dict[str, Json]) -> OutputEvent:
     data = line.get("data")
     more = data if isinstance(data, dict) else {}
-    return {
-        "at": str(line.get("at") or ""),
-        "type": str(line.get("type") or "note"),
-        "text": plain(str(line.get("text") or "")),
-        "stream": line.get("stream") or more.get("stream"),
-        "data": more,
-    }
+    stream = line.get("stream") or more.get("stream")
+    return OutputEvent(
+        at=str(line.get("at") or ""),
+        type=str(line.get("type") or "note"),
+        text=plain(str(line.get("text") or "")),
+        stream=str(stream) if stream else None,
+        data=more,
+    )
 
 
-def _began(files: ReadOnlyFiles, view: TaskSnapshot, run: LiveRun | None) -> datetime | None:
+def _began(files: ReadOnlyFiles, known: TaskSnapshot, run: LiveRun | None) -> datetime | None:
     """When a running task's attempt began: from the heartbeat, else from its output."""
-    if view.state != "running":
+    if known.state != "running":
         return None
     if run is not None:
         return run.started_at
-    for _, line in files.head_lines(paths.run_output(view.task.id)):
+    for _, line in files.head_lines(paths.run_output(known.task.id)):
         at = line.get("at")
         try:
             return to_utc(datetime.fromisoformat(at)) if isinstance(at, str) else None
         except ValueError:
             return None
     return None
-
-
-def _names(files: ReadOnlyFiles, folder: str, suffix: str = ".json") -> list[str]:
-    return files.names(folder, suffix=suffix)
-
-
-def _first_line(text: str) -> str:
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return line[:80] + ("…" if len(line) > 80 else "")
 
 
 def _ms(start: datetime | None, end: datetime | None) -> int | None:

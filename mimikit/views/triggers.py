@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
@@ -17,23 +17,74 @@ from mimikit.protocol.models import (
     Condition,
     EngineStatus,
     Health,
+    Instant,
     Schedule,
     Trigger,
     TriggerState,
-    time_text,
 )
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, explain, registry, schedule, words
 from mimikit.triggers.explain import Explanation, ExplanationContext
-from mimikit.triggers.words import TitleOf, Words
+from mimikit.triggers.words import TitleOf
+from mimikit.views.base import View, Words, first_line
 
 MAX_LISTED = 500
-_TITLE = 80
 _MOST_GONE = 20
 """So many titles of triggers that are gone are looked for in one answer."""
 _ASKED = "standard"
 """The profile whose model is asked about conditions."""
 _NO_MODEL = "no language model is connected"
+
+
+class TimingView(View):
+    """When a trigger runs. Units: seconds."""
+
+    schedule: Schedule | None
+    condition: Condition | None
+    cooldown: float
+    """The one in force."""
+
+
+class TriggerView(View):
+    """One trigger as it stands now; of a broken one, what can still be said. Units: seconds."""
+
+    id: str
+    title: str
+    prompt: str
+    profile: str
+    priority: int
+    type: Literal["recurring", "scheduled", "conditional", "broken"]
+    words: Words
+    """When it runs."""
+    enabled: bool
+    created_at: Instant | Literal[""]
+    schedule: Schedule | None
+    condition: Condition | None
+    cooldown: float
+    """The one in force."""
+    once: bool
+    overlap: Literal["skip", "queue"]
+    notify: str
+    timeout: float | None
+    max_attempts: int
+    origin: str
+    trace_id: str
+    last_run_at: Instant | None
+    next_run_at: Instant | None
+    fire_count: int
+    last_task_id: str | None
+    last_verdict: str | None
+    failure_streak: int
+    blocked_by: str | None
+    """The task or trigger because of which it can never fire."""
+    broken: str | None
+    """Why its file cannot be read."""
+    headline: Words
+    """Why it waits, or what comes next."""
+
+
+class TriggerList(View):
+    triggers: list[TriggerView]
 
 
 # ---- what an explanation is made from
@@ -86,7 +137,7 @@ def _title(files: ReadOnlyFiles, id_: str) -> str | None:
     if trigger is not None:
         return title(trigger)
     found = queue.find(files, id_)
-    return (found.task.title or _first_line(found.task.prompt) or id_) if found else None
+    return (found.task.title or first_line(found.task.prompt) or id_) if found else None
 
 
 def _title_of_gone(files: ReadOnlyFiles, id_: str) -> str | None:
@@ -96,7 +147,7 @@ def _title_of_gone(files: ReadOnlyFiles, id_: str) -> str | None:
 
 def title(trigger: Trigger) -> str:
     """What a trigger is called."""
-    return trigger.title or _first_line(trigger.prompt) or trigger.id
+    return trigger.title or first_line(trigger.prompt) or trigger.id
 
 
 def model_missing(engines: dict[str, EngineStatus]) -> str | None:
@@ -121,35 +172,36 @@ def _is_live(files: ReadOnlyFiles, task_id: str) -> bool:
 # ---- lists
 
 
-def listed(files: ReadOnlyFiles, here: ExplanationContext) -> list[dict[str, Any]]:
+def listed(files: ReadOnlyFiles, here: ExplanationContext) -> list[TriggerView]:
     """Triggers, newest first; of very many the newest by name."""
     ids = registry.ids(files)[-MAX_LISTED:]
     found = [trigger for id_ in ids if (trigger := find(files, id_, here))]
-    return sorted(found, key=lambda trigger: trigger["createdAt"], reverse=True)
+    never = datetime.min.replace(tzinfo=UTC)
+    return sorted(found, key=lambda trigger: trigger.created_at or never, reverse=True)
 
 
-def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> dict[str, Any] | None:
+def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> TriggerView | None:
     """One trigger; None when there is none. A broken one is shown with its reason."""
     trigger, broken = active(files, trigger_id)
     if trigger is None and broken is None:
         return None
     state = registry.state(files, trigger_id)
-    shown = _definition(trigger_id, trigger, here)
-    return shown | {
-        "lastRunAt": _text(state.last_run_at),
-        "nextRunAt": _text(_next(trigger, state, here)),
-        "fireCount": state.fire_count,
-        "lastTaskId": state.last_task_id,
-        "lastVerdict": state.last_verdict,
-        "failureStreak": state.failure_streak,
-        "blockedBy": state.blocked_by,
-        "broken": broken,
-        "headline": (
-            explain.headline(trigger, state, broken, here)
-            if trigger
-            else explain.explain(None, state, broken, here).headline
-        ),
-    }
+    if trigger is None:
+        headline = explain.explain(None, state, broken, here).headline
+    else:
+        headline = explain.headline(trigger, state, broken, here)
+    return TriggerView(
+        **_definition(trigger_id, trigger, here),
+        last_run_at=state.last_run_at,
+        next_run_at=_next(trigger, state, here),
+        fire_count=state.fire_count,
+        last_task_id=state.last_task_id,
+        last_verdict=state.last_verdict,
+        failure_streak=state.failure_streak,
+        blocked_by=state.blocked_by,
+        broken=broken,
+        headline=headline,
+    )
 
 
 def _definition(
@@ -159,9 +211,9 @@ def _definition(
         return {
             "id": trigger_id, "title": trigger_id, "prompt": "", "profile": "", "priority": 5,
             "type": "broken", "words": {"en": "never", "zh": "从不"}, "enabled": False,
-            "createdAt": "", "schedule": None, "condition": None, "cooldown": 0, "once": False,
-            "overlap": "skip", "notify": "change", "timeout": None, "maxAttempts": 1,
-            "origin": "file", "traceId": trigger_id,
+            "created_at": "", "schedule": None, "condition": None, "cooldown": 0, "once": False,
+            "overlap": "skip", "notify": "change", "timeout": None, "max_attempts": 1,
+            "origin": "file", "trace_id": trigger_id,
         }  # fmt: skip
     return {
         "id": trigger_id,
@@ -172,31 +224,25 @@ def _definition(
         "type": trigger.type,
         "words": words.of_trigger(trigger, here.title_of),
         "enabled": trigger.enabled,
-        "createdAt": time_text(trigger.created_at),
-        **timing(trigger.schedule, trigger.condition, trigger.cooldown),
+        "created_at": trigger.created_at,
+        "schedule": trigger.schedule,
+        "condition": trigger.condition,
+        "cooldown": cooldown_of(trigger),
         "once": trigger.once,
         "overlap": trigger.overlap,
         "notify": trigger.notify,
         "timeout": trigger.timeout,
-        "maxAttempts": trigger.max_attempts,
+        "max_attempts": trigger.max_attempts,
         "origin": trigger.origin,
-        "traceId": trigger.trace_id,
+        "trace_id": trigger.trace_id,
     }
 
 
-def timing(
-    plan: Schedule | None, condition: Condition | None, cooldown: float | None
-) -> dict[str, Any]:
-    """When it runs, as data; the cooldown is the one in force."""
-    effective = conditions.cooldown_of(condition, cooldown) if condition else cooldown or 0
-    return {
-        "schedule": plan and {
-            "interval": plan.interval, "cron": plan.cron, "timezone": plan.timezone,
-            "runAt": _text(plan.run_at),
-        },
-        "condition": condition and condition.model_dump(by_alias=True, include={"type", "params"}),
-        "cooldown": effective,
-    }  # fmt: skip
+def cooldown_of(trigger: Trigger) -> float:
+    """The cooldown in force. Units: seconds."""
+    if trigger.condition is None:
+        return trigger.cooldown or 0
+    return conditions.cooldown_of(trigger.condition, trigger.cooldown)
 
 
 def active(files: ReadOnlyFiles, trigger_id: str) -> tuple[Trigger | None, str | None]:
@@ -269,12 +315,3 @@ def _is_sound(line: dict[str, Any]) -> bool:
         and all(text is None or isinstance(text, str) for text in texts)
         and isinstance(line.get("missed", 0), int)
     )
-
-
-def _text(time: datetime | None) -> str | None:
-    return None if time is None else time_text(time)
-
-
-def _first_line(text: str) -> str:
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return line if len(line) <= _TITLE else line[: _TITLE - 1] + "…"

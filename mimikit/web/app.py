@@ -20,26 +20,14 @@ from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.views.documents import Documents
 from mimikit.views.memory import Library
 from mimikit.views.messages import KnownIds
-from mimikit.views.snapshot import Shown
-from mimikit.web.api import (
-    backlog,
-    conversation,
-    feed,
-    memory,
-    searching,
-    session,
-    status,
-    tasks,
-    traces,
-    triggers,
-)
+from mimikit.views.snapshot import StateReader
+from mimikit.web.api import conversation, memory, system, tasks, triggers
+from mimikit.web.api.routing import error_answer
 from mimikit.web.feed import Feed, StreamsFull
-from mimikit.web.guard import Denied, Guard
-from mimikit.web.hosts import allowed_hosts
-from mimikit.web.limits import RateLimit
+from mimikit.web.guard import Denied, Guard, RateLimit, allowed_hosts
 from mimikit.web.markdown import Markdown
 from mimikit.web.page import Assets, page_routes
-from mimikit.web.site import EXTENSION, Site, error_answer, site
+from mimikit.web.site import EXTENSION, Site, site
 from mimikit.web.tokens import Keys
 
 if TYPE_CHECKING:
@@ -73,9 +61,9 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-_AREAS = (
-    *(session, conversation, tasks, triggers, traces, feed, status),
-    *(memory, searching, backlog),
+AREAS = (
+    *(system.session, conversation.area, tasks.area, triggers.area, system.feed),
+    *(system.status_area, memory.memory, memory.searching, memory.backlog),
 )
 _PLAIN = {
     400: "the request is malformed",
@@ -116,7 +104,7 @@ def build_web(
     guest = ReadOnlyFiles(files)
     log = EventLog(guest, clock)
     log.secrets.append(token)
-    shown = Shown(guest, settings, clock, Markdown().html)
+    reader = StateReader(guest, settings, clock, Markdown().html)
     web = settings.web
     guard = Guard(
         guest,
@@ -134,18 +122,21 @@ def build_web(
         clock=clock,
         log=log,
         guard=guard,
-        shown=shown,
-        feed=Feed(guest, shown.change, lambda: shown.vitals().state, max_streams=web.max_streams),
+        state=reader,
+        feed=Feed(
+            guest, reader.change, lambda: reader.heartbeat().state, max_streams=web.max_streams
+        ),
         inputs=RateLimit(clock, web.inputs_per_minute),
         known_ids=KnownIds(guest),
-        library=Library(guest, Documents(workspace, files.fs.root), shown.render),
+        library=Library(guest, Documents(workspace, files.fs.root), reader.render),
         search=_once(search),
+        routes=[route for area in AREAS for route in area.table],
         is_local=is_local,
     )
     guard.install(app)
     app.register_blueprint(page_routes(assets))
-    for area in _AREAS:
-        app.register_blueprint(area.routes)
+    for area in AREAS:
+        app.register_blueprint(area.blueprint)
     app.register_error_handler(Exception, _on_error)
     app.after_request(_add_headers)
     return app

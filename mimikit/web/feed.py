@@ -7,7 +7,6 @@ once and shared by all streams.
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import struct
@@ -23,8 +22,10 @@ from mimikit.log import read_changes
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import ReadOnlyFiles
+from mimikit.views.snapshot import Change
 
-Event = dict[str, Any]
+Hint = dict[str, Any]
+"""A line of `events.jsonl`: what changed, by its id."""
 
 POLL_S = 0.1
 HEARTBEAT_S = 15.0
@@ -43,7 +44,7 @@ class StreamsFull(MimikitError):
 
 
 @dataclass(eq=False, slots=True)
-class Ticket:
+class StreamPlace:
     """One open stream."""
 
     tab: str | None
@@ -53,10 +54,10 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What came after a cursor: (its cursor, the change as JSON) each, and where to go on."""
+    """What came after a cursor: (its cursor, the change) each, and where to go on."""
 
     cursor: str
-    events: list[tuple[str, Event]] = field(default_factory=list[tuple[str, Event]])
+    changes: list[tuple[str, Change]] = field(default_factory=list[tuple[str, Change]])
     reset: bool = False
 
 
@@ -66,7 +67,7 @@ class Feed:
     def __init__(
         self,
         files: ReadOnlyFiles,
-        change: Callable[[Event], Event | None],
+        change: Callable[[Hint], Change | None],
         state: Callable[[], str],
         *,
         max_streams: int,
@@ -76,10 +77,10 @@ class Feed:
         self._change = change
         self._state = state
         self._max = max_streams
-        self._kept: OrderedDict[str, Event | None] = OrderedDict()
+        self._kept: OrderedDict[str, Change | None] = OrderedDict()
         self._making = threading.Lock()
         self._news = threading.Condition()
-        self._tickets: list[Ticket] = []
+        self._places: list[StreamPlace] = []
         self._tailer: threading.Thread | None = None
         self._stopped = False
         self.generation = 0
@@ -96,9 +97,9 @@ class Feed:
         if changes.reset or len(hints) > MAX_EVENTS:
             return Batch(changes.cursor, reset=True)
         made = ((str(hint["cursor"]), self._made(hint)) for hint in hints)
-        return Batch(changes.cursor, [(cursor, event) for cursor, event in made if event])
+        return Batch(changes.cursor, [(cursor, change) for cursor, change in made if change])
 
-    def _made(self, hint: Event) -> Event | None:
+    def _made(self, hint: Hint) -> Change | None:
         if hint["kind"] not in _WHOLE:
             return self._change(hint)
         cursor = str(hint["cursor"])
@@ -109,60 +110,60 @@ class Feed:
                     self._kept.popitem(last=False)
             return self._kept[cursor]
 
-    def new_state(self, ticket: Ticket) -> Event | None:
+    def new_state(self, place: StreamPlace) -> Change | None:
         """The status, when the consumer came, went or hung since this stream last heard."""
         state = self._state()
-        if state == ticket.last_state:
+        if state == place.last_state:
             return None
-        ticket.last_state = state
+        place.last_state = state
         return self._change({"kind": "status"})
 
     # ---- streams ------------------------------------------------------------------------------
 
-    def enter(self, tab: str | None) -> Ticket:
+    def enter(self, tab: str | None) -> StreamPlace:
         """Take a place; a new stream of the same tab takes the old one's.
 
         Raises:
             StreamsFull: no place is left, or the server stops.
         """
         with self._news:
-            for old in [t for t in self._tickets if tab is not None and t.tab == tab]:
+            for old in [t for t in self._places if tab is not None and t.tab == tab]:
                 self._drop(old)
-            if self._stopped or len(self._tickets) >= self._max:
+            if self._stopped or len(self._places) >= self._max:
                 raise StreamsFull(f"{self._max} streams are open already; poll /api/changes")
-            ticket = Ticket(tab)
-            self._tickets.append(ticket)
+            place = StreamPlace(tab)
+            self._places.append(place)
             if self._tailer is None:
                 self._tailer = threading.Thread(target=self._tail, name="feed", daemon=True)
                 self._tailer.start()
-            return ticket
+            return place
 
-    def leave(self, ticket: Ticket) -> None:
+    def leave(self, place: StreamPlace) -> None:
         """Give a place back; harmless twice."""
         with self._news:
-            self._drop(ticket)
+            self._drop(place)
 
     def stop(self) -> None:
         """End every stream at once, and let none in."""
         with self._news:
             self._stopped = True
-            for ticket in list(self._tickets):
-                self._drop(ticket)
+            for place in list(self._places):
+                self._drop(place)
 
     @property
     def open_streams(self) -> int:
         """Places taken."""
-        return len(self._tickets)
+        return len(self._places)
 
-    def wait(self, ticket: Ticket, seen: int, timeout_s: float) -> None:
+    def wait(self, place: StreamPlace, seen: int, timeout_s: float) -> None:
         """Sleep until the file changed since generation `seen`, or the stream is over."""
         with self._news:
-            self._news.wait_for(lambda: ticket.over or self.generation != seen, timeout_s)
+            self._news.wait_for(lambda: place.over or self.generation != seen, timeout_s)
 
-    def _drop(self, ticket: Ticket) -> None:
-        ticket.over = True
-        if ticket in self._tickets:
-            self._tickets.remove(ticket)
+    def _drop(self, place: StreamPlace) -> None:
+        place.over = True
+        if place in self._places:
+            self._places.remove(place)
         self._news.notify_all()
 
     def _tail(self) -> None:
@@ -171,14 +172,14 @@ class Feed:
         while True:
             stat = self._look(last)
             with self._news:
-                if not self._tickets:
+                if not self._places:
                     self._tailer = None
                     return
                 if stat != last or first:
                     self.generation += 1
                     self._news.notify_all()
                 last, first = stat, False
-                self._news.wait_for(lambda: not self._tickets, POLL_S)
+                self._news.wait_for(lambda: not self._places, POLL_S)
 
     def _look(self, last: FileStat | None) -> FileStat | None:
         try:
@@ -188,7 +189,7 @@ class Feed:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class StreamBounds:
     """When a stream ends. Units: seconds."""
 
     life_s: float
@@ -197,58 +198,57 @@ class Rules:
 
 
 def stream(
-    feed: Feed, ticket: Ticket, since: str | None, clock: Clock, rules: Rules
+    feed: Feed, place: StreamPlace, since: str | None, clock: Clock, bounds: StreamBounds
 ) -> Iterator[str]:
     """The text of one event stream, until its end."""
     yield f"retry: {RETRY_MS}\n\n"
-    cursor, end = since, clock.monotonic() + rules.life_s
+    cursor, end = since, clock.monotonic() + bounds.life_s
     beat = clock.monotonic()
-    while not ticket.over:
+    while not place.over:
         seen = feed.generation
-        text, cursor = _next_text(feed, ticket, cursor)
+        text, cursor = _next_text(feed, place, cursor)
         now = clock.monotonic()
         if not text and now - beat >= HEARTBEAT_S:
             text = ": beat\n\n"
         if text:
             beat = now
             yield text
-        if now >= end or not rules.is_connected() or not _allowed(rules):
+        if now >= end or not bounds.is_connected() or not _allowed(bounds):
             return
-        feed.wait(ticket, seen, LOOK_S)
+        feed.wait(place, seen, LOOK_S)
 
 
-def _next_text(feed: Feed, ticket: Ticket, cursor: str | None) -> tuple[str, str | None]:
+def _next_text(feed: Feed, place: StreamPlace, cursor: str | None) -> tuple[str, str | None]:
     """What there is to send now, and the cursor after it; nothing while the disk is silent."""
     try:
         batch = feed.read(cursor)
-        parts = [_frame("change", event, id_) for id_, event in batch.events]
+        parts = [_frame("change", change.to_json(), id_) for id_, change in batch.changes]
         if batch.reset:
-            parts.append(_frame("reset", {}, batch.cursor))
-        state = feed.new_state(ticket)
+            parts.append(_frame("reset", b"{}", batch.cursor))
+        state = feed.new_state(place)
     except StorageError:
         return "", cursor
     if state is not None:
-        parts.append(_frame("change", state))
+        parts.append(_frame("change", state.to_json()))
     return "".join(parts), batch.cursor
 
 
-def _allowed(rules: Rules) -> bool:
+def _allowed(bounds: StreamBounds) -> bool:
     try:
-        return rules.is_allowed()
+        return bounds.is_allowed()
     except StorageError:
         return True  # the disk does not answer now; the next look decides
 
 
-def _frame(name: str, data: Event, id_: str | None = None) -> str:
-    body = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+def _frame(name: str, data: bytes, id_: str | None = None) -> str:
     head = f"id: {id_}\n" if id_ else ""
-    return f"{head}event: {name}\ndata: {body}\n\n"
+    return f"{head}event: {name}\ndata: {data.decode()}\n\n"
 
 
-def _merged(events: list[Event]) -> list[Event]:
+def _merged(events: list[Hint]) -> list[Hint]:
     """Without what a later event says again; pieces of text that follow one another as one."""
     last = {(e["kind"], str(e.get("id"))): i for i, e in enumerate(events) if e["kind"] in _WHOLE}
-    merged: list[Event] = []
+    merged: list[Hint] = []
     for i, event in enumerate(events):
         kind = event["kind"]
         if kind in _WHOLE and last[kind, str(event.get("id"))] != i:

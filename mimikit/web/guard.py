@@ -7,6 +7,8 @@ route is closed until somebody opens it.
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,17 +19,18 @@ from itsdangerous import BadData, URLSafeSerializer
 from werkzeug.routing import RequestRedirect
 
 from mimikit.clock import Clock
+from mimikit.errors import BadSettings
 from mimikit.log import EventLog
 from mimikit.protocol.files import Files
 from mimikit.web import tokens
-from mimikit.web.hosts import host_name
-from mimikit.web.limits import RateLimit
 
 OPEN = frozenset({"page.index", "page.asset", "status.healthz", "session.login"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _RENEW_AFTER = timedelta(days=1)
 _REFUSALS_LOGGED = 60
 _OVERALL_FACTOR = 4
+_WINDOW_S = 60.0
+_MAX_KEYS = 1000
 
 
 class Denied(Exception):
@@ -268,3 +271,104 @@ def _check_content_type(request: Request) -> None:
         return
     message = f"expected content type application/json, got {request.mimetype[:60] or 'none'}"
     raise Denied(415, message, reason="content type")
+
+
+# ---- names of hosts
+
+
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+
+def allowed_hosts(hosts: list[str]) -> frozenset[str]:
+    """The names the page may be asked for: loopback's and the operator's.
+
+    Raises:
+        BadSettings: one of them is no plain host name.
+    """
+    names: set[str] = set(LOOPBACK_NAMES)
+    for host in hosts:
+        name = host_name(host)
+        if name is None or name.startswith(".") or "*" in name:
+            raise BadSettings(
+                f"web.hosts: expected host names such as mimikit.home.lan, got {host!r}"
+            )
+        names.add(name)
+    return frozenset(names)
+
+
+def host_name(header: str | None) -> str | None:
+    """The name in a Host header, lower case, without its port; None when it is malformed."""
+    text = (header or "").lower()
+    name, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        name, port = text, ""
+    if colon and not text.endswith("]") and not (port.isascii() and port.isdigit()):
+        return None
+    bracketed = name.startswith("[") and name.endswith("]")
+    inner = name[1:-1] if bracketed else name
+    allowed = "0123456789abcdef:." if bracketed else "abcdefghijklmnopqrstuvwxyz0123456789.-_"
+    return name if inner and all(letter in allowed for letter in inner) else None
+
+
+# ---- how often
+
+
+class RateLimit:
+    """At most so many events a minute for each key, and so many for all keys together.
+
+    Kept in memory: there is one web process.
+    """
+
+    def __init__(self, clock: Clock, per_key: int, overall: int | None = None) -> None:
+        """Without `overall` only the keys are limited."""
+        self._clock = clock
+        self._per_key = per_key
+        self._overall = overall
+        self._lock = threading.Lock()
+        self._events: dict[str, deque[float]] = {}
+        self._all: deque[float] = deque()
+
+    def take(self, key: str) -> bool:
+        """Count one event; False, and not counted, when there were too many."""
+        with self._lock:
+            if self._wait_s(key) > 0:
+                return False
+            self._note(key)
+            return True
+
+    def note(self, key: str) -> None:
+        """Count one event whatever there was before."""
+        with self._lock:
+            self._note(key)
+
+    def wait_s(self, key: str) -> float:
+        """Seconds until the next event is allowed; 0 when it is now."""
+        with self._lock:
+            return self._wait_s(key)
+
+    def _wait_s(self, key: str) -> float:
+        now = self._clock.monotonic()
+        mine = self._events.get(key, deque[float]())
+        for events in (mine, self._all):
+            while events and events[0] <= now - _WINDOW_S:
+                events.popleft()
+        waits = [0.0]
+        if len(mine) >= self._per_key:
+            waits.append(mine[-self._per_key] + _WINDOW_S - now)
+        if self._overall is not None and len(self._all) >= self._overall:
+            waits.append(self._all[-self._overall] + _WINDOW_S - now)
+        return max(waits)
+
+    def _note(self, key: str) -> None:
+        if len(self._events) >= _MAX_KEYS and key not in self._events:
+            self._forget_idle()
+        now = self._clock.monotonic()
+        self._events.setdefault(key, deque(maxlen=self._per_key)).append(now)
+        if self._overall is not None:
+            self._all.append(now)
+
+    def _forget_idle(self) -> None:
+        horizon = self._clock.monotonic() - _WINDOW_S
+        self._events = {k: e for k, e in self._events.items() if e and e[-1] > horizon}
+        while len(self._events) >= _MAX_KEYS:
+            del self._events[next(iter(self._events))]

@@ -32,7 +32,7 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import PageAddress
 from mimikit.web import tokens
-from mimikit.web.hosts import allowed_hosts
+from mimikit.web.guard import allowed_hosts
 
 THREADS_BESIDE_STREAMS = 16
 KEEPALIVE_S = 20

@@ -11,6 +11,7 @@ from mimikit.protocol.models import TriggerState
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
 from mimikit.views import chains
+from mimikit.views.tasks import TaskView
 from tests.web.conftest import START, Web
 from tests.web.test_shown import end, put, trigger
 
@@ -186,18 +187,26 @@ def test_ended_tasks_of_a_trace_are_found_in_a_long_ledger(web) -> None:
 # ---- drawing, pure --------------------------------------------------------------------------
 
 
-def task(id_: str, **facts: Any) -> chains.Task:
-    known = {"id": id_, "title": id_, "state": "done", "seat": "worker", "createdAt": id_}
-    none = {"parentTaskId": None, "sourceTriggerId": None, "retryOf": None, "upstream": []}
-    return known | none | facts
+def task(id_: str, upstream: list[str] | None = None) -> TaskView:
+    return TaskView(
+        id=id_, seat="worker", state="done", title=id_, prompt=id_, profile="standard", priority=5,
+        origin="cli", created_at=START, started_at=None, completed_at=None, not_before=None,
+        attempts=1, max_attempts=1, failure_reason=None, error=None, trace_id=id_,
+        parent_task_id=None, source_trigger_id=None, retry_of=None, upstream=upstream or [],
+        internal=False, headline="", wait_ms=None, run_ms=None,
+    )  # fmt: skip
 
 
-def chain(*tasks: chains.Task) -> chains.Chain:
-    return chains.Chain({one["id"]: one for one in tasks})
+def chain(*tasks: TaskView) -> chains.Chain:
+    return chains.Chain({one.id: one for one in tasks})
+
+
+def draw(chain: chains.Chain, centre: str | None = None) -> dict[str, Any]:
+    return chains.draw(chain, centre).to_dict()
 
 
 def test_a_layer_is_the_longest_way_from_a_root() -> None:
-    drawn = chains.draw(
+    drawn = draw(
         chain(
             task("a"),
             task("b", upstream=["a"]),
@@ -213,7 +222,7 @@ def test_a_layer_is_the_longest_way_from_a_root() -> None:
 
 def test_of_a_long_chain_the_nearest_nodes_are_drawn() -> None:
     links = [task(f"t{n:03}", upstream=[f"t{n - 1:03}"] if n else []) for n in range(120)]
-    drawn = chains.draw(chain(*links), "t060")
+    drawn = draw(chain(*links), "t060")
     numbers = sorted(int(node["id"][1:]) for node in drawn["nodes"])
     assert len(numbers) == chains.MAX_NODES
     assert numbers == list(range(numbers[0], numbers[0] + 50))
@@ -223,13 +232,13 @@ def test_of_a_long_chain_the_nearest_nodes_are_drawn() -> None:
 
 
 def test_a_circle_that_hands_made_is_drawn_all_the_same() -> None:
-    drawn = chains.draw(
+    drawn = draw(
         chain(task("a", upstream=["c"]), task("b", upstream=["a"]), task("c", upstream=["b"]))
     )
     assert len(drawn["edges"]) == 3
     assert len({node["layer"] for node in drawn["nodes"]}) == 3
-    assert len(chains.draw(chain(task("a", upstream=["a"])))["nodes"]) == 1
+    assert len(draw(chain(task("a", upstream=["a"])))["nodes"]) == 1
 
 
 def test_nothing_is_drawn_of_nothing() -> None:
-    assert chains.draw(chain(), "x") == {"nodes": [], "edges": []}
+    assert draw(chain(), "x") == {"nodes": [], "edges": []}

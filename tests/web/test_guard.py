@@ -14,8 +14,7 @@ from mimikit.errors import BadSettings
 from mimikit.protocol import paths
 from mimikit.web import tokens
 from mimikit.web.app import HEADERS
-from mimikit.web.guard import OPEN, SAFE_METHODS, is_same_origin
-from mimikit.web.hosts import allowed_hosts, host_name
+from mimikit.web.guard import OPEN, SAFE_METHODS, allowed_hosts, host_name, is_same_origin
 from tests.web.conftest import HOST
 
 # Every route with an address to try it at and, where it takes one, a body that is good.

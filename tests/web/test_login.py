@@ -15,7 +15,7 @@ from mimikit.protocol.files import Files
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.web import tokens
-from mimikit.web.limits import RateLimit
+from mimikit.web.guard import RateLimit
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

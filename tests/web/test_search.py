@@ -20,7 +20,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.views.hits import marks
+from mimikit.views.memory import marks
 from tests.web.conftest import START, MakeWeb, Web, error_of
 
 

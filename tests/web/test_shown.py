@@ -139,7 +139,7 @@ def test_the_inbox_lies_over_the_messages(web) -> None:
 
 def test_an_item_answered_while_the_snapshot_is_made_is_not_missed(web) -> None:
     inbox.put(web.files, InboxItem(id="msg-a", text="x", created_at=START))
-    conversation = web.site.shown.conversation
+    conversation = web.site.state.conversation
     page = conversation.page
 
     def answered_after(*args: Any) -> dict[str, Any]:

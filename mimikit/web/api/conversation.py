@@ -6,32 +6,36 @@ import threading
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from flask import Blueprint, Response
 from pydantic import Field, StringConstraints
 
 from mimikit.conversation import inbox, questions
 from mimikit.errors import BadInput, Conflict
 from mimikit.protocol import paths
 from mimikit.protocol.models import MAX_TEXT, InboxItem
-from mimikit.web.api.asked import Asked, ClientId, MessageId, body, query
+from mimikit.views.base import View
+from mimikit.views.messages import MessagesPage
+from mimikit.views.snapshot import SnapshotView
+from mimikit.web.api.routing import Area, ClientId, Input
 from mimikit.web.guard import Denied
-from mimikit.web.site import Site, answer, site
+from mimikit.web.site import Site, site
 
-routes = Blueprint("conversation", __name__)
+area = Area("conversation")
 
+MESSAGE_ID_PATTERN = r"^msg-[A-Za-z0-9._-]{1,124}$"
+MessageId = Annotated[str, StringConstraints(pattern=MESSAGE_ID_PATTERN)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Zone = Annotated[str, StringConstraints(max_length=64, pattern=r"^[A-Za-z0-9_+/-]*$")]
 Locale = Annotated[str, StringConstraints(max_length=35, pattern=r"^[A-Za-z0-9_-]*$")]
 
 
-class Page(Asked):
-    """Which messages."""
+class MessagesQuery(Input):
+    """Which messages: those before a cursor that an earlier page gave."""
 
     before: Annotated[str, StringConstraints(max_length=60)] | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
-class Input(Asked):
+class MessageInput(Input):
     """A message of the user's; the client makes its id, so that sending it twice is one message."""
 
     id: MessageId
@@ -41,7 +45,7 @@ class Input(Asked):
     locale: Locale | None = None
 
 
-class Answer(Asked):
+class AnswerInput(Input):
     """An answer to the open question."""
 
     id: MessageId
@@ -49,40 +53,44 @@ class Answer(Asked):
     text: Text
 
 
-@routes.get("/api/snapshot")
-def snapshot() -> Response:
+class AcceptedView(View):
+    """The message lies in the inbox."""
+
+    id: str
+    state: str = "queued"
+
+
+@area.route("GET", "/api/snapshot", SnapshotView)
+def snapshot() -> SnapshotView:
     """All a page needs to begin."""
-    return answer(site().shown.snapshot())
+    return site().state.snapshot()
 
 
-@routes.get("/api/messages")
-def messages() -> Response:
+@area.route("GET", "/api/messages", MessagesPage, query=MessagesQuery)
+def messages(asked: MessagesQuery) -> MessagesPage:
     """A page of the conversation, going back."""
-    asked = query(Page)
-    return answer(site().shown.conversation.page(asked.before, asked.limit))
+    return site().state.conversation.page(asked.before, asked.limit)
 
 
-@routes.post("/api/input")
-def send() -> Response:
+@area.route("POST", "/api/input", {202: AcceptedView}, body=MessageInput)
+def send(asked: MessageInput) -> AcceptedView:
     """Take a message; it is on disk before this answers."""
-    asked = body(Input)
     here = site()
+    now = here.clock.now()
     item = InboxItem(
         id=asked.id,
         text=_said(asked.text),
-        created_at=here.clock.now(),
+        created_at=now,
         timezone=_known_zone(asked.timezone),
         locale=asked.locale or None,
         quote=asked.quote,
     )
-    _accept(here, item)
-    return answer({"id": item.id, "state": "queued"}, 202)
+    return _accept(here, item)
 
 
-@routes.post("/api/answer")
-def answer_question() -> Response:
+@area.route("POST", "/api/answer", {202: AcceptedView}, body=AnswerInput)
+def answer_question(asked: AnswerInput) -> AcceptedView:
     """Take the answer to the question that is open now."""
-    asked = body(Answer)
     here = site()
     item = InboxItem(
         id=asked.id,
@@ -91,53 +99,36 @@ def answer_question() -> Response:
         created_at=here.clock.now(),
         question_id=asked.question_id,
     )
-    _accept(here, item)
-    return answer({"id": item.id, "state": "queued"}, 202)
+    return _accept(here, item)
 
 
-class _Doors:
-    """Lets one request with an id through at a time, so that a repeat sees what the first did."""
-
-    def __init__(self, count: int = 64) -> None:
-        self._locks = [threading.Lock() for _ in range(count)]
-
-    def of(self, item_id: str) -> threading.Lock:
-        """The lock of an id, shared with some others."""
-        return self._locks[hash(item_id) % len(self._locks)]
+_LOCKS = [threading.Lock() for _ in range(64)]
+"""One request with an id at a time, so that a repeat sees what the first did."""
 
 
-_doors = _Doors()
-
-
-def _accept(here: Site, item: InboxItem) -> None:
+def _accept(here: Site, item: InboxItem) -> AcceptedView:
     """Put an item into the inbox unless it is, or was, there.
 
     An item leaves the inbox only after the transcript has it: looking in this order misses neither.
     """
-    with _doors.of(item.id):
+    accepted = AcceptedView(id=item.id)
+    with _LOCKS[hash(item.id) % len(_LOCKS)]:
         if here.files.exists(paths.inbox(item.id)):
-            return
+            return accepted
         if here.known_ids.has(item.id, item.created_at):
-            return
+            return accepted
         if item.kind == "answer":
-            _check_open(here, item)
-        _check_rate(here)
+            question = questions.pending(here.files)
+            if question is None or question.question_id != item.question_id:
+                raise Conflict("that question is no longer open", field="questionId")
+            if questions.is_expired(question, item.created_at):
+                raise Conflict("the time to answer that question is over", field="questionId")
+        if not here.inputs.take(""):
+            wait = here.inputs.wait_s("")
+            message = f"too many messages in a minute; try again in {int(wait) + 1} s"
+            raise Denied(429, message, reason="too many inputs", wait_s=wait)
         inbox.put(here.files, item)
-
-
-def _check_rate(here: Site) -> None:
-    if not here.inputs.take(""):
-        wait = here.inputs.wait_s("")
-        message = f"too many messages in a minute; try again in {int(wait) + 1} s"
-        raise Denied(429, message, reason="too many inputs", wait_s=wait)
-
-
-def _check_open(here: Site, item: InboxItem) -> None:
-    question = questions.pending(here.files)
-    if question is None or question.question_id != item.question_id:
-        raise Conflict("that question is no longer open", field="questionId")
-    if questions.is_expired(question, item.created_at):
-        raise Conflict("the time to answer that question is over", field="questionId")
+    return accepted
 
 
 def _said(text: str) -> str:

@@ -1,61 +1,126 @@
-"""Memory files: listed, read, and saved where nobody else changed them meanwhile."""
+"""Memory files: listed, read, saved where nobody else changed them meanwhile; search; backlog."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
+from datetime import MAXYEAR, UTC, datetime
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
 
-from flask import Blueprint, Response, request
-from pydantic import StringConstraints
+from flask import request
+from pydantic import Field, StringConstraints
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from mimikit.errors import BadInput, Conflict, NotFound, Refused
+from mimikit.memory import backlog as backlog_file
 from mimikit.memory import notes
-from mimikit.views import hits
-from mimikit.views.memory import MAX_EDITED_BYTES, Named, named
-from mimikit.web.api.asked import Asked, body, path_id, query
+from mimikit.memory.backlog import Backlog
+from mimikit.views import memory as views
+from mimikit.views.base import View
+from mimikit.views.memory import (
+    MAX_EDITED_BYTES,
+    MemoryList,
+    Named,
+    NoteView,
+    SearchAnswer,
+    TurnHitList,
+    named,
+)
+from mimikit.web.api.routing import Answer, Area, ErrorDetail, ErrorView, Input, read_body
 from mimikit.web.guard import Denied
-from mimikit.web.site import Site, answer, error_dict, site
+from mimikit.web.site import Site, site
 
-routes = Blueprint("memory", __name__)
+memory = Area("memory")
+searching = Area("searching")
+backlog = Area("backlog")
 
 # A character of the text may take six bytes of JSON.
 _MAX_BODY_BYTES = 6 * MAX_EDITED_BYTES + 4096
 
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Time = Annotated[str, StringConstraints(max_length=40)]
+ItemText = Annotated[str, StringConstraints(min_length=1, max_length=backlog_file.MAX_ITEM)]
 
 
-class Save(Asked):
+class NoteInput(Input):
     """A new text, and the hash of the text it was made from; null for a new file."""
 
     text: str
     hash: Hash | None
 
 
-@routes.get("/api/memory")
-def listed() -> Response:
+class NoteConflict(ErrorView):
+    """Another text was saved meanwhile; null: the file is gone."""
+
+    current: NoteView | None
+
+
+class SearchQuery(Input):
+    """What is looked for, and where. `after` is a day or time, `before` one that is left out."""
+
+    q: Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    after: Time | None = None
+    before: Time | None = None
+    scope: Literal["all", "memory"] = "all"
+
+
+class BacklogInput(Input):
+    """What is to be done with an item; with a hash only if the list is still that one."""
+
+    action: backlog_file.Action
+    item: ItemText
+    hash: Hash | None = None
+
+
+class BacklogItem(View):
+    text: str
+    done: bool
+
+
+class BacklogView(View):
+    """Every item, in the file's order."""
+
+    items: list[BacklogItem]
+    hash: str
+
+
+class BacklogConflict(ErrorView):
+    current: BacklogView
+
+
+# ---- files
+
+
+@memory.route("GET", "/api/memory", MemoryList, query=Input)
+def listed(_: Input) -> MemoryList:
     """Every memory file and document, and how the search index is."""
-    query(Asked)
     here = site()
-    return answer({"files": here.library.listed(), "index": hits.index_of(here.search())})
+    return MemoryList(files=here.library.listed(), index=views.index_view(here.search()))
 
 
-@routes.get("/api/memory/<path:path>")
-def show(path: str) -> Response:
+@memory.route("GET", "/api/memory/<path:path>", NoteView, query=Input)
+def show(_: Input, path: str) -> NoteView:
     """One file: its text, and that as HTML."""
-    query(Asked)
     found = site().library.shown(_known(path))
     if found is None:
         raise _no_file(path)
-    return answer(found)
+    return found
 
 
-@routes.put("/api/memory/<path:path>")
-def save(path: str) -> Response:
+@memory.route(
+    "PUT",
+    "/api/memory/<path:path>",
+    {200: NoteView, 409: NoteConflict},
+    body=NoteInput,
+    reads_body=False,
+)
+def save(path: str) -> Answer:
     """Replace a file's text, or make a file; refused where it changed meanwhile."""
     known, here = _known(path), site()
     if known.kind == "docs":
         raise Refused(f"{path}: the workspace's docs are only shown here; edit them in place")
-    asked = _asked()
+    asked = _text_given()
     if asked.hash is None and not known.may_be_made:
         raise BadInput(
             "path: expected memory.md or memory/YYYY-MM-DD-a-name.md for a new file, "
@@ -67,17 +132,16 @@ def save(path: str) -> Response:
         note = notes.replace(here.files, known.path, asked.text, asked.hash)
     except Conflict as error:
         return _conflict(here, known, asked, error)
-    return answer(here.library.saved(known, note))
+    return here.library.saved(known, note)
 
 
-@routes.get("/api/turns/<turn_id>/memory")
-def of_turn(turn_id: str) -> Response:
+@memory.route("GET", "/api/turns/<turn_id>/memory", TurnHitList, query=Input)
+def of_turn(_: Input, turn_id: str) -> TurnHitList:
     """What a turn was given of memory."""
-    query(Asked)
-    found = hits.of_turn(site().files, path_id(turn_id))
+    found = views.of_turn(site().files, turn_id)
     if found is None:
         raise NotFound(f"there is no record of turn {turn_id[:128]}", field="id")
-    return answer({"hits": found})
+    return TurnHitList(hits=found)
 
 
 def _known(path: str) -> Named:
@@ -91,10 +155,10 @@ def _no_file(path: str) -> NotFound:
     return NotFound(f"there is no memory file {path[:80]!r}", field="path")
 
 
-def _asked() -> Save:
+def _text_given() -> NoteInput:
     request.max_content_length = _MAX_BODY_BYTES
     try:
-        asked = body(Save)
+        asked = read_body(NoteInput)
     except RequestEntityTooLarge:
         raise _too_long("more") from None
     size = len(asked.text.encode())
@@ -124,9 +188,90 @@ def _check_size(here: Site, known: Named) -> None:
         )
 
 
-def _conflict(here: Site, known: Named, asked: Save, error: Conflict) -> Response:
+def _conflict(here: Site, known: Named, asked: NoteInput, error: Conflict) -> Answer:
     """The file as it is now; a save that came twice is none."""
     current = here.library.shown(known)
-    if current is not None and current["text"] == asked.text:
-        return answer(current)
-    return answer({"error": error_dict(str(error), error.field), "current": current}, 409)
+    if current is not None and current.text == asked.text:
+        return current
+    detail = ErrorDetail(message=str(error), field=error.field)
+    return NoteConflict(error=detail, current=current), 409
+
+
+# ---- search
+
+
+@searching.route("GET", "/api/search", SearchAnswer, query=SearchQuery)
+def search(asked: SearchQuery) -> SearchAnswer:
+    """The best hits first."""
+    here = site()
+    if not asked.q.strip():
+        raise BadInput("q: expected something to search for, got only blanks", field="q")
+    zone = here.settings.zone
+    after, before = _time(asked.after, "after", zone), _time(asked.before, "before", zone)
+    began, engine = time.monotonic(), here.search()
+    found = engine.find(
+        asked.q, limit=asked.limit, after=after, before=before, everywhere=asked.scope == "all"
+    )
+    took_ms = round((time.monotonic() - began) * 1000, 1)
+    return SearchAnswer(
+        query=asked.q,
+        hits=[views.hit_view(hit, asked.q) for hit in found],
+        took_ms=took_ms,
+        fallback=engine.fallback,
+    )
+
+
+def _time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
+    """A day's beginning or a time; in the workspace's zone unless it names one.
+
+    Raises:
+        BadInput: it is neither.
+    """
+    if not text:
+        return None
+    time_ = _parsed(text, zone)
+    if time_ is None or not 1 < time_.year < MAXYEAR:
+        raise BadInput(
+            f"{field}: expected a day or time like 2026-01-28 or 2026-01-28T09:30Z, "
+            f"got {text[:40]!r}",
+            field=field,
+        )
+    return time_
+
+
+def _parsed(text: str, zone: ZoneInfo) -> datetime | None:
+    try:
+        time_ = datetime.fromisoformat(text)
+        return (time_ if time_.tzinfo else time_.replace(tzinfo=zone)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+# ---- backlog
+
+
+@backlog.route("GET", "/api/backlog", BacklogView, query=Input)
+def items(_: Input) -> BacklogView:
+    """Every item, in the file's order."""
+    return _backlog_view(backlog_file.load(site().files))
+
+
+@backlog.route("POST", "/api/backlog", {200: BacklogView, 409: BacklogConflict}, body=BacklogInput)
+def change(asked: BacklogInput) -> Answer:
+    """Add, tick, open again or remove an item."""
+    files = site().files
+    if not backlog_file.plain(asked.item):
+        raise BadInput("item: expected some text, got only blanks", field="item")
+    try:
+        return _backlog_view(backlog_file.change(files, asked.action, asked.item, asked.hash))
+    except NotFound as error:
+        raise BadInput(str(error), field=error.field) from None
+    except Conflict as error:
+        current = _backlog_view(backlog_file.load(files))
+        detail = ErrorDetail(message=str(error), field=error.field)
+        return BacklogConflict(error=detail, current=current), 409
+
+
+def _backlog_view(found: Backlog) -> BacklogView:
+    items = [BacklogItem(text=item.text, done=item.done) for item in found.items]
+    return BacklogView(items=items, hash=found.hash)

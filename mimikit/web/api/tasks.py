@@ -1,112 +1,236 @@
-"""Tasks: lists, one with its result, live output, new ones, cancel and retry."""
+"""Tasks: lists, one with its result, live output, new ones, cancel and retry; and traces."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from flask import Blueprint, Response
 from pydantic import Field, StringConstraints
 
+from mimikit import permission
+from mimikit.config import ProfilesSettings
 from mimikit.errors import NotFound
 from mimikit.protocol import paths
-from mimikit.tasks import queue
+from mimikit.protocol.ids import new_id
+from mimikit.protocol.models import MAX_TEXT, Command
+from mimikit.tasks import commands, queue
 from mimikit.tools import requests
-from mimikit.views import chains
-from mimikit.views import tasks as shown_tasks
-from mimikit.web.api import ordering
-from mimikit.web.api.asked import Asked, body, path_id, query
-from mimikit.web.api.wanted import NewTask, check, wanted_of
-from mimikit.web.site import answer, site
+from mimikit.tools.requests import TaskRequest
+from mimikit.views import chains, tasks, triggers
+from mimikit.views.base import View
+from mimikit.views.chains import TaskDetail, TraceView
+from mimikit.views.tasks import OutputView, TaskList
+from mimikit.web.api.routing import Answer, Area, ClientId, Input
+from mimikit.web.site import Site, site
 
-routes = Blueprint("tasks", __name__)
+area = Area("tasks")
+
+Prompt = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
+Title = Annotated[str, StringConstraints(max_length=200)]
+ProfileName = Annotated[str, StringConstraints(max_length=32)]
+Priority = Annotated[int, Field(ge=0, le=10)]
+Timeout = Annotated[float, Field(gt=0, le=7 * 86400)]
+Attempts = Annotated[int, Field(ge=1, le=100)]
+Action = Literal[
+    "cancel",
+    "retry",
+    "trigger_pause",
+    "trigger_resume",
+    "trigger_remove",
+    "trigger_run",
+    "trigger_edit",
+]
 
 
-class List(Asked):
-    """Which tasks."""
+class TasksQuery(Input):
+    """Which tasks; without a state those that run, wait and ended last."""
 
     state: Literal["queued", "running", "done", "failed", "canceled"] | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
-class From(Asked):
+class OutputQuery(Input):
     """Where to go on reading."""
 
     offset: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,15}$")] = "0"
 
 
-@routes.get("/api/tasks")
-def listed() -> Response:
+class TaskInput(Input):
+    """A task to be done. Units: seconds."""
+
+    prompt: Prompt
+    id: ClientId | None = None
+    title: Title = ""
+    profile: ProfileName = "standard"
+    priority: Priority = 5
+    timeout: Timeout | None = None
+    max_attempts: Attempts = 1
+
+
+class CommandInput(Input):
+    """The client may name its command, so that sending it twice is one command."""
+
+    may_be_empty = True
+    id: ClientId | None = None
+
+
+class CreatedView(View):
+    id: str
+
+
+class CommandOutcome(View):
+    """What came of a command."""
+
+    ok: bool
+    message: str
+    result_id: str | None
+
+
+class CommandWaiting(View):
+    """The command is kept; nothing has come of it yet."""
+
+    command: str
+    """Its id."""
+
+
+COMMAND_ANSWERS = {200: CommandOutcome, 202: CommandWaiting}
+
+
+@area.route("GET", "/api/tasks", TaskList, query=TasksQuery)
+def listed(asked: TasksQuery) -> TaskList:
     """Running, queued and recently ended tasks."""
-    asked, here = query(List), site()
-    live = here.shown.vitals().live
-    return answer({"tasks": shown_tasks.listed(here.files, live, asked.state, asked.limit)})
+    here = site()
+    live = here.state.heartbeat().live
+    return TaskList(tasks=tasks.listed(here.files, live, asked.state, asked.limit))
 
 
-@routes.post("/api/tasks")
-def create() -> Response:
+@area.route("POST", "/api/tasks", {202: CreatedView}, body=TaskInput)
+def create(asked: TaskInput) -> CreatedView:
     """Queue a task; the same id again is the same task."""
-    asked, here = body(NewTask), site()
-    wanted = wanted_of(asked)
-    check(here, wanted)
-    task = requests.new_task(wanted, here.clock.now())
+    here = site()
+    request = request_of(asked)
+    check_request(here, request)
+    task = requests.new_task(request, here.clock.now())
     queue.submit(here.files, task)
-    return answer({"id": task.id}, 202)
+    return CreatedView(id=task.id)
 
 
-@routes.get("/api/tasks/<task_id>")
-def show(task_id: str) -> Response:
+@area.route("GET", "/api/tasks/<task_id>", TaskDetail)
+def show(task_id: str) -> TaskDetail:
     """One task with its result, its events and the tasks it belongs with."""
     here = site()
-    view = shown_tasks.find_view(here.files, path_id(task_id))
-    if view is None:
+    found = chains.task_detail(here.files, task_id, here.state.heartbeat().live, here.state.render)
+    if found is None:
         raise _no_task(task_id)
-    live = here.shown.vitals().live
-    trace = shown_tasks.trace_of(here.files, view, live)
-    chain = chains.around(here.files, view.task.trace_id, trace, live)
-    return answer(
-        {
-            "task": shown_tasks.shown(here.files, view, live),
-            "result": shown_tasks.result_of(view, here.shown.render),
-            "events": shown_tasks.events_of(here.files, view),
-            "trace": trace,
-            "graph": chains.draw(chain, view.task.id),
-        }
+    return found
+
+
+@area.route("GET", "/api/tasks/<task_id>/output", OutputView, query=OutputQuery)
+def output(asked: OutputQuery, task_id: str) -> OutputView:
+    """What a run (a task's or a turn's) did, from an offset on."""
+    here = site()
+    known = tasks.find_view(here.files, task_id)
+    if known is None and not here.files.exists(paths.run_output(task_id)):
+        raise _no_task(task_id)
+    # Asked before reading: what a run wrote before it ended is then surely read.
+    live = here.state.heartbeat().live
+    is_over = known.completed_at is not None if known else task_id not in live
+    events, offset, at_end = tasks.output(here.files, task_id, int(asked.offset))
+    return OutputView(events=events, offset=str(offset), ended=is_over and at_end)
+
+
+@area.route("POST", "/api/tasks/<task_id>/cancel", COMMAND_ANSWERS, body=CommandInput)
+def cancel(asked: CommandInput, task_id: str) -> Answer:
+    """Stop a task, or the turn that is in progress."""
+    here = site()
+    is_turn = task_id in here.state.heartbeat().live or here.files.exists(
+        paths.turn_started(task_id, 1)
+    )
+    if not is_turn and tasks.find_view(here.files, task_id) is None:
+        raise _no_task(task_id)
+    return give_command(here, "cancel", task_id, command_id=asked.id)
+
+
+@area.route("POST", "/api/tasks/<task_id>/retry", COMMAND_ANSWERS, body=CommandInput)
+def retry(asked: CommandInput, task_id: str) -> Answer:
+    """Do a task again, as a new one."""
+    here = site()
+    if tasks.find_view(here.files, task_id) is None:
+        raise _no_task(task_id)
+    return give_command(here, "retry", task_id, command_id=asked.id)
+
+
+@area.route("GET", "/api/traces/<trace_id>", TraceView, query=Input)
+def show_trace(_: Input, trace_id: str) -> TraceView:
+    """The tasks and triggers of one trace."""
+    here = site()
+    beat = here.state.heartbeat()
+    traced = tasks.in_trace(here.files, trace_id, beat.live)
+    chain = chains.around(here.files, trace_id, traced, beat.live)
+    if not chain.tasks and not chain.triggers:
+        raise NotFound(f"there is no trace {trace_id}", field="id")
+    around = here.state.situation(beat)
+    found = [triggers.find(here.files, id_, around) for id_ in chain.triggers]
+    return TraceView(
+        tasks=traced,
+        triggers=[trigger for trigger in found if trigger],
+        graph=chains.draw(chain),
     )
 
 
-@routes.get("/api/tasks/<task_id>/output")
-def output(task_id: str) -> Response:
-    """What a run (a task's or a turn's) did, from an offset on."""
-    asked, here = query(From), site()
-    run_id = path_id(task_id)
-    view = shown_tasks.find_view(here.files, run_id)
-    if view is None and not here.files.exists(paths.run_output(run_id)):
-        raise _no_task(task_id)
-    # Asked before reading: what a run wrote before it ended is then surely read.
-    is_over = view.completed_at is not None if view else run_id not in here.shown.vitals().live
-    events, offset, at_end = shown_tasks.output(here.files, run_id, int(asked.offset))
-    return answer({"events": events, "offset": str(offset), "ended": is_over and at_end})
+# ---- for triggers, too
 
 
-@routes.post("/api/tasks/<task_id>/cancel")
-def cancel(task_id: str) -> Response:
-    """Stop a task, or the turn that is in progress."""
-    here = site()
-    target = path_id(task_id)
-    is_turn = target in here.shown.vitals().live or here.files.exists(paths.turn_started(target, 1))
-    if not is_turn and shown_tasks.find_view(here.files, target) is None:
-        raise _no_task(task_id)
-    return ordering.give(here, "cancel", target, order_id=ordering.named())
+def check_request(here: Site, request: TaskRequest) -> None:
+    """Only known profiles; commands only where nobody else can reach the page, unless allowed.
+
+    Raises:
+        BadInput: it says nothing, or there is no such profile.
+        Refused: commands are not taken here.
+    """
+    requests.check_request(request, sorted(ProfilesSettings.model_fields))
+    permission.check_http_profile(
+        request.profile, is_local=here.is_local, allow_commands=here.settings.web.allow_commands
+    )
 
 
-@routes.post("/api/tasks/<task_id>/retry")
-def retry(task_id: str) -> Response:
-    """Do a task again, as a new one."""
-    here = site()
-    target = path_id(task_id)
-    if shown_tasks.find_view(here.files, target) is None:
-        raise _no_task(task_id)
-    return ordering.give(here, "retry", target, order_id=ordering.named())
+def request_of(asked: TaskInput) -> TaskRequest:
+    """What a request wants done."""
+    return TaskRequest(
+        prompt=asked.prompt,
+        origin="http",
+        id=asked.id,
+        title=asked.title,
+        profile=asked.profile,
+        priority=asked.priority,
+        timeout=asked.timeout,
+        max_attempts=asked.max_attempts,
+    )
+
+
+def give_command(
+    here: Site,
+    action: Action,
+    target: str,
+    *,
+    command_id: str | None,
+    args: dict[str, Any] | None = None,
+) -> Answer:
+    """Hand over a command: its outcome if that comes at once, else its id."""
+    now = here.clock.now()
+    command = Command(
+        id=command_id or new_id("cmd", now),
+        action=action,
+        target=target,
+        args=args or {},
+        created_at=now,
+        origin="http",
+    )
+    found = commands.give_and_wait(
+        here.files, command, is_served=lambda: here.state.heartbeat().state != "down"
+    )
+    if found is None:
+        return CommandWaiting(command=command.id), 202
+    return CommandOutcome(ok=found.ok, message=found.message, result_id=found.result_id)
 
 
 def _no_task(task_id: str) -> NotFound:

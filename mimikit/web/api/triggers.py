@@ -2,49 +2,88 @@
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import datetime
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
-from flask import Blueprint, Response
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints, ValidationError
 
 from mimikit.errors import BadInput, Conflict, NotFound
 from mimikit.protocol import paths
+from mimikit.protocol.files import bad_record
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Notify, Record, Task, Trigger, time_text
+from mimikit.protocol.models import (
+    Condition,
+    Instant,
+    Notify,
+    Record,
+    Schedule,
+    Task,
+    Trigger,
+    to_utc,
+)
 from mimikit.tasks import ledger, queue
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest, TriggerFields
 from mimikit.triggers import registry, schedule, words
-from mimikit.triggers.explain import ExplanationContext, SlotExplanation
+from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import chains
-from mimikit.views import tasks as shown_tasks
-from mimikit.views import triggers as shown
-from mimikit.web.api import ordering
-from mimikit.web.api.asked import Asked, ClientId, body, path_id, query
-from mimikit.web.api.wanted import (
+from mimikit.views import triggers as views
+from mimikit.views.base import View, Words
+from mimikit.views.chains import TriggerDetail
+from mimikit.views.triggers import TriggerList
+from mimikit.web.api.routing import Answer, Area, ClientId, Input
+from mimikit.web.api.tasks import (
+    COMMAND_ANSWERS,
+    Action,
     Attempts,
-    NewTask,
+    CommandInput,
     Priority,
     ProfileName,
     Prompt,
+    TaskInput,
     Timeout,
-    Timing,
     Title,
-    check,
-    given_timing,
-    timing,
-    wanted_of,
+    check_request,
+    give_command,
+    request_of,
 )
-from mimikit.web.site import Site, answer, site
+from mimikit.web.site import Site, site
 
-routes = Blueprint("triggers", __name__)
+area = Area("triggers")
 
 Overlap = Literal["skip", "queue"]
+ZoneName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+TimeText = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+Cooldown = Annotated[float, Field(ge=0, le=366 * 86400)]
 
 
-class NewTrigger(NewTask, Timing):
+class TriggerQuery(Input):
+    """The zone in which times are told; the workspace's unless given."""
+
+    timezone: Annotated[str, StringConstraints(max_length=64)] | None = None
+
+
+class ScheduleInput(Input):
+    """Times: one of interval, cron, runAt. Units: seconds."""
+
+    interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
+    cron: Annotated[str, StringConstraints(max_length=200)] | None = None
+    timezone: ZoneName | None = None
+    run_at: TimeText | None = None
+
+
+class TimingInput(Input):
+    """When a trigger fires: one of schedule, condition, when (plain words). Units: seconds."""
+
+    schedule: ScheduleInput | None = None
+    condition: Condition | None = None
+    when: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
+    timezone: ZoneName | None = None
+    cooldown: Cooldown | None = None
+
+
+class TriggerInput(TaskInput, TimingInput):
     """A trigger to be made: what it does, and when."""
 
     overlap: Overlap = "skip"
@@ -52,8 +91,8 @@ class NewTrigger(NewTask, Timing):
     notify: Notify = "change"
 
 
-class Changes(Timing):
-    """What is to be different; whatever is not named stays. `id` names the order."""
+class TriggerChanges(TimingInput):
+    """What is to be different; whatever is not named stays. `id` names the command."""
 
     id: ClientId | None = None
     prompt: Prompt = ""
@@ -72,101 +111,89 @@ _AS_THEY_ARE = (
 )
 
 
+class TriggerPreview(View):
+    """What a timing means."""
+
+    type: str
+    schedule: Schedule | None
+    condition: Condition | None
+    cooldown: float
+    words: Words
+    next: list[Instant]
+    notes: list[Words]
+
+
+class CreatedTrigger(View):
+    id: str
+    notes: list[Words]
+    """What its maker should know: costs, and what is in its way."""
+
+
 # ---- looking
 
 
-class Zoned(Asked):
-    """The zone in which times are told; the workspace's unless given."""
-
-    timezone: Annotated[str, StringConstraints(max_length=64)] | None = None
-
-
-@routes.get("/api/triggers")
-def listed() -> Response:
+@area.route("GET", "/api/triggers", TriggerList, query=Input)
+def listed(_: Input) -> TriggerList:
     """Every trigger."""
-    query(Asked)
     here = site()
-    return answer({"triggers": shown.listed(here.files, here.shown.situation())})
+    return TriggerList(triggers=views.listed(here.files, here.state.situation()))
 
 
-@routes.get("/api/triggers/<trigger_id>")
-def show(trigger_id: str) -> Response:
+@area.route("GET", "/api/triggers/<trigger_id>", TriggerDetail, query=TriggerQuery)
+def show(asked: TriggerQuery, trigger_id: str) -> TriggerDetail:
     """One trigger: why it waits, what it did, and the chain around it; also when it is gone."""
-    asked, here = query(Zoned), site()
-    id_ = path_id(trigger_id)
-    vitals = here.shown.vitals()
-    around = here.shown.situation(vitals)
-    zone = requests.zone_named(asked.timezone) if asked.timezone else around.zone
-    explanation = shown.explained(here.files, id_, dataclasses.replace(around, zone=zone))
-    if explanation.state == "unknown":
-        raise _no_trigger(id_)
-    trace_id, centre = _place_of(here, id_, explanation.slots)
-    live = vitals.live
-    trace = shown_tasks.in_trace(here.files, trace_id, live)
-    chain = chains.around(here.files, trace_id, trace, live, id_)
-    return answer(
-        {
-            "trigger": shown.find(here.files, id_, around),
-            "explanation": explanation.model_dump(mode="json", by_alias=True),
-            "graph": chains.draw(chain, centre),
-        }
+    here = site()
+    beat = here.state.heartbeat()
+    zone = requests.zone_named(asked.timezone) if asked.timezone else here.settings.zone
+    found = chains.trigger_detail(
+        here.files, trigger_id, here.state.situation(beat), beat.live, zone
     )
+    if found is None:
+        raise _no_trigger(trigger_id)
+    return found
 
 
-def _place_of(here: Site, trigger_id: str, slots: list[SlotExplanation]) -> tuple[str, str]:
-    """The trace a trigger belongs to and its node there; of one that is gone, its last run's."""
-    trigger, broken = shown.active(here.files, trigger_id)
-    if trigger is not None:
-        return trigger.trace_id, trigger_id
-    ran = next((slot.task_id for slot in slots if slot.task_id), None)
-    if broken is None and ran is not None and is_id(ran):
-        found = queue.find(here.files, ran)
-        return (found.task.trace_id if found else trigger_id), ran
-    return trigger_id, trigger_id
-
-
-@routes.post("/api/triggers/preview")
-def preview() -> Response:
+@area.route("POST", "/api/triggers/preview", TriggerPreview, body=TimingInput)
+def preview(asked: TimingInput) -> TriggerPreview:
     """What a timing means: in words, its next times, and what it costs. Nothing is stored."""
-    asked, here = body(Timing), site()
+    here = site()
     now = here.clock.now()
     chosen = timing(asked, now=now, zone=here.settings.zone)
     trigger = _new_trigger(here, TaskRequest(prompt="preview", origin="http"), chosen, now)
-    around, plan = here.shown.situation(), trigger.schedule
-    coming = schedule.upcoming(plan, now=now, zone=here.settings.zone) if plan else []
-    return answer(
-        {
-            "type": trigger.type,
-            **shown.timing(plan, trigger.condition, trigger.cooldown),
-            "words": words.of_trigger(trigger, around.title_of),
-            "next": [time_text(time) for time in coming],
-            "notes": _notes(here, trigger, around),
-        }
+    around, plan = here.state.situation(), trigger.schedule
+    return TriggerPreview(
+        type=trigger.type,
+        schedule=plan,
+        condition=trigger.condition,
+        cooldown=views.cooldown_of(trigger),
+        words=words.of_trigger(trigger, around.title_of),
+        next=schedule.upcoming(plan, now=now, zone=here.settings.zone) if plan else [],
+        notes=_notes(here, trigger, around),
     )
 
 
 # ---- making
 
 
-@routes.post("/api/triggers")
-def create() -> Response:
+@area.route("POST", "/api/triggers", {202: CreatedTrigger}, body=TriggerInput)
+def create(asked: TriggerInput) -> CreatedTrigger:
     """Make a trigger; the same again under the same id is the same trigger."""
-    asked, here = body(NewTrigger), site()
-    check(here, wanted_of(asked))
+    here = site()
+    check_request(here, request_of(asked))
     id_ = _repeated(here, asked) or _made(here, asked)
-    trigger, _ = shown.active(here.files, id_)
-    notes = _notes(here, trigger, here.shown.situation()) if trigger else []
-    return answer({"id": id_, "notes": notes}, 202)
+    trigger, _ = views.active(here.files, id_)
+    notes = _notes(here, trigger, here.state.situation()) if trigger else []
+    return CreatedTrigger(id=id_, notes=notes)
 
 
-def _made(here: Site, asked: NewTrigger) -> str:
+def _made(here: Site, asked: TriggerInput) -> str:
     trigger = _asked_for(here, asked, here.clock.now())
     if not registry.create(here.files, trigger):
         _repeated(here, asked)  # made by another request, at the same time
     return trigger.id
 
 
-def _asked_for(here: Site, asked: NewTrigger, now: datetime) -> Trigger:
+def _asked_for(here: Site, asked: TriggerInput, now: datetime) -> Trigger:
     """The trigger that a request asks for, if it comes at `now`."""
     chosen = timing(asked, now=now, zone=here.settings.zone)
     fields: TriggerFields = {
@@ -175,10 +202,10 @@ def _asked_for(here: Site, asked: NewTrigger, now: datetime) -> Trigger:
         "once": asked.once,
         "notify": asked.notify,
     }
-    return _new_trigger(here, wanted_of(asked), fields, now)
+    return _new_trigger(here, request_of(asked), fields, now)
 
 
-def _new_trigger(here: Site, wanted: TaskRequest, fields: TriggerFields, now: datetime) -> Trigger:
+def _new_trigger(here: Site, request: TaskRequest, fields: TriggerFields, now: datetime) -> Trigger:
     """The trigger, checked.
 
     Raises:
@@ -186,12 +213,12 @@ def _new_trigger(here: Site, wanted: TaskRequest, fields: TriggerFields, now: da
         Conflict: it would wait for itself.
     """
     try:
-        return requests.new_trigger(here.files, wanted, fields, now)
+        return requests.new_trigger(here.files, request, fields, now)
     except NotFound as error:
         raise BadInput(str(error), field=error.field) from None
 
 
-def _repeated(here: Site, asked: NewTrigger) -> str | None:
+def _repeated(here: Site, asked: TriggerInput) -> str | None:
     """The id of the trigger that this request made when it was sent before; None: it is new.
 
     Raises:
@@ -199,7 +226,7 @@ def _repeated(here: Site, asked: NewTrigger) -> str | None:
     """
     if asked.id is None:
         return None
-    known, broken = shown.active(here.files, asked.id)
+    known, broken = views.active(here.files, asked.id)
     if known is not None and broken is None:
         again = _asked_for(here, asked, known.created_at)
         is_same = again.but(enabled=known.enabled, trace_id=known.trace_id) == known
@@ -225,37 +252,36 @@ def _run_of_gone(here: Site, trigger_id: str) -> Task | None:
     return found.task if found else None
 
 
-def _notes(here: Site, trigger: Trigger, around: ExplanationContext) -> list[words.Words]:
+def _notes(here: Site, trigger: Trigger, around: ExplanationContext) -> list[Words]:
     every_s = here.settings.triggers.llm_eval_interval_s
-    return shown.notes(trigger, around, asked_every_s=every_s)
+    return views.notes(trigger, around, asked_every_s=every_s)
 
 
 # ---- changing
 
 
-@routes.patch("/api/triggers/<trigger_id>")
-def edit(trigger_id: str) -> Response:
-    """Change it: what can not be is refused here, the rest is an order."""
+@area.route("PATCH", "/api/triggers/<trigger_id>", COMMAND_ANSWERS, body=TriggerChanges)
+def edit(asked: TriggerChanges, trigger_id: str) -> Answer:
+    """Change it: what can not be is refused here, the rest is a command."""
     here = site()
-    id_ = _known(here, trigger_id)
-    asked = body(Changes)
-    trigger, broken = shown.active(here.files, id_)
+    _check_there(here, trigger_id)
+    trigger, broken = views.active(here.files, trigger_id)
     if trigger is None or broken is not None:
         raise Conflict(f"its file is broken: {broken}; mend it there, or remove the trigger")
     changes = _changes(here, trigger, asked)
     new = registry.edited(trigger, changes)
     if {"prompt", "profile"} & changes.keys():
-        check(here, TaskRequest(prompt=new.prompt, origin="http", profile=new.profile))
+        check_request(here, TaskRequest(prompt=new.prompt, origin="http", profile=new.profile))
     registry.check_new(here.files, new)
     if new.condition is not None and new.condition != trigger.condition:
         try:
             requests.check_known(here.files, new.condition)
         except NotFound as error:
             raise BadInput(str(error), field=error.field) from None
-    return ordering.give(here, "trigger_edit", id_, order_id=asked.id, args=changes)
+    return give_command(here, "trigger_edit", trigger_id, command_id=asked.id, args=changes)
 
 
-def _changes(here: Site, trigger: Trigger, asked: Changes) -> dict[str, Any]:
+def _changes(here: Site, trigger: Trigger, asked: TriggerChanges) -> dict[str, Any]:
     """The fields to be replaced, by their names on disk."""
     given = asked.model_dump(by_alias=True, mode="json", include=asked.model_fields_set)
     changes = {name: given[name] for name in (*_AS_THEY_ARE, "maxAttempts") if name in given}
@@ -281,42 +307,114 @@ def _moved(trigger: Trigger, zone: str) -> dict[str, Any]:
     return trigger.schedule.to_dict() | {"timezone": zone}
 
 
-@routes.post("/api/triggers/<trigger_id>/pause")
-def pause(trigger_id: str) -> Response:
+@area.route("POST", "/api/triggers/<trigger_id>/pause", COMMAND_ANSWERS, body=CommandInput)
+def pause(asked: CommandInput, trigger_id: str) -> Answer:
     """Let it not fire until it is resumed."""
-    return _order("trigger_pause", trigger_id)
+    return _command("trigger_pause", trigger_id, asked)
 
 
-@routes.post("/api/triggers/<trigger_id>/resume")
-def resume(trigger_id: str) -> Response:
+@area.route("POST", "/api/triggers/<trigger_id>/resume", COMMAND_ANSWERS, body=CommandInput)
+def resume(asked: CommandInput, trigger_id: str) -> Answer:
     """Let it fire again."""
-    return _order("trigger_resume", trigger_id)
+    return _command("trigger_resume", trigger_id, asked)
 
 
-@routes.post("/api/triggers/<trigger_id>/run")
-def run(trigger_id: str) -> Response:
+@area.route("POST", "/api/triggers/<trigger_id>/run", COMMAND_ANSWERS, body=CommandInput)
+def run(asked: CommandInput, trigger_id: str) -> Answer:
     """Run it once, now."""
-    return _order("trigger_run", trigger_id)
+    return _command("trigger_run", trigger_id, asked)
 
 
-@routes.delete("/api/triggers/<trigger_id>")
-def remove(trigger_id: str) -> Response:
+@area.route("DELETE", "/api/triggers/<trigger_id>", COMMAND_ANSWERS, body=CommandInput)
+def remove(asked: CommandInput, trigger_id: str) -> Answer:
     """Remove it."""
-    return _order("trigger_remove", trigger_id)
+    return _command("trigger_remove", trigger_id, asked)
 
 
-def _order(action: ordering.Action, trigger_id: str) -> Response:
+def _command(action: Action, trigger_id: str, asked: CommandInput) -> Answer:
     here = site()
-    target = _known(here, trigger_id)
-    return ordering.give(here, action, target, order_id=ordering.named())
+    _check_there(here, trigger_id)
+    return give_command(here, action, trigger_id, command_id=asked.id)
 
 
-def _known(here: Site, trigger_id: str) -> str:
-    target = path_id(trigger_id)
-    if not here.files.exists(paths.trigger(target)):
-        raise _no_trigger(target)
-    return target
+def _check_there(here: Site, trigger_id: str) -> None:
+    if not here.files.exists(paths.trigger(trigger_id)):
+        raise _no_trigger(trigger_id)
 
 
 def _no_trigger(trigger_id: str) -> NotFound:
     return NotFound(f"there is no trigger {trigger_id}", field="id")
+
+
+# ---- when
+
+
+def given_timing(asked: TimingInput) -> list[str]:
+    """By what the request says when; a well-formed one has one of them."""
+    return [name for name in ("schedule", "condition", "when") if getattr(asked, name) is not None]
+
+
+def timing(asked: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields:
+    """The schedule, or the condition, that a request asks for, with its cooldown.
+
+    Raises:
+        BadInput: it is none, or more than one; names the field.
+    """
+    given = given_timing(asked)
+    if len(given) != 1:
+        got = " and ".join(given) or "none"
+        raise BadInput(
+            f"schedule: expected one of schedule, condition, when; got {got}", field="schedule"
+        )
+    zone = requests.zone_named(asked.timezone) if asked.timezone else zone
+    fields = TriggerFields()
+    if asked.cooldown is not None:
+        fields["cooldown"] = asked.cooldown
+    if asked.condition is not None:
+        fields["condition"] = asked.condition
+    elif asked.when is not None:
+        fields["schedule"] = _in_words(asked.when, now, zone)
+    elif asked.schedule is not None:
+        fields["schedule"] = _schedule(asked.schedule, asked.timezone, zone)
+    return fields
+
+
+def _in_words(when: str, now: datetime, zone: ZoneInfo) -> Schedule:
+    try:
+        return requests.schedule_of(when, now=now, zone=zone)
+    except BadInput as error:
+        raise BadInput(str(error), field="when") from None
+    except ValidationError as error:
+        raise BadInput(f"when: {bad_record(error)}", field="when") from None
+
+
+def _schedule(asked: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Schedule:
+    if asked.timezone:
+        zone = _own_zone(asked.timezone)
+    has_time_of_day = asked.cron is not None or asked.run_at is not None
+    return Schedule(
+        interval=asked.interval,
+        cron=asked.cron,
+        timezone=(asked.timezone or timezone) if has_time_of_day else None,
+        run_at=_instant(asked.run_at, zone) if asked.run_at is not None else None,
+    )
+
+
+def _own_zone(name: str) -> ZoneInfo:
+    try:
+        return requests.zone_named(name)
+    except BadInput as error:
+        raise BadInput(str(error), field="schedule.timezone") from None
+
+
+def _instant(text: str, zone: ZoneInfo) -> datetime:
+    """A time as ISO 8601; one without a zone is meant in the asker's."""
+    try:
+        time = datetime.fromisoformat(text)
+        return to_utc(time if time.tzinfo else time.replace(tzinfo=zone))
+    except (ValueError, OverflowError):
+        raise BadInput(
+            "schedule.runAt: expected a time such as 2026-12-01T09:00:00Z, "
+            f"got {text!r}; plain words go into `when`",
+            field="schedule.runAt",
+        ) from None

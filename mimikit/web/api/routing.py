@@ -1,0 +1,167 @@
+"""How a route is declared: its address, the models of what it takes, and of what it answers.
+
+The declarations are the table from which `openapi.json`, docs/http.md and the page's types are
+made. A handler gets what was asked, checked, and returns a view; ids out of the address are checked
+before they touch a file's name.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, TypeVar
+
+from flask import Blueprint, Response, request
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic.alias_generators import to_camel
+from werkzeug.exceptions import BadRequest
+
+from mimikit.errors import BadInput, BadRecord
+from mimikit.protocol.files import bad_record
+from mimikit.protocol.ids import ID_PATTERN, check_id
+from mimikit.protocol.json import Json, parse_object
+from mimikit.views.base import View
+
+ClientId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+
+
+class Input(BaseModel):
+    """A body or query; a key it does not know is an error."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=False
+    )
+    may_be_empty: ClassVar[bool] = False
+    """Whether no body at all is one, too."""
+
+
+class ErrorDetail(View):
+    message: str
+    field: str | None
+    """Of the input that can not be used."""
+
+
+class ErrorView(View):
+    """What went wrong and what to do."""
+
+    error: ErrorDetail
+
+
+I = TypeVar("I", bound=Input)  # noqa: E741 - reads best beside View's V
+Answer = View | tuple[View, int] | Response
+Handler = TypeVar("Handler", bound=Callable[..., Answer])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Route:
+    """One address and method."""
+
+    method: str
+    path: str
+    """As OpenAPI writes it: `/api/tasks/{task_id}`."""
+    name: str
+    text: str
+    """The handler's docstring."""
+    query: type[Input] | None
+    body: type[Input] | None
+    answers: Mapping[int, type[View] | None]
+    """By status; None: no JSON."""
+
+
+class Area:
+    """Routes of one kind, on a blueprint of this name."""
+
+    def __init__(self, name: str) -> None:
+        self.blueprint = Blueprint(name, __name__)
+        self.table: list[Route] = []
+
+    def route(
+        self,
+        method: str,
+        rule: str,
+        answers: type[View] | Mapping[int, type[View] | None],
+        *,
+        query: type[Input] | None = None,
+        body: type[Input] | None = None,
+        reads_body: bool = True,
+    ) -> Callable[[Handler], Handler]:
+        """Declare a route. The handler gets the body or the query, and the ids of the address.
+
+        answers: the view of a 200, or views by status; the first status is that of a view returned
+            alone.
+        query: without it the query is not looked at.
+        reads_body: False where the handler reads the body itself, by its own bounds.
+        """
+        by_status = answers if isinstance(answers, Mapping) else {200: answers}
+        usual = next(iter(by_status))
+
+        def declare(handler: Handler) -> Handler:
+            @functools.wraps(handler)
+            def endpoint(**address: str) -> Response:
+                for name, text in address.items():
+                    if name != "path":
+                        check_id(text)
+                asked = [read_query(query)] if query else []
+                asked += [read_body(body)] if body and reads_body else []
+                made = handler(*asked, **address)
+                if isinstance(made, Response):
+                    return made
+                view, status = made if isinstance(made, tuple) else (made, usual)
+                return answer(view, status)
+
+            self.blueprint.add_url_rule(rule, view_func=endpoint, methods=[method])
+            path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule)
+            text = (handler.__doc__ or "").strip()
+            name = f"{self.blueprint.name}.{handler.__name__}"
+            self.table.append(Route(method, path, name, text, query, body, by_status))
+            return handler
+
+        return declare
+
+
+def answer(view: View, status: int = 200) -> Response:
+    return Response(view.to_json(), status, mimetype="application/json")
+
+
+def error_answer(status: int, message: str, field: str | None = None) -> Response:
+    """An error as every route tells it."""
+    return answer(ErrorView(error=ErrorDetail(message=message, field=field)), status)
+
+
+def read_body(model: type[I]) -> I:
+    """The request's JSON body.
+
+    Raises:
+        BadRequest: it is no JSON object.
+        BadInput: a value in it can not be used; names the field.
+    """
+    data = request.get_data(cache=False)
+    try:
+        values = {} if model.may_be_empty and not data else parse_object(data)
+    except BadRecord as error:
+        raise BadRequest(str(error)) from None
+    return _checked(model, values)
+
+
+def read_query(model: type[I]) -> I:
+    """The request's query; each name once.
+
+    Raises:
+        BadInput: a name is not known, comes twice, or its value can not be used.
+    """
+    values: dict[str, Json] = {}
+    for name, given in request.args.lists():
+        if len(given) > 1:
+            raise BadInput(f"{name[:40]}: expected one value, got {len(given)}", field=name[:40])
+        values[name] = given[0]
+    return _checked(model, values, strict=False)
+
+
+def _checked(model: type[I], values: dict[str, Json], *, strict: bool = True) -> I:
+    try:
+        return model.model_validate(values, strict=strict)
+    except ValidationError as error:
+        complaint = bad_record(error)
+        raise BadInput(str(complaint), field=complaint.field) from None

@@ -1,0 +1,116 @@
+"""Coming in and going out, how it goes, what changes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from flask import Response, g, request
+from pydantic import StringConstraints
+
+from mimikit.errors import BadInput
+from mimikit.views.base import View
+from mimikit.views.snapshot import ChangeList, StatusChange
+from mimikit.views.status import HealthzView, StatusView
+from mimikit.web.api.routing import Area, Input, answer
+from mimikit.web.feed import StreamBounds, connection_check, stream
+from mimikit.web.site import site
+
+session = Area("session")
+status_area = Area("status")
+feed = Area("feed")
+
+Secret = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+
+
+class LoginInput(Input):
+    """The token, or a code for one use."""
+
+    token: Secret | None = None
+    code: Secret | None = None
+
+
+class LogoutInput(Input):
+    may_be_empty = True
+
+
+class ChangesQuery(Input):
+    """What is known already, and which tab asks."""
+
+    since: Annotated[str, StringConstraints(max_length=200)] | None = None
+    tab: Annotated[str, StringConstraints(max_length=64)] | None = None
+
+
+class SessionView(View):
+    ok: Literal[True] = True
+
+
+@session.route("POST", "/api/login", SessionView, body=LoginInput)
+def login(asked: LoginInput) -> Response:
+    """Begin a session: a cookie comes with the answer."""
+    if (asked.token is None) == (asked.code is None):
+        raise BadInput("expected a token or a code, one of them", field="token")
+    guard = site().guard
+    value = guard.log_in(token=asked.token, code=asked.code)
+    response = answer(SessionView())
+    guard.set_cookie(response, value)
+    return response
+
+
+@session.route("POST", "/api/logout", SessionView, body=LogoutInput)
+def logout(_: LogoutInput) -> Response:
+    """End the session, also for whoever holds a copy of its cookie."""
+    guard = site().guard
+    guard.log_out(g.caller)
+    g.caller = None
+    response = answer(SessionView())
+    guard.set_cookie(response, "")
+    return response
+
+
+@status_area.route("GET", "/api/status", StatusView, query=Input)
+def status(_: Input) -> StatusView:
+    """The whole status."""
+    return site().state.status()
+
+
+@status_area.route("GET", "/healthz", {200: HealthzView, 503: HealthzView})
+def healthz() -> tuple[HealthzView, int]:
+    """Whether web and consumer work; needs no login and says nothing else."""
+    state = site().state.heartbeat().state
+    ok = state == "ok"
+    return HealthzView(ok=ok, consumer=state), 200 if ok else 503
+
+
+@feed.route("GET", "/api/events", {200: None}, query=ChangesQuery)
+def events(asked: ChangesQuery) -> Response:
+    """Changes as they happen, until the browser goes or some minutes have passed.
+
+    Server-sent events: `change` with one change as `/api/changes` lists them, `reset` when a new
+    snapshot is to be loaded. `Last-Event-ID` says where to go on.
+    """
+    here = site()
+    since = request.headers.get("Last-Event-ID") or asked.since
+    bounds = StreamBounds(
+        life_s=here.settings.web.stream_minutes * 60,
+        is_allowed=here.guard.still_valid(g.caller),
+        is_connected=connection_check(request.environ.get("gunicorn.socket")),
+    )
+    place = here.feed.enter(asked.tab or request.headers.get("X-Mimikit-Tab"))
+    response = Response(
+        stream(here.feed, place, since, here.clock, bounds), mimetype="text/event-stream"
+    )
+    response.call_on_close(lambda: here.feed.leave(place))
+    response.headers["Cache-Control"] = "no-store, no-transform"
+    response.headers["X-Accel-Buffering"] = "no"
+    return response
+
+
+@feed.route("GET", "/api/changes", ChangeList, query=ChangesQuery)
+def changes(asked: ChangesQuery) -> ChangeList:
+    """What changed since a cursor, for a page that has no stream; the status with it each time."""
+    here = site()
+    batch = here.feed.read(asked.since)
+    found = [change for _, change in batch.changes]
+    if not any(isinstance(change, StatusChange) for change in found):
+        found.append(StatusChange(status=here.state.status()))
+    return ChangeList(cursor=batch.cursor, reset=batch.reset, events=found)
