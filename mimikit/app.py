@@ -156,13 +156,13 @@ class ConsumerApp:
 
     def _make_consumer(self) -> PooledConsumer:
         """Huey's pools, and the thread of the supervisor among them."""
-        from mimikit.roles.dispatcher import work
+        from mimikit.roles.dispatcher import dispatch
         from mimikit.runner.consumer import PooledConsumer
 
         settings, events, supervisor = self.state.settings, self.events, self.supervisor
 
         def run_task(seat: QueueName, task: Task) -> None:
-            if work(self.context, seat, task):
+            if dispatch(self.context, seat, task):
                 events.run_ended(seat, task.id)
             else:
                 events.bell.ring()

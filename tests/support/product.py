@@ -1,7 +1,7 @@
 """A whole consumer in one thread, on any disk, with a fake clock: the product's own functions.
 
 Left out is Huey alone: `Product.pool` claims as its storage does, in the product's order, by a
-rename from `queue/` to `running/`, and hands the task to `roles.dispatcher.work`.
+rename from `queue/` to `running/`, and hands the task to `roles.dispatcher.dispatch`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName as SeatName
 from mimikit.protocol.models import Task
-from mimikit.roles.dispatcher import work
+from mimikit.roles.dispatcher import dispatch
 from mimikit.roles.prompts import Prompts
 from mimikit.roles.run import RunContext
 from mimikit.runs import LiveRuns
@@ -211,7 +211,7 @@ class Product:
         task = min(ready, key=order_of)
         if not self.files.move(paths.queued(seat, task.id), paths.running(seat, task.id)):
             return False
-        if work(self.context, seat, task):
+        if dispatch(self.context, seat, task):
             self.books.events.run_ended(seat, task.id)
         return True
 
