@@ -175,8 +175,8 @@ class ConsumerApp:
             supervise=supervisor.run,
             wake_supervisor=events.bell.ring,
             periodic={
-                "retention": ("17 */6 * * *", supervisor.housekeeping.ring),
-                "archive": ("41 */6 * * *", supervisor.archiving.ring),
+                "retention": ("17 */6 * * *", supervisor.retention.ring),
+                "archive": ("41 */6 * * *", supervisor.archiver.ring),
             },
             on_stopping=self._stopping,
             last_tick=supervisor.last_tick,

@@ -214,7 +214,7 @@ def give_command(
         raise RequestFailed(f"{NO_CONSUMER}, which carries out this order: it is kept until then")
     if found is None:
         return CommandOutcome(
-            order=command, ok=True, message="accepted, not carried out yet", applied_at=now
+            command=command, ok=True, message="accepted, not carried out yet", applied_at=now
         )
     if not found.ok:
         raise RequestFailed(found.message)

@@ -459,7 +459,11 @@ class PlanResult(Record):
     tasks: list[Task] = Field(default_factory=list[Task])
     triggers: list[Trigger] = Field(default_factory=list[Trigger])
     cancels: list[Id] = Field(default_factory=list[str])
-    orders: list[PlannedCommand] = Field(default_factory=list[PlannedCommand])
+    commands: list[PlannedCommand] = Field(
+        default_factory=list[PlannedCommand],
+        validation_alias="orders",
+        serialization_alias="orders",
+    )
     question: str | None = None
     options: list[str] | None = None
     default: str | None = None
@@ -706,7 +710,7 @@ class Command(Record):
 class CommandOutcome(Record):
     """`commands/done/{id}.json`: the order and what came of it."""
 
-    order: Command
+    command: Command = Field(validation_alias="order", serialization_alias="order")
     ok: bool
     message: str
     result_id: str | None = None

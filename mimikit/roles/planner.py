@@ -78,7 +78,7 @@ def run_plan(context: RunContext, task: Task, cancel: CancelToken) -> bool:
 
 def _checked(outcome: Outcome, effects: Effects) -> Outcome:
     """A plan that says nothing and does nothing is a failure of its own."""
-    acts = effects.tasks or effects.triggers or effects.cancels or effects.orders
+    acts = effects.tasks or effects.triggers or effects.cancels or effects.commands
     says = outcome.text.strip() or acts
     if outcome.status == "done" and not says and effects.question is None:
         return Outcome("failed", error="the planner gave no plan", failure_reason="error")
@@ -100,5 +100,5 @@ def _with_effects(base: PlanResult, effects: Effects) -> PlanResult:
         tasks=effects.tasks,
         triggers=effects.triggers,
         cancels=effects.cancels,
-        orders=effects.orders,
+        commands=effects.commands,
     )

@@ -26,10 +26,10 @@ SUMMARY_CHARACTERS = 20_000
 class Archiver:
     """Archives what is due, flushes what is blocked, then lets memory age."""
 
-    def __init__(self, books: Store, context: RunContext, rules: Rules = archive.RULES) -> None:
-        self._books, self._rules = books, rules
-        self._summaries = SummaryRuns(books, context)
-        self._aging = SummaryScheduler(books, self._summaries, every=rules.every)
+    def __init__(self, store: Store, context: RunContext, rules: Rules = archive.RULES) -> None:
+        self._store, self._rules = store, rules
+        self._summaries = SummaryRuns(store, context)
+        self._aging = SummaryScheduler(store, self._summaries, every=rules.every)
         self._todo: deque[Group] = deque()
         self._is_flush = False
         """Of the groups to do: they go to the file of their day, whatever their age."""
@@ -43,38 +43,38 @@ class Archiver:
 
     def recover(self, now: datetime) -> None:
         """Give back what a crash left pending, unless a run that lives or has ended covers it."""
-        pending = [m for m in self._books.conversation.messages if m.archived == "pending"]
+        pending = [m for m in self._store.conversation.messages if m.archived == "pending"]
         for task_id in dict.fromkeys(m.archive_task for m in pending if m.archive_task):
             self._settle(task_id, now)
         lost = [
             message.id
-            for message in self._books.conversation.messages
+            for message in self._store.conversation.messages
             if message.archived == "pending"
             and not (message.archive_task and self._summaries.is_alive(message.archive_task))
         ]
         back: dict[str, object] = {"archived": False, "archive_task": None}
-        self._books.conversation.change(dict.fromkeys(lost, back))
+        self._store.conversation.change(dict.fromkeys(lost, back))
 
     def step(self, now: datetime) -> bool:
         if self._todo:
             self._go_on(now)
             return True
-        trimmed = self._books.conversation.trim()
+        trimmed = self._store.conversation.trim()
         return self._begin(now) or self._flush(now) or self._aging.step(now) or trimmed
 
     # ---- a pass --------------------------------------------------------------------------
 
     def _begin(self, now: datetime) -> bool:
         """Mark what is due as pending; what is written where stands in the groups to do."""
-        books = self._books
-        messages, last = books.conversation.messages, books.runtime.last_archive_at
+        store = self._store
+        messages, last = store.conversation.messages, store.runtime.last_archive_at
         forced = self._must()
         if not forced and not archive.is_due(messages, now, last, rules=self._rules):
             return False
         groups = archive.plan_archive(
             messages,
             now,
-            books.settings.zone,
+            store.settings.zone,
             last,
             rules=self._rules,
             forced=forced,
@@ -87,7 +87,7 @@ class Archiver:
             task_id = None if group.kind == "raw" else _task_id(group)
             mark: dict[str, object] = {"archived": "pending", "archive_task": task_id}
             changes |= dict.fromkeys((m.id for m in group.messages), mark)
-        books.conversation.change(changes)
+        store.conversation.change(changes)
         self._todo.extend(groups)
         self._is_flush = False
         self._finish = lambda at: self._end_pass(groups, at)
@@ -95,10 +95,10 @@ class Archiver:
 
     def _must(self) -> bool:
         """Whether the working set has outgrown its caps, so that neither time nor number count."""
-        conversation = self._books.conversation
+        conversation = self._store.conversation
         is_over = conversation.is_over()
         if is_over and not self._is_over:
-            self._books.log.write("error", "history_overflow", messages=len(conversation.messages))
+            self._store.log.write("error", "history_overflow", messages=len(conversation.messages))
         self._is_over = is_over
         return is_over or len(conversation.messages) > conversation.caps.soft
 
@@ -124,8 +124,8 @@ class Archiver:
         counts = {"raw": 0, "day": 0, "month": 0}
         for group in groups:
             counts[group.kind] += len(group.messages)
-        self._books.save_runtime(last_archive_at=now)
-        self._books.log.write("audit", "archive", **counts)
+        self._store.save_runtime(last_archive_at=now)
+        self._store.log.write("audit", "archive", **counts)
         self._aging.ring()  # memory ages in the same pass
 
     # ---- raw files -----------------------------------------------------------------------
@@ -135,19 +135,19 @@ class Archiver:
 
         Crash: what stands in a file of the day is found by its id and only marked.
         """
-        files, zone = self._books.files, self._books.settings.zone
+        files, zone = self._store.files, self._store.settings.zone
         day = date.fromisoformat(group.name)
         sizes, have = self._raw_of(day)
         missing = [message for message in group.messages if message.id not in have]
         if missing:
             path = self._raw_path(day, missing, sizes)
             notes.amend(files, path, lambda text: markdown.extended(text, day, missing, zone))
-            self._books.feed.tell("memory", path=path)
+            self._store.feed.tell("memory", path=path)
         self._mark(group.messages)
 
     def _raw_of(self, day: date) -> tuple[dict[str, int], set[str]]:
         """The raw files of a day with their sizes (-1: not ours), and the messages in them."""
-        files = self._books.files
+        files = self._store.files
         sizes: dict[str, int] = {}
         have: set[str] = set()
         for name in files.names(paths.MEMORY_FOLDER, suffix=".md"):
@@ -171,12 +171,12 @@ class Archiver:
 
     def _is_free(self, name: str) -> bool:
         """Whether a plain file stands there, or nothing."""
-        stat = self._books.files.stat(paths.memory_file(name))
+        stat = self._store.files.stat(paths.memory_file(name))
         return stat is None or stat.kind == "file"
 
     def _mark(self, messages: tuple[Message, ...] | list[Message]) -> None:
         done: dict[str, object] = {"archived": True, "archive_task": None}
-        self._books.conversation.change({message.id: done for message in messages})
+        self._store.conversation.change({message.id: done for message in messages})
 
     def _failed(
         self, messages: tuple[Message, ...] | list[Message], now: datetime, error: str
@@ -185,13 +185,13 @@ class Archiver:
         if not messages:
             return
         changes = {message.id: archive.failed(message, now) for message in messages}
-        self._books.conversation.change(changes)
+        self._store.conversation.change(changes)
         attempts = max(message.archive_attempts + 1 for message in messages)
-        self._books.log.write(
+        self._store.log.write(
             "audit", "archive_failed", messages=len(messages), attempts=attempts, error=error
         )
         if attempts >= archive.BACKLOG_AT:
-            self._books.log.write(
+            self._store.log.write(
                 "error", "archive_backlog", messages=len(messages), attempts=attempts, error=error
             )
 
@@ -207,16 +207,16 @@ class Archiver:
                 return
             group = Group(group.kind, group.name, left)
             mark: dict[str, object] = {"archive_task": _task_id(group)}
-            self._books.conversation.change({message.id: mark for message in left})
+            self._store.conversation.change({message.id: mark for message in left})
         task_id = _task_id(group)
-        zone = self._books.settings.zone
+        zone = self._store.settings.zone
         pieces = [archive.piece_of(message, zone) for message in group.messages]
         self._summaries.ask(task_id, group.kind, group.name, pieces, group.attempt, now)
         self._settle(task_id, now)
 
     def _in_memory(self, group: Group) -> frozenset[str]:
         """The messages of a group that a file of memory has already."""
-        zone = self._books.settings.zone
+        zone = self._store.settings.zone
         have = markdown.covered(self._summaries.text(paths.summary(group.name)))
         for day in {archive.day_of(message, zone) for message in group.messages}:
             have |= self._raw_of(day)[1] | markdown.covered(
@@ -226,7 +226,7 @@ class Archiver:
 
     def _settle(self, task_id: str, now: datetime) -> None:
         """Take in, once more, the outcome of a run that ended before; it may have been lost."""
-        files = self._books.files
+        files = self._store.files
         if queue.where(files, "worker", task_id) != "ended":
             return
         found = queue.find(files, task_id, seats=("worker",))
@@ -251,7 +251,7 @@ class Archiver:
             if waiting:
                 self._failed(waiting, result.completed_at, error)
             elif covers.attempt + 1 >= archive.BACKLOG_AT:
-                self._books.log.write(
+                self._store.log.write(
                     "error", "archive_backlog", summary=covers.name, attempts=covers.attempt + 1,
                     error=error,
                 )  # fmt: skip
@@ -259,21 +259,21 @@ class Archiver:
         path = paths.summary(covers.name)
         try:
             notes.amend(
-                self._books.files, path, lambda text: _extended(text, task.id, covers, said)
+                self._store.files, path, lambda text: _extended(text, task.id, covers, said)
             )
         except (UnsafeFile, ValueError) as error:
             self._failed(waiting, result.completed_at, str(error))
             return
         self._mark(waiting)
-        self._books.feed.tell("memory", path=path)
-        self._books.log.write(
+        self._store.feed.tell("memory", path=path)
+        self._store.log.write(
             "audit", "summary", taskId=task.id, summary=covers.name, sources=len(covers.sources)
         )
 
     def _waiting_for(self, task_id: str) -> list[Message]:
         return [
             message
-            for message in self._books.conversation.messages
+            for message in self._store.conversation.messages
             if message.archived == "pending" and message.archive_task == task_id
         ]
 
@@ -281,12 +281,12 @@ class Archiver:
 
     def _flush(self, now: datetime) -> bool:
         """Let out what waits, as it is, when there is too much of it."""
-        books = self._books
+        store = self._store
         groups = archive.plan_flush(
-            books.conversation.messages,
+            store.conversation.messages,
             now,
-            books.settings.zone,
-            books.runtime.last_flush_at,
+            store.settings.zone,
+            store.runtime.last_flush_at,
             rules=self._rules,
         )
         if not groups:
@@ -297,9 +297,9 @@ class Archiver:
         return True
 
     def _end_flush(self, groups: list[Group], now: datetime) -> None:
-        self._books.save_runtime(last_flush_at=now)
+        self._store.save_runtime(last_flush_at=now)
         messages = sum(len(group.messages) for group in groups)
-        self._books.log.write("audit", "flush", messages=messages)
+        self._store.log.write("audit", "flush", messages=messages)
 
 
 def _task_id(group: Group) -> str:

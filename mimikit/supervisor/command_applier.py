@@ -30,11 +30,11 @@ class CommandApplier:
     """Applies commands; the supervisor's thread alone."""
 
     def __init__(
-        self, books: Store, applier: CommitApplier, *, pause_changed: Callable[[], None]
+        self, store: Store, applier: CommitApplier, *, pause_changed: Callable[[], None]
     ) -> None:
         """`pause_changed` is told when the queues are paused or go on."""
-        self._books, self._files = books, books.files
-        self._feed, self._ledger = books.feed, books.ledger
+        self._store, self._files = store, store.files
+        self._feed, self._ledger = store.feed, store.ledger
         self._applier, self._pause_changed = applier, pause_changed
         self._actions: dict[str, Callable[[Command, datetime], Said | None]] = {
             "cancel": self._cancel,
@@ -49,59 +49,59 @@ class CommandApplier:
         }
 
     def step(self, now: datetime) -> bool:
-        """Apply every waiting order; gives whether any was settled."""
+        """Apply every waiting command; gives whether any was settled."""
         settled = False
-        for order in commands.waiting(self._files):
-            if commands.outcome(self._files, order.id) is not None:
-                self._files.remove(paths.command(order.id))
+        for command in commands.waiting(self._files):
+            if commands.outcome(self._files, command.id) is not None:
+                self._files.remove(paths.command(command.id))
                 continue
-            said = self._apply(order, now)
+            said = self._apply(command, now)
             if said is not None:
-                self._settle(order, said, now)
+                self._settle(command, said, now)
                 settled = True
         return settled
 
-    def _apply(self, order: Command, now: datetime) -> Said | None:
-        """What came of it; an order that can not be applied, ever, must not hold up the others."""
-        if order.action not in ("pause", "resume") and not is_id(order.target):
-            return False, f"expected the id of a task or trigger, got {order.target[:60]!r}", None
+    def _apply(self, command: Command, now: datetime) -> Said | None:
+        """What came of it; one that can not be applied, ever, must not hold up the others."""
+        if command.action not in ("pause", "resume") and not is_id(command.target):
+            return False, f"expected the id of a task or trigger, got {command.target[:60]!r}", None
         try:
-            return self._actions[order.action](order, now)
+            return self._actions[command.action](command, now)
         except (BadInput, UnsafeFile, ValueError) as error:
             return False, str(error), None
 
-    def _settle(self, order: Command, said: Said, now: datetime) -> None:
+    def _settle(self, command: Command, said: Said, now: datetime) -> None:
         ok, message, result_id = said
         commands.settle(
             self._files,
             CommandOutcome(
-                order=order, ok=ok, message=message, result_id=result_id, applied_at=now
+                command=command, ok=ok, message=message, result_id=result_id, applied_at=now
             ),
         )
-        self._books.log.write("audit", "order", action=order.action, target=order.target, ok=ok)
+        self._store.log.write("audit", "order", action=command.action, target=command.target, ok=ok)
 
-    def _cancel(self, order: Command, now: datetime) -> Said | None:
+    def _cancel(self, command: Command, now: datetime) -> Said | None:
         """Cancel a task, a turn in progress, or remove a trigger. None: wait for the run to end."""
-        target = order.target
-        if target in self._books.canceling:
+        target = command.target
+        if target in self._store.canceling:
             return self._cancel_again(target, now)
         if (end := self._ledger.end_of(target)) is not None:
             done = end.status == "canceled"
             return done, f"{target} ended as {end.status}", None
         if turns.is_committed(self._files, target):
             return True, "the turn is over", None
-        if self._books.live.cancel(target):
+        if self._store.live.cancel(target):
             return None
         found = queue.find(self._files, target)
         if found is None:
-            return self._cancel_trigger(order, now)
+            return self._cancel_trigger(command, now)
         if found.where == "queued":
             if self._applier.cancel_queued(found.task, now):
                 return True, f"canceled {target}", None
             return None
         if found.where == "running":
             # Claimed, not entered yet, or ending: it will see this as it enters; look again then.
-            self._books.live.expect(target)
+            self._store.live.expect(target)
             return None
         return self._cancel_asking(found.task, now)
 
@@ -112,40 +112,40 @@ class CommandApplier:
             self._cancel_asking(found.task, now)
         elif found is not None:
             self._applier.finish_canceled(found.task, now)
-        self._books.canceling.discard(target)
+        self._store.canceling.discard(target)
         return True, f"canceled {target}", None
 
-    def _cancel_trigger(self, order: Command, now: datetime) -> Said:
-        if registry.exists(self._files, order.target):
-            return self._trigger_remove(order, now)
-        return False, f"no task or trigger {order.target}", None
+    def _cancel_trigger(self, command: Command, now: datetime) -> Said:
+        if registry.exists(self._files, command.target):
+            return self._trigger_remove(command, now)
+        return False, f"no task or trigger {command.target}", None
 
     def _cancel_asking(self, task: Task, now: datetime) -> Said:
         """Cancel a plan that waits for an answer: put it aside and close its question."""
         path = paths.result("planner", task.id)
         if task.role != "planner" or not self._files.exists(path):
             return False, f"{task.id} has ended", None
-        # The question goes first: once the plan has ended, this order is not looked into again.
+        # The question goes first: once the plan has ended, this command is not looked into again.
         question = questions.pending(self._files)
         if question is not None and question.planner_task_id == task.id:
             questions.close(self._files, question.question_id)
             self._feed.tell("question")
-        self._books.canceling.add(task.id)
+        self._store.canceling.add(task.id)
         end = TaskEnd("canceled", "canceled", task.attempts)
         self._files.save(path, result_of(task, end, now, now))
         self._applier.finish_canceled(task, now)
         return True, f"canceled {task.id}", None
 
-    def _retry(self, order: Command, now: datetime) -> Said:
-        found = queue.find(self._files, order.target)
+    def _retry(self, command: Command, now: datetime) -> Said:
+        found = queue.find(self._files, command.target)
         if found is None or found.where != "ended":
             return (
                 False,
-                f"expected the id of a task that has ended, got {order.target[:60]!r}",
+                f"expected the id of a task that has ended, got {command.target[:60]!r}",
                 None,
             )
         task = found.task.but(
-            id=derived_id("task", order.id),
+            id=derived_id("task", command.id),
             created_at=now,
             attempts=0,
             interruptions=0,
@@ -160,38 +160,38 @@ class CommandApplier:
         self._feed.tell("task", id=task.id, seat=task.role)
         return True, f"queued again as {task.id}", task.id
 
-    def _pause(self, order: Command, now: datetime) -> Said:
-        self._books.save_runtime(paused=order.action == "pause")
+    def _pause(self, command: Command, now: datetime) -> Said:
+        self._store.save_runtime(paused=command.action == "pause")
         self._pause_changed()
         self._feed.tell("status")
         return (
             True,
-            "the queues are paused" if self._books.runtime.paused else "the queues go on",
+            "the queues are paused" if self._store.runtime.paused else "the queues go on",
             None,
         )
 
-    def _trigger_enable(self, order: Command, now: datetime) -> Said:
-        enabled = order.action == "trigger_resume"
-        trigger, broken = registry.active(self._files, order.target)
+    def _trigger_enable(self, command: Command, now: datetime) -> Said:
+        enabled = command.action == "trigger_resume"
+        trigger, broken = registry.active(self._files, command.target)
         if trigger is None or broken:
-            return False, _broken(broken) or f"no trigger {order.target}", None
+            return False, _broken(broken) or f"no trigger {command.target}", None
         registry.save(self._files, trigger.but(enabled=enabled))
-        self._changed(order.target)
+        self._changed(command.target)
         return True, f"{trigger.title}: {'resumed' if enabled else 'paused'}", None
 
-    def _trigger_remove(self, order: Command, now: datetime) -> Said:
-        if not registry.exists(self._files, order.target):
-            return False, f"no trigger {order.target}", None
-        self._ledger.write("trigger_removed", order.target, now)  # a line too many harms nobody
-        registry.remove(self._files, order.target)
-        self._changed(order.target)
-        return True, f"removed {order.target}", None
+    def _trigger_remove(self, command: Command, now: datetime) -> Said:
+        if not registry.exists(self._files, command.target):
+            return False, f"no trigger {command.target}", None
+        self._ledger.write("trigger_removed", command.target, now)  # a line too many harms nobody
+        registry.remove(self._files, command.target)
+        self._changed(command.target)
+        return True, f"removed {command.target}", None
 
-    def _trigger_run(self, order: Command, now: datetime) -> Said:
-        trigger, broken = registry.active(self._files, order.target)
+    def _trigger_run(self, command: Command, now: datetime) -> Said:
+        trigger, broken = registry.active(self._files, command.target)
         if trigger is None:
-            return False, broken or f"no trigger {order.target}", None
-        task = make_run(trigger, f"order {order.id}", now)
+            return False, broken or f"no trigger {command.target}", None
+        task = make_run(trigger, f"order {command.id}", now)
         queue.submit(self._files, task)
         if self._ledger.newest_order(trigger.id) != task.id:
             title = trigger.title or None
@@ -201,21 +201,21 @@ class CommandApplier:
         self._feed.tell("task", id=task.id, seat=task.role)
         return True, f"started as {task.id}", task.id
 
-    def _trigger_edit(self, order: Command, now: datetime) -> Said:
-        trigger, broken = registry.active(self._files, order.target)
+    def _trigger_edit(self, command: Command, now: datetime) -> Said:
+        trigger, broken = registry.active(self._files, command.target)
         if trigger is None or broken:
-            return False, _broken(broken) or f"no trigger {order.target}", None
-        new = registry.edited(trigger, order.args)
+            return False, _broken(broken) or f"no trigger {command.target}", None
+        new = registry.edited(trigger, command.args)
         refusal = permission.profile_change_refusal(trigger.origin, trigger.profile, new.profile)
         if refusal:
             return False, refusal, None
         registry.check_new(self._files, new)
         registry.save(self._files, new)
-        self._changed(order.target)
-        return True, f"changed {order.target}", None
+        self._changed(command.target)
+        return True, f"changed {command.target}", None
 
     def _changed(self, trigger_id: str) -> None:
-        self._books.events.trigger_changed(trigger_id)
+        self._store.events.trigger_changed(trigger_id)
         self._feed.tell("trigger", id=trigger_id)
 
 

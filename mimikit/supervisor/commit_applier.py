@@ -36,7 +36,7 @@ class CommitApplier:
 
     def __init__(
         self,
-        books: Store,
+        store: Store,
         *,
         task_ended: Callable[[str], None],
         answers_came: Callable[[Task, TaskResult], None],
@@ -48,8 +48,8 @@ class CommitApplier:
         answers_came: a model has answered questions of conditions.
         summary_came: a run has made a summary of memory.
         """
-        self._books, self._files = books, books.files
-        self._feed, self._ledger = books.feed, books.ledger
+        self._store, self._files = store, store.files
+        self._feed, self._ledger = store.feed, store.ledger
         self._task_ended = task_ended
         self._answers_came = answers_came
         self._summary_came = summary_came
@@ -59,17 +59,17 @@ class CommitApplier:
 
         Crash: the record stays in turns/new until the last step; a replay repeats what is missing.
         """
-        for message in self._books.conversation.add(record.messages):
+        for message in self._store.conversation.add(record.messages):
             self._feed.tell("message", id=message.id)
         self._submit_all(record.tasks)
-        self._order_cancels(record.id, record.cancels, record.completed_at)
+        self._give_cancels(record.id, record.cancels, record.completed_at)
         self._keep(record)
         self._apply_questions(record)
         for item_id in record.consumed:
             inbox.take_out(self._files, item_id)
             self._feed.tell("inbox", id=item_id, gone=True)
         turns.mark_applied(self._files, record.id)
-        self._books.log.write("task", "turn_applied", turnId=record.id, author=record.author)
+        self._store.log.write("task", "turn_applied", turnId=record.id, author=record.author)
 
     def apply_plan(self, plan: PlanResult) -> None:
         """Publish a finished plan whole, tell what it found or why it failed, put it aside.
@@ -82,10 +82,10 @@ class CommitApplier:
             self._submit_all(plan.tasks)
             for trigger in plan.triggers:
                 registry.create(self._files, trigger)
-                self._books.events.trigger_changed(trigger.id)
+                self._store.events.trigger_changed(trigger.id)
                 self._feed.tell("trigger", id=trigger.id)
-            self._order_cancels(plan.id, plan.cancels, plan.completed_at)
-            self._order_changes(plan)
+            self._give_cancels(plan.id, plan.cancels, plan.completed_at)
+            self._give_changes(plan)
             self._end_in_ledger(plan, "planner", task)
             if task is not None and _plan_is_told(plan):
                 self._put_result(task, "teller", plan.completed_at)
@@ -126,14 +126,14 @@ class CommitApplier:
         seat = task.role
         if not self._files.move(paths.queued(seat, task.id), paths.running(seat, task.id)):
             return False
-        self._books.canceling.add(task.id)
+        self._store.canceling.add(task.id)
         self.finish_canceled(task, now)
         return True
 
     def finish_canceled(self, task: Task, now: datetime) -> None:
         """Write `canceled` as the outcome of a task that no engine runs, and end it."""
         self.end_without_engine(task, TaskEnd("canceled", "canceled", task.attempts), now)
-        self._books.canceling.discard(task.id)
+        self._store.canceling.discard(task.id)
 
     def end_without_engine(
         self, task: Task, end: TaskEnd, now: datetime, *, error: str | None = None
@@ -154,21 +154,21 @@ class CommitApplier:
                 )
             self._feed.tell("task", id=task.id, seat=task.role)
 
-    def _order_cancels(self, by: str, targets: list[str], now: datetime) -> None:
+    def _give_cancels(self, by: str, targets: list[str], now: datetime) -> None:
         for number, target in enumerate(targets):
-            order = Command(
+            command = Command(
                 id=derived_id("cmd", by, "cancel", str(number)),
                 action="cancel",
                 target=target,
                 created_at=now,
                 origin="supervisor",
             )
-            commands.give(self._files, order)
+            commands.give(self._files, command)
 
-    def _order_changes(self, plan: PlanResult) -> None:
+    def _give_changes(self, plan: PlanResult) -> None:
         """Hand on what a plan wants of triggers that exist."""
-        for number, planned in enumerate(plan.orders):
-            order = Command(
+        for number, planned in enumerate(plan.commands):
+            command = Command(
                 id=derived_id("cmd", plan.id, "change", str(number)),
                 action=planned.action,
                 target=planned.target,
@@ -176,11 +176,11 @@ class CommitApplier:
                 created_at=plan.completed_at,
                 origin="planner",
             )
-            commands.give(self._files, order)
+            commands.give(self._files, command)
 
     def _keep(self, record: TurnRecord) -> None:
         """Write what is to be remembered; a link in the way of one thing is in no other's."""
-        said_at = record.completed_at.astimezone(self._books.settings.zone)
+        said_at = record.completed_at.astimezone(self._store.settings.zone)
         for note in record.remembered:
             # Rather in the file of the day than nowhere: the user was told that it is remembered.
             for place in (note, note.but(long_term=False)) if note.long_term else (note,):
@@ -193,7 +193,7 @@ class CommitApplier:
         try:
             write()
         except UnsafeFile as error:
-            self._books.log.write("error", "not_remembered", turnId=record.id, error=str(error))
+            self._store.log.write("error", "not_remembered", turnId=record.id, error=str(error))
             return False
         return True
 
@@ -252,7 +252,7 @@ class CommitApplier:
             "title": task.title if task else None,
         }
         self._ledger.write("ended", outcome.id, outcome.completed_at, **facts)
-        self._books.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)
+        self._store.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)
         if told:
             self._task_ended(outcome.id)
 
@@ -321,5 +321,5 @@ def answered_task(question: Question, answer: str, asker: Task, now: datetime) -
 def _plan_is_told(plan: PlanResult) -> bool:
     """A plan that only starts work speaks through its results; findings and failures are told."""
     if plan.status == "done":
-        return not (plan.tasks or plan.triggers or plan.cancels or plan.orders)
+        return not (plan.tasks or plan.triggers or plan.cancels or plan.commands)
     return plan.status == "failed"

@@ -34,9 +34,9 @@ _TRIES = 50
 class LlmEvalBatch:
     """Knows which questions are open and when each was asked last."""
 
-    def __init__(self, books: Store, triggers: TriggerScheduler, context: RunContext) -> None:
+    def __init__(self, store: Store, triggers: TriggerScheduler, context: RunContext) -> None:
         """Ask the questions that `triggers` finds open, of the context's Worker."""
-        self._books, self._triggers, self._context = books, triggers, context
+        self._store, self._triggers, self._context = store, triggers, context
         self._look_at: datetime | None = None
         self._happened: dict[str, int] = {}
         """Trigger → how much had happened when it was asked last."""
@@ -76,7 +76,7 @@ class LlmEvalBatch:
         """
         answers = parse_answers(result.text, task.prompt) if result.status == "done" else None
         if answers is None:
-            self._books.log.write(
+            self._store.log.write(
                 "audit", "answers_unusable", taskId=task.id, status=result.status,
                 text=result.text[:500],
             )  # fmt: skip
@@ -90,7 +90,7 @@ class LlmEvalBatch:
 
         A question that was edited meanwhile has another id: nobody was asked it.
         """
-        files = self._books.files
+        files = self._store.files
         trigger, _ = registry.active(files, trigger_id)
         if trigger is None or trigger.condition is None:
             return
@@ -103,7 +103,7 @@ class LlmEvalBatch:
         streak = 0 if any(answer.result for answer in said.values()) else state.false_streak + 1
         noted = state.but(answers={**state.answers, **said}, false_streak=streak)
         registry.save_state(files, trigger_id, noted)
-        self._books.log.write(
+        self._store.log.write(
             "audit", "llm_eval", triggerId=trigger_id,
             answers=", ".join(f"{path}: {answer.result}" for path, answer in said.items()),
         )  # fmt: skip
@@ -137,26 +137,26 @@ class LlmEvalBatch:
             notify="none",
             origin="supervisor",
         )
-        self._books.save_runtime(asking=task.id)
-        queue.submit(self._books.files, task)
+        self._store.save_runtime(asking=task.id)
+        queue.submit(self._store.files, task)
         for trigger_id in due:
-            state = registry.state(self._books.files, trigger_id)
-            registry.save_state(self._books.files, trigger_id, state.but(last_eval_at=now))
+            state = registry.state(self._store.files, trigger_id)
+            registry.save_state(self._store.files, trigger_id, state.but(last_eval_at=now))
             self._happened[trigger_id] = self._triggers.happened
-        self._books.log.write("audit", "llm_eval_asked", taskId=task.id, triggers=len(due))
+        self._store.log.write("audit", "llm_eval_asked", taskId=task.id, triggers=len(due))
 
     def _is_asking(self) -> bool:
-        asking = self._books.runtime.asking
+        asking = self._store.runtime.asking
         places = (paths.queued("worker", asking), paths.running("worker", asking)) if asking else ()
-        return any(self._books.files.exists(path) for path in places)
+        return any(self._store.files.exists(path) for path in places)
 
     def _is_due(self, trigger_id: str, now: datetime) -> bool:
-        state = registry.state(self._books.files, trigger_id)
+        state = registry.state(self._store.files, trigger_id)
         if state.last_eval_at is None or state.last_eval_at > now:
             return True
         quiet = self._happened.setdefault(trigger_id, self._triggers.happened)
         streak = state.false_streak if quiet == self._triggers.happened else 0
-        interval = self._books.settings.triggers.llm_eval_interval_s
+        interval = self._store.settings.triggers.llm_eval_interval_s
         pause = min(interval * 2 ** min(streak, 20), max(interval, LONGEST_PAUSE_S))
         return now - state.last_eval_at >= timedelta(seconds=pause)
 

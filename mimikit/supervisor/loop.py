@@ -40,21 +40,21 @@ class Supervisor:
 
     def __init__(
         self,
-        books: Store,
+        store: Store,
         applier: CommitApplier,
         commands: CommandApplier,
         triggers: TriggerScheduler,
         llm_eval: LlmEvalBatch,
-        waking: TellerScheduler,
-        archiving: Archiver,
-        housekeeping: Retention,
+        teller: TellerScheduler,
+        archiver: Archiver,
+        retention: Retention,
         heartbeat: Heartbeat | None = None,
     ) -> None:
-        self.books = books
+        self.store = store
         self.triggers = triggers
-        self.waking = waking
-        self.archiving = archiving
-        self.housekeeping = housekeeping
+        self.teller = teller
+        self.archiver = archiver
+        self.retention = retention
         self.heartbeat = heartbeat
         self._applier = applier
         self._to_end: dict[tuple[QueueName, str], None] = {}
@@ -62,37 +62,37 @@ class Supervisor:
         self._resting: dict[str, float] = {}
         self._told: dict[str, tuple[str, int]] = {}
         """The last error of an operation, and how often it came in a row."""
-        self._last_tick = books.clock.monotonic()
+        self._last_tick = store.clock.monotonic()
         self._operations: list[tuple[str, Operation]] = [
             ("end runs", self._end_runs),
             ("apply orders", commands.step),
-            ("take in", lambda now: inbox.take_in_dropped(self.books.files, now)),
+            ("take in", lambda now: inbox.take_in_dropped(self.store.files, now)),
             ("look at triggers", self._look_at_triggers),
             ("fire", self.triggers.fire_due),
             ("ask about conditions", llm_eval.step),
-            ("wake", self.waking.step),
-            ("archive", self.archiving.step),
-            ("keep house", self.housekeeping.step),
+            ("wake", self.teller.step),
+            ("archive", self.archiver.step),
+            ("keep house", self.retention.step),
         ]
 
     def start(self) -> None:
         """Recover, then read the triggers. Before it nothing else may look at the state."""
-        now = self.books.clock.now()
-        recovery.recover(self.books, self._applier, now)
-        self.archiving.recover(now)
+        now = self.store.clock.now()
+        recovery.recover(self.store, self._applier, now)
+        self.archiver.recover(now)
         self.triggers.load(now)
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
             self.tick()
-            self.books.events.bell.wait(self._wait_s())
+            self.store.events.bell.wait(self._wait_s())
 
     def tick(self) -> bool:
         """One pass over all operations, repeated while they find work; gives whether any did."""
         worked = False
         for _ in range(1000):
-            self._last_tick = self.books.clock.monotonic()
-            now = self.books.clock.now()
+            self._last_tick = self.store.clock.monotonic()
+            now = self.store.clock.now()
             again = [self._try(name, operation, now) for name, operation in self._operations]
             if self.heartbeat is not None:
                 self.heartbeat.beat(now, self.tick_age_s())
@@ -107,22 +107,22 @@ class Supervisor:
 
     def tick_age_s(self) -> float:
         """Seconds since the last pass began."""
-        return self.books.clock.monotonic() - self._last_tick
+        return self.store.clock.monotonic() - self._last_tick
 
     def _wait_s(self) -> float:
         due = self.triggers.next_due()
         if due is None or self._rests("fire"):
             return LONGEST_WAIT_S
-        until_due = (due - self.books.clock.now()).total_seconds()
+        until_due = (due - self.store.clock.now()).total_seconds()
         return min(max(until_due, 0.001), LONGEST_WAIT_S)
 
     def _try(self, name: str, operation: Operation, now: datetime) -> bool:
-        if self._resting.get(name, 0) > self.books.clock.monotonic():
+        if self._resting.get(name, 0) > self.store.clock.monotonic():
             return False
         try:
             done = operation(now)
         except Exception as error:  # noqa: BLE001 - the loop outlives whatever an operation does
-            self._resting[name] = self.books.clock.monotonic() + REST_S
+            self._resting[name] = self.store.clock.monotonic() + REST_S
             self._tell(name, repr(error))
             if self.heartbeat is not None:
                 self.heartbeat.degraded = f"{name}: {error}"
@@ -141,14 +141,14 @@ class Supervisor:
         times = times + 1 if last == error else 1
         self._told[name] = error, times
         if times == 1 or times % TOLD_EVERY == 0:
-            self.books.log.write(
+            self.store.log.write(
                 "error", "operation_failed", operation=name, error=error, times=times
             )
 
     def _make_folders(self) -> None:
         """Somebody removed one of our folders: what is next written in it finds it again."""
         with contextlib.suppress(StorageError):
-            self.books.files.make_folders()
+            self.store.files.make_folders()
 
     def _recovered(self, name: str) -> None:
         beat = self.heartbeat
@@ -156,11 +156,11 @@ class Supervisor:
             beat.degraded = None
 
     def _rests(self, name: str) -> bool:
-        return self._resting.get(name, 0) > self.books.clock.monotonic()
+        return self._resting.get(name, 0) > self.store.clock.monotonic()
 
     def _end_runs(self, now: datetime) -> bool:
         """Bring finished runs to their end; one whose end fails is tried again later."""
-        self._to_end |= dict.fromkeys(self.books.events.ended())
+        self._to_end |= dict.fromkeys(self.store.events.ended())
         failed: Exception | None = None
         for seat, task_id in list(self._to_end):
             try:
@@ -174,18 +174,18 @@ class Supervisor:
         return False
 
     def _end_run(self, seat: QueueName, task_id: str) -> None:
-        files = self.books.files
+        files = self.store.files
         if seat == "worker":
             if result := files.load(paths.result("worker", task_id), TaskResult):
                 self._applier.end_worker(result)
         elif plan := files.load(paths.result("planner", task_id), PlanResult):
             self._applier.apply_plan(plan)
-        self.books.feed.tell("task", id=task_id, seat=seat)
+        self.store.feed.tell("task", id=task_id, seat=seat)
 
     def _look_at_triggers(self, now: datetime) -> bool:
-        for trigger_id in self.books.events.changed_triggers():
+        for trigger_id in self.store.events.changed_triggers():
             self._to_look_at |= {trigger_id} if trigger_id else self.triggers.changed()
-        for trigger_ids in self.books.events.changed_files():
+        for trigger_ids in self.store.events.changed_files():
             self.triggers.files_changed(trigger_ids)
         failed: StorageError | None = None
         for trigger_id in sorted(self._to_look_at):
@@ -198,7 +198,7 @@ class Supervisor:
                 self.triggers.fault(trigger_id, error, now)
             else:
                 self._to_look_at.discard(trigger_id)
-                self.books.feed.tell("trigger", id=trigger_id)
+                self.store.feed.tell("trigger", id=trigger_id)
         if failed is not None:
             raise failed
         return False
@@ -209,7 +209,7 @@ class Heartbeat:
 
     def __init__(
         self,
-        books: Store,
+        store: Store,
         *,
         worker_seats: int,
         queued: Callable[[], dict[str, int]],
@@ -217,34 +217,34 @@ class Heartbeat:
         teller_waits: Callable[[], EngineStatus | None],
     ) -> None:
         """The callables give what only others know."""
-        self._books = books
+        self._store = store
         self._worker_seats = worker_seats
         self._queued, self._engines, self._teller_waits = queued, engines, teller_waits
-        self._started_at = books.clock.now()
+        self._started_at = store.clock.now()
         self._last: datetime | None = None
         self._shown: tuple[object, ...] = ()
         self.degraded: str | None = None
 
     def beat(self, now: datetime, tick_age_s: float) -> bool:
         """Write when it is time or something changed; gives whether it did."""
-        books = self._books
-        live = books.live.list()
+        store = self._store
+        live = store.live.list()
         waits = self._teller_waits()
         reason = waits.reason if waits else None
-        shown = (_seats(live), books.runtime.paused, self.degraded, reason)
+        shown = (_seats(live), store.runtime.paused, self.degraded, reason)
         changed = shown != self._shown
         due = self._last is None or now - self._last >= BEAT or now < self._last
         if not (changed or due):
             return False
         self._last, self._shown = now, shown
         try:
-            books.files.write(
+            store.files.write(
                 paths.HEALTH, self._health(now, live, tick_age_s).to_json(), sync=False
             )
         except StorageError:
             return False
         if changed:
-            books.feed.tell("status")
+            store.feed.tell("status")
         return changed
 
     def _health(self, now: datetime, live: list[LiveRun], tick_age_s: float) -> Health:
@@ -261,7 +261,7 @@ class Heartbeat:
             queued=self._queued(),
             live=live,
             worker_seats=self._worker_seats,
-            paused=self._books.runtime.paused,
+            paused=self._store.runtime.paused,
             engines=engines,
             degraded=self.degraded,
         )

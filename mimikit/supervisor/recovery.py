@@ -20,41 +20,41 @@ CRASH_WINDOW = timedelta(minutes=5)
 BACK_OFF = timedelta(seconds=30)
 
 
-def recover(books: Store, applier: CommitApplier, now: datetime) -> None:
+def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     """Bring the state folder to a state no crash is visible in."""
     folders = (*paths.FOLDERS, paths.ROOT)
     for folder in folders:
-        books.files.sweep_temps(folder)
-    books.files.settle(folders, _newest_lines(books))
-    replay_commits(books, applier)
-    canceled = {o.target for o in commands.waiting(books.files) if o.action == "cancel"}
+        store.files.sweep_temps(folder)
+    store.files.settle(folders, _newest_lines(store))
+    replay_commits(store, applier)
+    canceled = {o.target for o in commands.waiting(store.files) if o.action == "cancel"}
     for seat in paths.QUEUES:
-        for name in books.files.names(f"{seat}/running"):
+        for name in store.files.names(f"{seat}/running"):
             task_id = name.removesuffix(".json")
-            _recover_running(books, applier, seat, task_id, now, canceled=task_id in canceled)
+            _recover_running(store, applier, seat, task_id, now, canceled=task_id in canceled)
 
 
-def _newest_lines(books: Store) -> list[str]:
+def _newest_lines(store: Store) -> list[str]:
     """The files of lines that were written last: those a kill may have left unflushed."""
-    ledgers = books.files.names(paths.LEDGER, suffix=".jsonl")[-1:]
-    days = books.files.names(paths.TRANSCRIPT, suffix=".jsonl")[-2:]
+    ledgers = store.files.names(paths.LEDGER, suffix=".jsonl")[-1:]
+    days = store.files.names(paths.TRANSCRIPT, suffix=".jsonl")[-2:]
     return [f"{paths.LEDGER}/{name}" for name in ledgers] + [
         f"{paths.TRANSCRIPT}/{name}" for name in days
     ]
 
 
-def replay_commits(books: Store, applier: CommitApplier) -> None:
+def replay_commits(store: Store, applier: CommitApplier) -> None:
     """Apply every commit record that is not applied yet."""
-    for record in turns.unapplied(books.files):
+    for record in turns.unapplied(store.files):
         applier.apply_turn(record)
-    for plan in books.files.load_all("planner/results", PlanResult):
-        if plan.status != "needs_input" or books.files.exists(paths.running("planner", plan.id)):
+    for plan in store.files.load_all("planner/results", PlanResult):
+        if plan.status != "needs_input" or store.files.exists(paths.running("planner", plan.id)):
             applier.apply_plan(plan)
 
 
-def waiting_plans(books: Store) -> list[PlanResult]:
+def waiting_plans(store: Store) -> list[PlanResult]:
     """Plans that wait for an answer, oldest first."""
-    plans = books.files.load_all("planner/results", PlanResult)
+    plans = store.files.load_all("planner/results", PlanResult)
     return sorted(
         (plan for plan in plans if plan.status == "needs_input"), key=lambda p: p.completed_at
     )
@@ -67,7 +67,7 @@ def back_off(starts: list[datetime], now: datetime) -> timedelta:
 
 
 def _recover_running(
-    books: Store,
+    store: Store,
     applier: CommitApplier,
     seat: QueueName,
     task_id: str,
@@ -76,40 +76,40 @@ def _recover_running(
     canceled: bool,
 ) -> None:
     path = paths.running(seat, task_id)
-    task = queue.read(books.files, seat, path)
+    task = queue.read(store.files, seat, path)
     if task is None:
-        books.files.load(path, Task)  # not a task: into quarantine with it, with the reason
+        store.files.load(path, Task)  # not a task: into quarantine with it, with the reason
         return
     if seat == "worker":
-        result = books.files.load(paths.result("worker", task_id), TaskResult)
+        result = store.files.load(paths.result("worker", task_id), TaskResult)
         if result is not None:
             applier.end_worker(result)
             return
-    elif books.files.exists(paths.plan_done(task_id)):
-        queue.leave_running(books.files, seat, task_id)
+    elif store.files.exists(paths.plan_done(task_id)):
+        queue.leave_running(store.files, seat, task_id)
         return
-    if canceled:  # the order was accepted: no next attempt, and no failure either
+    if canceled:  # the command was accepted: no next attempt, and no failure either
         begun = task.attempts + (not task.released)
         applier.finish_canceled(task.but(attempts=begun), now)
         return
     if task.released:
-        queue.finish_release(books.files, task)
+        queue.finish_release(store.files, task)
         return
-    _end_interrupted(books, applier, seat, task, now)
+    _end_interrupted(store, applier, seat, task, now)
 
 
 def _end_interrupted(
-    books: Store, applier: CommitApplier, seat: QueueName, task: Task, now: datetime
+    store: Store, applier: CommitApplier, seat: QueueName, task: Task, now: datetime
 ) -> None:
     """The consumer died under this run: a failed attempt, or the task's end."""
-    limits = books.settings.limits
+    limits = store.settings.limits
     ended = RunEnd("failed", "killed", interrupted=True)
     error = "the consumer ended while this ran"
     decision = after_run(task, ended, now, retry_delay_s=0, engine_retry_s=limits.engine_retry_s)
     if not isinstance(decision, TaskEnd):
-        books.ledger.write(
+        store.ledger.write(
             "interrupted", task.id, now, seat=seat, attempt=task.attempts + 1, next=True
         )
-        queue.release(books.files, decision.task)
+        queue.release(store.files, decision.task)
         return
     applier.end_without_engine(task, decision, now, error=error)

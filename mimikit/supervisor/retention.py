@@ -31,8 +31,8 @@ _FOLDERS = (
 class Retention:
     """Removes ended things older than the retention time, some at a time."""
 
-    def __init__(self, books: Store) -> None:
-        self._books = books
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._rung = threading.Event()
         self._rung.set()
         self._todo: list[str] = []
@@ -45,22 +45,22 @@ class Retention:
         """Remove the next few; gives False, as it never hurries another pass."""
         if not self._todo and self._rung.is_set():
             self._rung.clear()
-            last = self._books.runtime.last_retention_at
+            last = self._store.runtime.last_retention_at
             if last is None or not timedelta() <= now - last < EVERY:
                 self._todo = self._expired(now)
-                self._books.save_runtime(last_retention_at=now)
+                self._store.save_runtime(last_retention_at=now)
         batch, self._todo = self._todo[:BATCH], self._todo[BATCH:]
         for path in batch:
-            self._books.files.remove(path)
+            self._store.files.remove(path)
         return False
 
     def _expired(self, now: datetime) -> list[str]:
         """Everything past its time that nothing needs any more."""
-        days = self._books.settings.retention.days
+        days = self._store.settings.retention.days
         limit_ns = int((now - timedelta(days=days)).astimezone(UTC).timestamp() * 1e9)
-        files = self._books.files
+        files = self._store.files
         needed = {name.removeprefix("res-") for name in files.names(paths.INBOX)}
-        needed |= {f"{run.id}.jsonl" for run in self._books.live.list()}
+        needed |= {f"{run.id}.jsonl" for run in self._store.live.list()}
         found: list[str] = []
         for folder in _FOLDERS:
             for name in files.names(folder, suffix=_SUFFIXES.get(folder, ".json")):
@@ -71,8 +71,8 @@ class Retention:
 
     def _old_logs(self, limit_ns: int) -> list[str]:
         """Rotated logs past their time, and the oldest beyond the space they may take."""
-        files = self._books.files
-        left = self._books.settings.retention.logs_mb * 2**20
+        files = self._store.files
+        left = self._store.settings.retention.logs_mb * 2**20
         old: list[str] = []
         for name in reversed(files.names(paths.ROOT, suffix=".jsonl")):
             stat = files.stat(name)

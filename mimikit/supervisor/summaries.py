@@ -37,8 +37,8 @@ _MOST_ATTEMPTS = 1000
 class SummaryRuns:
     """Asks the context's Worker for summaries."""
 
-    def __init__(self, books: Store, context: RunContext) -> None:
-        self._books, self._context = books, context
+    def __init__(self, store: Store, context: RunContext) -> None:
+        self._store, self._context = store, context
 
     def available(self) -> bool:
         """Whether somebody is there; while a model is down, what needs it waits unmarked."""
@@ -75,24 +75,24 @@ class SummaryRuns:
                 attempt=attempt,
             ),
         )
-        queue.submit(self._books.files, task)
-        self._books.feed.tell("task", id=task_id, seat="worker")
+        queue.submit(self._store.files, task)
+        self._store.feed.tell("task", id=task_id, seat="worker")
 
     def is_alive(self, task_id: str) -> bool:
         """Whether a run waits or goes on; one that has ended was taken in."""
-        return queue.where(self._books.files, "worker", task_id) in ("queued", "running")
+        return queue.where(self._store.files, "worker", task_id) in ("queued", "running")
 
     def text(self, path: str) -> str:
         """A file of memory; empty when there is none."""
-        note = notes.read(self._books.files, path)
+        note = notes.read(self._store.files, path)
         return note.text if note else ""
 
 
 class SummaryScheduler:
     """Looks through memory when rung and from time to time, and asks for what is lacking."""
 
-    def __init__(self, books: Store, summaries: SummaryRuns, *, every: timedelta) -> None:
-        self._books, self._summaries, self._every = books, summaries, every
+    def __init__(self, store: Store, summaries: SummaryRuns, *, every: timedelta) -> None:
+        self._store, self._summaries, self._every = store, summaries, every
         self._rung = threading.Event()
         self._rung.set()
         self._targets: deque[Target] = deque()
@@ -133,7 +133,7 @@ class SummaryScheduler:
             self._look_at = now + archive.BACK_OFF[0]
             return False
         self._look_at = now + self._every
-        files, zone = self._books.files, self._books.settings.zone
+        files, zone = self._store.files, self._store.settings.zone
         try:
             self._rolling = {
                 task_id for task_id in self._rolling if self._summaries.is_alive(task_id)
@@ -160,7 +160,7 @@ class SummaryScheduler:
         try:
             pieces = self._lacking(target)
         except UnsafeFile as error:
-            self._books.log.write("audit", "archive_failed", summary=target.name, error=str(error))
+            self._store.log.write("audit", "archive_failed", summary=target.name, error=str(error))
             pieces = []
         for pack in archive.packed(pieces):
             self._ask(target, pack, now)
@@ -169,7 +169,7 @@ class SummaryScheduler:
 
     def _ask(self, target: Target, pack: list[Piece], now: datetime) -> None:
         """Queue the run for a pack, unless one goes on, or has failed a short while ago."""
-        files = self._books.files
+        files = self._store.files
         sources = [piece.source for piece in pack]
         for attempt in range(_MOST_ATTEMPTS):
             task_id = archive.summary_task_id(target.kind, target.name, sources, attempt)
@@ -190,7 +190,7 @@ class SummaryScheduler:
 
     def _state_of(self, target: Target) -> tuple[object, ...]:
         """What would be another if one of its files had changed."""
-        files = self._books.files
+        files = self._store.files
         names = [*map(paths.memory_file, target.raw), paths.summary(target.name)]
         names += [f"{paths.SUMMARIES}/{name}" for name in target.daily]
         stats = [(name, files.stat(name)) for name in names]
@@ -198,7 +198,7 @@ class SummaryScheduler:
 
     def _lacking(self, target: Target) -> list[Piece]:
         """What the files of a target hold that no summary has yet."""
-        zone = self._books.settings.zone
+        zone = self._store.settings.zone
         have = markdown.covered(self._summaries.text(paths.summary(target.name)))
         pieces: list[Piece] = []
         for name in target.raw:

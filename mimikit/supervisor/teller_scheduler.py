@@ -48,14 +48,14 @@ class TellerScheduler:
 
     def __init__(
         self,
-        books: Store,
+        store: Store,
         applier: CommitApplier,
         context: RunContext,
         seat: TurnRunner,
         facts: Callable[[], dict[str, str]] = dict,
     ) -> None:
         """`facts` gives the status lines an input carries."""
-        self._books, self._applier = books, applier
+        self._store, self._applier = store, applier
         self._context, self._seat, self._facts = context, seat, facts
         self._items: dict[str, InboxItem] = {}
         self._outcomes: list[TurnOutcome] = []
@@ -84,7 +84,7 @@ class TellerScheduler:
 
         Until that is done nothing else is: their inputs must not get into another turn.
         """
-        unapplied = turns.unapplied(self._books.files)
+        unapplied = turns.unapplied(self._store.files)
         for record in unapplied:
             self._applier.apply_turn(record)
         return bool(unapplied)
@@ -93,7 +93,7 @@ class TellerScheduler:
 
     def _look(self, now: datetime) -> list[InboxItem]:
         """Everything unanswered, oldest first; new arrivals are told to the page."""
-        files = self._books.files
+        files = self._store.files
         names = {name.removesuffix(".json") for name in files.names(paths.INBOX)}
         for gone in self._items.keys() - names:
             del self._items[gone]
@@ -105,7 +105,7 @@ class TellerScheduler:
                 self._items[fresh] = item
                 self._locale = item.locale or self._locale
                 if item.kind != "task_result":
-                    self._books.feed.tell("inbox", id=fresh)
+                    self._store.feed.tell("inbox", id=fresh)
             elif item is not None:
                 files.quarantine(
                     paths.inbox(fresh), f"id: expected {fresh!r} as in the name, got {item.id!r}"
@@ -114,13 +114,13 @@ class TellerScheduler:
 
     def _was_said(self, item: InboxItem) -> bool:
         is_result = item.kind == "task_result"
-        return not is_result and self._books.conversation.has(item.id, item.created_at.date())
+        return not is_result and self._store.conversation.has(item.id, item.created_at.date())
 
     def _is_over(self, item: InboxItem) -> bool:
         """Whether a result's end is complete: repeating an incomplete one would enter it anew."""
         if item.task_id is None or item.seat is None:
             return True
-        files = self._books.files
+        files = self._store.files
         if files.exists(paths.running(item.seat, item.task_id)):
             return False
         return item.seat == "worker" or not files.exists(paths.result("planner", item.task_id))
@@ -141,7 +141,7 @@ class TellerScheduler:
             items, attempt = frozen
         items.sort(key=lambda i: (i.created_at, i.id))
         turn_id = turns.turn_id([item.id for item in items])
-        if turns.is_committed(self._books.files, turn_id):
+        if turns.is_committed(self._store.files, turn_id):
             self._take_out([item.id for item in items])
             return True
         if attempt > turns.MAX_ATTEMPTS:
@@ -151,11 +151,11 @@ class TellerScheduler:
 
     def _frozen(self) -> tuple[list[InboxItem], int] | None:
         """The inputs of a turn that began and was not committed, and its next attempt."""
-        for turn in turns.open_turns(self._books.files):
+        for turn in turns.open_turns(self._store.files):
             items = [self._items[id_] for id_ in turn.inputs if id_ in self._items]
             if items and len(items) == len(turn.inputs):
                 return items, turn.attempts + 1
-            turns.drop_marks(self._books.files, turn.id)
+            turns.drop_marks(self._store.files, turn.id)
         return None
 
     def _begin(self, turn_id: str, attempt: int, items: list[InboxItem], now: datetime) -> bool:
@@ -165,11 +165,11 @@ class TellerScheduler:
             return False
         self._waiting = None
         results = tuple(self._told(item) for item in items if item.kind == "task_result")
-        question = questions.pending(self._books.files)
+        question = questions.pending(self._store.files)
         ids = [item.id for item in items]
-        self._under_way = turns.start(self._books.files, turn_id, attempt, ids, now)
-        cancel = self._books.live.start(turn_id, "teller", items[-1].text[:80], now)
-        self._books.feed.tell("turn", state="started", turnId=turn_id, inputs=ids)
+        self._under_way = turns.start(self._store.files, turn_id, attempt, ids, now)
+        cancel = self._store.live.start(turn_id, "teller", items[-1].text[:80], now)
+        self._store.feed.tell("turn", state="started", turnId=turn_id, inputs=ids)
         trace = next((i.trace_id for i in items if i.trace_id), None) or new_id("trace", now)
         self._seat.start(
             TurnJob(
@@ -192,12 +192,12 @@ class TellerScheduler:
         took = bool(self._outcomes)
         while self._outcomes:
             outcome = self._outcomes.pop(0)
-            self._books.live.end(outcome.job.id)
+            self._store.live.end(outcome.job.id)
             mark = self._under_way
             if mark is None or mark.turn_id != outcome.job.id:
                 continue  # fenced off: not the attempt that is under way
             self._under_way = None
-            self._books.feed.tell("turn", state="ended", turnId=outcome.job.id)
+            self._store.feed.tell("turn", state="ended", turnId=outcome.job.id)
             try:
                 self._end_attempt(outcome, mark, now)
             except StorageError:
@@ -208,20 +208,20 @@ class TellerScheduler:
         return took
 
     def _end_attempt(self, outcome: TurnOutcome, mark: TurnStarted, now: datetime) -> None:
-        books, job = self._books, outcome.job
+        store, job = self._store, outcome.job
         if outcome.record is not None:
             self._apply(outcome.record.but(closes_question=self._own_question(job.items)))
         elif outcome.waits:
-            turns.forget_attempt(books.files, mark)
+            turns.forget_attempt(store.files, mark)
             self._wait(job.choice, outcome.error, outcome.retry_at, now)
         elif outcome.failure_reason == "killed":
-            turns.forget_attempt(books.files, mark)  # a clean stop: the inputs wait for the start
+            turns.forget_attempt(store.files, mark)  # a clean stop: the inputs wait for the start
         elif outcome.stopped:
             self._stop(job.id, list(job.items), now)
         elif job.attempt >= turns.MAX_ATTEMPTS:
             self._give_up(job.id, list(job.items), outcome.error, now)
         else:
-            books.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)
+            store.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)
 
     def _wait(
         self, choice: EngineChoice, reason: str, until: datetime | None, now: datetime
@@ -229,8 +229,8 @@ class TellerScheduler:
         """Inputs wait; nothing was tried, nothing is lost."""
         since = now
         if self._waiting is None or reason != self._waiting.reason:
-            self._books.log.write("audit", "teller_waits", reason=reason)
-            self._books.feed.tell("status")
+            self._store.log.write("audit", "teller_waits", reason=reason)
+            self._store.feed.tell("status")
         else:
             since = self._waiting.since or now
         self._waiting = EngineStatus(
@@ -269,14 +269,14 @@ class TellerScheduler:
 
     def _tend_question(self, now: datetime) -> bool:
         """Open the next question, or take the default of one whose time is over."""
-        books = self._books
-        question = questions.pending(books.files)
+        store = self._store
+        question = questions.pending(store.files)
         if question is None:
             if self._under_way is not None:
                 return False  # the Teller may be about to ask: one question at a time
-            for plan in recovery.waiting_plans(books)[:1]:
-                questions.ask(books.files, question_of(plan, now))
-                books.feed.tell("question")
+            for plan in recovery.waiting_plans(store)[:1]:
+                questions.ask(store.files, question_of(plan, now))
+                store.feed.tell("question")
                 return True
             return False
         if not questions.is_expired(question, now):
@@ -300,7 +300,7 @@ class TellerScheduler:
 
     def _route_answers(self, items: list[InboxItem], now: datetime) -> bool:
         """Answers to a plan's question go by code into a new Planner task."""
-        question = questions.pending(self._books.files)
+        question = questions.pending(self._store.files)
         if question is None or question.planner_task_id is None:
             return False
         for item in items:
@@ -314,7 +314,7 @@ class TellerScheduler:
 
     def _own_question(self, items: tuple[InboxItem, ...]) -> str | None:
         """The Teller's own question, when one of these inputs answers it."""
-        question = questions.pending(self._books.files)
+        question = questions.pending(self._store.files)
         if question is None or question.planner_task_id is not None:
             return None
         answered = any(i.question_id == question.question_id for i in items)
@@ -335,7 +335,7 @@ class TellerScheduler:
         return True
 
     def _told(self, item: InboxItem) -> ToldResult:
-        view = queue.show(self._books.files, item.task_id) if item.task_id else None
+        view = queue.show(self._store.files, item.task_id) if item.task_id else None
         outcome = view and (view.result or view.plan)
         if view is None or outcome is None:
             return ToldResult(
@@ -351,7 +351,7 @@ class TellerScheduler:
         return notification.told_result(view.task, outcome)
 
     def _apply(self, record: TurnRecord) -> None:
-        files = self._books.files
+        files = self._store.files
         if not turns.commit(files, record) and turns.find(files, record.id) is not None:
             self._take_out(record.consumed)  # told before: only its entries are left
             return
@@ -361,7 +361,7 @@ class TellerScheduler:
 
     def _take_out(self, item_ids: list[str]) -> None:
         for item_id in item_ids:
-            inbox.take_out(self._books.files, item_id)
+            inbox.take_out(self._store.files, item_id)
             self._items.pop(item_id, None)
 
     def _language(self, items: list[InboxItem]) -> str:
@@ -369,7 +369,7 @@ class TellerScheduler:
 
     def _locale_language(self) -> str:
         """The language the user last wrote in."""
-        said = [m.text for m in self._books.conversation.messages if m.role == "user"]
+        said = [m.text for m in self._store.conversation.messages if m.role == "user"]
         return phrases.language(said[-1] if said else "", self._locale)
 
 

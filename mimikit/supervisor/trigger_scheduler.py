@@ -44,9 +44,9 @@ _SET_BACK = timedelta(seconds=1)
 class TriggerScheduler:
     """Looks at triggers when the index says so, and fires those that are due."""
 
-    def __init__(self, books: Store, workspace: Workspace, watch: Watch) -> None:
+    def __init__(self, store: Store, workspace: Workspace, watch: Watch) -> None:
         """Know of no trigger until `load`."""
-        self._books, self._workspace, self._watch = books, workspace, watch
+        self._store, self._workspace, self._watch = store, workspace, watch
         self._index = TriggerIndex()
         self._reported: dict[str, str] = {}
         """Broken definition → what is wrong with it; its last good version is in force."""
@@ -68,19 +68,19 @@ class TriggerScheduler:
         One that can not be looked at is tried again with the first tick: it must not keep the
         others from their start.
         """
-        known = registry.ids(self._books.files)
+        known = registry.ids(self._store.files)
         for trigger_id in known:
             try:
                 self.refresh(trigger_id, now)
             except StorageError:
-                self._books.events.trigger_changed(trigger_id)
+                self._store.events.trigger_changed(trigger_id)
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
                 self.fault(trigger_id, error, now)
-        self._sweep(registry.states(self._books.files) - set(known), now)
+        self._sweep(registry.states(self._store.files) - set(known), now)
 
     def _sweep(self, orphans: set[str], now: datetime) -> None:
         """Remove what is known of triggers that are gone; an editor may have one away just now."""
-        files = self._books.files
+        files = self._store.files
         for trigger_id in orphans:
             stat = files.stat(paths.trigger_state(trigger_id))
             age_s = now.timestamp() - stat.mtime_ns / 1e9 if stat else 0
@@ -89,7 +89,7 @@ class TriggerScheduler:
 
     def changed(self) -> set[str]:
         """Triggers whose file is not as it was at the last look: made, edited, gone."""
-        files = self._books.files
+        files = self._store.files
         names = set(registry.ids(files))
         changed = {id_ for id_ in names if files.stat(paths.trigger(id_)) != self._stamps.get(id_)}
         return changed | (self._stamps.keys() - names)
@@ -99,7 +99,7 @@ class TriggerScheduler:
 
         Crash: a firing that was cut short is carried out first.
         """
-        files = self._books.files
+        files = self._store.files
         stamp = files.stat(paths.trigger(trigger_id))
         state = registry.state(files, trigger_id)
         trigger, is_new = self._in_force(trigger_id, state)
@@ -120,7 +120,7 @@ class TriggerScheduler:
 
         What is wrong with its file is told once.
         """
-        files = self._books.files
+        files = self._store.files
         trigger, broken = registry.read(files, trigger_id)
         is_new = trigger is not None and trigger.to_dict() != state.last_good
         if trigger is not None and is_new:
@@ -131,7 +131,7 @@ class TriggerScheduler:
             self._reported.pop(trigger_id, None)
             return trigger, is_new
         if self._reported.get(trigger_id) != broken:
-            self._books.log.write("audit", "trigger_broken", triggerId=trigger_id, reason=broken)
+            self._store.log.write("audit", "trigger_broken", triggerId=trigger_id, reason=broken)
         self._reported[trigger_id] = broken
         return registry.sound(state.last_good), False
 
@@ -139,16 +139,16 @@ class TriggerScheduler:
         self, trigger: Trigger, before: TriggerState, now: datetime, *, is_new: bool
     ) -> None:
         """Bring state and index in line with the definition in force."""
-        books = self._books
+        store = self._store
         known = registry.sound(before.last_good) if is_new and trigger.condition else None
-        taken = take_up(trigger, known, before, now, is_new=is_new, zone=books.settings.zone)
+        taken = take_up(trigger, known, before, now, is_new=is_new, zone=store.settings.zone)
         if taken.skipped is not None:
             self._write_skipped(trigger, taken.skipped, now)
         if before.last_good is None:
-            books.ledger.write("trigger_created", trigger.id, now, title=trigger.title or None)
+            store.ledger.write("trigger_created", trigger.id, now, title=trigger.title or None)
         if taken.state != before:
-            registry.save_state(books.files, trigger.id, taken.state)
-            books.feed.tell("trigger", id=trigger.id)
+            registry.save_state(store.files, trigger.id, taken.state)
+            store.feed.tell("trigger", id=trigger.id)
         condition = trigger.condition if trigger.enabled else None
         self._index.listen(trigger.id, conditions.subjects(condition) if condition else None)
         self._watch.set(trigger.id, conditions.watched(condition) if condition else ())
@@ -169,7 +169,7 @@ class TriggerScheduler:
     def task_ended(self, task_id: str) -> None:
         """Judge what waits for this task; called at the moment its end is written."""
         self.happened += 1
-        for subject in self._books.ledger.subjects_of(task_id):
+        for subject in self._store.ledger.subjects_of(task_id):
             self._index.tell(subject)
 
     def files_changed(self, trigger_ids: set[str]) -> None:
@@ -177,7 +177,7 @@ class TriggerScheduler:
         self.happened += 1
         for trigger_id in trigger_ids:
             rests_until = self._rests.get(trigger_id)
-            if rests_until is not None and rests_until > self._books.clock.now():
+            if rests_until is not None and rests_until > self._store.clock.now():
                 self._index.look_at(trigger_id, rests_until)
             elif self._index.listens(trigger_id):
                 self._index.look_soon([trigger_id])
@@ -202,7 +202,7 @@ class TriggerScheduler:
             try:
                 worked = self._look(trigger_id, now) or worked
             except StorageError as error:
-                self._books.events.trigger_changed(trigger_id)  # found again by another look
+                self._store.events.trigger_changed(trigger_id)  # found again by another look
                 failed = error  # the others go first
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
                 self.fault(trigger_id, error, now)
@@ -215,12 +215,12 @@ class TriggerScheduler:
 
         What is known of it is put aside, once: most likely that is what is damaged.
         """
-        books, path = self._books, paths.trigger_state(trigger_id)
-        books.log.write("error", "trigger_fault", triggerId=trigger_id, error=repr(error))
-        if trigger_id not in self._faulted and books.files.exists(path):
+        store, path = self._store, paths.trigger_state(trigger_id)
+        store.log.write("error", "trigger_fault", triggerId=trigger_id, error=repr(error))
+        if trigger_id not in self._faulted and store.files.exists(path):
             self._faulted.add(trigger_id)
-            books.files.quarantine(path, f"the trigger could not be looked at: {error!r}")
-            books.events.trigger_changed(trigger_id)
+            store.files.quarantine(path, f"the trigger could not be looked at: {error!r}")
+            store.events.trigger_changed(trigger_id)
         else:
             self._index.look_at(trigger_id, now + LOOK_AGAIN)
 
@@ -228,36 +228,36 @@ class TriggerScheduler:
         """The clock was set back: slots planned far ahead of it are planned anew."""
         far = [id_ for id_, due in self._index.planned() if self._is_far(id_, due, now)]
         for trigger_id in far:
-            self._books.events.trigger_changed(trigger_id)
+            self._store.events.trigger_changed(trigger_id)
         return bool(far)
 
     def _is_far(self, trigger_id: str, due: datetime, now: datetime) -> bool:
         trigger = self._accepted(trigger_id)
         if trigger is None or trigger.schedule is None:
             return trigger is not None
-        zone = self._books.settings.zone
+        zone = self._store.settings.zone
         return schedule.is_far_ahead(trigger.schedule, due, now=now, zone=zone)
 
     def _look(self, trigger_id: str, now: datetime) -> bool:
         """A trigger's time has come, or something it waits for has happened."""
-        stamp = self._books.files.stat(paths.trigger(trigger_id))
+        stamp = self._store.files.stat(paths.trigger(trigger_id))
         if stamp is None or stamp != self._stamps.get(trigger_id):
             self.refresh(trigger_id, now)  # it was edited: state and index are of the old one
             return True
         trigger = self._accepted(trigger_id)
         if trigger is None or not trigger.enabled:
             return False
-        state = registry.state(self._books.files, trigger_id)
+        state = registry.state(self._store.files, trigger_id)
         if state.firing is not None:
-            self._books.events.trigger_changed(trigger_id)  # there it is carried out first
+            self._store.events.trigger_changed(trigger_id)  # there it is carried out first
             return False
         return self._fire(trigger, state, now)
 
     def _accepted(self, trigger_id: str) -> Trigger | None:
         """The definition as it was taken up; its file is as it was then."""
         if trigger_id in self._reported:
-            return registry.last_good(self._books.files, trigger_id)
-        return registry.active(self._books.files, trigger_id)[0]
+            return registry.last_good(self._store.files, trigger_id)
+        return registry.active(self._store.files, trigger_id)[0]
 
     def _fire(self, trigger: Trigger, state: TriggerState, now: datetime) -> bool:
         """Fire a trigger if it is time; gives whether a slot or an edge was settled.
@@ -270,41 +270,41 @@ class TriggerScheduler:
         Crash: before 3 nothing has happened, and the same is decided again; after it 4 is done
         again by the words of 3, and finds what it has done before.
         """
-        clock, began = self._books.clock, self._books.clock.monotonic()
+        clock, began = self._store.clock, self._store.clock.monotonic()
         decided = decide(trigger, state, self._facts(trigger, state, now), now)
         spent_s = clock.monotonic() - began
         self._rests.pop(trigger.id, None)
         if spent_s > _CHEAP_S:
             self._rests[trigger.id] = now + timedelta(seconds=spent_s * _SHARE)
         if decided.is_early:
-            self._books.events.trigger_changed(trigger.id)
+            self._store.events.trigger_changed(trigger.id)
             return False
         if decided.firing is None:
             self._note(trigger, state, decided, now)
             return trigger.schedule is not None
         firing = decided.state.but(firing=decided.firing)
-        registry.save_state(self._books.files, trigger.id, firing)
+        registry.save_state(self._store.files, trigger.id, firing)
         self._carry_out(trigger, firing, decided.firing)
         if decided.more:
             self._index.look_soon([trigger.id])
         return True
 
     def _facts(self, trigger: Trigger, state: TriggerState, now: datetime) -> FactsNow:
-        return FactsNow(self._books, self._workspace, self._watch, trigger, state, now)
+        return FactsNow(self._store, self._workspace, self._watch, trigger, state, now)
 
     def _note(
         self, trigger: Trigger, before: TriggerState, decided: Decision, now: datetime
     ) -> None:
         """Write down a look after which nothing fires."""
-        books, state = self._books, decided.state
+        store, state = self._store, decided.state
         if decided.skipped is not None:
             self._write_skipped(trigger, decided.skipped, now)
         if decided.is_over:
-            registry.remove(books.files, trigger.id)
+            registry.remove(store.files, trigger.id)
         elif state != before:
-            registry.save_state(books.files, trigger.id, state)
+            registry.save_state(store.files, trigger.id, state)
         if state != before:
-            books.feed.tell("trigger", id=trigger.id)
+            store.feed.tell("trigger", id=trigger.id)
         if decided.asks:
             self.asks[trigger.id] = decided.asks
         else:
@@ -320,25 +320,25 @@ class TriggerScheduler:
 
         Crash: it stands in the state until the last step, and every step may be repeated.
         """
-        books, task, now = self._books, firing.task, firing.fired_at
-        queue.submit(books.files, task)
-        books.feed.tell("task", id=task.id, seat=task.role)
+        store, task, now = self._store, firing.task, firing.fired_at
+        queue.submit(store.files, task)
+        store.feed.tell("task", id=task.id, seat=task.role)
         self._write_slot(
             trigger, firing.slot, now, state="ran", missed=firing.missed, taskId=task.id,
             plannedAt=firing.planned_at if firing.planned_at != now else None,
         )  # fmt: skip
-        fired = after_firing(trigger, state, firing, books.settings.zone)
+        fired = after_firing(trigger, state, firing, store.settings.zone)
         if fired is None:
-            registry.remove(books.files, trigger.id)
+            registry.remove(store.files, trigger.id)
             self._forget(trigger.id)
         else:
-            registry.save_state(books.files, trigger.id, fired)
+            registry.save_state(store.files, trigger.id, fired)
             again = look_after_firing(trigger, fired, self._facts(trigger, fired, now), now)
             self._index.look_at(trigger.id, again)
             self.asks.pop(trigger.id, None)
             if trigger.condition is not None and conditions.questions(trigger.condition):
                 self._index.look_soon([trigger.id])
-        books.feed.tell("trigger", id=trigger.id)
+        store.feed.tell("trigger", id=trigger.id)
 
     def _write_skipped(self, trigger: Trigger, skipped: SkippedSlot, now: datetime) -> None:
         self._write_slot(
@@ -350,8 +350,8 @@ class TriggerScheduler:
         self, trigger: Trigger, slot: str, now: datetime, *, missed: int, **facts: object
     ) -> None:
         """The line of one slot, once: a repeated firing finds it."""
-        if self._books.ledger.newest_slot(trigger.id) != slot:
-            self._books.ledger.write(
+        if self._store.ledger.newest_slot(trigger.id) != slot:
+            self._store.ledger.write(
                 "slot", trigger.id, now,
                 slot=slot, title=trigger.title or None, missed=missed or None, **facts,
             )  # fmt: skip
@@ -362,35 +362,35 @@ class FactsNow:
 
     def __init__(
         self,
-        books: Store,
+        store: Store,
         workspace: Workspace,
         watch: Watch,
         trigger: Trigger,
         state: TriggerState,
         now: datetime,
     ) -> None:
-        self._books, self._workspace, self._watch = books, workspace, watch
+        self._store, self._workspace, self._watch = store, workspace, watch
         self._trigger, self._state, self._now = trigger, state, now
         self._confined = permission.is_confined(trigger.origin)
-        self.zone = books.settings.zone
-        self.answers_last = timedelta(seconds=books.settings.triggers.llm_eval_interval_s)
+        self.zone = store.settings.zone
+        self.answers_last = timedelta(seconds=store.settings.triggers.llm_eval_interval_s)
 
     def results(self, subject: str, status: Literal["done", "failed"]) -> Sequence[str]:
-        ledger = self._books.ledger
+        ledger = self._store.ledger
         ended = ((task_id, ledger.end_of(task_id)) for task_id in ledger.results_of(subject))
         return [task_id for task_id, end in ended if end is not None and end.status == status]
 
     def standing(self, subject: str) -> Standing:
-        books = self._books
-        if books.files.exists(paths.trigger(subject)):
-            blocked = registry.state(books.files, subject).blocked_by
+        store = self._store
+        if store.files.exists(paths.trigger(subject)):
+            blocked = registry.state(store.files, subject).blocked_by
             return "blocked" if blocked else "awaited"
-        if books.ledger.at_it(subject):
+        if store.ledger.at_it(subject):
             return "live"
-        if results := books.ledger.results_of(subject):
-            end = books.ledger.end_of(results[-1])
+        if results := store.ledger.results_of(subject):
+            end = store.ledger.end_of(results[-1])
             return end.status if end else "live"
-        known = any(queue.where(books.files, seat, subject) for seat in paths.QUEUES)
+        known = any(queue.where(store.files, seat, subject) for seat in paths.QUEUES)
         return "live" if known else "unknown"
 
     def files(self, pattern: Pattern) -> Seen | None:
@@ -406,17 +406,17 @@ class FactsNow:
         return found.result
 
     def is_live(self, task_id: str) -> bool:
-        if self._books.ledger.end_of(task_id):
+        if self._store.ledger.end_of(task_id):
             return False
-        return queue.find(self._books.files, task_id) is not None
+        return queue.find(self._store.files, task_id) is not None
 
     def is_settled(self, slot: str, run: Task) -> bool:
-        if self._books.ledger.newest_slot(self._trigger.id) == slot:
+        if self._store.ledger.newest_slot(self._trigger.id) == slot:
             return True
-        return queue.where(self._books.files, run.role, run.id) is not None
+        return queue.where(self._store.files, run.role, run.id) is not None
 
     def trace_of(self, task_id: str) -> str | None:
-        end = self._books.ledger.end_of(task_id)
+        end = self._store.ledger.end_of(task_id)
         return end.trace_id if end is not None else None
 
     def is_blind(self) -> bool:

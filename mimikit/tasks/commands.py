@@ -61,5 +61,5 @@ def settle(files: Files, result: CommandOutcome) -> None:
 
     Crash: a command with an outcome is dropped at the next look, not applied again.
     """
-    files.save_new(paths.command_done(result.order.id), result)
-    files.remove(paths.command(result.order.id))
+    files.save_new(paths.command_done(result.command.id), result)
+    files.remove(paths.command(result.command.id))

@@ -155,10 +155,10 @@ class PlannerSession(ToolSession):
         changes = dict(args.changes) if args.action == "edit" else {}
         if args.action == "edit":
             self._check_edit(trigger, changes)
-        order = PlannedCommand.model_validate(
+        command = PlannedCommand.model_validate(
             {"action": f"trigger_{args.action}", "target": trigger.id, "args": changes}
         )
-        self.effects.orders.append(order)
+        self.effects.commands.append(command)
         return f"{args.action}: will be done to {trigger.id}"
 
     def _check_edit(self, trigger: Trigger, changes: dict[str, Any]) -> None:
@@ -201,7 +201,7 @@ class PlannerSession(ToolSession):
 
     def _check_plan_size(self) -> None:
         effects = self.effects
-        planned = len(effects.tasks) + len(effects.triggers) + len(effects.orders)
+        planned = len(effects.tasks) + len(effects.triggers) + len(effects.commands)
         if planned >= self._limits.tasks_per_plan:
             most = self._limits.tasks_per_plan
             raise Refused(f"expected at most {most} tasks and triggers a plan")

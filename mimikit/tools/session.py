@@ -44,7 +44,7 @@ class Effects:
     tasks: list[Task] = field(default_factory=list[Task])
     triggers: list[Trigger] = field(default_factory=list[Trigger])
     cancels: list[str] = field(default_factory=list[str])
-    orders: list[PlannedCommand] = field(default_factory=list[PlannedCommand])
+    commands: list[PlannedCommand] = field(default_factory=list[PlannedCommand])
     remembered: list[RememberedNote] = field(default_factory=list[RememberedNote])
     backlog: list[BacklogChange] = field(default_factory=list[BacklogChange])
     question: Question | None = None

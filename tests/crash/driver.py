@@ -85,7 +85,7 @@ class Client:
         at = self.oracle.note(f"time of {id_}", self.now)
         order = Command(id=id_, action=action, target=target, args=args, created_at=at)
         commands.give(self.files, order)
-        over = self.product.books.ledger.end_of(target) is not None
+        over = self.product.store.ledger.end_of(target) is not None
         self.oracle.note(f"runs at {id_}", len(self.oracle.runs))
         self.oracle.note(f"over at {id_}", over)
         self.oracle.ack("order", id_)
@@ -113,7 +113,7 @@ class Client:
         if ("trigger", id_) in self.oracle.acked:
             return  # it may have fired and gone: who was told that it is stored does not repeat it
         registry.create(self.files, trigger)
-        self.product.books.events.trigger_changed(id_)
+        self.product.store.events.trigger_changed(id_)
         self.oracle.ack("trigger", id_)
 
     def touch(self, name: str, *, gone: bool = False) -> None:
@@ -153,8 +153,8 @@ class Client:
 
     def stop(self) -> None:
         """What the app does when it ends well."""
-        self.product.books.ledger.checkpoint()
-        self.product.books.save_runtime(starts=[])
+        self.product.store.ledger.checkpoint()
+        self.product.store.save_runtime(starts=[])
 
     def at(self, seconds: float) -> None:
         """Let time pass until `seconds` after the flow's beginning."""

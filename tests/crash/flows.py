@@ -55,7 +55,7 @@ FLOWS = (
         "after its time",
         (
             lambda c: (c.submit("t1", "long"), c.say("m1", "hello"), c.order("o1", "retry", "x")),
-            lambda c: (c.at(40 * 86400), c.product.housekeeping.ring()),
+            lambda c: (c.at(40 * 86400), c.product.retention.ring()),
         ),
         expected=Expected(forgets=True),
     ),

@@ -51,7 +51,7 @@ def test_links_lead_nobody_confined_out_of_the_workspace(client: Client, tmp_pat
     product, now = client.product, client.now
     free, confined = (
         FactsNow(
-            product.books, workspace, product.workspace,
+            product.store, workspace, product.workspace,
             Trigger(
                 id="t1", type="conditional", prompt="x", created_at=now, trace_id="t1",
                 origin=origin,

@@ -97,7 +97,7 @@ def test_a_message_waits_for_its_engine_and_costs_no_attempt(judged: Client) -> 
     judged.product.mind.waiting = "logged out; run `codex login`"
     judged.say("m1", "hello")
     judged.product.tick()
-    waits = judged.product.waking.waiting
+    waits = judged.product.teller.waiting
     assert waits is not None
     assert waits.reason == "logged out; run `codex login`"
     assert waits.since == judged.product.clock.now()
@@ -108,7 +108,7 @@ def test_a_message_waits_for_its_engine_and_costs_no_attempt(judged: Client) -> 
     judged.product.mind.waiting = None
     judged.product.idle()
     assert said(judged)[-1] == ("agent", "heard hello")
-    assert judged.product.waking.waiting is None
+    assert judged.product.teller.waiting is None
     assert [attempt for _, attempt in judged.oracle.runs] == [1]
 
 

@@ -163,7 +163,7 @@ def test_the_builtin_engine_and_commands_write_through_the_one_room(
         client.say("m2", "remember that I like tea")
         client.product.idle()
         client.files.fs.close()  # pyright: ignore[reportAttributeAccessIssue]
-    texts = [message.text for message in client.product.books.conversation.messages]
+    texts = [message.text for message in client.product.store.conversation.messages]
     assert any("hello from the shell" in text for text in texts)
     assert watch.broken == []
     assert watch.rightly > 100

@@ -80,7 +80,7 @@ class Life:
 
     def do_a_little(self) -> None:
         for _ in range(self.dice.randint(1, 3)):
-            self.client.product.archiving.step(self.clock.now())
+            self.client.product.archiver.step(self.clock.now())
 
     def act(self) -> None:
         acts: list[tuple[Callable[[], None], int]] = [
@@ -109,7 +109,7 @@ def test_nothing_said_is_lost_or_doubled_and_all_ends_in_memory(
         life.clock.advance(13 * 3600)
         life.work()
     assert remembered(Folder(life.folders())) == []
-    conversation = life.client.product.books.conversation
+    conversation = life.client.product.store.conversation
     if all("unspeakable" not in message.text for message in conversation.messages):
         assert [message.id for message in conversation.messages if not message.archived] == []
     assert {str(e["event"]) for e in life.client.product.log.errors} <= TOLD_ERRORS

@@ -55,7 +55,7 @@ def made(files: Files, **more: Any) -> Client:
 
 def filled(client: Client, messages: list[Message]) -> None:
     """Have these messages been said, whatever turns they came from."""
-    client.product.books.conversation.add(messages)
+    client.product.store.conversation.add(messages)
 
 
 def after(client: Client, seconds: float) -> None:
@@ -64,7 +64,7 @@ def after(client: Client, seconds: float) -> None:
 
 
 def archived(client: Client) -> dict[str, object]:
-    return {m.id: m.archived for m in client.product.books.conversation.messages}
+    return {m.id: m.archived for m in client.product.store.conversation.messages}
 
 
 def events(client: Client, event: str) -> list[dict[str, object]]:
@@ -96,11 +96,11 @@ def test_after_six_hours_a_young_day_is_copied_as_it_is(judged: Client) -> None:
     assert name.startswith("2026-12-01-")
     assert "cloudflare" in name
     entries = markdown.entries(text_of(judged.files, f"memory/{name}"))
-    kept = judged.product.books.conversation.messages
+    kept = judged.product.store.conversation.messages
     assert [(e.id, e.role, e.text) for e in entries] == [(m.id, m.role, m.text) for m in kept]
     assert set(archived(judged).values()) == {True}
     assert judged.files.read(paths.transcript(START.date())) == transcript
-    assert judged.product.books.runtime.last_archive_at is not None
+    assert judged.product.store.runtime.last_archive_at is not None
     assert events(judged, "archive") == [{"event": "archive", "raw": 2, "day": 0, "month": 0}]
 
 
@@ -120,11 +120,11 @@ def test_more_than_a_hundred_are_archived_at_once_and_in_batches(files: Files) -
     assert raw_files(files) == []
     filled(client, [said(number) for number in range(100, 1000)])
     steps: list[int] = []
-    while client.product.archiving.step(client.now):
+    while client.product.archiver.step(client.now):
         steps.append(sum(flag is True for flag in archived(client).values()))
     assert len(markdown.ids(text_of(files, f"memory/{raw_files(files)[0]}"))) == 1000
     assert len(steps) >= 6, "one batch at a step"
-    assert len(client.product.books.conversation.messages) == 200
+    assert len(client.product.store.conversation.messages) == 200
 
 
 def test_what_comes_later_that_day_goes_to_the_same_file(judged: Client) -> None:
@@ -158,7 +158,7 @@ def test_odd_texts_do_not_stop_the_others(files: Files) -> None:
     filled(client, [said(number, text=text) for number, text in enumerate(odd)])
     half = said(98).model_copy(update={"text": "half \ud800"})
     filled(client, [said(99)])
-    group = [half, *client.product.books.conversation.messages]
+    group = [half, *client.product.store.conversation.messages]
     written = markdown.extended("", START.date(), group, UTC)
     assert {e.id: e.text for e in markdown.entries(written)}["msg-98"] == "half \ufffd"
     after(client, 6 * HOUR)
@@ -252,7 +252,7 @@ def test_what_can_not_be_written_costs_only_its_own_summary(tmp_path: Path) -> N
     filled(client, [said(1, START - timedelta(days=11)), said(2)])
     after(client, 7 * HOUR)
     assert archived(client) == {"msg-1": False, "msg-2": True}
-    (failed,) = [m for m in client.product.books.conversation.messages if m.id == "msg-1"]
+    (failed,) = [m for m in client.product.store.conversation.messages if m.id == "msg-1"]
     assert failed.archive_attempts == 1
     assert failed.archive_next_at == (failed.archive_failed_at or START) + timedelta(minutes=10)
     assert (tmp_path / "secret").read_text() == "secret"
@@ -343,12 +343,12 @@ def test_the_bell_has_memory_looked_through(builtin: Client) -> None:
     builtin.files.write("memory/2026-11-20-mine.md", b"The cellar key hangs behind the door.\n")
     builtin.product.idle()
     assert builtin.files.names(paths.SUMMARIES, suffix=".md") == []
-    builtin.product.archiving.ring()
+    builtin.product.archiver.ring()
     builtin.product.idle()
     (part,) = markdown.parts(text_of(builtin.files, "memory/summary/2026-11-20.md"))
     assert part.sources == ("memory/2026-11-20-mine.md",)
     assert "cellar key" in part.text
-    assert builtin.product.archiving.step(builtin.now) is False
+    assert builtin.product.archiver.step(builtin.now) is False
 
 
 def test_a_summary_its_user_removed_is_made_again_some_time(builtin: Client) -> None:
@@ -364,7 +364,7 @@ def test_only_some_runs_age_memory_at_once_and_in_the_end_all_is_old(files: File
     client.order("o1", "pause")
     for day in range(1, 26):
         files.write(f"memory/2026-11-{day:02}-x.md", f"On day {day} it rained.\n".encode())
-    client.product.archiving.ring()
+    client.product.archiver.ring()
     client.product.idle()
     assert len(files.names("worker/queue")) == 10
     client.order("o2", "resume")
@@ -377,7 +377,7 @@ def test_what_was_copied_before_a_crash_is_not_summed_up_once_more(judged: Clien
     after(judged, 6 * HOUR + 1)
     (name,) = raw_files(judged.files)
     before = text_of(judged.files, f"memory/{name}")
-    conversation = judged.product.books.conversation
+    conversation = judged.product.store.conversation
     conversation.change({m.id: {"archived": False} for m in conversation.messages})
     after(judged, 8 * DAY)
     assert set(archived(judged).values()) == {True}
@@ -397,13 +397,13 @@ def test_a_model_is_given_the_days_words_as_data_and_nobody_hears_of_it(judged: 
     )  # fmt: skip
     assert task.covers is not None
     assert (task.covers.kind, task.covers.name) == ("day", "2026-12-01")
-    kept = [m.id for m in judged.product.books.conversation.messages]
+    kept = [m.id for m in judged.product.store.conversation.messages]
     assert task.covers.sources == kept
     assert "\n````json\n" in task.prompt
     assert "\n````\n" in task.prompt
     assert "(2026-12-01)" in task.prompt
     assert "- 2026-12-01: 2 things" in text_of(judged.files, DAY_FILE)
-    assert len(judged.product.books.conversation.messages) == 2
+    assert len(judged.product.store.conversation.messages) == 2
 
 
 def test_a_failing_summary_is_tried_ever_later_and_then_complained_about(files: Files) -> None:
@@ -412,7 +412,7 @@ def test_a_failing_summary_is_tried_ever_later_and_then_complained_about(files: 
     after(client, 7 * DAY)
     waits: list[float] = []
     for _ in range(7):
-        (message,) = client.product.books.conversation.messages
+        (message,) = client.product.store.conversation.messages
         assert message.archived is False
         assert message.archive_next_at is not None
         wait = (message.archive_next_at - client.now).total_seconds()
@@ -437,15 +437,15 @@ def test_while_the_model_is_down_summaries_wait_and_young_days_do_not(judged: Cl
     assert judged.files.names("worker/queue") == []
     assert set(archived(judged).values()) == {False}
     young = [m.but(id=f"{m.id}-young", created_at=judged.now) for m in chat(START)]
-    judged.product.books.conversation._save([*judged.product.books.conversation.messages, *young])
+    judged.product.store.conversation._save([*judged.product.store.conversation.messages, *young])
     after(judged, 7 * HOUR)
     assert [flag for id_, flag in archived(judged).items() if id_.endswith("young")] == [True] * 5
     assert judged.files.names(paths.SUMMARIES, suffix=".md") == []
     judged.product.mind.waiting = None
     after(judged, 7 * HOUR)
     assert len(markdown.parts(text_of(judged.files, DAY_FILE))) == 1
-    kept = [m for m in judged.product.books.conversation.messages if not m.id.endswith("young")]
-    judged.product.books.conversation._save(kept)
+    kept = [m for m in judged.product.store.conversation.messages if not m.id.endswith("young")]
+    judged.product.store.conversation._save(kept)
     for name in raw_files(judged.files):
         judged.files.remove(f"memory/{name}")
 
@@ -472,8 +472,8 @@ def test_the_flush_lets_out_what_is_blocked(files: Files) -> None:
     assert raw_files(files) == ["2026-11-11.md", "2026-11-12.md"]
     assert len(markdown.ids(text_of(files, "memory/2026-11-11.md"))) == 799
     assert events(client, "flush") == [{"event": "flush", "messages": 800}]
-    assert client.product.books.runtime.last_flush_at is not None
-    assert len(client.product.books.conversation.messages) == 200
+    assert client.product.store.runtime.last_flush_at is not None
+    assert len(client.product.store.conversation.messages) == 200
     filled(client, [said(n, old) for n in range(1000, 1800)])
     after(client, 3000)
     assert len(events(client, "flush")) == 1
@@ -489,7 +489,7 @@ def test_beyond_the_soft_cap_archiving_begins_at_once(files: Files) -> None:
     filled(client, [said(10)])
     after(client, 2)
     assert len(markdown.ids(text_of(files, f"memory/{raw_files(files)[0]}"))) == 11
-    assert len(client.product.books.conversation.messages) == 10
+    assert len(client.product.store.conversation.messages) == 10
     assert events(client, "history_overflow") == []
 
 
@@ -507,15 +507,15 @@ def test_an_overflow_is_told_once_and_loses_nothing(
     for _ in range(5):
         after(client, 2)
     assert len(events(client, "history_overflow")) == 1
-    assert len(client.product.books.conversation.messages) == 9, "none may be dropped"
+    assert len(client.product.store.conversation.messages) == 9, "none may be dropped"
     client.product.mind.waiting = None
     after(client, 20)
     assert set(archived(client).values()) == {True}
-    assert not client.product.books.conversation.is_over()
-    assert len(client.product.books.conversation.messages) < 9
+    assert not client.product.store.conversation.is_over()
+    assert len(client.product.store.conversation.messages) < 9
     saved = files.load(paths.HISTORY, History)
     assert saved is not None
-    assert saved.messages == client.product.books.conversation.messages
+    assert saved.messages == client.product.store.conversation.messages
 
 
 # ---- starting again

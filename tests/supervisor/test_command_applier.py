@@ -196,7 +196,7 @@ def test_a_turn_in_progress_is_stopped_and_its_message_kept(judged: Client) -> N
     teller = judged.product.mind._teller
 
     def stop(request: EngineRequest):
-        judged.product.books.live.cancel(request.run_id)
+        judged.product.store.live.cancel(request.run_id)
         return teller(request)
 
     judged.product.mind._teller = stop

@@ -41,7 +41,7 @@ def test_a_list_of_texts_is_taken_in_once_and_removed(judged: Client) -> None:
 def test_an_input_may_say_more_than_its_text(judged: Client) -> None:
     drop(judged, [{"text": "hello", "id": "mine", "timezone": "Asia/Shanghai", "quote": "said"}])
     (message,) = [
-        message for message in judged.product.books.conversation.messages if message.role == "user"
+        message for message in judged.product.store.conversation.messages if message.role == "user"
     ]
     assert (message.id, message.text, message.quote) == ("mine", "hello", "said")
 

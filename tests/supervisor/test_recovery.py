@@ -231,8 +231,8 @@ def test_a_task_whose_id_is_as_long_as_may_be_is_brought_to_its_end(files: Files
 def test_recovering_twice_changes_nothing_more(files: Files) -> None:
     running(files)
     product, _ = start(files)
-    recovery.recover(product.books, product.applier, START)
-    recovery.recover(product.books, product.applier, START)
+    recovery.recover(product.store, product.applier, START)
+    recovery.recover(product.store, product.applier, START)
     product.idle()
     assert len([e for e in ledger.events_of(files, "t1") if e["event"] == "ended"]) == 1
     assert len(transcript(files)) == 1

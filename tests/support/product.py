@@ -140,9 +140,9 @@ class Product:
         self.settings = settings or scripted_settings()
         live = LiveRuns()
         self.log = NoisyLog(files, clock, quiet=quiet)
-        self.books = Store.open(files, self.settings, clock, live=live, log=self.log)
+        self.store = Store.open(files, self.settings, clock, live=live, log=self.log)
         if quiet:
-            self.books.feed.tell = lambda kind, **facts: None  # pyright: ignore[reportAttributeAccessIssue]
+            self.store.feed.tell = lambda kind, **facts: None  # pyright: ignore[reportAttributeAccessIssue]
         self.context = RunContext(
             files=files,
             settings=self.settings,
@@ -151,40 +151,40 @@ class Product:
             engines=EngineRegistry([engine, *more_engines], self.settings),
             prompts=shipped_prompts(),
             reader=StateReader(
-                files, plain_search(files, self.settings.zone), self.books.ledger.trace_size
+                files, plain_search(files, self.settings.zone), self.store.ledger.trace_size
             ),
-            feed=self.books.feed,
+            feed=self.store.feed,
             log=self.log,
             workspace=workspace,
             state=state,
             stopping=SteppedStop(clock),
         )
         self.seat = TellerInPlace(self.context)
-        self.housekeeping = Retention(self.books)
+        self.retention = Retention(self.store)
         self.workspace = workspace_files or Desk()
-        triggers = TriggerScheduler(self.books, self.workspace, self.workspace)
-        self.llm_eval = LlmEvalBatch(self.books, triggers, self.context)
-        self.books.conversation.caps = caps or self.books.conversation.caps
-        self.archiving = Archiver(self.books, self.context, rules)
+        triggers = TriggerScheduler(self.store, self.workspace, self.workspace)
+        self.llm_eval = LlmEvalBatch(self.store, triggers, self.context)
+        self.store.conversation.caps = caps or self.store.conversation.caps
+        self.archiver = Archiver(self.store, self.context, rules)
         self.applier = CommitApplier(
-            self.books,
+            self.store,
             task_ended=triggers.task_ended,
             answers_came=self.llm_eval.take_in,
-            summary_came=self.archiving.take_in,
+            summary_came=self.archiver.take_in,
         )
-        self.commands = CommandApplier(self.books, self.applier, pause_changed=lambda: None)
-        self.waking = TellerScheduler(self.books, self.applier, self.context, self.seat)
+        self.commands = CommandApplier(self.store, self.applier, pause_changed=lambda: None)
+        self.teller = TellerScheduler(self.store, self.applier, self.context, self.seat)
         self.supervisor = Supervisor(
-            self.books,
+            self.store,
             self.applier,
             self.commands,
             triggers,
             self.llm_eval,
-            self.waking,
-            self.archiving,
-            self.housekeeping,
+            self.teller,
+            self.archiver,
+            self.retention,
         )
-        self.workspace.changed = self.books.events.files_changed
+        self.workspace.changed = self.store.events.files_changed
         self.ticking = False
 
     def start(self) -> None:
@@ -203,7 +203,7 @@ class Product:
 
     def pool(self, seat: SeatName) -> bool:
         """Claim the first ready task of a queue and carry it out; gives whether there was one."""
-        if self.books.runtime.paused:
+        if self.store.runtime.paused:
             return False
         ready = [task for task in self.queued(seat) if _is_ready(task, self.clock.now())]
         if not ready:
@@ -212,7 +212,7 @@ class Product:
         if not self.files.move(paths.queued(seat, task.id), paths.running(seat, task.id)):
             return False
         if dispatch(self.context, seat, task):
-            self.books.events.run_ended(seat, task.id)
+            self.store.events.run_ended(seat, task.id)
         return True
 
     def queued(self, seat: SeatName) -> list[Task]:
@@ -257,15 +257,15 @@ class Product:
         """Seconds until something waiting may go on: a rest, a retry, an engine."""
         now, steady = self.clock.now(), self.clock.monotonic()
         waits = [until - steady for until in self.supervisor._resting.values() if until > steady]
-        if not self.books.runtime.paused:
+        if not self.store.runtime.paused:
             for seat in paths.QUEUES:
                 waits += [
                     (task.not_before - now).total_seconds()
                     for task in self.queued(seat)
                     if task.not_before is not None and task.not_before > now
                 ]
-        until = self.waking._not_before
-        if self.waking._items and until is not None and until > now:
+        until = self.teller._not_before
+        if self.teller._items and until is not None and until > now:
             waits.append((until - now).total_seconds())
         return min(waits) if waits else None
 

@@ -192,7 +192,7 @@ def test_triggers_that_exist_are_changed_by_orders_of_the_plan() -> None:
     assert here.call("change_trigger", {"id": "trig-1", "action": "pause"}).ok
     edit = {"schedule": {"cron": "0 9 * * *"}, "title": "Daily"}
     assert here.call("change_trigger", {"id": "trig-1", "action": "edit", "changes": edit}).ok
-    orders = here.close().orders
+    orders = here.close().commands
     assert [(o.action, o.target) for o in orders] == [
         ("trigger_pause", "trig-1"), ("trigger_edit", "trig-1"),
     ]  # fmt: skip
@@ -215,7 +215,7 @@ def test_changes_that_can_not_be_are_refused(arguments: dict[str, Any], said: st
     reply = here.call("change_trigger", arguments)
     assert not reply.ok
     assert said in reply.text
-    assert here.close().orders == []
+    assert here.close().commands == []
 
 
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:00-10:00"])
