@@ -352,8 +352,15 @@ def test_what_is_no_json_object_is_malformed(web, address: str, name: str) -> No
     assert web.files.names(paths.INBOX) == []
 
 
+def test_a_message_without_an_id_gets_one(web) -> None:
+    first, again = (web.ask("POST", "/api/input", {"text": "hi"}) for _ in range(2))
+    assert (first.status_code, again.status_code) == (202, 202)
+    ids = [response.get_json()["id"] for response in (first, again)]
+    assert len(set(ids)) == 2, "nobody said that the second is the first again"
+    assert sorted(web.files.names(paths.INBOX)) == sorted(f"{id_}.json" for id_ in ids)
+
+
 BAD_VALUES: list[tuple[str, dict[str, Any], str]] = [
-    ("/api/input", {"text": "x"}, "id"),
     ("/api/input", {"id": "msg-1"}, "text"),
     ("/api/input", GOOD_INPUT | {"text": ""}, "text"),
     ("/api/input", GOOD_INPUT | {"text": " \n\t　"}, "text"),

@@ -11,6 +11,7 @@ from pydantic import Field, StringConstraints
 from mimikit.conversation import inbox, questions
 from mimikit.errors import BadInput, Conflict
 from mimikit.protocol import paths
+from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, InboxItem
 from mimikit.views.base import View
 from mimikit.views.messages import MessagesPage
@@ -36,9 +37,9 @@ class MessagesQuery(Input):
 
 
 class MessageInput(Input):
-    """A message of the user's; the client makes its id, so that sending it twice is one message."""
+    """A message of the user's; with an id of the client's, sending it twice is one message."""
 
-    id: MessageId
+    id: MessageId | None = None
     text: Text
     quote: Annotated[str, StringConstraints(max_length=20_000)] | None = None
     timezone: Zone | None = None
@@ -78,7 +79,7 @@ def send(asked: MessageInput) -> AcceptedView:
     here = site()
     now = here.clock.now()
     item = InboxItem(
-        id=asked.id,
+        id=asked.id or new_id("msg", now),
         text=_said(asked.text),
         created_at=now,
         timezone=_known_zone(asked.timezone),
