@@ -51,6 +51,7 @@ ROUTES: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/api/events": ("/api/events", None),
     "/api/changes": ("/api/changes", None),
     "/api/status": ("/api/status", None),
+    "/api/openapi.json": ("/api/openapi.json", None),
 }
 # Where another method takes another body than the row's.
 BODIES: dict[tuple[str, str], dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Coming in and going out, how it goes, what changes."""
+"""Coming in and going out, how it goes, what changes; and what this API is."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mimikit.errors import BadInput
 from mimikit.views.base import View
 from mimikit.views.snapshot import ChangeList, StatusChange
 from mimikit.views.status import HealthzView, StatusView
+from mimikit.web import openapi
 from mimikit.web.api.routing import Area, Input, answer
 from mimikit.web.feed import StreamBounds, connection_check, stream
 from mimikit.web.site import site
@@ -79,6 +80,12 @@ def healthz() -> tuple[HealthzView, int]:
     state = site().state.heartbeat().state
     ok = state == "ok"
     return HealthzView(ok=ok, consumer=state), 200 if ok else 503
+
+
+@status_area.route("GET", "/api/openapi.json", {200: None}, query=Input)
+def describe(_: Input) -> Response:
+    """This API as OpenAPI 3.1."""
+    return Response(openapi.document_json(tuple(site().routes)), mimetype="application/json")
 
 
 @feed.route("GET", "/api/events", {200: None}, query=ChangesQuery)
