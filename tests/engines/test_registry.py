@@ -1,4 +1,4 @@
-"""Which engine serves whom, what status and doctor say of it, and what the disk holds."""
+"""Which engine serves whom, and what status and doctor say of it."""
 
 from __future__ import annotations
 
