@@ -13,7 +13,7 @@ from datetime import datetime
 from mimikit.protocol import paths, process_id
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import TurnRecord, TurnStarted
+from mimikit.protocol.models import TurnAttempt, TurnRecord
 
 MAX_ATTEMPTS = 2
 
@@ -23,12 +23,12 @@ def turn_id(input_ids: list[str]) -> str:
     return derived_id("turn", *sorted(input_ids))
 
 
-def start(files: Files, id_: str, attempt: int, inputs: list[str], now: datetime) -> TurnStarted:
+def start(files: Files, id_: str, attempt: int, inputs: list[str], now: datetime) -> TurnAttempt:
     """Mark that attempt `attempt` begins, before any engine does.
 
     Crash: the mark stays, so an attempt is never forgotten and a poison input never loops.
     """
-    mark = TurnStarted(
+    mark = TurnAttempt(
         turn_id=id_,
         attempt=attempt,
         token=secrets.token_hex(8),
@@ -42,7 +42,7 @@ def start(files: Files, id_: str, attempt: int, inputs: list[str], now: datetime
     return mark
 
 
-def forget_attempt(files: Files, mark: TurnStarted) -> None:
+def forget_attempt(files: Files, mark: TurnAttempt) -> None:
     """Take back a mark: nothing was tried (engine missing, limited), so no attempt is counted."""
     files.remove(paths.turn_started(mark.turn_id, mark.attempt))
 
@@ -61,9 +61,9 @@ def open_turns(files: Files) -> list[OpenTurn]:
     marks = [
         mark
         for name in files.names(paths.TURNS, suffix=".started")
-        if (mark := files.load(f"{paths.TURNS}/{name}", TurnStarted))
+        if (mark := files.load(f"{paths.TURNS}/{name}", TurnAttempt))
     ]
-    by_turn: dict[str, list[TurnStarted]] = {}
+    by_turn: dict[str, list[TurnAttempt]] = {}
     for mark in sorted(marks, key=lambda m: m.started_at):
         by_turn.setdefault(mark.turn_id, []).append(mark)
     found: list[OpenTurn] = []

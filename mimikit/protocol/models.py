@@ -615,7 +615,7 @@ class RoutedAnswer(Record):
     text: str
 
 
-class TurnStarted(Record):
+class TurnAttempt(Record):
     """The mark of one attempt: whose it is, and the inputs it froze."""
 
     turn_id: Id

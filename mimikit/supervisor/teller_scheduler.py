@@ -22,8 +22,8 @@ from mimikit.protocol.models import (
     Message,
     Question,
     RoutedAnswer,
+    TurnAttempt,
     TurnRecord,
-    TurnStarted,
 )
 from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
@@ -59,7 +59,7 @@ class TellerScheduler:
         self._context, self._seat, self._facts = context, seat, facts
         self._items: dict[str, InboxItem] = {}
         self._outcomes: list[TurnOutcome] = []
-        self._under_way: TurnStarted | None = None
+        self._under_way: TurnAttempt | None = None
         self._not_before: datetime | None = None
         self._waiting: EngineStatus | None = None
         self._locale = "en"
@@ -207,7 +207,7 @@ class TellerScheduler:
                 raise
         return took
 
-    def _end_attempt(self, outcome: TurnOutcome, mark: TurnStarted, now: datetime) -> None:
+    def _end_attempt(self, outcome: TurnOutcome, mark: TurnAttempt, now: datetime) -> None:
         store, job = self._store, outcome.job
         if outcome.record is not None:
             self._apply(outcome.record.but(closes_question=self._own_question(job.items)))

@@ -12,7 +12,7 @@ from mimikit.conversation import history, questions
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.json import Json
-from mimikit.protocol.models import InboxItem, Instant, Message, TurnStarted, Usage
+from mimikit.protocol.models import InboxItem, Instant, Message, TurnAttempt, Usage
 from mimikit.views.base import Render, View
 from mimikit.views.memory import TurnHits
 from mimikit.views.status import UsageView
@@ -141,7 +141,7 @@ def being_answered(files: ReadOnlyFiles) -> frozenset[str]:
     """Inbox ids that a turn in progress has frozen."""
     frozen: set[str] = set()
     for name in files.names(paths.TURNS, suffix=".started"):
-        mark = files.peek(f"{paths.TURNS}/{name}", TurnStarted)
+        mark = files.peek(f"{paths.TURNS}/{name}", TurnAttempt)
         if mark is not None:
             frozen.update(mark.inputs)
     return frozenset(frozen)
