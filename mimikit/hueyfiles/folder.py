@@ -156,16 +156,14 @@ def read_bytes(files: Files, path: str) -> bytes | None:
         raise StorageError(f"{path}: {error.strerror}") from error
 
 
-class _Suspect:
+class _Suspect(NamedTuple):
     """A file that could not be used so far. Units: seconds of the steady clock."""
 
-    __slots__ = ("bad", "reason", "seen", "since")
-
-    def __init__(self, reason: str, seen: FileStat | None, since: float, *, bad: bool) -> None:
-        self.reason = reason
-        self.bad = bad  # or the disk could not read it: then it stays where it is
-        self.seen = seen
-        self.since = since
+    reason: str
+    bad: bool
+    """Its content is; else the disk could not read it, and it stays where it is."""
+    seen: FileStat | None
+    since: float
 
 
 class QueueFolder:
@@ -296,7 +294,7 @@ class QueueFolder:
             seen = None
         with self._changed:
             self._index.discard(name)
-            self._suspects[name] = _Suspect(str(error), seen, time.monotonic(), bad=bad)
+            self._suspects[name] = _Suspect(str(error), bad, seen, time.monotonic())
             if self._janitor is None and not self._closing.is_set():
                 self._janitor = threading.Thread(
                     target=self._clean, name=f"janitor {self.path}", daemon=True
