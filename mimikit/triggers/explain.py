@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict
@@ -106,12 +106,11 @@ def explain(
         kind, headline = _without_definition(broken, slots, here)
         return Explanation(state=kind, headline=headline, slots=slots)
     kind, headline = _now(trigger, state, broken, here)
-    when = words.of_trigger(trigger, here.title_of)
     return Explanation(
         state=kind,
         headline=headline,
         lines=[
-            _w(f"It runs {when['en']}.", f"运行时间：{when['zh']}。"),
+            _say("runs", when=words.of_trigger(trigger, here.title_of)),
             *_about_last(state, slots, here),
             *_hindrances(trigger, state, broken, here),
         ],
@@ -127,83 +126,38 @@ def headline(
     return _now(trigger, state, broken, here)[1]
 
 
-def reason(code: str | None) -> Words | None:
-    """Why a slot had no run of its own."""
-    if code is None:
-        return None
-    known = {
-        "overlap": _w("the run before was not over", "上一次执行还没有结束"),
-        "paused": _w("the trigger was paused", "触发器已暂停"),
-        "ordered": _w("run now, on request", "应要求立即执行"),
-        "missed": _w(
-            "mimikit was not running, or the machine slept or was too busy",
-            "mimikit 没有运行，或机器在休眠、过于繁忙",
-        ),
-    }
-    return known.get(code, _w(code, code))
-
-
 def _without_definition(
     broken: str | None, slots: list[SlotExplanation], here: ExplanationContext
 ) -> tuple[State, Words]:
     if broken is not None:
-        return "broken", _w(
-            f"Its file is broken and was never good: {broken}",
-            f"文件有误，从未有过可用版本：{broken}",
-        )
+        return "broken", _say("never_good", broken=broken)
     ran = next((slot for slot in slots if slot.task_id), None)
     if ran is not None:
-        at = _at(ran.at, here)
-        return "gone", _w(
-            f"It fired at {at} as task {ran.task_id} and is gone.",
-            f"它已于 {at} 触发，任务 {ran.task_id}，之后移除。",
-        )
+        return "gone", _say("fired_and_gone", at=_at(ran.at, here), task=ran.task_id)
     if any(line.get("event") in ("trigger_created", "trigger_removed") for line in here.slots):
-        return "gone", _w("It was removed and had never fired.", "它已被移除，从未触发过。")
-    return "unknown", _w("No trigger of this id is known.", "没有这个编号的触发器。")
+        return "gone", _say("removed")
+    return "unknown", _say("no_such")
 
 
 def _now(
     trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> tuple[State, Words]:
     if not trigger.enabled:
-        return "paused", _w(
-            "Paused: it does not fire until it is resumed.", "已暂停，恢复后才会触发。"
-        )
+        return "paused", _say("is_paused")
     if broken is not None:
-        return "broken", _w(
-            f"Its file is broken; the last good version stays in force. {broken}",
-            f"文件有误，最后一个可用版本仍然有效。{broken}",
-        )
+        return "broken", _say("was_good", broken=broken)
     if state.blocked_by is not None:
-        title = here.title_of(state.blocked_by)
-        return "blocked", _w(
-            f"Blocked: it waits for “{title}”, which can not come any more.",
-            f"已阻塞：它等待的「{title}」不会再发生。",
-        )
+        return "blocked", _say("is_blocked", title=here.title_of(state.blocked_by))
     if trigger.schedule is not None:
-        return _by_clock(trigger, state, here)
+        due = state.next_run_at or trigger.schedule.run_at
+        if due is None:
+            return "waits", _say("not_yet")
+        if due <= here.now:
+            return "due", _say("due", at=_when(due, here))
+        return "waits", _say("next", at=_when(due, here), left=_span(due - here.now))
     if trigger.condition is not None:
         return _by_condition(trigger, trigger.condition, state, here)
-    return "waits", _w("It has neither a time nor a condition.", "它既没有时间也没有条件。")
-
-
-def _by_clock(
-    trigger: Trigger, state: TriggerState, here: ExplanationContext
-) -> tuple[State, Words]:
-    due = state.next_run_at
-    if due is None and trigger.schedule is not None:
-        due = trigger.schedule.run_at
-    if due is None:
-        return "waits", _w("It has not been looked at yet.", "还没有被处理。")
-    if due <= here.now:
-        return "due", _w(
-            f"Due since {_when(due, here)}.", f"应于 {_when(due, here)} 触发，现已到时间。"
-        )
-    return "waits", _w(
-        f"Next at {_when(due, here)}, {_span(due - here.now, 'en')} from now.",
-        f"下一次：{_when(due, here)}，还有 {_span(due - here.now, 'zh')}。",
-    )
+    return "waits", _say("never")
 
 
 def _by_condition(
@@ -213,70 +167,38 @@ def _by_condition(
     if cooldown and state.last_triggered_at is not None:
         until = _later(state.last_triggered_at, cooldown)
         if until > here.now:
-            return "cooling", _w(
-                f"Cooling down until {_when(until, here)}; what happens meanwhile is kept.",
-                f"冷却中，到 {_when(until, here)}；期间发生的变化会保留。",
-            )
+            return "cooling", _say("cooling", until=_when(until, here))
     if state.last_verdict == "overlap":
-        return "running", _w(
-            "A change is kept until the run before is over.", "有变化，等上一次执行结束后触发。"
-        )
+        return "running", _say("kept_until_over")
     if not state.initialized:
-        return "waits", _w("It has not been looked at yet.", "还没有被处理。")
+        return "waits", _say("not_yet")
     inner = words.of_condition(condition, here.title_of)
-    return "waits", _w(f"Waits until {inner['en']}.", f"等待：{inner['zh'].strip()}。")
+    return "waits", _say("waits_until", inner={"en": inner["en"], "zh": inner["zh"].strip()})
 
 
 def _about_last(
     state: TriggerState, slots: list[SlotExplanation], here: ExplanationContext
 ) -> list[Words]:
     if not slots:
-        return [_w("It has not fired yet.", "还没有触发过。")]
+        return [_say("not_fired")]
     last = slots[0]
     at, task = _at(last.at, here), last.task_id
-    if last.reason == reason("ordered"):
-        said = _w(
-            f"It ran last at {at}, on request, as task {task}.",
-            f"上次执行：{at}，应要求，任务 {task}。",
-        )
+    if last.reason == _SAYS_WHY_NOT["ordered"]:
+        lines = [_say("ran_on_request", at=at, task=task)]
     elif last.state == "ran":
-        late = _late(last, here)
-        said = _w(
-            f"It fired last at {at} as task {task}{late['en']}.",
-            f"上次触发：{at}，任务 {task}{late['zh']}。",
-        )
+        planned = _time(last.planned_at)
+        late = (_time(last.at) or here.now) - planned if planned else timedelta()
+        is_late = late >= timedelta(seconds=60)
+        how_late = _say("late", late=_span(late)) if is_late else ""
+        lines = [_say("fired_last", at=at, task=task, late=how_late)]
     else:
-        why = _w(f": {last.reason['en']}", f"：{last.reason['zh']}") if last.reason else _w("", "")
-        said = _w(
-            f"Its last slot, {at}, was {last.state}{why['en']}.",
-            f"上一个时点 {at} {'错过' if last.state == 'missed' else '被跳过'}{why['zh']}。",
-        )
-    lines = [said]
+        was = {"en": str(last.state), "zh": "错过" if last.state == "missed" else "被跳过"}
+        why = _say("because", why=last.reason) if last.reason else ""
+        lines = [_say("last_slot", at=at, was=was, why=why)]
     if last.missed:
-        n, more = last.missed, "+" if last.missed >= MOST_COUNTED else ""
-        lines.append(
-            _w(
-                f"{n}{more} later slot{_s(n)} had passed by then; missed runs are not made up.",
-                f"当时还有 {n}{more} 个时点已经错过；错过的不补。",
-            )
-        )
-    fired = state.fire_count
-    return [*lines, _w(f"It has fired {fired} time{_s(fired)}.", f"共触发 {fired} 次。")]
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"
-
-
-def _late(slot: SlotExplanation, here: ExplanationContext) -> Words:
-    at, planned = _time(slot.at), _time(slot.planned_at)
-    late = at - planned if at and planned else timedelta()
-    if late < timedelta(seconds=60):
-        return _w("", "")
-    return _w(
-        f", {_span(late, 'en')} late: mimikit was not running or the machine slept",
-        f"，晚了 {_span(late, 'zh')}：当时 mimikit 没有运行，或机器在休眠",
-    )
+        more = "+" if last.missed >= MOST_COUNTED else ""
+        lines.append(_say("missed_then", n=f"{last.missed}{more}", s=_s(last.missed)))
+    return [*lines, _say("times_fired", n=state.fire_count, s=_s(state.fire_count))]
 
 
 def _hindrances(
@@ -284,42 +206,19 @@ def _hindrances(
 ) -> list[Words]:
     lines: list[Words] = []
     if not here.consumer_up:
-        lines.append(
-            _w(
-                "The consumer is not running: nothing fires until `mimikit up` or "
-                "`mimikit consumer` is started.",
-                "消费者没有运行：启动 `mimikit up` 或 `mimikit consumer` 之前什么也不会触发。",
-            )
-        )
+        lines.append(_say("no_consumer"))
     if here.queues_paused:
-        lines.append(
-            _w(
-                "The queues are paused: what fires waits for `mimikit resume`.",
-                "队列已暂停：触发的任务要等 `mimikit resume`。",
-            )
-        )
+        lines.append(_say("queues_paused"))
     live = state.last_task_id is not None and here.is_live(state.last_task_id)
     if live and trigger.overlap == "skip":
-        lines.append(
-            _w(
-                f"Its last run, {state.last_task_id}, is not over; until then it does not pile up.",
-                f"上一次执行 {state.last_task_id} 还没有结束；结束之前不会堆积。",
-            )
-        )
-    if state.failure_streak:
-        n = state.failure_streak
-        runs = "run" if n == 1 else f"{n} runs"
-        lines.append(_w(f"Its last {runs} failed.", f"最近 {n} 次执行都失败了。"))
+        lines.append(_say("last_not_over", task=state.last_task_id))
+    if n := state.failure_streak:
+        lines.append(_say("last_failed", n=n, runs="run" if n == 1 else f"{n} runs"))
     asks = trigger.condition is not None and conditions.questions(trigger.condition)
     if asks and here.model_missing:
-        lines.append(
-            _w(
-                f"Nobody can be asked: {here.model_missing}.",
-                f"没有模型可问：{here.model_missing}。",
-            )
-        )
+        lines.append(_say("nobody_to_ask", why=here.model_missing))
     if broken is not None and not trigger.enabled:
-        lines.append(_w(f"Its file is broken: {broken}", f"文件有误：{broken}"))
+        lines.append(_say("is_broken", broken=broken))
     return lines
 
 
@@ -329,25 +228,119 @@ def _nodes(
     found: list[NodeExplanation] = []
     for path, depth, node in conditions.walk(condition):
         verdict = state.verdicts.get(path)
+        is_joint = node.type in ("and", "or", "not")
         found.append(
             NodeExplanation(
                 path=path,
                 depth=depth,
                 type=node.type,
-                words=_JOINT.get(node.type) or words.of_condition(node, here.title_of),
+                words=_say(node.type) if is_joint else words.of_condition(node, here.title_of),
                 holds=verdict.holds if verdict else None,
-                why=_why(verdict, here) if verdict else _w("not looked at yet", "还没有查看"),
+                why=_why(verdict, here) if verdict else _say("no_look"),
                 at=verdict.at if verdict else None,
             )
         )
     return found
 
 
-_JOINT: dict[str, Words] = {
-    "and": {"en": "all of these", "zh": "以下全部成立"},
-    "or": {"en": "any of these", "zh": "以下任一成立"},
-    "not": {"en": "not this", "zh": "以下不成立"},
+def _say(key: str, **facts: object) -> Words:
+    """What the table says; a fact may be `Words` itself."""
+    return {
+        language: said.format(
+            **{
+                name: cast("Words", fact)[language] if isinstance(fact, dict) else fact
+                for name, fact in facts.items()
+            }
+        )
+        for language, said in zip(("en", "zh"), _SAYS[key], strict=True)
+    }
+
+
+_SAYS: dict[str, tuple[str, str]] = {
+    "runs": ("It runs {when}.", "运行时间：{when}。"),
+    "never": ("It has neither a time nor a condition.", "它既没有时间也没有条件。"),
+    "not_yet": ("It has not been looked at yet.", "还没有被处理。"),
+    "due": ("Due since {at}.", "应于 {at} 触发，现已到时间。"),
+    "next": ("Next at {at}, {left} from now.", "下一次：{at}，还有 {left}。"),
+    "waits_until": ("Waits until {inner}.", "等待：{inner}。"),
+    "cooling": (
+        "Cooling down until {until}; what happens meanwhile is kept.",
+        "冷却中，到 {until}；期间发生的变化会保留。",
+    ),
+    "kept_until_over": (
+        "A change is kept until the run before is over.",
+        "有变化，等上一次执行结束后触发。",
+    ),
+    "is_paused": ("Paused: it does not fire until it is resumed.", "已暂停，恢复后才会触发。"),
+    "is_blocked": (
+        "Blocked: it waits for “{title}”, which can not come any more.",
+        "已阻塞：它等待的「{title}」不会再发生。",
+    ),
+    "is_broken": ("Its file is broken: {broken}", "文件有误：{broken}"),
+    "was_good": (
+        "Its file is broken; the last good version stays in force. {broken}",
+        "文件有误，最后一个可用版本仍然有效。{broken}",
+    ),
+    "never_good": (
+        "Its file is broken and was never good: {broken}",
+        "文件有误，从未有过可用版本：{broken}",
+    ),
+    "no_such": ("No trigger of this id is known.", "没有这个编号的触发器。"),
+    "removed": ("It was removed and had never fired.", "它已被移除，从未触发过。"),
+    "fired_and_gone": (
+        "It fired at {at} as task {task} and is gone.",
+        "它已于 {at} 触发，任务 {task}，之后移除。",
+    ),
+    "not_fired": ("It has not fired yet.", "还没有触发过。"),
+    "times_fired": ("It has fired {n} time{s}.", "共触发 {n} 次。"),
+    "fired_last": (
+        "It fired last at {at} as task {task}{late}.",
+        "上次触发：{at}，任务 {task}{late}。",
+    ),
+    "late": (
+        ", {late} late: mimikit was not running or the machine slept",
+        "，晚了 {late}：当时 mimikit 没有运行，或机器在休眠",
+    ),
+    "ran_on_request": (
+        "It ran last at {at}, on request, as task {task}.",
+        "上次执行：{at}，应要求，任务 {task}。",
+    ),
+    "last_slot": ("Its last slot, {at}, was {was}{why}.", "上一个时点 {at} {was}{why}。"),
+    "because": (": {why}", "：{why}"),
+    "missed_then": (
+        "{n} later slot{s} had passed by then; missed runs are not made up.",
+        "当时还有 {n} 个时点已经错过；错过的不补。",
+    ),
+    "no_consumer": (
+        "The consumer is not running: nothing fires until `mimikit up` or `mimikit consumer` is "
+        "started.",
+        "消费者没有运行：启动 `mimikit up` 或 `mimikit consumer` 之前什么也不会触发。",
+    ),
+    "queues_paused": (
+        "The queues are paused: what fires waits for `mimikit resume`.",
+        "队列已暂停：触发的任务要等 `mimikit resume`。",
+    ),
+    "last_not_over": (
+        "Its last run, {task}, is not over; until then it does not pile up.",
+        "上一次执行 {task} 还没有结束；结束之前不会堆积。",
+    ),
+    "last_failed": ("Its last {runs} failed.", "最近 {n} 次执行都失败了。"),
+    "nobody_to_ask": ("Nobody can be asked: {why}.", "没有模型可问：{why}。"),
+    "and": ("all of these", "以下全部成立"),
+    "or": ("any of these", "以下任一成立"),
+    "not": ("not this", "以下不成立"),
+    "no_look": ("not looked at yet", "还没有查看"),
 }
+_SAYS_WHY_NOT: dict[str, Words] = {
+    "overlap": {"en": "the run before was not over", "zh": "上一次执行还没有结束"},
+    "paused": {"en": "the trigger was paused", "zh": "触发器已暂停"},
+    "ordered": {"en": "run now, on request", "zh": "应要求立即执行"},
+    "missed": {
+        "en": "mimikit was not running, or the machine slept or was too busy",
+        "zh": "mimikit 没有运行，或机器在休眠、过于繁忙",
+    },
+}
+"""Why a slot had no run of its own."""
 
 _WHY: dict[str, tuple[str, str]] = {
     "ended": ("{task} ended so", "{task} 已如此结束"),
@@ -381,9 +374,9 @@ def _why(verdict: NodeVerdict, here: ExplanationContext) -> Words:
         facts["names"] = ", ".join(facts.get("names", []))
         if "taskId" in facts:
             facts["task"] = f"“{here.title_of(facts['taskId'])}”"
-        return _w(en.format(**facts), zh.format(**facts))
+        return {"en": en.format(**facts), "zh": zh.format(**facts)}
     except (KeyError, IndexError, ValueError, TypeError, AttributeError):
-        return _w(verdict.why, verdict.why)
+        return {"en": verdict.why, "zh": verdict.why}
 
 
 def _rows(line: dict[str, Any]) -> list[SlotExplanation]:
@@ -393,19 +386,24 @@ def _rows(line: dict[str, Any]) -> list[SlotExplanation]:
         return value if isinstance(value := line.get(name), str) else None
 
     ordered = line.get("event") == "ordered"
-    missed = line.get("missed")
+    missed, why = line.get("missed"), "ordered" if ordered else text("reason")
     shown = SlotExplanation(
         at=line["at"],
         slot=str(line.get("at")) if ordered else text("slot"),
         state="ran" if ordered else text("state"),
         task_id=text("taskId"),
         planned_at=text("plannedAt"),
-        reason=reason("ordered" if ordered else text("reason")),
+        reason=_SAYS_WHY_NOT.get(why, {"en": why, "zh": why}) if why is not None else None,
         missed=missed if isinstance(missed, int) else None,
     )
     if not shown.missed or line.get("reason") == "paused":
         return [shown]
-    lost = {"state": "missed", "reason": reason("missed"), "task_id": None, "planned_at": None}
+    lost = {
+        "state": "missed",
+        "reason": _SAYS_WHY_NOT["missed"],
+        "task_id": None,
+        "planned_at": None,
+    }
     return [shown, shown.model_copy(update=lost)]
 
 
@@ -425,8 +423,8 @@ def _later(time: datetime, seconds: float) -> datetime:
         return datetime.max.replace(tzinfo=UTC)
 
 
-def _w(en: str, zh: str) -> Words:
-    return {"en": en, "zh": zh}
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
 
 
 def _at(text: str, here: ExplanationContext) -> str:
@@ -438,18 +436,16 @@ def _when(time: datetime, here: ExplanationContext) -> str:
     return f"{local:%H:%M:%S}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
 
 
-def _span(span: timedelta, language: str) -> str:
+def _span(span: timedelta) -> Words:
     """A span by its one or two greatest units."""
     left = max(1, round(span.total_seconds()))
-    parts: list[str] = []
-    for size, en, zh in UNITS[1:]:
+    en: list[str] = []
+    zh: list[str] = []
+    for size, name, zh_name in UNITS[1:]:
         count, left = divmod(left, size)
         if count:
-            parts.append(
-                f"{count} {zh}" if language == "zh" else f"{count} {en}{'s' * (count > 1)}"
-            )
-        elif parts:
+            en.append(f"{count} {name}{_s(count)}")
+            zh.append(f"{count} {zh_name}")
+        if len(en) == 2 or (en and not count):
             break
-        if len(parts) == 2:
-            break
-    return " ".join(parts)
+    return {"en": " ".join(en), "zh": " ".join(zh)}
