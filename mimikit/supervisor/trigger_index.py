@@ -13,10 +13,7 @@ from datetime import datetime
 
 
 class TriggerIndex:
-    """What to look at next."""
-
     def __init__(self) -> None:
-        """Nothing to do yet."""
         self._heap: list[tuple[datetime, str]] = []
         self._due: dict[str, datetime] = {}
         self._listeners: defaultdict[str, set[str]] = defaultdict(set)
@@ -33,11 +30,9 @@ class TriggerIndex:
             heapq.heappush(self._heap, (due, trigger_id))
 
     def look_soon(self, trigger_ids: Iterable[str]) -> None:
-        """Look at these at the next pass."""
         self._soon.update(trigger_ids)
 
     def look_after(self, task_id: str, trigger_id: str) -> None:
-        """Look at a trigger when this task has ended."""
         self._after_run[task_id].add(trigger_id)
 
     def listen(self, trigger_id: str, subjects: frozenset[str] | None) -> None:
@@ -52,7 +47,6 @@ class TriggerIndex:
                 self._listeners[subject].add(trigger_id)
 
     def listens(self, trigger_id: str) -> bool:
-        """Whether a trigger waits for events."""
         return trigger_id in self._subjects
 
     def tell(self, subject: str) -> None:

@@ -189,7 +189,6 @@ def cycle_of(files: Files, trigger: Trigger, *, accepted: bool = False) -> list[
 
 
 def ids(files: Files) -> list[str]:
-    """Ids of every definition."""
     return [name.removesuffix(".json") for name in files.names(paths.TRIGGERS)]
 
 
@@ -228,10 +227,10 @@ def last_good(files: Files, trigger_id: str) -> Trigger | None:
 def sound(definition_: Mapping[str, object] | None) -> Trigger | None:
     """A remembered definition; None when there is none, or it was damaged."""
     try:
-        good = Trigger.model_validate(definition_, strict=False) if definition_ else None
+        good = Trigger.model_validate_json(dump_line(definition_)) if definition_ else None
         if good is not None:
             check(good)
-    except (ValidationError, BadInput):
+    except (ValueError, BadInput):
         return None
     return good
 
@@ -255,7 +254,6 @@ def _migrated(old: TriggerState) -> TriggerState:
 
 
 def save_state(files: Files, trigger_id: str, new: TriggerState) -> None:
-    """Record what the consumer knows."""
     files.save(paths.trigger_state(trigger_id), new)
 
 

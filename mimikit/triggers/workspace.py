@@ -76,7 +76,6 @@ class FolderWorkspace:
         return found
 
     def exists(self, pattern: Pattern) -> bool | None:
-        """Whether anything that is meant exists; None when that is too much to look through."""
         if pattern.is_plain:
             base = self.base_of(pattern)
             return not self.is_closed(base) and exists(base)
@@ -86,7 +85,6 @@ class FolderWorkspace:
             return None
 
     def is_inside(self, pattern: Pattern) -> bool:
-        """Whether what is meant lies in the workspace, also when links are followed."""
         real, root = os.path.realpath(self.base_of(pattern)), os.path.realpath(self.root)
         return Path(real).is_relative_to(root)
 
@@ -172,8 +170,6 @@ def _listed(folder: str) -> list[os.DirEntry[str]]:
 
 Meant = tuple[str, Pattern]
 """A trigger with one of the patterns of its condition."""
-
-
 MOST_FOLDERS = 10_000
 """So many folders are watched; the kernel has only so many watches for each user."""
 RESCAN_S = 60.0
@@ -209,7 +205,6 @@ class FileWatch:
         self._watch: FolderWatch | None = None
 
     def set(self, trigger_id: str, patterns: tuple[Pattern, ...]) -> None:
-        """From now on this trigger looks at these files, and at no others."""
         with self._guard:
             if self._of.get(trigger_id, ()) == patterns:
                 return
@@ -221,14 +216,12 @@ class FileWatch:
                 self._begin((trigger_id, pattern))
 
     def is_blind(self, trigger_id: str) -> bool:
-        """Whether files of this trigger may change without anybody being told."""
         with self._guard:
             return trigger_id in self._cut_off or any(
                 trigger_id == meant[0] for name in self._blind for meant in self._folders[name]
             )
 
     def close(self) -> None:
-        """Tell nothing any more."""
         if self._watch is not None:
             self._watch.close()
 
