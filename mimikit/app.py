@@ -99,7 +99,7 @@ class ConsumerApp:
         from mimikit.engines.registry import EngineRegistry
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.run import RunContext
-        from mimikit.tools.reader import StateReader
+        from mimikit.tools.reader import RoleReader
 
         state, store = self.state, self.store
         return RunContext(
@@ -111,7 +111,7 @@ class ConsumerApp:
                 engines if engines is not None else engines_of(state), state.settings
             ),
             prompts=Prompts(state.files),
-            reader=StateReader(state.files, self.search, store.ledger.trace_size),
+            reader=RoleReader(state.files, self.search, store.ledger.trace_size),
             feed=store.feed,
             log=state.log,
             workspace=state.workspace,

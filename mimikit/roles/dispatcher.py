@@ -12,21 +12,21 @@ from mimikit.tasks import queue
 from mimikit.tasks.after_run import TaskEnd, result_of
 
 
-def dispatch(context: RunContext, seat: QueueName, claimed: Task) -> bool:
+def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
     """Have a claimed task carried out; True when it ended, False when it is to be tried again.
 
     Crash: before the mark of its release is gone, which would hide that this attempt began, no
     engine was started, and recovery brings the task back uncounted.
     """
     started = context.clock.now()
-    cancel = context.live.start(claimed.id, seat, claimed.title or claimed.prompt, started)
-    context.feed.tell("task", id=claimed.id, seat=seat)
+    cancel = context.live.start(claimed.id, queue_name, claimed.title or claimed.prompt, started)
+    context.feed.tell("task", id=claimed.id, seat=queue_name)
     try:
         task = claimed
         if claimed.released:
             task = claimed.but(released=False)
-            context.insist(lambda: context.files.save(paths.running(seat, task.id), task))
-        if seat == "planner":
+            context.insist(lambda: context.files.save(paths.running(queue_name, task.id), task))
+        if queue_name == "planner":
             return run_plan(context, task, cancel)
         return run_task(context, task, cancel)
     except Exception as error:
@@ -36,7 +36,7 @@ def dispatch(context: RunContext, seat: QueueName, claimed: Task) -> bool:
         end = TaskEnd("failed", "error", claimed.attempts + 1)
         said = f"a fault of mimikit's own: {error}"
         now = context.clock.now()
-        result = result_of(claimed.but(role=seat), end, started, now, error=said)
+        result = result_of(claimed.but(role=queue_name), end, started, now, error=said)
         context.insist(lambda: queue.finish(context.files, result))
         return True
     finally:

@@ -47,7 +47,7 @@ from mimikit.roles.prompts import Prompts
 from mimikit.runs import LiveRuns
 from mimikit.tasks import queue
 from mimikit.tasks.after_run import RunEnd, TaskEnd, after_run
-from mimikit.tools.reader import StateReader
+from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller, ToolSession
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class RunContext:
     live: LiveRuns
     engines: EngineRegistry
     prompts: Prompts
-    reader: StateReader
+    reader: RoleReader
     feed: ChangeFeed
     log: EventLog
     workspace: Path

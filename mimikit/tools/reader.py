@@ -19,7 +19,7 @@ from mimikit.triggers import registry
 MOST_LINES = 20
 
 
-class StateReader:
+class RoleReader:
     """Reads only; safe from any thread."""
 
     def __init__(

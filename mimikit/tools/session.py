@@ -33,7 +33,7 @@ from mimikit.protocol.models import (
     Trigger,
 )
 from mimikit.tools import arguments, replies
-from mimikit.tools.reader import StateReader
+from mimikit.tools.reader import RoleReader
 
 
 @dataclass
@@ -77,7 +77,7 @@ class ToolSession:
     def __init__(
         self,
         caller: ToolCaller,
-        reader: StateReader,
+        reader: RoleReader,
         settings: Settings,
         on_refused: Callable[[str, str], None] = lambda _tool, _reason: None,
     ) -> None:

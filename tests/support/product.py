@@ -50,7 +50,7 @@ from mimikit.tasks.task_file import order_of, parse_task
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.teller import TellerInPlace
-from mimikit.tools.reader import StateReader
+from mimikit.tools.reader import RoleReader
 from tests.support.desk import Desk
 from tests.support.searching import plain_search
 
@@ -150,7 +150,7 @@ class Product:
             live=live,
             engines=EngineRegistry([engine, *more_engines], self.settings),
             prompts=shipped_prompts(),
-            reader=StateReader(
+            reader=RoleReader(
                 files, plain_search(files, self.settings.zone), self.store.ledger.trace_size
             ),
             feed=self.store.feed,

@@ -9,7 +9,7 @@ from mimikit.memory import backlog
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import BacklogChange
 from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.tools.reader import StateReader
+from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import TellerSession, ToolCaller
 from tests.support.searching import plain_search
 from tests.tools.test_past import NOW
@@ -33,7 +33,7 @@ def files() -> Files:
 
 def desk(files: Files) -> TellerSession:
     return TellerSession(
-        ToolCaller("turn-1", "trace-1", NOW), StateReader(files, plain_search(files)), Settings()
+        ToolCaller("turn-1", "trace-1", NOW), RoleReader(files, plain_search(files)), Settings()
     )
 
 

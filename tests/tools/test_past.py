@@ -17,7 +17,7 @@ from mimikit.protocol.models import Hit, Message
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.tools import replies
 from mimikit.tools.planning import PlannerSession
-from mimikit.tools.reader import StateReader
+from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller
 from tests.support.searching import plain_search
 
@@ -30,7 +30,7 @@ def message(number: int, text: str = "", *, seconds: float | None = None) -> Mes
     return Message(id=f"msg-{number:04}", role=role, text=text or f"no. {number}", created_at=at)
 
 
-class Library(StateReader):
+class Library(RoleReader):
     """A reader that holds some messages and hits, and remembers what was asked of them."""
 
     def __init__(self, messages: list[Message], hits: list[Hit]) -> None:
@@ -223,7 +223,7 @@ def test_the_real_views_page_through_the_transcript() -> None:
     files = Files(MemoryDisk())
     files.make_folders()
     HistoryStore(files).add(message(n, seconds=n * 3600) for n in range(1, 101))
-    views = StateReader(files, plain_search(files))
+    views = RoleReader(files, plain_search(files))
     assert numbers(ask(views, "get_recent_history", count=5, offset=10)) == [86, 87, 88, 89, 90]
     assert numbers(ask(views, "get_recent_history", count=5, offset=98)) == [1, 2]
     assert ask(views, "get_recent_history", count=5, offset=102) == "none"

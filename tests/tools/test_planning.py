@@ -11,14 +11,14 @@ from mimikit.config import LimitSettings, Settings
 from mimikit.protocol.models import Schedule, Task, TaskParameters, Trigger
 from mimikit.tools import arguments
 from mimikit.tools.planning import PlannerSession
-from mimikit.tools.reader import StateReader
+from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller
 from mimikit.triggers import conditions
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 
 
-class Known(StateReader):
+class Known(RoleReader):
     """A reader that knows the ids it is given."""
 
     def __init__(self, *ids: str) -> None:
