@@ -125,7 +125,7 @@ class ConsumerApp:
         from mimikit.supervisor.command_applier import CommandApplier
         from mimikit.supervisor.commit_applier import CommitApplier
         from mimikit.supervisor.llm_eval import LlmEvalBatch
-        from mimikit.supervisor.loop import Heartbeat, Supervisor
+        from mimikit.supervisor.loop import HeartbeatWriter, Supervisor
         from mimikit.supervisor.retention import Retention
         from mimikit.supervisor.teller_scheduler import TellerScheduler
         from mimikit.supervisor.trigger_scheduler import TriggerScheduler
@@ -142,7 +142,7 @@ class ConsumerApp:
         )
         commands = CommandApplier(store, commits, pause_changed=self._apply_pause)
         teller = TellerScheduler(store, commits, context, self.teller, self._facts)
-        heartbeat = Heartbeat(
+        heartbeat = HeartbeatWriter(
             store,
             worker_seats=self.state.settings.max_concurrency,
             queued=self._queued,

@@ -13,7 +13,7 @@ from mimikit.errors import BadInput, MimikitError, NotFound
 from mimikit.protocol import paths, process_id
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import check_id, is_id, new_id
-from mimikit.protocol.models import Command, CommandOutcome, Health, LiveRun, LockHolder
+from mimikit.protocol.models import Command, CommandResult, Health, LiveRun, LockHolder
 from mimikit.protocol.watch import FolderWatch, WakeBell
 from mimikit.state import State
 from mimikit.tasks import commands, ledger, queue
@@ -188,7 +188,7 @@ def look_at_consumer(state: State) -> Consumer:
 
 def give_command(
     state: State, action: str, target: str = "", args: dict[str, Any] | None = None
-) -> CommandOutcome:
+) -> CommandResult:
     """Give a command and wait a moment for what comes of it.
 
     Raises:
@@ -213,7 +213,7 @@ def give_command(
     if not is_served:
         raise RequestFailed(f"{NO_CONSUMER}, which carries out this order: it is kept until then")
     if found is None:
-        return CommandOutcome(
+        return CommandResult(
             command=command, ok=True, message="accepted, not carried out yet", applied_at=now
         )
     if not found.ok:

@@ -707,7 +707,7 @@ class Command(Record):
     origin: Origin = "cli"
 
 
-class CommandOutcome(Record):
+class CommandResult(Record):
     """`commands/done/{id}.json`: the order and what came of it."""
 
     command: Command = Field(validation_alias="order", serialization_alias="order")

@@ -14,7 +14,7 @@ from mimikit.conversation import questions, turns
 from mimikit.errors import BadInput, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, is_id
-from mimikit.protocol.models import Command, CommandOutcome, Task
+from mimikit.protocol.models import Command, CommandResult, Task
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
 from mimikit.tasks import commands, queue
@@ -74,7 +74,7 @@ class CommandApplier:
         ok, message, result_id = said
         commands.settle(
             self._files,
-            CommandOutcome(
+            CommandResult(
                 command=command, ok=ok, message=message, result_id=result_id, applied_at=now
             ),
         )

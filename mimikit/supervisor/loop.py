@@ -48,7 +48,7 @@ class Supervisor:
         teller: TellerScheduler,
         archiver: Archiver,
         retention: Retention,
-        heartbeat: Heartbeat | None = None,
+        heartbeat: HeartbeatWriter | None = None,
     ) -> None:
         self.store = store
         self.triggers = triggers
@@ -204,7 +204,7 @@ class Supervisor:
         return False
 
 
-class Heartbeat:
+class HeartbeatWriter:
     """Writes at most every BEAT, and at once when the seats change."""
 
     def __init__(

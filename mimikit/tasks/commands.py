@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Command, CommandOutcome
+from mimikit.protocol.models import Command, CommandResult
 
 WAIT_S = 2.0
 """How long an outcome is waited for."""
@@ -30,7 +30,7 @@ def give_and_wait(
     is_served: Callable[[], bool],
     pause: Callable[[float], object] = lambda most_s: time.sleep(min(most_s, 0.02)),
     timeout_s: float = WAIT_S,
-) -> CommandOutcome | None:
+) -> CommandResult | None:
     """Give a command and wait a moment for what comes of it.
 
     None: nothing did in time; the command is kept. Where nobody is there to apply it (`is_served`)
@@ -51,12 +51,12 @@ def waiting(files: Files) -> list[Command]:
     return sorted(files.load_all(paths.COMMANDS, Command), key=lambda o: (o.created_at, o.id))
 
 
-def outcome(files: Files, command_id: str) -> CommandOutcome | None:
+def outcome(files: Files, command_id: str) -> CommandResult | None:
     """What came of a command; None while it waits."""
-    return files.load(paths.command_done(command_id), CommandOutcome)
+    return files.load(paths.command_done(command_id), CommandResult)
 
 
-def settle(files: Files, result: CommandOutcome) -> None:
+def settle(files: Files, result: CommandResult) -> None:
     """Record the outcome, then drop the command.
 
     Crash: a command with an outcome is dropped at the next look, not applied again.

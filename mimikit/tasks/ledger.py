@@ -7,9 +7,9 @@ that finishing a task costs one appended line, however many there were before.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol import paths
@@ -135,7 +135,7 @@ class Ledger:
 
         Crash: the whole line or a torn one, which counts as none.
         """
-        line: dict[str, Any] = {"at": time_text(now), "event": event, "id": task_id}
+        line: dict[str, object] = {"at": time_text(now), "event": event, "id": task_id}
         line |= {
             key: time_text(value) if isinstance(value, datetime) else value
             for key, value in facts.items()
@@ -193,7 +193,7 @@ class Ledger:
                 self._learn(line)
             self._in_doubt = False
 
-    def _learn(self, line: dict[str, Any]) -> None:
+    def _learn(self, line: Mapping[str, object]) -> None:
         match line.get("event"):
             case "queued":
                 self._queued[str(line.get("id"))] = str(line.get("traceId"))
@@ -210,19 +210,21 @@ class Ledger:
             case _:
                 return
 
-    def _learn_end(self, line: dict[str, Any]) -> None:
+    def _learn_end(self, line: Mapping[str, object]) -> None:
         self._queued.pop(str(line.get("id")), None)
         try:
-            entry = StatusEntry(  # what can not stand in a checkpoint is no end
-                id=line["id"],
-                status=line["status"],
-                completed_at=to_utc(datetime.fromisoformat(line["at"])),
-                result_id=line["id"],
-                source_trigger_id=line.get("sourceTriggerId"),
-                failure_reason=line.get("failureReason"),
-                trace_id=line.get("traceId") or line["id"],
-                seat=line.get("seat") or "worker",
-                retry_of=line.get("retryOf"),
+            entry = StatusEntry.model_validate(  # what can not stand in a checkpoint is no end
+                {
+                    "id": line["id"],
+                    "status": line["status"],
+                    "completed_at": to_utc(datetime.fromisoformat(str(line["at"]))),
+                    "result_id": line["id"],
+                    "source_trigger_id": line.get("sourceTriggerId"),
+                    "failure_reason": line.get("failureReason"),
+                    "trace_id": line.get("traceId") or line["id"],
+                    "seat": line.get("seat") or "worker",
+                    "retry_of": line.get("retryOf"),
+                }
             )
         except (KeyError, ValueError, TypeError):
             return
@@ -250,7 +252,7 @@ class Ledger:
 
 def lines(
     files: Files, from_file: str = "", from_offset: int = 0
-) -> Iterator[tuple[str, int, dict[str, Any]]]:
+) -> Iterator[tuple[str, int, Line]]:
     """Ledger lines in order: file name, end offset, line."""
     for name in files.names(paths.LEDGER, suffix=".jsonl"):
         if name < from_file:

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Command, CommandOutcome
+from mimikit.protocol.models import Command, CommandResult
 from mimikit.tasks import commands
 from mimikit.testing.memory_disk import Crash, MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 ORDER = Command(id="o1", action="cancel", target="t1", created_at=NOW)
-OUTCOME = CommandOutcome(command=ORDER, ok=True, message="canceled t1", applied_at=NOW)
+OUTCOME = CommandResult(command=ORDER, ok=True, message="canceled t1", applied_at=NOW)
 
 
 def test_an_order_is_given_once(files: Files) -> None:

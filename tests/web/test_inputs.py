@@ -14,7 +14,7 @@ from mimikit.conversation.history import HistoryStore
 from mimikit.protocol import paths
 from mimikit.protocol.models import (
     Command,
-    CommandOutcome,
+    CommandResult,
     InboxItem,
     Message,
     Question,
@@ -271,7 +271,7 @@ def test_the_outcome_comes_with_the_answer_when_it_is_there(web, address: str) -
     put_trigger(web)
     web.beat()
     order = Command(id="cmd-1", action="cancel", target="task-0", created_at=START)
-    outcome = CommandOutcome(
+    outcome = CommandResult(
         command=order, ok=True, message="done so", result_id="task-1", applied_at=START
     )
     commands.settle(web.files, outcome)
@@ -289,7 +289,7 @@ def test_the_outcome_is_waited_for_while_the_consumer_lives(web) -> None:
     def consumer() -> None:
         while not (waiting := commands.waiting(web.files)):
             pass
-        outcome = CommandOutcome(command=waiting[0], ok=False, message="no", applied_at=START)
+        outcome = CommandResult(command=waiting[0], ok=False, message="no", applied_at=START)
         commands.settle(web.files, outcome)
 
     thread = threading.Thread(target=consumer)
@@ -311,7 +311,7 @@ def test_a_turn_in_progress_can_be_stopped(web) -> None:
     web.beat(live=[live_run("turn-1", "teller")])
     web.clock.advance(0)
     order = Command(id="cmd-1", action="cancel", target="turn-1", created_at=START)
-    commands.settle(web.files, CommandOutcome(command=order, ok=True, message="", applied_at=START))
+    commands.settle(web.files, CommandResult(command=order, ok=True, message="", applied_at=START))
     assert web.ask("POST", "/api/tasks/turn-1/cancel", {"id": "cmd-1"}).status_code == 200
 
 
