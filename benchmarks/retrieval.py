@@ -29,7 +29,7 @@ from typing import Any
 
 from mimikit.config import BudgetSettings
 from mimikit.memory import markdown, terms
-from mimikit.memory.search import Search
+from mimikit.memory.search import MemorySearch
 from mimikit.memory.tokens import count
 from mimikit.protocol.models import Hit, Message
 from mimikit.state import State, make_search, open_state
@@ -97,7 +97,7 @@ def fresh_state(folder: str) -> State:
     return open_state(state, root)
 
 
-def opened(state: State, score: Score) -> Search:
+def opened(state: State, score: Score) -> MemorySearch:
     """The search as the consumer has it, with its index up to date."""
     search = make_search(state, stays=True)
     begun = time.perf_counter()
@@ -106,7 +106,7 @@ def opened(state: State, score: Score) -> Search:
     return search
 
 
-def injected(search: Search, question: str, score: Score) -> str:
+def injected(search: MemorySearch, question: str, score: Score) -> str:
     """What a turn would be given with this question: within the budget for memory."""
     budgets = BudgetSettings()
     hits: list[Hit] = timed(
@@ -240,7 +240,7 @@ def message_id(turn_id: str) -> str:
 
 
 def _ask_dialogue(
-    search: Search, said: list[Turn], asked: list[dict[str, Any]], score: Score
+    search: MemorySearch, said: list[Turn], asked: list[dict[str, Any]], score: Score
 ) -> None:
     known = {message_id(turn.id): turn for turn in said}
     for one in asked:
@@ -300,7 +300,7 @@ def scale(passages: int, questions: int = 200) -> dict[str, object]:
     }
 
 
-def changed_files(state: State, search: Search, dice: random.Random) -> list[float]:
+def changed_files(state: State, search: MemorySearch, dice: random.Random) -> list[float]:
     """A file is changed, then searched for: the time until its new words are found."""
     took: list[float] = []
     files = sorted(state.path.glob("memory/*-made-up.md"))

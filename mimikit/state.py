@@ -17,7 +17,7 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files, ReadOnlyFiles
 
 if TYPE_CHECKING:
-    from mimikit.memory.search import Search
+    from mimikit.memory.search import MemorySearch
 
 STATE_FOLDER = ".mimikit"
 
@@ -32,7 +32,7 @@ class State:
     log: EventLog
 
     @functools.cached_property
-    def search(self) -> Search:
+    def search(self) -> MemorySearch:
         """The search in memory; one for the whole process."""
         return make_search(self)
 
@@ -49,22 +49,22 @@ class ReadOnlyState(State):
     files: ReadOnlyFiles
 
 
-def make_search(state: State, *, words: bool = True, stays: bool = False) -> Search:
+def make_search(state: State, *, words: bool = True, stays: bool = False) -> MemorySearch:
     """A search over a state folder and its workspace.
 
     words: use the dictionary of Chinese words. stays: for a process that lives long.
     """
-    from mimikit.memory.search import Search, open_index
-    from mimikit.memory.terms import Words
+    from mimikit.memory.search import MemorySearch, open_index
+    from mimikit.memory.terms import ChineseDictionary
     from mimikit.protocol.watch import FolderWatch
 
-    return Search(
+    return MemorySearch(
         state.files,
         workspace=state.workspace,
         index=open_index(state.files, state.path),
         zone=state.settings.zone,
         clock=state.clock,
-        words=Words() if words else None,
+        words=ChineseDictionary() if words else None,
         watch=FolderWatch(state.path, everything=True) if stays else None,
         patience_s=2.0 if stays else 3600.0,
     )

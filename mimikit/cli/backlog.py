@@ -11,7 +11,7 @@ from mimikit.cli import terminal
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
 from mimikit.errors import NotFound
 from mimikit.memory import backlog as kept
-from mimikit.memory.backlog import Action, Backlog
+from mimikit.memory.backlog import Action, BacklogList
 from mimikit.tools import replies
 
 _SAID = {
@@ -51,7 +51,7 @@ def list_(frame: Frame, only_open: bool, as_json: bool) -> None:
         terminal.out("Nothing on the backlog. `mimikit backlog add TEXT` puts something on it.")
 
 
-def _shown(found: Backlog, *, only_open: bool = False) -> dict[str, Any]:
+def _shown(found: BacklogList, *, only_open: bool = False) -> dict[str, Any]:
     items = [
         {"text": item.text, "done": item.done}
         for item in found.items

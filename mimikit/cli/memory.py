@@ -24,7 +24,7 @@ from mimikit.views.documents import Documents
 from mimikit.views.memory import MAX_SHOWN_BYTES, Library, named
 
 if TYPE_CHECKING:
-    from mimikit.memory.search import Status
+    from mimikit.memory.search import IndexStatus
     from mimikit.protocol.models import Hit
 
 _LONGEST_QUERY = 1000
@@ -225,7 +225,7 @@ _HEAD = 11
 _KB = 1024
 
 
-def whole_status(status: Status, files: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def whole_status(status: IndexStatus, files: Sequence[dict[str, Any]]) -> dict[str, Any]:
     counts = dict.fromkeys(_KINDS, 0)
     for entry in files:
         counts[entry["kind"]] += 1

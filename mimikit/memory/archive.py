@@ -43,7 +43,7 @@ SLUG_CHARACTERS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ArchiveRules:
     """When archiving begins. Counts are of messages."""
 
     start_above: int = 100
@@ -54,11 +54,11 @@ class Rules:
     """So many are written between two looks at everything else."""
 
 
-RULES = Rules()
+RULES = ArchiveRules()
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MessageGroup:
     """Messages that go to one place together."""
 
     kind: Kind
@@ -72,7 +72,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SummaryInput:
     """A part of what a summary is made from: a line of JSON, and the id of what it says."""
 
     source: str
@@ -103,7 +103,7 @@ def is_due(
     now: datetime,
     last_archive_at: datetime | None,
     *,
-    rules: Rules = RULES,
+    rules: ArchiveRules = RULES,
 ) -> bool:
     """Whether there is something to archive and it is time."""
     open_ = [message for message in messages if message.archived is False]
@@ -123,10 +123,10 @@ def plan_archive(
     zone: tzinfo,
     last_archive_at: datetime | None,
     *,
-    rules: Rules = RULES,
+    rules: ArchiveRules = RULES,
     forced: bool = False,
     summaries: bool = True,
-) -> list[Group]:
+) -> list[MessageGroup]:
     """What is to be archived now, in groups that are written one by one; empty when none is due.
 
     forced: whatever the time and the number; yet none before its next try.
@@ -146,8 +146,8 @@ def plan_flush(
     zone: tzinfo,
     last_flush_at: datetime | None,
     *,
-    rules: Rules = RULES,
-) -> list[Group]:
+    rules: ArchiveRules = RULES,
+) -> list[MessageGroup]:
     """What the safety valve lets out now: all that wait, as they are, by day."""
     open_ = [message for message in messages if message.archived is False]
     if len(open_) < rules.flush_at:
@@ -158,7 +158,7 @@ def plan_flush(
     for message in open_:
         by_day.setdefault(day_of(message, zone), []).append(message)
     return [
-        Group("raw", day.isoformat(), tuple(part))
+        MessageGroup("raw", day.isoformat(), tuple(part))
         for day, said in sorted(by_day.items())
         for part in _batches(said, rules.batch)
     ]
@@ -170,20 +170,24 @@ def _is_ready(message: Message, now: datetime) -> bool:
     return next_at is None or not now < next_at <= now + BACK_OFF[-1]
 
 
-def _grouped(messages: Iterable[Message], today: date, zone: tzinfo, batch: int) -> list[Group]:
+def _grouped(
+    messages: Iterable[Message], today: date, zone: tzinfo, batch: int
+) -> list[MessageGroup]:
     by_place: dict[tuple[Kind, str], list[Message]] = {}
     for message in sorted(messages, key=lambda m: (m.created_at, m.id)):
         day = day_of(message, zone)
         kind = place(day, today)
         by_place.setdefault((kind, place_name(kind, day)), []).append(message)
-    groups: list[Group] = []
+    groups: list[MessageGroup] = []
     for (kind, name), said in sorted(by_place.items(), key=lambda item: item[0][1]):
         if kind == "raw":
-            groups += [Group(kind, name, tuple(part)) for part in _batches(said, batch)]
+            groups += [MessageGroup(kind, name, tuple(part)) for part in _batches(said, batch)]
         else:
             by_id = {message.id: message for message in said}
             packs = packed([piece_of(message, zone) for message in said])
-            groups += [Group(kind, name, tuple(by_id[p.source] for p in pack)) for pack in packs]
+            groups += [
+                MessageGroup(kind, name, tuple(by_id[p.source] for p in pack)) for pack in packs
+            ]
     return sorted(groups, key=lambda group: group.kind != "raw")
 
 
@@ -227,17 +231,17 @@ def summary_task_id(kind: Kind, name: str, sources: Iterable[str], attempt: int)
     return derived_id("task", "summary", kind, name, str(attempt), *sources)
 
 
-def piece_of(message: Message, zone: tzinfo) -> Piece:
+def piece_of(message: Message, zone: tzinfo) -> SummaryInput:
     at = f"{message.created_at.astimezone(zone):%Y-%m-%d %H:%M}"
     return _piece(message.id, at, message.role, message.text)
 
 
-def pieces_of_raw(path: str, day: date, text: str, zone: tzinfo) -> list[Piece]:
+def pieces_of_raw(path: str, day: date, text: str, zone: tzinfo) -> list[SummaryInput]:
     """All that stands in a raw file, as it is given to be summarised.
 
     path: stands for what carries no id.
     """
-    pieces: list[Piece] = []
+    pieces: list[SummaryInput] = []
     for entry in markdown.entries(text):
         at = f"{entry.at.astimezone(zone):%Y-%m-%d %H:%M}" if entry.at else day.isoformat()
         if entry.text.strip():
@@ -245,7 +249,7 @@ def pieces_of_raw(path: str, day: date, text: str, zone: tzinfo) -> list[Piece]:
     return pieces
 
 
-def pieces_of_summary(path: str, day: date, text: str) -> list[Piece]:
+def pieces_of_summary(path: str, day: date, text: str) -> list[SummaryInput]:
     """All parts of a daily summary, as they are given to be summarised once more."""
     parts = markdown.parts(text)
     if not parts and text.strip():
@@ -253,9 +257,11 @@ def pieces_of_summary(path: str, day: date, text: str) -> list[Piece]:
     return [_piece(p.id, day.isoformat(), "summary", p.text) for p in parts if p.text]
 
 
-def packed(pieces: Iterable[Piece], most: int = PROMPT_CHARACTERS) -> list[list[Piece]]:
+def packed(
+    pieces: Iterable[SummaryInput], most: int = PROMPT_CHARACTERS
+) -> list[list[SummaryInput]]:
     """The pieces in packs, none larger than one run is given."""
-    packs: list[list[Piece]] = []
+    packs: list[list[SummaryInput]] = []
     room = 0
     for piece in pieces:
         if not packs or len(piece.line) > room:
@@ -266,7 +272,7 @@ def packed(pieces: Iterable[Piece], most: int = PROMPT_CHARACTERS) -> list[list[
     return packs
 
 
-def fenced(pieces: Iterable[Piece]) -> str:
+def fenced(pieces: Iterable[SummaryInput]) -> str:
     """The pieces as a block of data, one a line; its fence is longer than any inside."""
     lines = "\n".join(piece.line for piece in pieces)
     fence = "```"
@@ -275,11 +281,13 @@ def fenced(pieces: Iterable[Piece]) -> str:
     return f"{fence}json\n{lines}\n{fence}"
 
 
-def _piece(source: str, at: str, role: str, text: str) -> Piece:
+def _piece(source: str, at: str, role: str, text: str) -> SummaryInput:
     text = text.encode("utf-8", "replace").decode()
     if len(text) > TEXT_CHARACTERS:
         text = f"{text[: TEXT_CHARACTERS * 3 // 4]} … {text[-TEXT_CHARACTERS // 4 :]}"
-    return Piece(source, json.dumps({"at": at, "role": role, "text": text}, ensure_ascii=False))
+    return SummaryInput(
+        source, json.dumps({"at": at, "role": role, "text": text}, ensure_ascii=False)
+    )
 
 
 # ---- what ages
@@ -288,7 +296,7 @@ _DATED = re.compile(r"(\d{4}-\d\d-\d\d)[A-Za-z0-9._-]*\.md")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SummaryTarget:
     """A summary, and the files of memory that are old enough to be in it."""
 
     kind: Kind
@@ -308,7 +316,7 @@ def date_of(name: str) -> date | None:
         return None
 
 
-def targets(raw: Iterable[str], daily: Iterable[str], today: date) -> list[Target]:
+def targets(raw: Iterable[str], daily: Iterable[str], today: date) -> list[SummaryTarget]:
     """Which files belong into which summaries by now, oldest first."""
     raws: dict[tuple[Kind, str], list[str]] = {}
     dailies: dict[tuple[Kind, str], list[str]] = {}
@@ -319,7 +327,7 @@ def targets(raw: Iterable[str], daily: Iterable[str], today: date) -> list[Targe
             if day and kind != "raw" and not (found is dailies and kind == "day"):
                 found.setdefault((kind, place_name(kind, day)), []).append(name)
     return [
-        Target(*key, tuple(raws.get(key, ())), tuple(dailies.get(key, ())))
+        SummaryTarget(*key, tuple(raws.get(key, ())), tuple(dailies.get(key, ())))
         for key in sorted(raws.keys() | dailies.keys(), key=lambda key: key[1])
     ]
 

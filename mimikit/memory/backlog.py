@@ -31,7 +31,7 @@ _HEADING = re.compile(r"[ ]{0,3}#{1,6}(?:\s|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class BacklogEntry:
     """One checkbox: what it says, whether it is ticked, and its line in the file (from 1)."""
 
     text: str
@@ -40,20 +40,20 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class BacklogList:
     """The list as it was read, and the hash that guards a change of it."""
 
-    items: list[Item]
+    items: list[BacklogEntry]
     hash: str
 
 
 # ---- as text
 
 
-def items(text: str) -> list[Item]:
+def items(text: str) -> list[BacklogEntry]:
     """The checkboxes of a text, in its order; those inside code or comments are none."""
     found = _found(text.removeprefix(_BOM))
-    return [Item(plain(parts[4]), parts[2] != " ", number + 1) for number, parts in found]
+    return [BacklogEntry(plain(parts[4]), parts[2] != " ", number + 1) for number, parts in found]
 
 
 def changed(text: str, action: Action, item: str) -> str:
@@ -160,14 +160,14 @@ def _outside(hidden: list[bool], at: int) -> int:
 # ---- in the file
 
 
-def load(files: Files) -> Backlog:
+def load(files: Files) -> BacklogList:
     """The list as it stands; empty when there is no file."""
     note = notes.read(files, paths.BACKLOG)
     text = note.text if note else ""
-    return Backlog(items(text), notes.content_hash(text))
+    return BacklogList(items(text), notes.content_hash(text))
 
 
-def change(files: Files, action: Action, item: str, base: str | None = None) -> Backlog:
+def change(files: Files, action: Action, item: str, base: str | None = None) -> BacklogList:
     """Make a change somebody asked for; gives the list after it.
 
     base: the hash of the list it was asked of; None: whatever the list is now.

@@ -45,11 +45,14 @@ class Stamp(NamedTuple):
 Stamps: TypeAlias = Mapping[str, Stamp]
 
 
-class Look:
+class DocumentSnapshot:
     """The files that can be searched at one moment, told from others by identity."""
 
     def __init__(
-        self, parts: Sequence[dict[str, Stamp]], before: Look | None, changed: frozenset[str] | None
+        self,
+        parts: Sequence[dict[str, Stamp]],
+        before: DocumentSnapshot | None,
+        changed: frozenset[str] | None,
     ) -> None:
         """`parts`: by path, no path in two; they are not changed any more."""
         self.parts = parts
@@ -57,10 +60,10 @@ class Look:
         """Slow to go through: there may be very many."""
         self.before = ref(before) if before is not None else None
         self.changed = changed
-        """The paths that are otherwise than in the look before; None: not known."""
+        """The paths that are otherwise than in the one before; None: not known."""
 
 
-class Corpus:
+class DocumentFolders:
     """What there is to search, as it is now. One thread at a time."""
 
     def __init__(self, files: Files, workspace: Path | None, watch: FolderWatch | None) -> None:
@@ -76,18 +79,18 @@ class Corpus:
         self._docs: dict[str, Stamp] = {}
         self._long_term: dict[str, Stamp] = {}
         self._docs_until = 0.0
-        self._looks: dict[bool, Look] = {}
+        self._snapshots: dict[bool, DocumentSnapshot] = {}
 
-    def look(self, *, everywhere: bool) -> Look:
+    def snapshot(self, *, everywhere: bool) -> DocumentSnapshot:
         """Every file that can be searched; the same object as before when nothing has changed."""
         places = (*_NEAR, *_FAR) if everywhere else _NEAR
         parts = [self._memory(), *(self._look_at(*place) for place in places), self._documents()]
-        known = self._looks.get(everywhere)
+        known = self._snapshots.get(everywhere)
         if known is not None and all(a is b for a, b in zip(known.parts, parts, strict=True)):
             return known
-        look = Look(parts, known, _difference(known.parts if known else (), parts))
-        self._looks[everywhere] = look
-        return look
+        snapshot = DocumentSnapshot(parts, known, _difference(known.parts if known else (), parts))
+        self._snapshots[everywhere] = snapshot
+        return snapshot
 
     def read(self, path: str) -> bytes | None:
         """The bytes of one of these files; None when it is gone or no plain file."""

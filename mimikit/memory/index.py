@@ -22,7 +22,7 @@ from mimikit.errors import StorageError
 from mimikit.memory.documents import Stamp
 from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, scope_of
 from mimikit.memory.ranking import Match
-from mimikit.memory.terms import Cutter, counted
+from mimikit.memory.terms import Cutter, file_terms
 
 Changed: TypeAlias = tuple[str, Stamp, list[Passage]]
 """A file that was read: its path, its state before that, its passages."""
@@ -42,11 +42,11 @@ class Totals(NamedTuple):
         return Totals(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
-class Broken(StorageError):
+class BrokenIndex(StorageError):
     """The index can not be used; it is made anew."""
 
 
-class IndexView(Protocol):
+class PassageView(Protocol):
     """What is indexed at one moment: what can be found, and of which files. Never changes."""
 
     @property
@@ -79,7 +79,7 @@ class PassageIndex(Protocol):
     """One process's hold of an index; safe from several threads, but updates are one at a time."""
 
     @property
-    def view(self) -> IndexView:
+    def view(self) -> PassageView:
         """What can be searched now; another object after each change."""
         ...
 
@@ -100,7 +100,7 @@ class PassageIndex(Protocol):
         """Index files anew and forget those that are gone; False when another process does so now.
 
         Raises:
-            StorageError: the disk refuses; Broken: the index can not be used.
+            StorageError: the disk refuses; BrokenIndex: the index can not be used.
         """
         ...
 
@@ -108,7 +108,7 @@ class PassageIndex(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Counts:
+class _TermCounts:
     """How often each term stands in a passage or a file."""
 
     often: Counter[str]
@@ -129,8 +129,8 @@ class _File:
     stamp: Stamp
     scope: Scope
     passages: list[Passage]
-    each: list[_Counts]
-    whole: _Counts
+    each: list[_TermCounts]
+    whole: _TermCounts
 
     @property
     def totals(self) -> Totals:
@@ -138,7 +138,7 @@ class _File:
         return Totals(len(self.passages), terms, 1, self.whole.length)
 
 
-class Held:
+class MemTableView:
     """What is held at one moment. Never changes."""
 
     def __init__(self, files: Mapping[str, _File]) -> None:
@@ -191,31 +191,31 @@ class Held:
         return (file for file in self.files.values() if file.scope == scope)
 
 
-class Fresh:
+class MemTable:
     """Holds some files; safe from any thread."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self.now = Held({})
+        self.view = MemTableView({})
         """What is held; another object after each change."""
 
     def put(self, changed: Iterable[Changed], cut: Cutter | None = None) -> None:
         made: dict[str, _File] = {}
         for path, stamp, found in changed:
-            terms = counted(found, cut)
-            each = [_Counts(Counter(own), len(own)) for own in terms.each]
-            whole = _Counts(Counter(terms.whole), len(terms.whole))
+            terms = file_terms(found, cut)
+            each = [_TermCounts(Counter(own), len(own)) for own in terms.each]
+            whole = _TermCounts(Counter(terms.whole), len(terms.whole))
             made[path] = _File(stamp, scope_of(path), found, each, whole)
         with self._guard:
-            self.now = Held({**self.now.files, **made})
+            self.view = MemTableView({**self.view.files, **made})
 
     def keep(self, wanted: Callable[[str, Stamp], bool]) -> None:
         """Hold no others than those wanted."""
         with self._guard:
-            files = self.now.files
+            files = self.view.files
             kept = {path: file for path, file in files.items() if wanted(path, file.stamp)}
             if len(kept) != len(files):
-                self.now = Held(kept)
+                self.view = MemTableView(kept)
 
 
 def idf(weights: Mapping[str, float], often: Mapping[str, int], passages: int) -> dict[str, float]:
@@ -243,7 +243,7 @@ class _Okapi(Protocol):
 class _Ranked:
     """The passages of a part, or its files, as rank-bm25 scores them."""
 
-    def __init__(self, each: Sequence[_Counts], documents: int) -> None:
+    def __init__(self, each: Sequence[_TermCounts], documents: int) -> None:
         """`documents`: how many passages and files there are in all parts together."""
         self.places: dict[str, list[int]] = defaultdict(list)
         """By term: the numbers of those that hold it."""
@@ -270,7 +270,7 @@ class _Ranked:
         return scores
 
 
-def _okapi(each: Sequence[_Counts]) -> _Okapi:
+def _okapi(each: Sequence[_TermCounts]) -> _Okapi:
     corpus = (list(counts.often.elements()) for counts in each)
     made = cast("_Okapi", import_module("rank_bm25").BM25Okapi(corpus, k1=K1, b=B))
     made.doc_freqs = [counts.often for counts in each]  # equal ones: not a second copy of them all
@@ -279,7 +279,7 @@ def _okapi(each: Sequence[_Counts]) -> _Okapi:
 
 
 class RankView:
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: MemTableView) -> None:
         self._held = held
         self.stamps = held.stamps
         self._passages: dict[Scope, list[tuple[str, Passage]]] = {}
@@ -327,8 +327,8 @@ class RankIndex:
     bytes_on_disk = 0
 
     def __init__(self) -> None:
-        self._table = Fresh()
-        self.view = RankView(self._table.now)
+        self._table = MemTable()
+        self.view = RankView(self._table.view)
 
     def refresh(self) -> None:
         """There is no other process to learn from."""
@@ -339,9 +339,9 @@ class RankIndex:
         without = frozenset(gone)
         self._table.put(changed, cut)
         self._table.keep(lambda path, _: path not in without)
-        self.view = RankView(self._table.now)
+        self.view = RankView(self._table.view)
         return True
 
     def clear(self) -> None:
-        self._table = Fresh()
-        self.view = RankView(self._table.now)
+        self._table = MemTable()
+        self.view = RankView(self._table.view)

@@ -1,7 +1,7 @@
 """Keeps what is searched in step with the files.
 
-A file that changed is held in memory at once (`Fresh`); what is much, or has gathered, is written
-into the index by a thread of its own. So no search waits for a flush, and none misses an edit.
+A file that changed is held in memory at once (`MemTable`); what is much, or has gathered, is
+written into the index by a thread of its own. So no search waits for a flush, none misses an edit.
 """
 
 from __future__ import annotations
@@ -17,10 +17,17 @@ from pathlib import Path
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
-from mimikit.memory.documents import Corpus, Look, Stamp, Stamps
-from mimikit.memory.index import Broken, Changed, Fresh, Held, IndexView, PassageIndex
+from mimikit.memory.documents import DocumentFolders, DocumentSnapshot, Stamp, Stamps
+from mimikit.memory.index import (
+    BrokenIndex,
+    Changed,
+    MemTable,
+    MemTableView,
+    PassageIndex,
+    PassageView,
+)
 from mimikit.memory.passages import FAR, NEAR, Passage, scope_of
-from mimikit.memory.terms import Cutter, Words, has_wide
+from mimikit.memory.terms import ChineseDictionary, Cutter, has_wide
 from mimikit.protocol.files import Files
 from mimikit.protocol.watch import FolderWatch
 
@@ -36,7 +43,7 @@ _NOTHING: Stamps = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class IndexStatus:
     """How the index is. Units: bytes."""
 
     files: int
@@ -53,13 +60,13 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class IndexState:
     """How what is searched fits the files. Units: bytes."""
 
-    look: Look
-    view: IndexView | None
+    snapshot: DocumentSnapshot
+    view: PassageView | None
     """What was indexed then; None: there is no index."""
-    held: Held
+    held: MemTableView
     """What was held in memory then."""
     behind: frozenset[str]
     """Files the index does not have as they are now."""
@@ -72,7 +79,7 @@ class Fit:
 
     @property
     def paths(self) -> list[str]:
-        return ranking.visible(self.look.stamps)
+        return ranking.visible(self.snapshot.stamps)
 
     def is_indexed(self, path: str) -> bool:
         """Whether the passages that the index has of a file count."""
@@ -80,14 +87,14 @@ class Fit:
 
     def is_held(self, path: str) -> bool:
         """Whether the passages that are held of a file count."""
-        now = self.look.stamps.get(path)
+        now = self.snapshot.stamps.get(path)
         return path in self.behind and self.held.stamps.get(path) == now and self._is_shown(path)
 
     def _is_shown(self, path: str) -> bool:
-        return path in self.look.stamps and not ranking.is_hidden(path, self.look.stamps)
+        return path in self.snapshot.stamps and not ranking.is_hidden(path, self.snapshot.stamps)
 
 
-class Upkeep:
+class Indexer:
     """The files, what is held of them in memory, and the index. Safe from any thread."""
 
     def __init__(
@@ -98,77 +105,74 @@ class Upkeep:
         index: PassageIndex | None,
         zone: tzinfo,
         clock: Clock,
-        words: Words | None,
+        words: ChineseDictionary | None,
         watch: FolderWatch | None,
     ) -> None:
-        self._corpus = Corpus(files, workspace, watch)
+        self._documents = DocumentFolders(files, workspace, watch)
         self.index = index
-        self.fresh = Fresh()
+        self._table = MemTable()
         self._zone, self._clock, self._words = zone, clock, words
         self._looking = threading.Lock()
         self._updating = threading.Lock()
-        self._fits: dict[bool, Fit] = {}
+        self._states: dict[bool, IndexState] = {}
         self._worker: threading.Thread | None = None
         self._refreshed_at: datetime | None = None
         self._fault: str | None = None
         self._rests_until = 0.0
         self._closing = False
-        self._newest: dict[bool, Look] = {}
+        self._newest: dict[bool, DocumentSnapshot] = {}
 
-    def bring_up(self, *, everywhere: bool, patience_s: float) -> Fit:
+    def catch_up(self, *, everywhere: bool, patience_s: float) -> IndexState:
         """Have what is searched fit the files, as far as there is patience for it."""
-        look = self._look(everywhere=everywhere)
-        fit = self._fit_of(look, everywhere=everywhere)
-        for _ in range(_TRIES):  # another search, with a later look, may let go of what is held
-            small = len(fit.stale) <= SMALL_FILES and fit.size <= SMALL_BYTES
-            if not fit.stale or not (small or self.index is None):
+        snapshot = self._snapshot(everywhere=everywhere)
+        state = self._state_of(snapshot, everywhere=everywhere)
+        for _ in range(_TRIES):  # another search, with a later snapshot, may let go of what is held
+            small = len(state.stale) <= SMALL_FILES and state.size <= SMALL_BYTES
+            if not state.stale or not (small or self.index is None):
                 break
-            self._hold(fit.stale, look.stamps)
-            fit = self._fit_of(look, everywhere=everywhere)
-        if fit.stale:
+            self._hold(state.stale, snapshot.stamps)
+            state = self._state_of(snapshot, everywhere=everywhere)
+        if state.stale:
             self._start_worker().join(patience_s)
-            fit = self._fit_of(look, everywhere=everywhere)
-        elif self.index is not None and self.fresh.now.passage_count > MOST_FRESH:
+            state = self._state_of(snapshot, everywhere=everywhere)
+        elif self.index is not None and self._table.view.passage_count > MOST_FRESH:
             self._start_worker()
-        return fit
+        return state
 
     def _hold(self, paths: Iterable[str], now: Mapping[str, Stamp]) -> None:
-        self.fresh.put(self._read(paths, now), self._words.cut if self._words else None)
+        self._table.put(self._read(paths, now), self._words.cut if self._words else None)
 
-    def fit(self, *, everywhere: bool) -> Fit:
-        return self._fit_of(self._look(everywhere=everywhere), everywhere=everywhere)
-
-    def _look(self, *, everywhere: bool) -> Look:
+    def _snapshot(self, *, everywhere: bool) -> DocumentSnapshot:
         if self.index is not None and not self._rests():
             try:
                 self.index.refresh()
             except StorageError as error:
                 self.give_up(error)
         with self._looking:
-            look = self._corpus.look(everywhere=everywhere)
-            self._newest[everywhere] = look
-            return look
+            snapshot = self._documents.snapshot(everywhere=everywhere)
+            self._newest[everywhere] = snapshot
+            return snapshot
 
-    def _fit_of(self, look: Look, *, everywhere: bool) -> Fit:
+    def _state_of(self, snapshot: DocumentSnapshot, *, everywhere: bool) -> IndexState:
         """Worked out once for each state of the files and of what is held."""
         with self._looking:
-            view, held = self.index.view if self.index else None, self.fresh.now
-            known = self._fits.get(everywhere)
-            if known and known.look is look and known.view is view and known.held is held:
+            view, held = self.index.view if self.index else None, self._table.view
+            known = self._states.get(everywhere)
+            if known and known.snapshot is snapshot and known.view is view and known.held is held:
                 return known
-            fit = _fit(look, view, held, known, everywhere=everywhere)
-            if look is self._newest.get(everywhere):
-                self._fits[everywhere] = fit
-                self.fresh.keep(
+            state = _state(snapshot, view, held, known, everywhere=everywhere)
+            if snapshot is self._newest.get(everywhere):
+                self._states[everywhere] = state
+                self._table.keep(
                     # Of the far files nothing is known when they were not looked at.
                     lambda path, stamp: (
-                        (path in fit.behind and look.stamps.get(path) == stamp)
+                        (path in state.behind and snapshot.stamps.get(path) == stamp)
                         or (scope_of(path) == FAR and not everywhere)
                     )
                 )
-            return fit
+            return state
 
-    def refresh(self, *, rebuild: bool = False) -> Status:
+    def refresh(self, *, rebuild: bool = False) -> IndexStatus:
         """Have the index fit the files, from nothing with `rebuild`."""
         if self._words is not None:
             self._words.load()
@@ -179,12 +183,13 @@ class Upkeep:
             self._write()
         return self.status()
 
-    def status(self) -> Status:
-        fit, index = self.fit(everywhere=True), self.index
-        stale = len(fit.behind) + len(fit.gone)
-        return Status(
-            files=len(fit.view.stamps) if fit.view else 0,
-            passages=fit.view.passage_count if fit.view else 0,
+    def status(self) -> IndexStatus:
+        index = self.index
+        state = self._state_of(self._snapshot(everywhere=True), everywhere=True)
+        stale = len(state.behind) + len(state.gone)
+        return IndexStatus(
+            files=len(state.view.stamps) if state.view else 0,
+            passages=state.view.passage_count if state.view else 0,
             bytes=index.bytes_on_disk if index else 0,
             fresh=stale == 0,
             stale_files=stale,
@@ -200,7 +205,7 @@ class Upkeep:
 
     def read(self, path: str) -> bytes | None:
         """The bytes of one of the files; None when it is gone."""
-        return self._corpus.read(path)
+        return self._documents.read(path)
 
     def passages_of(self, path: str, data: bytes | None = None) -> list[Passage]:
         """The passages of a file as it is now; `data`: when it was read already."""
@@ -222,7 +227,7 @@ class Upkeep:
         self._fault = str(error)
         self._rests_until = time.monotonic() + _REPAIR_S
         try:
-            if self.index is not None and isinstance(error, Broken):
+            if self.index is not None and isinstance(error, BrokenIndex):
                 self.index.clear()
         except (StorageError, OSError):
             return  # the disk refuses more than the index; the next repair clears it
@@ -262,12 +267,12 @@ class Upkeep:
 
     def _hold_what_there_is(self) -> None:
         """Without an index: search in memory, as far as there is room."""
-        look = self._look(everywhere=True)
-        stale = self._fit_of(look, everywhere=True).stale
+        snapshot = self._snapshot(everywhere=True)
+        stale = self._state_of(snapshot, everywhere=True).stale
         for at in range(0, len(stale), SMALL_FILES):
-            if self.fresh.now.passage_count > MOST_HELD:
+            if self._table.view.passage_count > MOST_HELD:
                 break
-            self._hold(stale[at : at + SMALL_FILES], look.stamps)
+            self._hold(stale[at : at + SMALL_FILES], snapshot.stamps)
 
     def _write(self) -> None:
         """Write into the index what it is behind in; what goes wrong is kept for `status`."""
@@ -276,12 +281,12 @@ class Upkeep:
             return
         try:
             for _ in range(_TRIES):  # an index that was begun anew lacks what was up to date
-                look = self._look(everywhere=True)
-                fit = self._fit_of(look, everywhere=True)
-                if self._closing or not (fit.behind or fit.gone):
+                snapshot = self._snapshot(everywhere=True)
+                state = self._state_of(snapshot, everywhere=True)
+                if self._closing or not (state.behind or state.gone):
                     break
                 cut = self._words.cut if self._words else None
-                if not index.update(self._read(fit.behind, look.stamps), fit.gone, cut):
+                if not index.update(self._read(state.behind, snapshot.stamps), state.gone, cut):
                     break
                 self._refreshed_at = self._clock.now()
             self._fault = None
@@ -297,22 +302,27 @@ class Upkeep:
                 yield path, now[path], self.passages_of(path)
 
 
-def _fit(
-    look: Look, view: IndexView | None, held: Held, known: Fit | None, *, everywhere: bool
-) -> Fit:
+def _state(
+    snapshot: DocumentSnapshot,
+    view: PassageView | None,
+    held: MemTableView,
+    known: IndexState | None,
+    *,
+    everywhere: bool,
+) -> IndexState:
     """Work it out from nothing, or from what was known a moment ago and what has changed since."""
-    indexed, now = view.stamps if view else _NOTHING, look.stamps
-    changed = _changed(look, known) if known and known.view is view else None
+    indexed, now = view.stamps if view else _NOTHING, snapshot.stamps
+    changed = _changed(snapshot, known) if known and known.view is view else None
     if known is None or changed is None:
-        there = (item for part in look.parts for item in part.items())
+        there = (item for part in snapshot.parts for item in part.items())
         behind = {path for path, stamp in there if indexed.get(path) != stamp}
-        gone = set(indexed).difference(*look.parts)
+        gone = set(indexed).difference(*snapshot.parts)
     else:
         behind = {p for p in known.behind | changed if p in now and indexed.get(p) != now[p]}
         gone = {p for p in known.gone | changed if p not in now and p in indexed}
     stale = [path for path in behind if held.stamps.get(path) != now[path]]
-    return Fit(
-        look=look,
+    return IndexState(
+        snapshot=snapshot,
         view=view,
         held=held,
         behind=frozenset(behind),
@@ -322,8 +332,8 @@ def _fit(
     )
 
 
-def _changed(look: Look, known: Fit) -> frozenset[str] | None:
-    """What is otherwise than in the look that is known; None when that can not be said."""
-    if look is known.look:
+def _changed(snapshot: DocumentSnapshot, known: IndexState) -> frozenset[str] | None:
+    """What is otherwise than in the snapshot that is known; None when that can not be said."""
+    if snapshot is known.snapshot:
         return frozenset()
-    return look.changed if look.before and look.before() is known.look else None
+    return snapshot.changed if snapshot.before and snapshot.before() is known.snapshot else None

@@ -51,7 +51,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SummaryPart:
     """One part of a summary: what it says, and what it was made from."""
 
     id: str
@@ -188,7 +188,7 @@ def covered(text: str) -> frozenset[str]:
     return frozenset(source for part in parts(text) for source in part.sources)
 
 
-def parts(text: str) -> list[Part]:
+def parts(text: str) -> list[SummaryPart]:
     """The parts of a summary, in their order."""
     lines = _split(text)
     marks = [
@@ -198,7 +198,7 @@ def parts(text: str) -> list[Part]:
     ]
     ends = [*(number for number, _ in marks[1:]), len(lines)]
     return [
-        Part(
+        SummaryPart(
             found["id"],
             tuple(found["sources"].split(", ")),
             unescape("\n".join(lines[number + 1 : end])).strip(),

@@ -165,19 +165,19 @@ def _opened(text: str, start: int, end: int, width: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class QuotedHit:
     """A quotation: the hit it is made for, and the text with its neighbours."""
 
     hit: Match
     text: str
 
 
-def excerpts(
+def quotations(
     hits: Sequence[Match],
     passages_of: Callable[[str], Sequence[Passage]],
     weights: Mapping[str, float],
     limit: int,
-) -> list[Excerpt]:
+) -> list[QuotedHit]:
     """At most `limit` quotations, best first; what one of them shows is no other's.
 
     hits: best first, more than `limit`, so that those already shown can be passed over.
@@ -185,14 +185,14 @@ def excerpts(
     """
     scores = {(hit.path, hit.passage): hit.score for hit in hits}
     shown: set[tuple[str, Passage]] = set()
-    made: list[Excerpt] = []
+    made: list[QuotedHit] = []
     for hit in hits:
         if len(made) == limit:
             break
         if (hit.path, hit.passage) not in shown:
             group = _group(hit, passages_of(hit.path), scores, shown)
             shown.update((hit.path, passage) for passage in group)
-            made.append(Excerpt(hit, _said(group, weights)))
+            made.append(QuotedHit(hit, _said(group, weights)))
     return made
 
 

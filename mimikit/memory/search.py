@@ -17,11 +17,11 @@ from pathlib import Path
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
-from mimikit.memory.index import Broken, PassageIndex, RankIndex, idf
-from mimikit.memory.indexer import Fit, Status, Upkeep
+from mimikit.memory.index import BrokenIndex, PassageIndex, RankIndex, idf
+from mimikit.memory.indexer import Indexer, IndexState, IndexStatus
 from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window
 from mimikit.memory.ranking import Match
-from mimikit.memory.terms import SEGMENTERS, Words, first_importable, terms
+from mimikit.memory.terms import SEGMENTERS, ChineseDictionary, first_importable, terms
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit
 from mimikit.protocol.watch import FolderWatch
@@ -47,7 +47,7 @@ _INDEXES = ("tantivy", "rank_bm25")
 
 
 @dataclass(frozen=True, slots=True)
-class Backends:
+class SearchPackages:
     """By which modules this machine is searched."""
 
     index: str
@@ -56,21 +56,21 @@ class Backends:
     """`rjieba`, or `jieba`, which is slower."""
 
 
-def backends() -> Backends:
+def backends() -> SearchPackages:
     """Which modules serve here: the compiled ones where they can be imported."""
-    return Backends(first_importable(*_INDEXES), first_importable(*SEGMENTERS))
+    return SearchPackages(first_importable(*_INDEXES), first_importable(*SEGMENTERS))
 
 
 def open_index(files: Files, folder: Path | None) -> PassageIndex:
     """The index of a state folder; `folder`: on the disk, None keeps it in memory alone."""
     if first_importable(*_INDEXES) == "rank_bm25":
         return RankIndex()
-    from mimikit.memory.tantivy_index import Index
+    from mimikit.memory.tantivy_index import TantivyIndex
 
-    return Index(files, folder)
+    return TantivyIndex(files, folder)
 
 
-class Search:
+class MemorySearch:
     """Asks the index and what is held in memory; scans plainly where neither has anything."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Search:
         index: PassageIndex | None,
         zone: tzinfo,
         clock: Clock,
-        words: Words | None = None,
+        words: ChineseDictionary | None = None,
         watch: FolderWatch | None = None,
         patience_s: float = 2.0,
     ) -> None:
@@ -93,7 +93,7 @@ class Search:
         watch: on the state folder, of everything; for processes that live long.
         patience_s: how long `find` waits for a large update.
         """
-        self._upkeep = Upkeep(
+        self._indexer = Indexer(
             files,
             workspace=workspace,
             index=index,
@@ -120,11 +120,11 @@ class Search:
         """
         window = Window(after, before)
         patience_s = self._patience_s
-        fit = self._upkeep.bring_up(everywhere=everywhere, patience_s=patience_s)
+        state = self._indexer.catch_up(everywhere=everywhere, patience_s=patience_s)
         own = self._weights(query[:LONGEST_QUERY], 1.0)
-        weights = _rarest(own, fit, _scopes(everywhere=everywhere))
-        hits = self._hits(weights, fit, limit, window, everywhere=everywhere)
-        hits = hits or self._scanned(query, fit, limit, window, patience_s)
+        weights = _rarest(own, state, _scopes(everywhere=everywhere))
+        hits = self._hits(weights, state, limit, window, everywhere=everywhere)
+        hits = hits or self._scanned(query, state, limit, window, patience_s)
         return [_found(hit, ranking.snippet(hit.passage.text, weights)) for hit in hits]
 
     def recall(self, asked: str, recent: Sequence[str] = (), *, limit: int = 5) -> list[Hit]:
@@ -134,21 +134,21 @@ class Search:
 
         asked: what is to be answered. recent: what was said before, which counts less.
         """
-        fit = self._upkeep.bring_up(everywhere=False, patience_s=_TURN_PATIENCE_S)
+        state = self._indexer.catch_up(everywhere=False, patience_s=_TURN_PATIENCE_S)
         is_long = len(asked) > ASKED_FIRST + ASKED_LAST  # what is asked stands at one of its ends
         ends = f"{asked[:ASKED_FIRST]}\n{asked[-ASKED_LAST:]}" if is_long else asked
-        hits, weights = self._recalled(ends, recent, fit)
-        hits = hits or self._scanned(asked, fit, limit, Window(), _TURN_PATIENCE_S)
+        hits, weights = self._recalled(ends, recent, state)
+        hits = hits or self._scanned(asked, state, limit, Window(), _TURN_PATIENCE_S)
         known: dict[str, list[Passage]] = {}
 
         def passages_of(path: str) -> list[Passage]:
             if path not in known:
-                known[path] = self._upkeep.passages_of(path)
+                known[path] = self._indexer.passages_of(path)
             return known[path]
 
         meant = [hit for hit in hits if hit.score >= _TURN_SHARE * hits[0].score]
-        made = ranking.excerpts(meant, passages_of, weights, limit)
-        return [_found(excerpt.hit, excerpt.text) for excerpt in made]
+        made = ranking.quotations(meant, passages_of, weights, limit)
+        return [_found(quoted.hit, quoted.text) for quoted in made]
 
     def warm_up(self) -> None:
         """Have what a turn needs read by a thread of its own, before the first one comes."""
@@ -159,42 +159,42 @@ class Search:
 
         threading.Thread(target=read, name="warm-up", daemon=True).start()
 
-    def refresh(self, *, rebuild: bool = False) -> Status:
+    def refresh(self, *, rebuild: bool = False) -> IndexStatus:
         """Bring the index up to date, from nothing with `rebuild`; takes as long as it takes."""
-        return self._upkeep.refresh(rebuild=rebuild)
+        return self._indexer.refresh(rebuild=rebuild)
 
-    def status(self) -> Status:
-        return self._upkeep.status()
+    def status(self) -> IndexStatus:
+        return self._indexer.status()
 
     @property
     def fallback(self) -> str | None:
         """Why the index does not serve; None when it does."""
-        return self._upkeep.fault
+        return self._indexer.fault
 
     def _recalled(
-        self, asked: str, recent: Sequence[str], fit: Fit
+        self, asked: str, recent: Sequence[str], state: IndexState
     ) -> tuple[list[Match], Mapping[str, float]]:
         """The hits of what is asked; which of them are meant, what was said before says.
 
         By that alone something is found only when the question itself finds nothing ("and then?").
         """
         own = self._weights(asked, 1.0)
-        hits = self._near(own, fit)
+        hits = self._near(own, state)
         if not recent:
             return hits, own
         weights = {**self._recent_weights(recent, len(own)), **own}
-        both = self._near(weights, fit)
+        both = self._near(weights, state)
         asked_for = {(hit.path, hit.passage) for hit in hits}
         return [h for h in both if not hits or (h.path, h.passage) in asked_for] or hits, weights
 
-    def _near(self, weights: dict[str, float], fit: Fit) -> list[Match]:
-        rarest = _rarest(weights, fit, (NEAR,))
-        return self._hits(rarest, fit, _TURN_HITS, Window(), everywhere=False)
+    def _near(self, weights: dict[str, float], state: IndexState) -> list[Match]:
+        rarest = _rarest(weights, state, (NEAR,))
+        return self._hits(rarest, state, _TURN_HITS, Window(), everywhere=False)
 
     def _hits(
         self,
         weights: Mapping[str, float],
-        fit: Fit,
+        state: IndexState,
         limit: int,
         window: Window,
         *,
@@ -203,19 +203,19 @@ class Search:
         found: list[Match] = []
         scores: dict[str, float] = {}
         for scope in _scopes(everywhere=everywhere):
-            held, held_scores = _held(weights, scope, fit, window)
+            held, held_scores = _held(weights, scope, state, window)
             found += held
             scores |= held_scores
             try:
-                found += _indexed(weights, scope, fit, max(_LEAST_MATCHES, 4 * limit), window)
-                scores |= _file_scores(weights, scope, fit)
-            except Broken as error:
-                self._upkeep.give_up(error)
+                found += _indexed(weights, scope, state, max(_LEAST_MATCHES, 4 * limit), window)
+                scores |= _file_scores(weights, scope, state)
+            except BrokenIndex as error:
+                self._indexer.give_up(error)
         today = self._clock.now().astimezone(self._zone).date()
         return ranking.rank(found, scores, today, limit)
 
     def _weights(self, query: str, weight: float) -> dict[str, float]:
-        return dict.fromkeys(terms(query, self._upkeep.cutter(query)), weight)
+        return dict.fromkeys(terms(query, self._indexer.cutter(query)), weight)
 
     def _recent_weights(self, recent: Sequence[str], own: int) -> dict[str, float]:
         """The terms of what was said before: together they never weigh more than the query."""
@@ -225,18 +225,18 @@ class Search:
         return {term: weight * share for term, weight in found.items()}
 
     def _scanned(
-        self, query: str, fit: Fit, limit: int, window: Window, patience_s: float
+        self, query: str, state: IndexState, limit: int, window: Window, patience_s: float
     ) -> list[Match]:
         """Hits by looking through the files, for as long as there is patience."""
         until = time.monotonic() + patience_s
         found: list[Match] = []
         wanted = ranking.scanned_words(query[:LONGEST_QUERY])
-        for path in fit.paths if wanted else ():
+        for path in state.paths if wanted else ():
             if time.monotonic() > until:
                 break
-            data = self._upkeep.read(path)
+            data = self._indexer.read(path)
             if data is not None and ranking.may_hold(data, wanted):
-                found += ranking.scan(path, self._upkeep.passages_of(path, data), wanted, window)
+                found += ranking.scan(path, self._indexer.passages_of(path, data), wanted, window)
         today = self._clock.now().astimezone(self._zone).date()
         return ranking.rank(found, {}, today, limit)
 
@@ -262,10 +262,10 @@ def _found(hit: Match, snippet: str) -> Hit:
 
 
 def _held(
-    weights: Mapping[str, float], scope: Scope, fit: Fit, window: Window
+    weights: Mapping[str, float], scope: Scope, state: IndexState, window: Window
 ) -> tuple[list[Match], dict[str, float]]:
     """Matches among what is held in memory, scored as if it were in the index."""
-    held, view = fit.held, fit.view
+    held, view = state.held, state.view
     mine = held.totals(scope)
     if not mine.passages:
         return [], {}
@@ -274,45 +274,47 @@ def _held(
     known = [held.totals(part) for part in (NEAR, FAR)]
     known += [view.totals(part) for part in (NEAR, FAR)] if view else []
     documents = max(sum(part.passages + part.files for part in known), 1)
-    often = {term: _frequency(term, scope, fit) for term in weights}
+    often = {term: _frequency(term, scope, state) for term in weights}
     says = idf(weights, often, documents)
     found = held.search(says, scope, totals.terms / documents, window)
     scores = held.search_files(says, scope, totals.file_terms / documents)
-    return [match for match in found if fit.is_held(match.path)], scores
+    return [match for match in found if state.is_held(match.path)], scores
 
 
 def _indexed(
-    weights: Mapping[str, float], scope: Scope, fit: Fit, wanted: int, window: Window
+    weights: Mapping[str, float], scope: Scope, state: IndexState, wanted: int, window: Window
 ) -> list[Match]:
     """The best matches in the index; more are asked for when outdated ones are among them."""
-    while fit.view is not None:
-        found = fit.view.search(weights, scope, wanted, window)
-        kept = [match for match in found if fit.is_indexed(match.path)]
+    while state.view is not None:
+        found = state.view.search(weights, scope, wanted, window)
+        kept = [match for match in found if state.is_indexed(match.path)]
         if 2 * len(kept) >= wanted or len(found) < wanted:
             return kept
         wanted *= 8
     return []
 
 
-def _file_scores(weights: Mapping[str, float], scope: Scope, fit: Fit) -> dict[str, float]:
-    found = fit.view.search_files(weights, scope, _FILES_SCORED) if fit.view else {}
-    return {path: score for path, score in found.items() if fit.is_indexed(path)}
+def _file_scores(weights: Mapping[str, float], scope: Scope, state: IndexState) -> dict[str, float]:
+    found = state.view.search_files(weights, scope, _FILES_SCORED) if state.view else {}
+    return {path: score for path, score in found.items() if state.is_indexed(path)}
 
 
-def _rarest(weights: dict[str, float], fit: Fit, scopes: tuple[Scope, ...]) -> Mapping[str, float]:
+def _rarest(
+    weights: dict[str, float], state: IndexState, scopes: tuple[Scope, ...]
+) -> Mapping[str, float]:
     """Of very many terms those that weigh most, and of these the rarest."""
     if len(weights) <= MOST_TERMS:
         return weights
-    often = {term: sum(_frequency(term, scope, fit) for scope in scopes) for term in weights}
+    often = {term: sum(_frequency(term, scope, state) for scope in scopes) for term in weights}
     known = [term for term in weights if often[term]]
     known.sort(key=lambda term: (-weights[term], often[term]))
     return {term: weights[term] for term in known[:MOST_TERMS]}
 
 
-def _frequency(term: str, scope: Scope, fit: Fit) -> int:
+def _frequency(term: str, scope: Scope, state: IndexState) -> int:
     """In how many passages a term stands."""
-    held = fit.held.frequency(term, scope)
+    held = state.held.frequency(term, scope)
     try:
-        return held + (fit.view.frequency(term, scope) if fit.view else 0)
-    except Broken:  # told by the search that follows
+        return held + (state.view.frequency(term, scope) if state.view else 0)
+    except BrokenIndex:  # told by the search that follows
         return held

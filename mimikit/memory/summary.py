@@ -47,7 +47,7 @@ _STOP_CHARACTERS = frozenset("的了是我你他她它们吗呢吧啊在和与�
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DatedText:
     """One text with when and by whom it was said."""
 
     at: str
@@ -70,9 +70,9 @@ def summarise_prompt(prompt: str) -> str:
     return summarise(said_in(prompt))
 
 
-def said_in(prompt: str) -> list[Said]:
+def said_in(prompt: str) -> list[DatedText]:
     """What a prompt gives to be summarised, in its order."""
-    found: list[Said] = []
+    found: list[DatedText] = []
     for line in prompt.split("\n"):
         if not line.startswith('{"at"'):
             continue
@@ -83,11 +83,11 @@ def said_in(prompt: str) -> list[Said]:
         fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
         at, role, text = fields.get("at"), fields.get("role"), fields.get("text")
         if isinstance(at, str) and isinstance(role, str) and isinstance(text, str):
-            found.append(Said(at, role, text))
+            found.append(DatedText(at, role, text))
     return found
 
 
-def summarise(said: Iterable[Said]) -> str:
+def summarise(said: Iterable[DatedText]) -> str:
     """A list of the sentences that say most, each with its date, in their order."""
     given = list(said)
     sentences = [s for number, one in enumerate(given) for s in _sentences(number, one)]
@@ -109,7 +109,7 @@ def summarise(said: Iterable[Said]) -> str:
     return "\n".join(_line(sentence) for _, sentence in sorted(chosen, key=lambda c: c[0]))
 
 
-def _sentences(number: int, said: Said) -> list[_Sentence]:
+def _sentences(number: int, said: DatedText) -> list[_Sentence]:
     text = _COMMENT.sub(" ", _CODE.sub(" ", said.text))
     found: list[_Sentence] = []
     for raw in _END.split(text):

@@ -23,10 +23,10 @@ import tantivy
 from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import passages
 from mimikit.memory.documents import Stamp
-from mimikit.memory.index import Broken, Changed, Totals
+from mimikit.memory.index import BrokenIndex, Changed, Totals
 from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, scope_of
 from mimikit.memory.ranking import Match
-from mimikit.memory.terms import Counted, Cutter, counted
+from mimikit.memory.terms import Cutter, FileTerms, file_terms
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 
@@ -43,13 +43,13 @@ _BATCH = 2000
 """Files of one commit."""
 
 
-class Counts(NamedTuple):
+class IndexCounts(NamedTuple):
     files: dict[str, Sequence[int]]
     """Totals by path, as plain numbers: there may be very many."""
     sums: dict[Scope, Totals]
 
-    def copy(self) -> Counts:
-        return Counts(dict(self.files), dict(self.sums))
+    def copy(self) -> IndexCounts:
+        return IndexCounts(dict(self.files), dict(self.sums))
 
     def replace(self, path: str, totals: Totals | None) -> None:
         """Count a file anew, or (None) no more."""
@@ -62,7 +62,7 @@ class Counts(NamedTuple):
             self.files[path] = totals
 
 
-class View:
+class TantivyView:
     """What is indexed at one moment: what can be found, and of which files. Never changes."""
 
     def __init__(
@@ -70,13 +70,13 @@ class View:
         schema: tantivy.Schema,
         searcher: tantivy.Searcher | None = None,
         stamps: Mapping[str, Stamp] | None = None,
-        counts: Counts | None = None,
+        counts: IndexCounts | None = None,
     ) -> None:
         """`stamps`: of the files. `counts`: how much is in each, and in all."""
         self._schema = schema
         self._searcher = searcher
         self.stamps: Mapping[str, Stamp] = stamps or {}
-        self.counts = counts or Counts({}, {NEAR: Totals(), FAR: Totals()})
+        self.counts = counts or IndexCounts({}, {NEAR: Totals(), FAR: Totals()})
 
     def search(
         self,
@@ -160,7 +160,7 @@ class View:
         return max(min(limit, self.passage_count + len(self.counts.files)), 1)
 
 
-class Index:
+class TantivyIndex:
     """One process's hold of the index; safe from several threads, but updates are one at a time."""
 
     def __init__(self, files: Files, folder: Path | None) -> None:
@@ -172,7 +172,7 @@ class Index:
         self._seen: tuple[int, int] | None = None
         self._index: tantivy.Index | None = None
         self._changing = threading.RLock()
-        self.view = View(self._schema)
+        self.view = TantivyView(self._schema)
         """What can be searched now; another object after each change."""
 
     def refresh(self) -> None:
@@ -215,7 +215,7 @@ class Index:
         Crash: the mark of an unfinished update makes the next opening begin from nothing.
 
         Raises:
-            StorageError: the disk refuses; Broken: the index can not be used.
+            StorageError: the disk refuses; BrokenIndex: the index can not be used.
         """
         if self._folder is not None:
             self._find_folder()
@@ -268,18 +268,18 @@ class Index:
                 self._index = _guarded(lambda: tantivy.Index.open(str(self._folder)))
                 self._generation = generation
             self._look(stamps, counts)
-        except Broken:
+        except BrokenIndex:
             self._forget()
 
-    def _look(self, stamps: dict[str, Stamp], counts: Counts) -> None:
+    def _look(self, stamps: dict[str, Stamp], counts: IndexCounts) -> None:
         index = self._index
         if index is not None:
             _guarded(index.reload)
-            self.view = View(self._schema, _guarded(index.searcher), stamps, counts)
+            self.view = TantivyView(self._schema, _guarded(index.searcher), stamps, counts)
 
     def _forget(self) -> None:
         self._index = None
-        self.view = View(self._schema)
+        self.view = TantivyView(self._schema)
 
     # ---- writing
 
@@ -288,7 +288,7 @@ class Index:
         if self._index is not None:
             return
         self._generation = secrets.token_hex(8)
-        self.view = View(self._schema)
+        self.view = TantivyView(self._schema)
         if self._folder is None:
             self._index = tantivy.Index(self._schema)
             return
@@ -314,7 +314,7 @@ class Index:
     ) -> None:
         index = self._index
         if index is None:
-            raise Broken(f"{_FOLDER}: expected an index, there is none")
+            raise BrokenIndex(f"{_FOLDER}: expected an index, there is none")
         if self._folder is not None:
             self._files.write(_UNFINISHED, b"", sync=False)
         stamps, counts = dict(self.view.stamps), self.view.counts.copy()
@@ -325,7 +325,7 @@ class Index:
                 stamps.pop(path, None)
                 counts.replace(path, None)
             for number, (path, stamp, found) in enumerate(changed, 1):
-                made = counted(found, cut)
+                made = file_terms(found, cut)
                 _guarded(
                     lambda path=path, found=found, made=made: _replace(
                         writer, path, _documents(path, found, made), known=path in stamps
@@ -388,7 +388,7 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-def _documents(path: str, found: list[Passage], made: Counted) -> Iterator[tantivy.Document]:
+def _documents(path: str, found: list[Passage], made: FileTerms) -> Iterator[tantivy.Document]:
     """One document for each passage, and one for the whole file."""
     scope = scope_of(path)
     for passage, terms in zip(found, made.each, strict=True):
@@ -419,7 +419,7 @@ def _text(document: tantivy.Document, field: str) -> str:
     return cast("str", document.get_first(field) or "")
 
 
-def _manifest(data: bytes | None) -> tuple[str, dict[str, Stamp], Counts] | None:
+def _manifest(data: bytes | None) -> tuple[str, dict[str, Stamp], IndexCounts] | None:
     """Generation, stamps and counts; None when it is not one of this format."""
     try:
         facts = json.loads(data or b"{}")
@@ -429,7 +429,7 @@ def _manifest(data: bytes | None) -> tuple[str, dict[str, Stamp], Counts] | None
         near, far = (Totals(*numbers) for numbers in facts["totals"])
         stamps = {path: Stamp(numbers[0], numbers[1]) for path, numbers in files.items()}
         counts = {path: numbers[2:] for path, numbers in files.items()}
-        return facts["generation"], stamps, Counts(counts, {NEAR: near, FAR: far})
+        return facts["generation"], stamps, IndexCounts(counts, {NEAR: near, FAR: far})
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -441,4 +441,6 @@ def _guarded(act: Callable[[], T]) -> T:
     except (KeyboardInterrupt, SystemExit, StorageError):
         raise
     except BaseException as error:  # a panic of Rust is no Exception
-        raise Broken(f"{_FOLDER}: the index can not be used ({error}); it is made anew") from error
+        raise BrokenIndex(
+            f"{_FOLDER}: the index can not be used ({error}); it is made anew"
+        ) from error

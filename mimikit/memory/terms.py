@@ -32,7 +32,7 @@ REST_S = 2.0
 """So long after the first Chinese text it is loaded: after the turn that brought it."""
 OWN, ABOVE = 4, 2
 AROUND = {-2: 1, -1: 2, 1: 1}
-"""How often the terms of a passage, of its context and of its neighbours are counted.
+"""How often the terms of a passage, of its context and of its neighbours are file_terms.
 
 Measured on dialogues (docs/memory.md): what stands before a message says what it is about.
 """
@@ -213,14 +213,14 @@ def _folding() -> _Folding:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class FileTerms:
     """The terms of a file's passages, in their order, and of the file as a whole."""
 
     each: list[list[str]]
     whole: list[str]
 
 
-def counted(found: list[Passage], cut: Cutter | None) -> Counted:
+def file_terms(found: list[Passage], cut: Cutter | None) -> FileTerms:
     own = {id(passage): terms(passage.text, cut) for passage in found}
     said = {id(passage): own[id(passage)][_labels(passage.text) :] for passage in found}
     each: list[list[str]] = []
@@ -232,7 +232,7 @@ def counted(found: list[Passage], cut: Cutter | None) -> Counted:
     every = [term for passage in found for term in own[id(passage)]]
     days = {passage.day for passage in found}
     dates = date_terms(days.pop()) if len(days) == 1 else []
-    return Counted(each, every[:_FILE_TERMS] + dates)
+    return FileTerms(each, every[:_FILE_TERMS] + dates)
 
 
 def date_terms(day: date | None) -> list[str]:
@@ -276,7 +276,7 @@ def _dictionary() -> Cutter:
     return lambda run: list(search(run))
 
 
-class Words:
+class ChineseDictionary:
     """Knows whether the dictionary is there; safe from any thread."""
 
     def __init__(self) -> None:

@@ -193,7 +193,7 @@ def _encoding_of(ranks: Ranks) -> Encoding:
 # ---- counting
 
 
-class Counter:
+class TokenCounter:
     """Counts tokens; exactly once it has loaded. Safe between threads."""
 
     def __init__(self, find: Callable[[], Ranks] = find_ranks) -> None:
@@ -238,7 +238,7 @@ class Counter:
         threading.Thread(target=self.load, name="tokens", daemon=True).start()
 
 
-_SHARED = Counter()
+_SHARED = TokenCounter()
 """The one of this process."""
 
 

@@ -12,7 +12,7 @@ from datetime import date, datetime
 
 from mimikit.errors import UnsafeFile
 from mimikit.memory import archive, markdown, notes
-from mimikit.memory.archive import Group, Rules
+from mimikit.memory.archive import ArchiveRules, MessageGroup
 from mimikit.protocol import paths
 from mimikit.protocol.models import Message, SummaryScope, Task, TaskResult
 from mimikit.roles.run import RunContext
@@ -26,11 +26,13 @@ SUMMARY_CHARACTERS = 20_000
 class Archiver:
     """Archives what is due, flushes what is blocked, then lets memory age."""
 
-    def __init__(self, store: Store, context: RunContext, rules: Rules = archive.RULES) -> None:
+    def __init__(
+        self, store: Store, context: RunContext, rules: ArchiveRules = archive.RULES
+    ) -> None:
         self._store, self._rules = store, rules
         self._summaries = SummaryRuns(store, context)
         self._aging = SummaryScheduler(store, self._summaries, every=rules.every)
-        self._todo: deque[Group] = deque()
+        self._todo: deque[MessageGroup] = deque()
         self._is_flush = False
         """Of the groups to do: they go to the file of their day, whatever their age."""
         self._finish: Callable[[datetime], None] = lambda now: None
@@ -120,7 +122,7 @@ class Archiver:
             self._finish(now)
         self._todo.popleft()
 
-    def _end_pass(self, groups: list[Group], now: datetime) -> None:
+    def _end_pass(self, groups: list[MessageGroup], now: datetime) -> None:
         counts = {"raw": 0, "day": 0, "month": 0}
         for group in groups:
             counts[group.kind] += len(group.messages)
@@ -130,7 +132,7 @@ class Archiver:
 
     # ---- raw files -----------------------------------------------------------------------
 
-    def _write_raw(self, group: Group) -> None:
+    def _write_raw(self, group: MessageGroup) -> None:
         """Write messages of one day as they are, then mark them.
 
         Crash: what stands in a file of the day is found by its id and only marked.
@@ -197,7 +199,7 @@ class Archiver:
 
     # ---- summaries -----------------------------------------------------------------------
 
-    def _hand_on(self, group: Group, now: datetime) -> None:
+    def _hand_on(self, group: MessageGroup, now: datetime) -> None:
         """Queue the run that summarises a group; what stands in memory already is only marked."""
         have = self._in_memory(group)
         if any(message.id in have for message in group.messages):
@@ -205,7 +207,7 @@ class Archiver:
             left = tuple(message for message in group.messages if message.id not in have)
             if not left:
                 return
-            group = Group(group.kind, group.name, left)
+            group = MessageGroup(group.kind, group.name, left)
             mark: dict[str, object] = {"archive_task": _task_id(group)}
             self._store.conversation.change({message.id: mark for message in left})
         task_id = _task_id(group)
@@ -214,7 +216,7 @@ class Archiver:
         self._summaries.ask(task_id, group.kind, group.name, pieces, group.attempt, now)
         self._settle(task_id, now)
 
-    def _in_memory(self, group: Group) -> frozenset[str]:
+    def _in_memory(self, group: MessageGroup) -> frozenset[str]:
         """The messages of a group that a file of memory has already."""
         zone = self._store.settings.zone
         have = markdown.covered(self._summaries.text(paths.summary(group.name)))
@@ -296,13 +298,13 @@ class Archiver:
         self._finish = lambda at: self._end_flush(groups, at)
         return True
 
-    def _end_flush(self, groups: list[Group], now: datetime) -> None:
+    def _end_flush(self, groups: list[MessageGroup], now: datetime) -> None:
         self._store.save_runtime(last_flush_at=now)
         messages = sum(len(group.messages) for group in groups)
         self._store.log.write("audit", "flush", messages=messages)
 
 
-def _task_id(group: Group) -> str:
+def _task_id(group: MessageGroup) -> str:
     sources = [message.id for message in group.messages]
     return archive.summary_task_id(group.kind, group.name, sources, group.attempt)
 

@@ -14,7 +14,7 @@ from datetime import date, datetime, timedelta
 
 from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import archive, markdown, notes
-from mimikit.memory.archive import Piece, Target
+from mimikit.memory.archive import SummaryInput, SummaryTarget
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import SummaryScope, Task, TaskResult
@@ -49,7 +49,7 @@ class SummaryRuns:
         task_id: str,
         kind: archive.Kind,
         name: str,
-        pieces: list[Piece],
+        pieces: list[SummaryInput],
         attempt: int,
         now: datetime,
     ) -> None:
@@ -95,7 +95,7 @@ class SummaryScheduler:
         self._store, self._summaries, self._every = store, summaries, every
         self._rung = threading.Event()
         self._rung.set()
-        self._targets: deque[Target] = deque()
+        self._targets: deque[SummaryTarget] = deque()
         self._look_at: datetime | None = None
         """When memory is looked through again for what has become old; None: when rung."""
         self._rolling: set[str] = set()
@@ -151,10 +151,10 @@ class SummaryScheduler:
         # Further away than ever set: the clock was set back since.
         return self._rung.is_set() or look is None or not now < look <= now + self._every
 
-    def _is_settled(self, target: Target) -> bool:
+    def _is_settled(self, target: SummaryTarget) -> bool:
         return self._settled.get((target.kind, target.name)) == self._state_of(target)
 
-    def _tend(self, target: Target, now: datetime) -> None:
+    def _tend(self, target: SummaryTarget, now: datetime) -> None:
         """Queue the runs that one summary still lacks; a file that can not be read is left."""
         state = self._state_of(target)
         try:
@@ -167,7 +167,7 @@ class SummaryScheduler:
         if not pieces:
             self._settled[(target.kind, target.name)] = state
 
-    def _ask(self, target: Target, pack: list[Piece], now: datetime) -> None:
+    def _ask(self, target: SummaryTarget, pack: list[SummaryInput], now: datetime) -> None:
         """Queue the run for a pack, unless one goes on, or has failed a short while ago."""
         files = self._store.files
         sources = [piece.source for piece in pack]
@@ -188,7 +188,7 @@ class SummaryScheduler:
                     self._look_at = min(self._look_at or again_at, again_at)
                     return
 
-    def _state_of(self, target: Target) -> tuple[object, ...]:
+    def _state_of(self, target: SummaryTarget) -> tuple[object, ...]:
         """What would be another if one of its files had changed."""
         files = self._store.files
         names = [*map(paths.memory_file, target.raw), paths.summary(target.name)]
@@ -196,11 +196,11 @@ class SummaryScheduler:
         stats = [(name, files.stat(name)) for name in names]
         return tuple((name, stat and (stat.mtime_ns, stat.size)) for name, stat in stats)
 
-    def _lacking(self, target: Target) -> list[Piece]:
+    def _lacking(self, target: SummaryTarget) -> list[SummaryInput]:
         """What the files of a target hold that no summary has yet."""
         zone = self._store.settings.zone
         have = markdown.covered(self._summaries.text(paths.summary(target.name)))
-        pieces: list[Piece] = []
+        pieces: list[SummaryInput] = []
         for name in target.raw:
             day, path = _day(name), paths.memory_file(name)
             known = have | markdown.covered(self._summaries.text(paths.summary(f"{day}")))

@@ -8,7 +8,7 @@ from datetime import datetime
 from mimikit.conversation import history
 from mimikit.engines.base import TaskLine
 from mimikit.memory import notes
-from mimikit.memory.search import Search
+from mimikit.memory.search import MemorySearch
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
@@ -25,7 +25,7 @@ class RoleReader:
     def __init__(
         self,
         files: Files,
-        searcher: Search,
+        searcher: MemorySearch,
         trace_size: Callable[[str], int] = lambda _trace: 0,
     ) -> None:
         """`trace_size` counts the tasks a trace has had."""

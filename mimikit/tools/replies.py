@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mimikit.errors import BadInput
-from mimikit.memory.backlog import Action, Item, changed, items, plain
+from mimikit.memory.backlog import Action, BacklogEntry, changed, items, plain
 from mimikit.memory.terms import folded
 from mimikit.memory.tokens import cut
 from mimikit.protocol.models import Hit, Message, time_text
@@ -87,14 +87,14 @@ def _indented(text: str) -> str:
 # ---- the backlog
 
 
-def backlog_after(text: str, changes: Sequence[tuple[Action, str]]) -> list[Item]:
+def backlog_after(text: str, changes: Sequence[tuple[Action, str]]) -> list[BacklogEntry]:
     """The items of a list once some changes are made."""
     for action, item in changes:
         text = changed(text, action, item)
     return items(text)
 
 
-def backlog_lines(known: Sequence[Item]) -> str:
+def backlog_lines(known: Sequence[BacklogEntry]) -> str:
     """The list in words: what is open first, then what is done."""
     ordered = [item for item in known if not item.done] + [item for item in known if item.done]
     lines = [f"- [{'x' if item.done else ' '}] {item.text}" for item in ordered[:_MOST_LISTED]]
@@ -103,7 +103,7 @@ def backlog_lines(known: Sequence[Item]) -> str:
     return "\n".join(lines) or "nothing"
 
 
-def backlog_item(known: Sequence[Item], given: str, action: Action) -> str:
+def backlog_item(known: Sequence[BacklogEntry], given: str, action: Action) -> str:
     """The item that is named, by its text or a part that only it has.
 
     Capital letters, accents and traditional characters make no difference.

@@ -24,7 +24,7 @@ from mimikit.views.documents import ROOT as DOCS
 from mimikit.views.documents import Documents, is_name
 
 if TYPE_CHECKING:
-    from mimikit.memory.search import Search
+    from mimikit.memory.search import MemorySearch
 
 MAX_EDITED_BYTES = 2**20
 """A longer text is shown, but not edited here."""
@@ -347,7 +347,7 @@ def _unmarked(line: str) -> tuple[str, bool, bool]:
 # ---- what a search found
 
 
-def index_view(search: Search) -> IndexView:
+def index_view(search: MemorySearch) -> IndexView:
     """How the search index is; the files can be shown whatever is wrong with it."""
     try:
         status = search.status()

@@ -31,7 +31,7 @@ from mimikit.web.site import EXTENSION, Site, site
 from mimikit.web.tokens import Keys
 
 if TYPE_CHECKING:
-    from mimikit.memory.search import Search
+    from mimikit.memory.search import MemorySearch
 
 MAX_BODY_BYTES = 2**20
 
@@ -83,7 +83,7 @@ def build_web(
     session_key: bytes,
     clock: Clock,
     bound: tuple[str, int],
-    search: Callable[[], Search],
+    search: Callable[[], MemorySearch],
     is_local: bool = True,
     assets: Assets | None = None,
 ) -> Flask:
@@ -142,12 +142,12 @@ def build_web(
     return app
 
 
-def _once(make: Callable[[], Search]) -> Callable[[], Search]:
+def _once(make: Callable[[], MemorySearch]) -> Callable[[], MemorySearch]:
     """Gives what `make` makes, made at the first call, whichever thread's that is."""
     making = threading.Lock()
-    made: list[Search] = []
+    made: list[MemorySearch] = []
 
-    def give() -> Search:
+    def give() -> MemorySearch:
         with making:
             if not made:
                 made.append(make())

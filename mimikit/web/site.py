@@ -21,7 +21,7 @@ from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard, RateLimit
 
 if TYPE_CHECKING:
-    from mimikit.memory.search import Search
+    from mimikit.memory.search import MemorySearch
 
 EXTENSION = "mimikit"
 
@@ -41,7 +41,7 @@ class Site:
     inputs: RateLimit
     known_ids: KnownIds
     library: Library
-    search: Callable[[], Search]
+    search: Callable[[], MemorySearch]
     routes: Sequence[Route]
     is_local: bool
     """Whether only this machine can reach the page."""

@@ -24,7 +24,7 @@ from mimikit.conversation import inbox
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import EngineRequest
 from mimikit.memory import backlog, notes
-from mimikit.memory.archive import RULES, Rules
+from mimikit.memory.archive import RULES, ArchiveRules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, InboxItem, Task, Trigger
@@ -181,7 +181,7 @@ class Flow:
     """Called inside a Worker's run whose prompt holds `~`."""
     expected: Expected = field(default_factory=Expected)
     base: Callable[[], Contents] | None = None
-    rules: Rules = RULES
+    rules: ArchiveRules = RULES
     caps: HistoryCaps | None = None
 
     def product(self, files: Files, clock: FakeClock, mind: Mind) -> Product:

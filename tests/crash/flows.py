@@ -7,7 +7,7 @@ from typing import Any
 
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import EngineRequest
-from mimikit.memory.archive import Rules
+from mimikit.memory.archive import ArchiveRules
 from mimikit.protocol.models import time_text
 from tests.crash.driver import Client, Flow
 from tests.crash.oracle import Expected
@@ -153,7 +153,7 @@ FLOWS = (
             lambda c: c.say("m3", "third"),
             lambda c: c.at(_HOURS * 7),
         ),
-        rules=Rules(start_above=3, batch=2),
+        rules=ArchiveRules(start_above=3, batch=2),
         expected=Expected(memory=(("memory/2026-12-01-*.md", 6),)),
     ),
     Flow(
@@ -221,7 +221,7 @@ FLOWS = (
             lambda c: c.say("m2", "a day"),
             lambda c: c.at(_DAYS * 7 + _HOURS + 10),
         ),
-        rules=Rules(flush_at=2),
+        rules=ArchiveRules(flush_at=2),
         expected=Expected(
             memory=(("memory/2026-12-01.md", 2), ("memory/2026-12-08*.md", 2), ("memory/s*", 0))
         ),

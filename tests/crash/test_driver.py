@@ -10,7 +10,7 @@ from datetime import date, tzinfo
 import pytest
 
 from mimikit.memory import markdown
-from mimikit.memory.archive import Group
+from mimikit.memory.archive import MessageGroup
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, Task, TaskResult
 from mimikit.supervisor.archiver import Archiver
@@ -332,7 +332,7 @@ def test_what_is_expected_is_not_complained_about() -> None:
     assert judge(contents, oracle, Expected(quarantined=1, limited=True)) == []
 
 
-def _marks_first(archiving: Archiver, group: Group) -> None:
+def _marks_first(archiving: Archiver, group: MessageGroup) -> None:
     archiving._mark(group.messages)
     WRITE_RAW(archiving, group)
 

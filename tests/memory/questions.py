@@ -13,9 +13,9 @@ from zoneinfo import ZoneInfo
 
 from mimikit.memory import markdown
 from mimikit.memory.index import PassageIndex, RankIndex
-from mimikit.memory.search import Search
-from mimikit.memory.tantivy_index import Index
-from mimikit.memory.terms import Words
+from mimikit.memory.search import MemorySearch
+from mimikit.memory.tantivy_index import TantivyIndex
+from mimikit.memory.terms import ChineseDictionary
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message, PlanResult, TaskResult
 from mimikit.state import State, open_state
@@ -119,7 +119,7 @@ def day_summary(name: str, text: str) -> str:
 
 
 INDEXES: dict[str | None, Callable[[Files, Path], PassageIndex | None]] = {
-    "tantivy": Index,
+    "tantivy": TantivyIndex,
     "rank-bm25": lambda _files, _path: RankIndex(),
     None: lambda _files, _path: None,  # everything is held as what is fresh
 }
@@ -152,12 +152,12 @@ class World:
         self,
         *,
         index: str | None = "tantivy",
-        words: Words | None = None,
+        words: ChineseDictionary | None = None,
         files: Files | None = None,
-    ) -> Search:
+    ) -> MemorySearch:
         """A search of its own, as another process has it; `index` is one of `INDEXES`."""
         files = files or self.files
-        return Search(
+        return MemorySearch(
             files,
             workspace=self.state.workspace,
             index=INDEXES[index](files, self.path),
@@ -266,7 +266,7 @@ def keys(found: Iterable[Hit]) -> list[Key]:
     return [(hit.source, hit.line, hit.message_id) for hit in found]
 
 
-def ask_all(search: Search) -> dict[str, list[Hit]]:
+def ask_all(search: MemorySearch) -> dict[str, list[Hit]]:
     """The hits of each question, the first one checked."""
     given: dict[str, list[Hit]] = {}
     for query, source, part in QUESTIONS:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from mimikit.memory import archive, markdown
-from mimikit.memory.archive import Rules, plan_archive, plan_flush
+from mimikit.memory.archive import ArchiveRules, plan_archive, plan_flush
 from mimikit.protocol.models import Message, SummaryScope
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -28,7 +28,7 @@ def many(count: int, at: datetime = NOW, **more: Any) -> list[Message]:
     return [said(number, at, **more) for number in range(count)]
 
 
-def ids(groups: list[archive.Group]) -> list[tuple[str, str, list[str]]]:
+def ids(groups: list[archive.MessageGroup]) -> list[tuple[str, str, list[str]]]:
     return [(g.kind, g.name, [m.id for m in g.messages]) for g in groups]
 
 
@@ -285,7 +285,7 @@ def test_the_flush_comes_with_very_many_and_not_too_often(
 def test_the_flush_takes_what_waits_by_day_and_leaves_the_pending() -> None:
     old = NOW - timedelta(days=60)
     messages = [said(1, old), said(2), said(3, archived="pending"), said(4, archived=True)]
-    plan = plan_flush(messages, NOW, UTC, None, rules=Rules(flush_at=2))
+    plan = plan_flush(messages, NOW, UTC, None, rules=ArchiveRules(flush_at=2))
     assert ids(plan) == [("raw", "2026-01-09", ["msg-1"]), ("raw", "2026-03-10", ["msg-2"])]
 
 
@@ -334,10 +334,10 @@ def test_files_go_where_their_age_says() -> None:
         today=NOW.date(),
     )  # fmt: skip
     assert found == [
-        archive.Target(
+        archive.SummaryTarget(
             "month", "2026-01", ("2026-01-02-c.md",), ("2026-01-02.md", "2026-01-03.md")
         ),
-        archive.Target("day", "2026-03-04", ("2026-03-04-b.md", "2026-03-04.md")),
+        archive.SummaryTarget("day", "2026-03-04", ("2026-03-04-b.md", "2026-03-04.md")),
     ]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.memory import tokens
-from mimikit.memory.tokens import Counter
+from mimikit.memory.tokens import TokenCounter
 from mimikit.protocol.models import Message
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
@@ -40,8 +40,8 @@ class Meter:
 
 
 @pytest.fixture(scope="module")
-def exact() -> Counter:
-    counter = Counter()
+def exact() -> TokenCounter:
+    counter = TokenCounter()
     assert counter.load(), counter.failure
     return counter
 
@@ -77,7 +77,7 @@ def test_a_cut_looks_at_no_more_of_a_long_text_than_of_a_short_one(length: int) 
 @pytest.mark.parametrize(
     "piece", ["word ", "a", " ", "天", "測", "=-", "😀"], ids=["words", "a", "spaces", *"天測=😀"]
 )
-def test_a_cut_by_real_tokens_is_within_budget_and_quick(exact: Counter, piece: str) -> None:
+def test_a_cut_by_real_tokens_is_within_budget_and_quick(exact: TokenCounter, piece: str) -> None:
     text = piece * (2_000_000 // len(piece))
 
     def cost() -> float:

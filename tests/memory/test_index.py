@@ -17,16 +17,16 @@ from mimikit.memory.index import (
     K1,
     B,
     Changed,
-    Fresh,
-    Held,
-    IndexView,
+    MemTable,
+    MemTableView,
     PassageIndex,
+    PassageView,
     Totals,
     idf,
 )
 from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window
-from mimikit.memory.tantivy_index import Index
-from mimikit.memory.terms import counted
+from mimikit.memory.tantivy_index import TantivyIndex
+from mimikit.memory.terms import file_terms
 from mimikit.state import open_state
 from tests.memory.questions import INDEXES, empty_world
 
@@ -66,13 +66,15 @@ def made(number: int) -> list[Changed]:
     ]
 
 
-def held_and_view(make_index: MakeIndex, number: int) -> tuple[Held, IndexView, list[Changed]]:
+def held_and_view(
+    make_index: MakeIndex, number: int
+) -> tuple[MemTableView, PassageView, list[Changed]]:
     files = made(number)
-    fresh = Fresh()
+    fresh = MemTable()
     fresh.put(files)
     index = make_index()
     assert index.update(files, [])
-    return fresh.now, index.view, files
+    return fresh.view, index.view, files
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -82,7 +84,7 @@ def test_scores_agree_with_each_other_and_with_bm25(make_index: MakeIndex, numbe
     The index counts its documents of whole files too, in the mean and in the idf; so do we.
     """
     held, view, files = held_and_view(make_index, number)
-    each = [(path, p, t) for path, _, f in files for p, t in zip(f, counted(f, None).each)]  # noqa: B905
+    each = [(path, p, t) for path, _, f in files for p, t in zip(f, file_terms(f, None).each)]  # noqa: B905
     oracle = BM25Okapi([terms for _, _, terms in each], k1=K1, b=B)
     assert view.totals(NEAR) == held.totals(NEAR)
     assert view.totals(FAR) == held.totals(FAR) == Totals()
@@ -120,7 +122,7 @@ def test_whole_files_are_scored_alike(make_index: MakeIndex) -> None:
     totals = held.totals(NEAR)
     documents = totals.passages + totals.files
     for word in WORDS[:10]:
-        often = {word: sum(word in counted(found, None).whole for _, _, found in files)}
+        often = {word: sum(word in file_terms(found, None).whole for _, _, found in files)}
         says = idf({word: 1.0}, often, documents)
         ours = held.search_files(says, NEAR, totals.file_terms / documents)
         found = view.search_files({word: 1.0}, NEAR, 100)
@@ -197,7 +199,7 @@ def test_an_update_that_another_makes_is_left_to_it(tmp_path: Path) -> None:
     world = empty_world(tmp_path)
     lock = world.files.lock("cache/search.lock")
     assert lock is not None
-    index = Index(world.files, world.path)
+    index = TantivyIndex(world.files, world.path)
     assert not index.update([("memory.md", Stamp(1, 1), [Passage("word", 1)])], [])
     lock.release()
     assert index.update([("memory.md", Stamp(1, 1), [Passage("word", 1)])], [])
@@ -207,7 +209,7 @@ def test_its_files_are_private(tmp_path: Path) -> None:
     state = open_state(tmp_path / ".mimikit", tmp_path)
     before = os.umask(0o022)
     try:
-        Index(state.files, state.path).update(made(1), [])
+        TantivyIndex(state.files, state.path).update(made(1), [])
     finally:
         os.umask(before)
     entries = list((state.path / "cache/search").iterdir())

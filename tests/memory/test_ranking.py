@@ -14,8 +14,8 @@ from mimikit.memory.ranking import (
     SNIPPET,
     WIDTH,
     Match,
-    excerpts,
     may_hold,
+    quotations,
     rank,
     recency,
     scan,
@@ -88,7 +88,7 @@ def test_a_snippet_shows_the_best_place() -> None:
 def test_quotations_hold_what_stands_beside_and_nothing_twice() -> None:
     known = [Passage(f"line {n}", n, role="user") for n in range(6)]
     hits = [Match("m.md", known[n], 5 - n) for n in (2, 3, 0)]
-    made = excerpts(hits, lambda _: known, {"line": 1.0}, 5)
+    made = quotations(hits, lambda _: known, {"line": 1.0}, 5)
     assert len(made) == 1
     assert made[0].text == "\n".join(f"user: line {n}" for n in range(6))
 
@@ -96,7 +96,7 @@ def test_quotations_hold_what_stands_beside_and_nothing_twice() -> None:
 @pytest.mark.parametrize("role", ["user", "agent", None])
 def test_a_long_quotation_is_cut_and_says_so(role: str | None) -> None:
     known = [Passage("word " * 200, 1, role=role), Passage("beside", 2, role=role)]
-    [one] = excerpts([Match("m.md", known[0], 1.0)], lambda _: known, {"word": 1.0}, 5)
+    [one] = quotations([Match("m.md", known[0], 1.0)], lambda _: known, {"word": 1.0}, 5)
     assert len(one.text) <= WIDTH
     assert one.text.endswith(" [truncated]")
     assert one.text.startswith(f"{role}: " if role else "word")
@@ -104,7 +104,7 @@ def test_a_long_quotation_is_cut_and_says_so(role: str | None) -> None:
 
 def test_notes_stand_alone() -> None:
     known = [Passage(f"note {n}", n, alone=True) for n in range(3)]
-    [one] = excerpts([Match("m.md", known[1], 1.0)], lambda _: known, {}, 5)
+    [one] = quotations([Match("m.md", known[1], 1.0)], lambda _: known, {}, 5)
     assert one.text == "note 1"
 
 

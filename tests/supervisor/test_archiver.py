@@ -16,7 +16,7 @@ from mimikit.config import Settings
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.builtin.assistant import BuiltinEngine
 from mimikit.memory import markdown, notes
-from mimikit.memory.archive import Rules
+from mimikit.memory.archive import ArchiveRules
 from mimikit.memory.summary import summarise_prompt
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
@@ -190,7 +190,7 @@ def test_a_folder_that_has_the_name_is_passed_by(tmp_path: Path) -> None:
     files.make_folders()
     (folder / "memory" / "2026-12-01-rivers.md").mkdir()
     (folder / "memory" / "2026-11-01.md").mkdir()
-    rules = Rules(start_above=9, flush_at=3)
+    rules = ArchiveRules(start_above=9, flush_at=3)
     client = made(files, rules=rules, mind=BuiltinEngine(), settings=Settings(timezone="UTC"))
     filled(client, [said(1, text="rivers")])
     after(client, 6 * HOUR)
@@ -461,7 +461,7 @@ def test_an_empty_summary_is_none(files: Files) -> None:
 
 
 def test_the_flush_lets_out_what_is_blocked(files: Files) -> None:
-    client = made(files, rules=Rules(flush_at=800))
+    client = made(files, rules=ArchiveRules(flush_at=800))
     client.product.mind.waiting = "logged out"
     old = START - timedelta(days=20)
     filled(client, [said(n, old + timedelta(minutes=n)) for n in range(799)])
@@ -605,8 +605,8 @@ def test_an_idle_product_asks_nobody(judged: Client) -> None:
 
 
 def test_rules_are_those_of_the_specification() -> None:
-    assert Rules() == replace(
-        Rules(),
+    assert ArchiveRules() == replace(
+        ArchiveRules(),
         start_above=100,
         every=timedelta(hours=6),
         flush_at=800,

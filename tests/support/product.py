@@ -28,7 +28,7 @@ from mimikit.engines.base import Engine
 from mimikit.engines.registry import EngineRegistry
 from mimikit.errors import StorageError
 from mimikit.log import EventLog
-from mimikit.memory.archive import RULES, Rules
+from mimikit.memory.archive import RULES, ArchiveRules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName as SeatName
@@ -130,7 +130,7 @@ class Product:
         state: Path = NOWHERE,
         workspace_files: Desk | None = None,
         more_engines: tuple[Engine, ...] = (),
-        rules: Rules = RULES,
+        rules: ArchiveRules = RULES,
         caps: HistoryCaps | None = None,
     ) -> None:
         """Wire it as the app does; nothing is recovered before `start`."""

@@ -20,8 +20,8 @@ from werkzeug.wrappers import Response
 
 from mimikit.config import Settings
 from mimikit.log import ChangeFeed
-from mimikit.memory.search import Search
-from mimikit.memory.tantivy_index import Index
+from mimikit.memory.search import MemorySearch
+from mimikit.memory.tantivy_index import TantivyIndex
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -143,7 +143,7 @@ def make_web(tmp_path: Path) -> MakeWeb:
         clock: FakeClock | None = None,
         is_local: bool = True,
         token: str = TOKEN,
-        search: Callable[[], Search] | None = None,
+        search: Callable[[], MemorySearch] | None = None,
         **settings: Any,
     ) -> Web:
         disk = disk or MemoryDisk()
@@ -152,9 +152,11 @@ def make_web(tmp_path: Path) -> MakeWeb:
         clock = clock or FakeClock(START)
         chosen = Settings(**settings)
 
-        def plain_search() -> Search:
-            index = Index(files, None)
-            return Search(files, workspace=tmp_path, index=index, zone=chosen.zone, clock=clock)
+        def plain_search() -> MemorySearch:
+            index = TantivyIndex(files, None)
+            return MemorySearch(
+                files, workspace=tmp_path, index=index, zone=chosen.zone, clock=clock
+            )
 
         app = build_web(
             files,

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mimikit.conversation.history import HistoryStore
-from mimikit.memory.search import Search, Status
-from mimikit.memory.tantivy_index import Index
+from mimikit.memory.search import IndexStatus, MemorySearch
+from mimikit.memory.tantivy_index import TantivyIndex
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message
 from mimikit.testing.clock import FakeClock
@@ -24,7 +24,7 @@ from mimikit.views.memory import marks
 from tests.web.conftest import START, MakeWeb, Web, error_of
 
 
-class Noting(Search):
+class Noting(MemorySearch):
     """The real search; keeps how it was asked, and may say that its index does not serve."""
 
     def __init__(self, **how: Any) -> None:
@@ -40,7 +40,7 @@ class Noting(Search):
     def fallback(self) -> str | None:
         return self.trouble
 
-    def status(self) -> Status:
+    def status(self) -> IndexStatus:
         return dataclasses.replace(super().status(), fallback=self.trouble)
 
 
@@ -50,7 +50,11 @@ def noting(tmp_path: Path) -> Noting:
     files.make_folders()
     zone = ZoneInfo("Asia/Shanghai")
     return Noting(
-        files=files, workspace=tmp_path, index=Index(files, None), zone=zone, clock=FakeClock(START)
+        files=files,
+        workspace=tmp_path,
+        index=TantivyIndex(files, None),
+        zone=zone,
+        clock=FakeClock(START),
     )
 
 

@@ -14,7 +14,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from mimikit.errors import BadInput, Conflict, NotFound, Refused
 from mimikit.memory import backlog as backlog_file
 from mimikit.memory import notes
-from mimikit.memory.backlog import Backlog
+from mimikit.memory.backlog import BacklogList
 from mimikit.views import memory as views
 from mimikit.views.base import View
 from mimikit.views.memory import (
@@ -272,6 +272,6 @@ def change(asked: BacklogInput) -> Answer:
         return BacklogConflict(error=detail, current=current), 409
 
 
-def _backlog_view(found: Backlog) -> BacklogView:
+def _backlog_view(found: BacklogList) -> BacklogView:
     items = [BacklogItem(text=item.text, done=item.done) for item in found.items]
     return BacklogView(items=items, hash=found.hash)
