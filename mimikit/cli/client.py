@@ -208,7 +208,7 @@ def give_command(
     is_served = look_at_consumer(state).is_there
     with Watcher(state, [paths.COMMANDS_DONE]) as watcher:
         found = commands.give_and_wait(
-            state.files, command, is_served=lambda: is_served, pause=watcher.pause
+            state.files, command, is_served=is_served, pause=watcher.pause
         )
     if not is_served:
         raise RequestFailed(f"{NO_CONSUMER}, which carries out this order: it is kept until then")

@@ -77,7 +77,8 @@ class CommitApplier:
         A plan that needs input only frees its seat; it stays until its question is answered.
         Crash: the record stays in planner/results until the last step.
         """
-        task = self._task_of(plan)
+        found = queue.find(self._files, plan.id, seats=("planner",))
+        task = found.task if found else None
         if plan.status != "needs_input":
             self._submit_all(plan.tasks)
             for trigger in plan.triggers:
@@ -227,10 +228,6 @@ class CommitApplier:
         """Put a plan aside whose question was answered."""
         if self._files.move(paths.result("planner", plan_id), paths.plan_done(plan_id)):
             self._feed.tell("task", id=plan_id, seat="planner")
-
-    def _task_of(self, plan: PlanResult) -> Task | None:
-        found = queue.find(self._files, plan.id, seats=("planner",))
-        return found.task if found else None
 
     def _end_in_ledger(
         self, outcome: TaskResult | PlanResult, seat: str, task: Task | None

@@ -27,7 +27,7 @@ def give_and_wait(
     files: Files,
     command: Command,
     *,
-    is_served: Callable[[], bool],
+    is_served: bool,
     pause: Callable[[float], object] = lambda most_s: time.sleep(min(most_s, 0.02)),
     timeout_s: float = WAIT_S,
 ) -> CommandResult | None:
@@ -37,7 +37,7 @@ def give_and_wait(
     nothing is waited for. `pause` may return as soon as something has changed.
     """
     give(files, command)
-    deadline = time.monotonic() + (timeout_s if is_served() else 0.0)
+    deadline = time.monotonic() + (timeout_s if is_served else 0.0)
     while (found := outcome(files, command.id)) is None:
         left_s = deadline - time.monotonic()
         if left_s <= 0:

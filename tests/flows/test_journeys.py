@@ -8,7 +8,6 @@ import pytest
 
 from mimikit.engines.base import EngineRequest
 from mimikit.protocol import paths
-from mimikit.protocol.models import InboxItem
 from tests.crash.driver import Client
 from tests.support.product import START
 from tests.support.reading import loaded, result, results, transcript
@@ -79,58 +78,6 @@ def test_results_that_wait_together_are_told_in_one_message(judged: Client) -> N
     assert all(f"job {number}" in text for number in range(3))
 
 
-def test_a_turn_that_fails_twice_says_so_and_the_next_message_goes_on(judged: Client) -> None:
-    judged.say("m1", "fail please")
-    judged.product.idle()
-    judged.say("m2", "hello")
-    judged.product.idle()
-    (_, (role, text), *rest) = said(judged)
-    assert role == "system"
-    assert "the mind fails" in text
-    assert rest == [("user", "hello"), ("agent", "heard hello")]
-    assert [attempt for _, attempt in judged.oracle.runs] == [1, 2, 1]
-    failed = loaded(judged.files, paths.HISTORY)["messages"][1]
-    assert (failed["failed"], failed["inReplyTo"]) == (True, ["m1"])
-
-
-def test_a_message_waits_for_its_engine_and_costs_no_attempt(judged: Client) -> None:
-    judged.product.mind.waiting = "logged out; run `codex login`"
-    judged.say("m1", "hello")
-    judged.product.tick()
-    waits = judged.product.teller.waiting
-    assert waits is not None
-    assert waits.reason == "logged out; run `codex login`"
-    assert waits.since == judged.product.clock.now()
-    assert judged.oracle.runs == []
-    assert judged.files.exists(paths.inbox("m1"))
-    judged.product.clock.advance(60)
-    judged.product.tick()
-    judged.product.mind.waiting = None
-    judged.product.idle()
-    assert said(judged)[-1] == ("agent", "heard hello")
-    assert judged.product.teller.waiting is None
-    assert [attempt for _, attempt in judged.oracle.runs] == [1]
-
-
-def test_a_limit_is_waited_for_and_costs_no_attempt(client: Client) -> None:
-    client.say("m1", "limited")
-    client.product.idle()
-    assert said(client)[-1] == ("agent", "heard limited")
-    assert [attempt for _, attempt in client.oracle.runs] == [1, 1]
-
-
-def test_a_message_repeated_by_its_client_is_answered_once(judged: Client) -> None:
-    judged.say("m1", "hello")
-    judged.product.idle()
-    judged.say("m1", "hello")
-    judged.product.idle()
-    judged.say("m2", "more")
-    judged.say("m1", "hello")
-    judged.product.idle()
-    assert [text for role, text in said(judged) if role == "agent"] == ["heard hello", "heard more"]
-    assert len(judged.oracle.runs) == 2
-
-
 def test_a_message_that_comes_during_a_run_is_answered_during_it(judged: Client) -> None:
     def talk(request: EngineRequest) -> None:
         judged.say("m1", "how is it going")
@@ -141,22 +88,6 @@ def test_a_message_that_comes_during_a_run_is_answered_during_it(judged: Client)
     judged.submit("t1", "long ~")
     judged.product.idle()
     assert result(judged.files, "t1").status == "done"
-
-
-def test_a_turn_takes_what_was_there_when_it_began(judged: Client) -> None:
-    late = InboxItem(id="m2", text="late", created_at=START)
-    teller = judged.product.mind._teller
-
-    def slow(request: EngineRequest):
-        judged.files.save_new(paths.inbox("m2"), late)
-        return teller(request)
-
-    judged.product.mind._teller = slow
-    judged.say("m1", "early")
-    judged.product.idle()
-    assert said(judged) == [
-        ("user", "early"), ("agent", "heard early"), ("user", "late"), ("agent", "heard late"),
-    ]  # fmt: skip
 
 
 def test_a_plan_that_finds_something_is_told_by_the_teller(judged: Client) -> None:
@@ -199,80 +130,6 @@ def test_a_plan_asks_and_goes_on_with_the_answer(judged: Client) -> None:
     assert ("user", "blue") in said(judged)
     turns = [id_ for id_, _ in judged.oracle.runs if id_.startswith("turn-")]
     assert len(turns) == 2, "the answer is routed by code: only m1 and the result cost a turn"
-
-
-def test_nobody_answers_and_the_default_is_taken(judged: Client) -> None:
-    judged.say("m1", "ask: colour? | default")
-    judged.product.idle()
-    judged.at(599)
-    judged.product.idle()
-    assert results(judged.files) == {}
-    judged.at(600)
-    judged.product.idle()
-    assert [result(judged.files, id_).text for id_ in results(judged.files)] == ["did paint red"]
-
-
-def test_nobody_answers_and_there_is_no_default(judged: Client) -> None:
-    judged.say("m1", "ask: colour?")
-    judged.product.idle()
-    judged.at(601)
-    judged.product.idle()
-    assert results(judged.files) == {}
-    assert loaded(judged.files, paths.PENDING_QUESTION) is None
-    assert said(judged)[-1][0] == "system"
-
-
-def test_an_answer_given_in_time_goes_before_the_default_though_it_is_read_late(
-    judged: Client,
-) -> None:
-    judged.say("m1", "ask: colour? | default")
-    judged.product.idle()
-    judged.answer("a1", "blue")
-    judged.at(10_000)
-    judged.product.idle()
-    assert [result(judged.files, id_).text for id_ in results(judged.files)] == ["did paint blue"]
-
-
-def test_further_questions_wait_for_the_first(judged: Client) -> None:
-    judged.say("m1", "ask: colour?")
-    judged.say("m2", "ask: size?")
-    judged.product.idle()
-    first = loaded(judged.files, paths.PENDING_QUESTION)["question"]
-    judged.answer("a1", "blue")
-    judged.product.idle()
-    second = loaded(judged.files, paths.PENDING_QUESTION)["question"]
-    assert {first, second} == {"colour?", "size?"}
-    judged.answer("a2", "small")
-    judged.product.idle()
-    assert len(results(judged.files)) == 2
-
-
-def test_an_answer_to_a_question_that_is_closed_is_heard_by_the_teller(judged: Client) -> None:
-    judged.say("a1", "blue", kind="answer", question_id="q-gone")
-    judged.product.idle()
-    assert said(judged) == [("user", "blue"), ("agent", "heard blue")]
-
-
-def test_the_tellers_own_question_is_closed_by_its_answer(judged: Client) -> None:
-    judged.say("m1", "wonder why")
-    judged.product.idle()
-    assert loaded(judged.files, paths.PENDING_QUESTION)["plannerTaskId"] is None
-    assert said(judged)[-1] == ("agent", "why")
-    judged.answer("a1", "because")
-    judged.product.idle()
-    assert loaded(judged.files, paths.PENDING_QUESTION) is None
-    assert said(judged)[-1] == ("agent", "heard because")
-
-
-def test_a_teller_may_ask_again_in_the_turn_that_hears_the_answer(judged: Client) -> None:
-    judged.say("m1", "wonder why")
-    judged.product.idle()
-    judged.answer("a1", "wonder how")
-    judged.product.idle()
-    assert loaded(judged.files, paths.PENDING_QUESTION)["question"] == "how"
-    judged.answer("a2", "so")
-    judged.product.idle()
-    assert loaded(judged.files, paths.PENDING_QUESTION) is None
 
 
 # ---- attempts ----------------------------------------------------------------------------

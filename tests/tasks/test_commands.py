@@ -77,7 +77,7 @@ def test_an_outcome_that_comes_while_it_is_waited_for_is_given(files: Files) -> 
         pauses.append(most_s)
         commands.settle(files, OUTCOME)
 
-    found = commands.give_and_wait(files, ORDER, is_served=lambda: True, pause=pause)
+    found = commands.give_and_wait(files, ORDER, is_served=True, pause=pause)
     assert found == OUTCOME
     assert len(pauses) == 1
     assert 0 < pauses[0] <= commands.WAIT_S
@@ -87,12 +87,12 @@ def test_where_nobody_applies_commands_one_is_kept_and_nothing_is_waited_for(fil
     def pause(most_s: float) -> None:
         raise AssertionError(f"expected no wait, got one of {most_s}")
 
-    found = commands.give_and_wait(files, ORDER, is_served=lambda: False, pause=pause)
+    found = commands.give_and_wait(files, ORDER, is_served=False, pause=pause)
     assert found is None
     assert commands.waiting(files) == [ORDER]
 
 
 def test_a_command_without_an_outcome_in_time_is_kept(files: Files) -> None:
-    found = commands.give_and_wait(files, ORDER, is_served=lambda: True, timeout_s=0.03)
+    found = commands.give_and_wait(files, ORDER, is_served=True, timeout_s=0.03)
     assert found is None
     assert commands.waiting(files) == [ORDER]

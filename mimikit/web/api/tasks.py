@@ -226,7 +226,7 @@ def give_command(
         origin="http",
     )
     found = commands.give_and_wait(
-        here.files, command, is_served=lambda: here.state.heartbeat().state != "down"
+        here.files, command, is_served=here.state.heartbeat().state != "down"
     )
     if found is None:
         return CommandWaiting(command=command.id), 202

@@ -1,0 +1,178 @@
+"""When the Teller is woken, what waits for what, and how questions are closed."""
+
+from __future__ import annotations
+
+import pytest
+
+from mimikit.engines.base import EngineRequest
+from mimikit.errors import UnsafeFile
+from mimikit.protocol import paths
+from mimikit.protocol.models import InboxItem
+from mimikit.roles import teller
+from tests.crash.driver import Client
+from tests.support.product import START
+from tests.support.reading import loaded, result, results, transcript
+
+
+def said(client: Client) -> list[tuple[str, str]]:
+    return transcript(client.files)
+
+
+def test_a_turn_that_fails_twice_says_so_and_the_next_message_goes_on(judged: Client) -> None:
+    judged.say("m1", "fail please")
+    judged.product.idle()
+    judged.say("m2", "hello")
+    judged.product.idle()
+    (_, (role, text), *rest) = said(judged)
+    assert role == "system"
+    assert "the mind fails" in text
+    assert rest == [("user", "hello"), ("agent", "heard hello")]
+    assert [attempt for _, attempt in judged.oracle.runs] == [1, 2, 1]
+    failed = loaded(judged.files, paths.HISTORY)["messages"][1]
+    assert (failed["failed"], failed["inReplyTo"]) == (True, ["m1"])
+
+
+def test_a_message_waits_for_its_engine_and_costs_no_attempt(judged: Client) -> None:
+    judged.product.mind.waiting = "logged out; run `codex login`"
+    judged.say("m1", "hello")
+    judged.product.tick()
+    waits = judged.product.teller.waiting
+    assert waits is not None
+    assert waits.reason == "logged out; run `codex login`"
+    assert waits.since == judged.product.clock.now()
+    assert judged.oracle.runs == []
+    assert judged.files.exists(paths.inbox("m1"))
+    judged.product.clock.advance(60)
+    judged.product.tick()
+    judged.product.mind.waiting = None
+    judged.product.idle()
+    assert said(judged)[-1] == ("agent", "heard hello")
+    assert judged.product.teller.waiting is None
+    assert [attempt for _, attempt in judged.oracle.runs] == [1]
+
+
+def test_a_limit_is_waited_for_and_costs_no_attempt(client: Client) -> None:
+    client.say("m1", "limited")
+    client.product.idle()
+    assert said(client)[-1] == ("agent", "heard limited")
+    assert [attempt for _, attempt in client.oracle.runs] == [1, 1]
+
+
+def test_a_message_repeated_by_its_client_is_answered_once(judged: Client) -> None:
+    judged.say("m1", "hello")
+    judged.product.idle()
+    judged.say("m1", "hello")
+    judged.product.idle()
+    judged.say("m2", "more")
+    judged.say("m1", "hello")
+    judged.product.idle()
+    assert [text for role, text in said(judged) if role == "agent"] == ["heard hello", "heard more"]
+    assert len(judged.oracle.runs) == 2
+
+
+def test_a_turn_takes_what_was_there_when_it_began(judged: Client) -> None:
+    late = InboxItem(id="m2", text="late", created_at=START)
+    teller = judged.product.mind._teller
+
+    def slow(request: EngineRequest):
+        judged.files.save_new(paths.inbox("m2"), late)
+        return teller(request)
+
+    judged.product.mind._teller = slow
+    judged.say("m1", "early")
+    judged.product.idle()
+    assert said(judged) == [
+        ("user", "early"), ("agent", "heard early"), ("user", "late"), ("agent", "heard late"),
+    ]  # fmt: skip
+
+
+def test_nobody_answers_and_the_default_is_taken(judged: Client) -> None:
+    judged.say("m1", "ask: colour? | default")
+    judged.product.idle()
+    judged.at(599)
+    judged.product.idle()
+    assert results(judged.files) == {}
+    judged.at(600)
+    judged.product.idle()
+    assert [result(judged.files, id_).text for id_ in results(judged.files)] == ["did paint red"]
+
+
+def test_nobody_answers_and_there_is_no_default(judged: Client) -> None:
+    judged.say("m1", "ask: colour?")
+    judged.product.idle()
+    judged.at(601)
+    judged.product.idle()
+    assert results(judged.files) == {}
+    assert loaded(judged.files, paths.PENDING_QUESTION) is None
+    assert said(judged)[-1][0] == "system"
+
+
+def test_an_answer_given_in_time_goes_before_the_default_though_it_is_read_late(
+    judged: Client,
+) -> None:
+    judged.say("m1", "ask: colour? | default")
+    judged.product.idle()
+    judged.answer("a1", "blue")
+    judged.at(10_000)
+    judged.product.idle()
+    assert [result(judged.files, id_).text for id_ in results(judged.files)] == ["did paint blue"]
+
+
+def test_further_questions_wait_for_the_first(judged: Client) -> None:
+    judged.say("m1", "ask: colour?")
+    judged.say("m2", "ask: size?")
+    judged.product.idle()
+    first = loaded(judged.files, paths.PENDING_QUESTION)["question"]
+    judged.answer("a1", "blue")
+    judged.product.idle()
+    second = loaded(judged.files, paths.PENDING_QUESTION)["question"]
+    assert {first, second} == {"colour?", "size?"}
+    judged.answer("a2", "small")
+    judged.product.idle()
+    assert len(results(judged.files)) == 2
+
+
+def test_an_answer_to_a_question_that_is_closed_is_heard_by_the_teller(judged: Client) -> None:
+    judged.say("a1", "blue", kind="answer", question_id="q-gone")
+    judged.product.idle()
+    assert said(judged) == [("user", "blue"), ("agent", "heard blue")]
+
+
+def test_the_tellers_own_question_is_closed_by_its_answer(judged: Client) -> None:
+    judged.say("m1", "wonder why")
+    judged.product.idle()
+    assert loaded(judged.files, paths.PENDING_QUESTION)["plannerTaskId"] is None
+    assert said(judged)[-1] == ("agent", "why")
+    judged.answer("a1", "because")
+    judged.product.idle()
+    assert loaded(judged.files, paths.PENDING_QUESTION) is None
+    assert said(judged)[-1] == ("agent", "heard because")
+
+
+def test_a_teller_may_ask_again_in_the_turn_that_hears_the_answer(judged: Client) -> None:
+    judged.say("m1", "wonder why")
+    judged.product.idle()
+    judged.answer("a1", "wonder how")
+    judged.product.idle()
+    assert loaded(judged.files, paths.PENDING_QUESTION)["question"] == "how"
+    judged.answer("a2", "so")
+    judged.product.idle()
+    assert loaded(judged.files, paths.PENDING_QUESTION) is None
+
+
+def test_a_disk_that_refuses_while_the_input_is_made_costs_no_attempt(
+    judged: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = [UnsafeFile("a link is in the way"), UnsafeFile("a link is in the way")]
+
+    def refuse(*_: object) -> object:
+        if refusals:
+            raise refusals.pop()
+        return made(*_)
+
+    made = teller.teller_input
+    monkeypatch.setattr(teller, "teller_input", refuse)
+    judged.say("m1", "hello")
+    judged.product.idle()
+    assert said(judged)[-1] == ("agent", "heard hello")
+    assert [attempt for _, attempt in judged.oracle.runs] == [1]
