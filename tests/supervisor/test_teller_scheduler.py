@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mimikit.engines.base import EngineRequest
+from mimikit.engines.base import EngineRequest, TurnInput
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem
 from mimikit.roles import teller
+from mimikit.roles.run import RunContext
+from mimikit.roles.teller import TurnJob
 from tests.crash.driver import Client
 from tests.support.product import START
 from tests.support.reading import loaded, result, results, transcript
@@ -165,10 +167,10 @@ def test_a_disk_that_refuses_while_the_input_is_made_costs_no_attempt(
 ) -> None:
     refusals = [UnsafeFile("a link is in the way"), UnsafeFile("a link is in the way")]
 
-    def refuse(*_: object) -> object:
+    def refuse(context: RunContext, job: TurnJob) -> TurnInput:
         if refusals:
             raise refusals.pop()
-        return made(*_)
+        return made(context, job)
 
     made = teller.teller_input
     monkeypatch.setattr(teller, "teller_input", refuse)
