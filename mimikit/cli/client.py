@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from mimikit.errors import BadInput, MimikitError, NotFound
-from mimikit.protocol import paths, process_id
+from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import check_id, is_id, new_id
-from mimikit.protocol.models import Command, CommandResult, Health, LiveRun, LockHolder
+from mimikit.protocol.models import Command, CommandResult, LiveRun
 from mimikit.protocol.watch import FolderWatch, WakeBell
-from mimikit.state import State
+from mimikit.state import ReadOnlyState, State
 from mimikit.tasks import commands, ledger, queue
 from mimikit.triggers import registry
+from mimikit.triggers.explain import ExplanationContext
+from mimikit.views import status, triggers
+from mimikit.views.status import Consumer
 
 _GENERATED = re.compile(r"[a-z]+-[0-9a-z]{26}")
 SHORT = 8
@@ -110,7 +111,6 @@ def _the_one(given: str, ids: Iterable[str], kind: str) -> str:
 
 
 _LOOK_S = 0.5
-_BEAT_STALE_S = 15.0
 HINT = "no consumer is running; `mimikit up` starts one"
 NO_CONSUMER = "expected a running consumer, got none; `mimikit up` starts one"
 
@@ -144,46 +144,26 @@ class Watcher:
         self._bell.wait(timeout_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Consumer:
-    """What is known of the consumer. Units: seconds."""
-
-    state: Literal["running", "starting", "stuck", "down"]
-    holder: LockHolder | None
-    health: Health | None
-    beat_age_s: float | None
-
-    @property
-    def is_there(self) -> bool:
-        return self.state != "down"
-
-    @property
-    def who(self) -> str:
-        if self.holder is None:
-            return "another process"
-        return f"process {self.holder.pid} on {one_host(self.holder.host)}"
-
-
-def one_host(name: str) -> str:
-    """A host's name, or `this machine`."""
-    return "this machine" if name == socket.gethostname() else name
-
-
 def look_at_consumer(state: State) -> Consumer:
-    """Find out without touching its lock: a lock taken to look could keep a starting one out."""
-    holder = state.files.peek(paths.CONSUMER_HOLDER, LockHolder)
-    health = state.files.peek(paths.HEALTH, Health)
-    age = (state.clock.now() - health.beat_at).total_seconds() if health else None
-    if holder is not None and holder.host == socket.gethostname():
-        lives = process_id.is_alive(holder.pid, holder.process_started, holder.boot_id)
-    else:
-        lives = age is not None and abs(age) < _BEAT_STALE_S
-    if not lives:
-        return Consumer("down", holder, health, age)
-    if health is None or (holder is not None and health.pid != holder.pid):
-        return Consumer("starting", holder, health, age)
-    stuck = age is None or age > _BEAT_STALE_S
-    return Consumer("stuck" if stuck else "running", holder, health, age)
+    return status.look_at_consumer(state.files, state.clock.now())
+
+
+def live_runs(state: State) -> dict[str, LiveRun]:
+    """By id; none when no consumer is there."""
+    return look_at_consumer(state).live
+
+
+def situation(state: ReadOnlyState) -> ExplanationContext:
+    """What triggers are explained by, as this terminal finds it."""
+    consumer = look_at_consumer(state)
+    return triggers.situation(
+        state.files,
+        now=state.clock.now(),
+        zone=state.settings.zone,
+        consumer_up=consumer.is_there,
+        health=consumer.current,
+        paused=status.is_paused(state.files, consumer.current),
+    )
 
 
 def give_command(
@@ -219,13 +199,6 @@ def give_command(
     if not found.ok:
         raise RequestFailed(found.message)
     return found
-
-
-def live_runs(state: State) -> dict[str, LiveRun]:
-    consumer = look_at_consumer(state)
-    if consumer.health is None or not consumer.is_there:
-        return {}
-    return {run.id: run for run in consumer.health.live}
 
 
 class WaitGuard:

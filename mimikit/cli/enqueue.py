@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mimikit.cli import client, task_text, terminal
+from mimikit.cli import client, terminal
 from mimikit.cli.client import HINT, RequestFailed, WaitGuard, Watcher, look_at_consumer
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, timing_options
@@ -20,6 +20,7 @@ from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
 from mimikit.views import tasks as shown
+from mimikit.views.overview import task_outcome
 
 COMMAND_PROFILE = "command"
 _EXAMPLES = """\b
@@ -144,11 +145,11 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
 
 
 def _print_result(view: TaskSnapshot, *, as_json: bool) -> None:
-    result = task_text.result_of(view) or {}
+    result = task_outcome(view)
     if as_json:
-        terminal.print_json({"id": view.task.id, **result})
-    elif result.get("text") and (view.state == "done" or result["text"] != view.error):
-        terminal.out(terminal.block(result["text"]))
+        terminal.print_json({"id": view.task.id} | (result.to_dict() if result else {}))
+    elif result and result.text and (view.state == "done" or result.text != view.error):
+        terminal.out(terminal.block(result.text))
     if view.state != "done":
         reason = view.error or "no reason given"
         raise RequestFailed(f"task {client.short_id(view.task.id)} {view.state}: {reason}")

@@ -6,7 +6,6 @@ import difflib
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,18 +13,28 @@ from mimikit.cli import terminal
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import NumberRange, parse_past
 from mimikit.errors import BadInput, NotFound
-from mimikit.memory import markdown, notes, tokens
+from mimikit.memory import notes
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
-from mimikit.protocol.models import MAX_TEXT, RememberedNote, time_text
+from mimikit.protocol.models import MAX_TEXT, RememberedNote
 from mimikit.state import ReadOnlyState
-from mimikit.views import memory as views
 from mimikit.views.documents import Documents
-from mimikit.views.memory import MAX_SHOWN_BYTES, Library, named
-
-if TYPE_CHECKING:
-    from mimikit.memory.search import IndexStatus
-    from mimikit.protocol.models import Hit
+from mimikit.views.memory import (
+    MAX_SHOWN_BYTES,
+    HitView,
+    Library,
+    MemoryFile,
+    hit_view,
+    named,
+    unmarked,
+)
+from mimikit.views.overview import (
+    HitReport,
+    IndexReport,
+    MemoryReport,
+    SearchReport,
+    memory_report,
+)
 
 _LONGEST_QUERY = 1000
 _ALIKE = 0.6
@@ -42,12 +51,11 @@ def memory() -> None:
 def status(frame: Frame, as_json: bool) -> None:
     """Show what there is, and how its search index is."""
     state = frame.open()
-    files = [view.to_dict() for view in _library(state).listed()]
-    whole = whole_status(state.search.status(), files)
+    report = memory_report(state.search.status(), _library(state).listed())
     if as_json:
-        terminal.print_json(whole)
+        terminal.print_json(report.to_dict())
         return
-    for line in status_lines(whole, state.clock.now()):
+    for line in status_lines(report, state.clock.now()):
         terminal.out(line)
 
 
@@ -66,11 +74,14 @@ def index(frame: Frame, rebuild: bool, as_json: bool) -> None:
     began = state.clock.monotonic()
     after = state.search.refresh(rebuild=rebuild)
     took_s = state.clock.monotonic() - began
-    whole = whole_status(after, [view.to_dict() for view in _library(state).listed()])
+    report = memory_report(after, _library(state).listed(), round(took_s * 1000))
     if as_json:
-        terminal.print_json(whole | {"tookMs": round(took_s * 1000)})
+        terminal.print_json(report.to_dict())
+    elif report.index.fallback:
+        why = report.index.fallback
+        terminal.out(f"No index: {why}. Searches look through the files one by one.")
     else:
-        terminal.out(indexed(whole["index"], took_s))
+        terminal.out(f"Indexed {_size(report.index)}, in {terminal.span(took_s)}.")
 
 
 @memory.command()
@@ -106,16 +117,16 @@ def search(
         text, limit=limit, after=since, before=until, everywhere=not memory_only
     )
     fallback = state.search.fallback
+    hits = [HitReport(**dict(hit_view(hit, text)), text=hit.text) for hit in found]
     if as_json:
-        shown = [views.hit_view(hit, text).to_dict() | {"text": hit.text} for hit in found]
-        terminal.print_json({"query": text, "hits": shown, "fallback": fallback})
+        terminal.print_json(SearchReport(query=text, hits=hits, fallback=fallback).to_dict())
         return
     if fallback:
         terminal.note(f"Looked through the files one by one: {fallback}")
     if not found:
         undated = " of that time; memory.md and documents have none" if since or until else ""
         terminal.out(f"Nothing found on {terminal.one_line(text)!r}{undated}.")
-    for line in hit_lines([(hit, views.marks(text, hit.snippet)) for hit in found]):
+    for line in hit_lines(hits):
         terminal.out(line)
 
 
@@ -126,17 +137,17 @@ def search(
 def show(frame: Frame, path: str | None, as_json: bool) -> None:
     """Show a file; without PATH, list them all."""
     state = frame.open()
-    listed = [view.to_dict() for view in _library(state).listed()]
+    listed = _library(state).listed()
     if path is None:
         if as_json:
-            terminal.print_json({"files": listed})
+            terminal.print_json({"files": [file.to_dict() for file in listed]})
         else:
             print_files(listed, state.clock.now())
         return
-    entry = _meant(path, listed)
-    text = _text(state, entry["path"])
+    file = _meant(path, listed)
+    text = _text(state, file.path)
     if as_json:
-        terminal.print_json(entry | {"text": text, "hash": notes.content_hash(text)})
+        terminal.print_json(file.to_dict() | {"text": text, "hash": notes.content_hash(text)})
     else:
         terminal.out(terminal.block(without_marks(text)))
 
@@ -180,14 +191,14 @@ def _time(state: ReadOnlyState, option: str, given: str | None) -> datetime | No
         raise BadInput(f"{option}: {error}") from None
 
 
-def _meant(given: str, listed: list[dict[str, Any]]) -> dict[str, Any]:
+def _meant(given: str, listed: list[MemoryFile]) -> MemoryFile:
     """The file that is meant: by its path, or by its name where only one has it.
 
     Raises:
         NotFound: there is none.
         BadInput: several have that name.
     """
-    by_path = {entry["path"]: entry for entry in listed}
+    by_path = {file.path: file for file in listed}
     wanted = given.removeprefix("./").removeprefix(".mimikit/")
     if wanted in by_path:
         return by_path[wanted]
@@ -225,67 +236,29 @@ _HEAD = 11
 _KB = 1024
 
 
-def whole_status(status: IndexStatus, files: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    counts = dict.fromkeys(_KINDS, 0)
-    for entry in files:
-        counts[entry["kind"]] += 1
-    return {
-        "index": {
-            "files": status.files,
-            "passages": status.passages,
-            "bytes": status.bytes,
-            "fresh": status.fresh,
-            "staleFiles": status.stale_files,
-            "refreshedAt": time_text(status.refreshed_at) if status.refreshed_at else None,
-            "words": status.words,
-            "fallback": status.fallback,
-        },
-        "files": counts,
-        "tokens": _counted_by(),
-    }
-
-
-def _counted_by() -> str | None:
-    """Where the ranks come from by which tokens are counted; None: they are estimated."""
-    try:
-        return tokens.find_ranks().origin
-    except tokens.NoRanks:
-        return None
-
-
-def status_lines(whole: dict[str, Any], now: datetime) -> Iterator[str]:
-    index = whole["index"]
-    yield _fact("index", _index_words(index))
-    if index["fallback"]:
-        yield _fact("", terminal.coloured(f"not used: {index['fallback']}", "warning"))
-    if index["refreshedAt"]:
-        at = datetime.fromisoformat(index["refreshedAt"])
-        yield _fact("refreshed", terminal.ago(at, now))
-    origin = whole["tokens"]
-    yield _fact("tokens", f"counted, by {origin}" if origin else "estimated")
-    shown = [(count, _KINDS[kind]) for kind, count in whole["files"].items() if count]
+def status_lines(report: MemoryReport, now: datetime) -> Iterator[str]:
+    index = report.index
+    stale = f"{index.stale_files} newer file{'' if index.stale_files == 1 else 's'}"
+    age = f"{stale} not in it yet, taken in by the next search"
+    if index.fresh:
+        age = terminal.coloured("up to date", "ok")
+    yield _fact("index", f"{age}; {_size(index)}")
+    if index.fallback:
+        yield _fact("", terminal.coloured(f"not used: {index.fallback}", "warning"))
+    if index.refreshed_at:
+        yield _fact("refreshed", terminal.ago(index.refreshed_at, now))
+    yield _fact("tokens", f"counted, by {report.tokens}" if report.tokens else "estimated")
+    shown = [(count, _KINDS[kind]) for kind, count in report.files.items() if count]
     for number, (count, (one, many)) in enumerate(shown):
         yield _fact("" if number else "files", f"{count} {one if count == 1 else many}")
     if not shown:
         yield _fact("files", "none yet; `mimikit memory add TEXT` makes one")
 
 
-def _index_words(index: dict[str, Any]) -> str:
-    if index["fresh"]:
-        state = terminal.coloured("up to date", "ok")
-    else:
-        stale = index["staleFiles"]
-        count = f"{stale} newer file{'' if stale == 1 else 's'}"
-        state = f"{count} not in it yet, taken in by the next search"
-    return f"{state}; {_size(index)}"
-
-
-def _size(index: dict[str, Any]) -> str:
-    files, passages = index["files"], index["passages"]
-    return (
-        f"{files:,} file{'' if files == 1 else 's'}, "
-        f"{passages:,} passage{'' if passages == 1 else 's'}, {_bytes(index['bytes'])}"
-    )
+def _size(index: IndexReport) -> str:
+    files = f"{index.files:,} file{'' if index.files == 1 else 's'}"
+    passages = f"{index.passages:,} passage{'' if index.passages == 1 else 's'}"
+    return f"{files}, {passages}, {_bytes(index.bytes)}"
 
 
 def _bytes(size: int) -> str:
@@ -298,57 +271,30 @@ def _fact(head: str, text: str) -> str:
     return f"{terminal.dim(head.ljust(_HEAD))}{text}"
 
 
-def indexed(index: dict[str, Any], took_s: float) -> str:
-    if index["fallback"]:
-        return f"No index: {index['fallback']}. Searches look through the files one by one."
-    return f"Indexed {_size(index)}, in {terminal.span(took_s)}."
-
-
-# ---- files
-
-
-def print_files(files: Sequence[dict[str, Any]], now: datetime) -> None:
+def print_files(files: Sequence[MemoryFile], now: datetime) -> None:
     if not files:
         terminal.out("Nothing is remembered yet. `mimikit memory add TEXT` adds a note.")
         return
     rows = [
         (
-            terminal.one_line(entry["path"]),
-            _KINDS[entry["kind"]][0] + (" (hidden)" if entry["hidden"] else ""),
-            _bytes(entry["size"]),
-            _changed(entry["modifiedAt"], now),
+            terminal.one_line(file.path),
+            _KINDS[file.kind][0] + (" (hidden)" if file.hidden else ""),
+            _bytes(file.size),
+            terminal.ago(file.modified_at, now) if file.modified_at else "-",
         )
-        for entry in files
+        for file in files
     ]
     terminal.table(("PATH", "KIND", "SIZE", "CHANGED"), rows, flexible=0)
 
 
-def _changed(at: str | None, now: datetime) -> str:
-    return terminal.ago(datetime.fromisoformat(at), now) if at else "-"
-
-
 def without_marks(text: str) -> str:
     """A file as it is read: the ids of messages, notes and parts left out."""
-    return "\n".join(_unmarked(text))
+    shown = map(unmarked, text.split("\n"))
+    return "\n".join(line for line, begins, _ in shown if line or not begins)
 
 
-def _unmarked(text: str) -> Iterator[str]:
-    for line in text.split("\n"):
-        if head := markdown.HEAD.fullmatch(line):
-            yield f"## {head['hour']}:{head['minute']} {head['role']}"
-        elif markdown.PART.fullmatch(line):
-            continue
-        elif not line.startswith("\\") and (mark := markdown.NOTE_MARK.search(line)):
-            yield line[: mark.start()].rstrip()
-        else:
-            yield markdown.unescape(line)
-
-
-# ---- hits
-
-
-def hit_lines(found: Sequence[tuple[Hit, list[tuple[int, int]]]]) -> Iterator[str]:
-    for number, (hit, marks) in enumerate(found):
+def hit_lines(hits: Sequence[HitView]) -> Iterator[str]:
+    for number, hit in enumerate(hits):
         if number:
             yield ""
         place = f"{hit.source}:{hit.line}" if hit.line else hit.source
@@ -356,10 +302,10 @@ def hit_lines(found: Sequence[tuple[Hit, list[tuple[int, int]]]]) -> Iterator[st
         known = [fact for fact in facts if fact and fact not in hit.source]
         more = "  " + terminal.dim(terminal.one_line(", ".join(known))) if known else ""
         yield terminal.bold(terminal.one_line(place)) + more
-        yield f"  {_marked(hit.snippet, marks)}"
+        yield f"  {_marked(hit.snippet, hit.marks)}"
 
 
-def _marked(snippet: str, marks: list[tuple[int, int]]) -> str:
+def _marked(snippet: str, marks: Sequence[tuple[int, int]]) -> str:
     parts: list[str] = []
     last = 0
     for start, end in marks:

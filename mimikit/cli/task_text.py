@@ -1,24 +1,22 @@
-"""One task with all that belongs to it, as data for programs and as text for a person."""
+"""A task with all that belongs to it, and what its run does, as text for a person."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.client import HINT, Watcher, live_runs, look_at_consumer
-from mimikit.errors import NotFound
+from mimikit.cli.client import HINT, Watcher, look_at_consumer
 from mimikit.protocol import paths
-from mimikit.protocol.models import TaskResult
 from mimikit.state import ReadOnlyState
-from mimikit.tasks.queue import TaskSnapshot
-from mimikit.views import chains
 from mimikit.views import tasks as shown
+from mimikit.views.overview import TaskOutcome, TaskReport
+from mimikit.views.tasks import LedgerEvent, OutputEvent, TaskView
 
 _MOST_EVENTS = 30
 _HEAD = 11
@@ -36,108 +34,66 @@ _ORIGINS = {
 }
 
 
-def collect(state: ReadOnlyState, task_id: str) -> dict[str, Any]:
-    """Task, result, events, and the tasks it belongs with: the shape of the HTTP answer."""
-    files, live = state.files, live_runs(state)
-    view = shown.find_view(files, task_id)
-    if view is None:
-        raise NotFound(f"expected a task, got {task_id!r}, which is gone meanwhile")
-    trace = shown.in_trace(files, view.task.trace_id, live, view)
-    chain = chains.around(files, view.task.trace_id, trace, live)
-    return {
-        "task": shown.task_view(files, view, live).to_dict(),
-        "result": result_of(view),
-        "events": [event.to_dict() for event in shown.events_of(files, view.task)],
-        "trace": [task.to_dict() for task in trace],
-        "graph": chains.draw(chain, view.task.id).to_dict(),
-    }
-
-
-def result_of(view: TaskSnapshot) -> dict[str, Any] | None:
-    outcome = view.result or view.plan
-    if outcome is None:
-        return None
-    is_run = isinstance(outcome, TaskResult)
-    return {
-        "status": outcome.status,
-        "text": outcome.text if is_run else outcome.summary or "",
-        "error": outcome.error,
-        "failureReason": outcome.failure_reason,
-        "exitCode": outcome.exit_code if is_run else None,
-        "data": {k: v for k, v in outcome.result.items() if k != "text"} if is_run else {},
-        "engine": outcome.engine,
-        "usage": outcome.usage.to_dict(),
-    }
-
-
-def lines(whole: dict[str, Any], now: datetime, zone: tzinfo) -> Iterator[str]:
-    task, result = whole["task"], whole["result"]
-    yield f"{terminal.bold(task['id'])}  {terminal.state(task['state'])}"
-    for head, text in _facts(task, result, now, zone):
+def lines(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[str]:
+    task, result = report.task, report.result
+    yield f"{terminal.bold(task.id)}  {terminal.state(task.state)}"
+    for head, text in _facts(task, now, zone):
         yield f"  {terminal.dim(head.ljust(_HEAD))}{terminal.one_line(text)}"
-    yield from _section("Prompt", task["prompt"])
+    for head, text in _outcome_facts(result) if result else ():
+        yield f"  {terminal.dim(head.ljust(_HEAD))}{terminal.one_line(text)}"
+    yield from _section("Prompt", task.prompt)
     if result is not None:
-        error = result["error"] or ""
-        text = result["text"] if result["text"] != error else ""
-        yield from _section("Result", text)
-        reason = result["failureReason"]
-        yield from _section(f"Error ({reason})" if reason else "Error", error)
-    yield from _events(whole["events"], now, zone)
-    yield from _chain(whole["trace"], task["id"])
+        yield from _section("Result", result.text if result.text != result.error else "")
+        reason = result.failure_reason
+        yield from _section(f"Error ({reason})" if reason else "Error", result.error or "")
+    if report.events:
+        yield ""
+        yield terminal.bold("Events")
+        yield from (_event(event, now, zone) for event in report.events[-_MOST_EVENTS:])
+    if len(report.trace) > 1:
+        yield ""
+        yield terminal.bold("Chain")
+        yield from _chain(report.trace, task.id)
 
 
-def _facts(
-    task: dict[str, Any], result: dict[str, Any] | None, now: datetime, zone: tzinfo
-) -> Iterator[tuple[str, str]]:
-    created = datetime.fromisoformat(task["createdAt"])
-    if task["title"] != task["prompt"].strip():
-        yield "title", task["title"]
-    what = "planner" if task["seat"] == "planner" else f"worker, profile {task['profile']}"
-    yield "for", f"{what}, priority {task['priority']}"
-    yield "from", ", ".join(_origins(task))
+def _facts(task: TaskView, now: datetime, zone: tzinfo) -> Iterator[tuple[str, str]]:
+    created = task.created_at
+    attempts = f", attempt {task.attempts} of {task.max_attempts}"
+    if task.max_attempts == 1 and task.attempts <= 1:
+        attempts = ""
+    if task.title != task.prompt.strip():
+        yield "title", task.title
+    what = "planner" if task.seat == "planner" else f"worker, profile {task.profile}"
+    yield "for", f"{what}, priority {task.priority}"
+    origins = {
+        "": _ORIGINS.get(task.origin, task.origin),
+        "trigger ": task.source_trigger_id,
+        "follows ": task.parent_task_id,
+        "retry of ": task.retry_of,
+    }
+    yield "from", ", ".join(f"{word}{origin}" for word, origin in origins.items() if origin)
     yield "queued", f"{terminal.moment(created, now, zone)}, {terminal.ago(created, now)}"
-    if task["notBefore"] and task["state"] == "queued":
-        yield "not before", terminal.moment(datetime.fromisoformat(task["notBefore"]), now, zone)
-    if task["waitMs"] is not None and task["waitMs"] >= _WORTH_TELLING_MS:
-        yield "waited", terminal.span(task["waitMs"] / 1000)
-    if task["state"] == "running" and task["startedAt"]:
-        since = (now - datetime.fromisoformat(task["startedAt"])).total_seconds()
-        yield "running", f"for {terminal.span(since)}{_attempts(task)}"
-    if task["runMs"] is not None:
-        yield "ran", f"{terminal.span(task['runMs'] / 1000)}{_attempts(task)}"
-    if task["headline"]:
-        yield "now", task["headline"]
-    if result is not None:
-        yield from _outcome_facts(result)
+    if task.not_before and task.state == "queued":
+        yield "not before", terminal.moment(task.not_before, now, zone)
+    if task.wait_ms is not None and task.wait_ms >= _WORTH_TELLING_MS:
+        yield "waited", terminal.span(task.wait_ms / 1000)
+    if task.state == "running" and task.started_at:
+        since = (now - task.started_at).total_seconds()
+        yield "running", f"for {terminal.span(since)}{attempts}"
+    if task.run_ms is not None:
+        yield "ran", f"{terminal.span(task.run_ms / 1000)}{attempts}"
+    if task.headline:
+        yield "now", task.headline
 
 
-def _origins(task: dict[str, Any]) -> Iterator[str]:
-    if origin := _ORIGINS.get(task["origin"], task["origin"]):
-        yield origin
-    for key, word in (
-        ("sourceTriggerId", "trigger"),
-        ("parentTaskId", "follows"),
-        ("retryOf", "retry of"),
-    ):
-        if task[key]:
-            yield f"{word} {task[key]}"
-
-
-def _attempts(task: dict[str, Any]) -> str:
-    if task["maxAttempts"] == 1 and task["attempts"] <= 1:
-        return ""
-    return f", attempt {task['attempts']} of {task['maxAttempts']}"
-
-
-def _outcome_facts(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    if result["engine"]:
-        usage = result["usage"]
-        used = usage["inputTokens"] + usage["outputTokens"]
-        tokens = f", {usage['inputTokens']} tokens in, {usage['outputTokens']} out" if used else ""
-        yield "engine", result["engine"] + tokens
-    if result["exitCode"] is not None:
-        yield "exit code", str(result["exitCode"])
-    for key, value in result["data"].items():
+def _outcome_facts(result: TaskOutcome) -> Iterator[tuple[str, str]]:
+    if result.engine:
+        used, made = result.usage.input_tokens, result.usage.output_tokens
+        tokens = f", {used} tokens in, {made} out" if used + made else ""
+        yield "engine", result.engine + tokens
+    if result.exit_code is not None:
+        yield "exit code", str(result.exit_code)
+    for key, value in result.data.items():
         yield key, str(value)
 
 
@@ -148,40 +104,29 @@ def _section(heading: str, text: str) -> Iterator[str]:
         yield terminal.indented(text)
 
 
-def _events(events: list[dict[str, Any]], now: datetime, zone: tzinfo) -> Iterator[str]:
-    if not events:
-        return
-    yield ""
-    yield terminal.bold("Events")
-    for event in events[-_MOST_EVENTS:]:
-        when = terminal.moment(datetime.fromisoformat(event["at"]), now, zone)
-        facts = [
-            str(event[key])
-            for key in ("status", "failureReason", "state", "reason")
-            if event.get(key)
-        ]
-        if event.get("attempt"):
-            facts.append(f"attempt {event['attempt']}")
-        what = " ".join([str(event["event"]), *([f"({', '.join(facts)})"] if facts else [])])
-        yield f"  {when}  {terminal.one_line(what)}"
+def _event(event: LedgerEvent, now: datetime, zone: tzinfo) -> str:
+    line = event.model_extra or {}
+    when = terminal.moment(datetime.fromisoformat(str(line["at"])), now, zone)
+    keys = ("status", "failureReason", "state", "reason")
+    facts = [str(line[key]) for key in keys if line.get(key)]
+    if line.get("attempt"):
+        facts.append(f"attempt {line['attempt']}")
+    what = f"{line['event']} ({', '.join(facts)})" if facts else str(line["event"])
+    return f"  {when}  {terminal.one_line(what)}"
 
 
-def _chain(trace: list[dict[str, Any]], own_id: str) -> Iterator[str]:
-    if len(trace) < 2:
-        return
-    yield ""
-    yield terminal.bold("Chain")
+def _chain(trace: Sequence[TaskView], own_id: str) -> list[str]:
     rows = [
         (
-            "  →" if task["id"] == own_id else "   ",
-            client.short_id(task["id"]),
-            terminal.state(task["state"]),
-            "planner" if task["seat"] == "planner" else task["profile"],
-            terminal.clip(terminal.one_line(task["title"]), 60),
+            "  →" if task.id == own_id else "   ",
+            client.short_id(task.id),
+            terminal.state(task.state),
+            "planner" if task.seat == "planner" else task.profile,
+            terminal.clip(terminal.one_line(task.title), 60),
         )
         for task in trace
     ]
-    yield from terminal.aligned(rows)
+    return terminal.aligned(rows)
 
 
 class EventPrinter:
@@ -192,19 +137,22 @@ class EventPrinter:
         self._at_line_start = True
         self.printed_anything = False
 
-    def event(self, event: dict[str, Any]) -> None:
-        kind, text = event["type"], terminal.safe(event["text"])
-        match kind:
+    def event(self, event: OutputEvent) -> None:
+        text = terminal.safe(event.text)
+        match event.type:
             case "delta":
                 self._deltas += text
                 self._write(text)
             case "message":
-                self._message(text)
+                # What was streamed of it already is not said twice.
+                if text.strip() != self._deltas.strip():
+                    self.end()
+                    self._write(text)
+                self.end()
             case "output":
-                stream = event["stream"] or event["data"].get("stream")
-                self._write(text, err=stream == "stderr")
-            case "started" if event["data"].get("attempt", 1) > 1:
-                self._line(terminal.dim(f"— attempt {event['data']['attempt']} —"))
+                self._write(text, err=event.stream == "stderr")
+            case "started" if event.data.get("attempt", 1) > 1:
+                self._line(terminal.dim(f"— attempt {event.data['attempt']} —"))
             case "command":
                 self._line(terminal.dim(f"$ {terminal.one_line(text)}"))
             case "tool" | "file" | "note":
@@ -218,13 +166,6 @@ class EventPrinter:
         if not self._at_line_start:
             self._write("\n")
         self._deltas = ""
-
-    def _message(self, text: str) -> None:
-        """A whole message; what was streamed of it already is not said twice."""
-        if text.strip() != self._deltas.strip():
-            self.end()
-            self._write(text)
-        self.end()
 
     def _line(self, text: str) -> None:
         self.end()
@@ -265,11 +206,10 @@ class RunFollower:
     def print_present(self) -> None:
         at_end = False
         while not at_end:
-            views, self._offset, at_end = shown.output(self._state.files, self._id, self._offset)
-            events = [view.to_dict() for view in views]
+            events, self._offset, at_end = shown.output(self._state.files, self._id, self._offset)
             for event in events:
                 if self._as_json:
-                    click.echo(json.dumps(event, ensure_ascii=False))
+                    click.echo(json.dumps(event.to_dict(), ensure_ascii=False))
                 else:
                     self._printer.event(event)
 

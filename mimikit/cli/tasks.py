@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import click
 
@@ -12,8 +11,11 @@ from mimikit.cli.client import give_command, live_runs
 from mimikit.cli.frame import Frame, LeafCommand, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import NumberRange, WordOption
 from mimikit.cli.task_text import RunFollower
+from mimikit.errors import NotFound
 from mimikit.state import ReadOnlyState
 from mimikit.views import tasks as shown
+from mimikit.views.overview import task_report
+from mimikit.views.tasks import TaskList, TaskView
 
 STATES = ("queued", "running", "done", "failed", "canceled")
 
@@ -31,10 +33,9 @@ def tasks() -> None:
 def list_(frame: Frame, only: str | None, limit: int, as_json: bool) -> None:
     """List running and queued tasks, then those that ended last."""
     state = frame.open()
-    views = shown.listed(state.files, live_runs(state), only, limit)
-    found = [view.to_dict() for view in views]
+    found = shown.listed(state.files, live_runs(state), only, limit)
     if as_json:
-        terminal.print_json({"tasks": found})
+        terminal.print_json(TaskList(tasks=found).to_dict())
         return
     if not found:
         terminal.out(f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one.")
@@ -43,35 +44,28 @@ def list_(frame: Frame, only: str | None, limit: int, as_json: bool) -> None:
     short = terminal.room() is not None
     rows = [
         (
-            client.short_id(task["id"]) if short else task["id"],
-            terminal.state(task["state"]),
-            task["seat"] if task["seat"] == "planner" else task["profile"],
+            client.short_id(task.id) if short else task.id,
+            terminal.state(task.state),
+            task.seat if task.seat == "planner" else task.profile,
             _when(task, now),
-            terminal.one_line(task["headline"] and f"{task['title']}: {task['headline']}")
-            or terminal.one_line(task["title"]),
+            terminal.one_line(task.headline and f"{task.title}: {task.headline}")
+            or terminal.one_line(task.title),
         )
         for task in found
     ]
     terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows)
 
 
-def _when(task: dict[str, Any], now: datetime) -> str:
-    if task["state"] == "queued":
-        not_before = task["notBefore"]
-        if not_before and _time(not_before) > now:
-            return f"starts {terminal.ago(_time(not_before), now)}"
-        return f"waits {terminal.short_span((now - _time(task['createdAt'])).total_seconds())}"
-    if task["state"] == "running":
-        since = task["startedAt"]
-        return (
-            f"for {terminal.short_span((now - _time(since)).total_seconds())}" if since else "now"
-        )
-    ended = task["completedAt"] or task["createdAt"]
-    return terminal.ago(_time(ended), now)
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def _when(task: TaskView, now: datetime) -> str:
+    if task.state == "queued":
+        if task.not_before and task.not_before > now:
+            return f"starts {terminal.ago(task.not_before, now)}"
+        return f"waits {terminal.short_span((now - task.created_at).total_seconds())}"
+    if task.state == "running":
+        if not task.started_at:
+            return "now"
+        return f"for {terminal.short_span((now - task.started_at).total_seconds())}"
+    return terminal.ago(task.completed_at or task.created_at, now)
 
 
 @tasks.command()
@@ -81,11 +75,14 @@ def _time(text: str) -> datetime:
 def show(frame: Frame, task_id: str, as_json: bool) -> None:
     """Show a task: what was asked, what came of it, how it got there."""
     state = frame.open()
-    whole = task_text.collect(state, client.find_task(state.files, task_id))
+    id_ = client.find_task(state.files, task_id)
+    report = task_report(state.files, id_, live_runs(state))
+    if report is None:
+        raise NotFound(f"expected a task, got {id_!r}, which is gone meanwhile")
     if as_json:
-        terminal.print_json(whole)
+        terminal.print_json(report.to_dict())
         return
-    for line in task_text.lines(whole, state.clock.now(), state.settings.zone):
+    for line in task_text.lines(report, state.clock.now(), state.settings.zone):
         terminal.out(line)
 
 

@@ -9,19 +9,19 @@ from typing import Any
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.client import give_command, look_at_consumer
+from mimikit.cli.client import give_command
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
 from mimikit.errors import BadInput, NotFound
-from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Record, RuntimeState, Trigger
+from mimikit.protocol.models import Record, Trigger
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule, words
-from mimikit.triggers.explain import Explanation, ExplanationContext, SlotExplanation
+from mimikit.triggers.explain import Explanation, SlotExplanation
 from mimikit.views import triggers as shown
+from mimikit.views.triggers import TriggerList, TriggerView
 
 _HEAD = 11
 _WHEN = 44
@@ -38,9 +38,9 @@ def triggers() -> None:
 def list_(frame: Frame, as_json: bool) -> None:
     """List every trigger with its last and next run."""
     state = frame.open()
-    found = [view.to_dict() for view in shown.listed(state.files, situation(state))]
+    found = shown.listed(state.files, client.situation(state))
     if as_json:
-        terminal.print_json({"triggers": found})
+        terminal.print_json(TriggerList(triggers=found).to_dict())
         return
     if not found:
         terminal.out('No triggers. `mimikit enqueue --command "date" --every 10m` makes one.')
@@ -48,39 +48,31 @@ def list_(frame: Frame, as_json: bool) -> None:
     now, short = state.clock.now(), terminal.room() is not None
     rows = [
         (
-            client.short_id(trigger["id"]) if short else trigger["id"],
+            client.short_id(trigger.id) if short else trigger.id,
             terminal.state(_state(trigger)),
             terminal.clip(_when(trigger), _WHEN) if short else _when(trigger),
-            _moment(trigger["lastRunAt"], now) or "never",
-            _next(trigger, now),
-            str(trigger["fireCount"]),
-            terminal.one_line(trigger["title"]),
+            terminal.ago(trigger.last_run_at, now) if trigger.last_run_at else "never",
+            terminal.ago(trigger.next_run_at, now)
+            if trigger.enabled and trigger.next_run_at
+            else "-",
+            str(trigger.fire_count),
+            terminal.one_line(trigger.title),
         )
         for trigger in found
     ]
     terminal.table(("ID", "STATE", "WHEN", "LAST", "NEXT", "RUNS", "WHAT"), rows)
 
 
-def _state(trigger: dict[str, Any]) -> str:
-    if trigger["broken"]:
+def _state(trigger: TriggerView) -> str:
+    if trigger.broken:
         return "broken"
-    if trigger["blockedBy"]:
+    if trigger.blocked_by:
         return "blocked"
-    return "active" if trigger["enabled"] else "paused"
+    return "active" if trigger.enabled else "paused"
 
 
-def _when(trigger: dict[str, Any]) -> str:
-    return terminal.one_line(trigger["words"]["en"])
-
-
-def _moment(text: str | None, now: datetime) -> str:
-    return terminal.ago(datetime.fromisoformat(text), now) if text else ""
-
-
-def _next(trigger: dict[str, Any], now: datetime) -> str:
-    if not trigger["enabled"] or not trigger["nextRunAt"]:
-        return "-"
-    return _moment(trigger["nextRunAt"], now)
+def _when(trigger: TriggerView) -> str:
+    return terminal.one_line(trigger.words["en"])
 
 
 @triggers.command()
@@ -91,18 +83,17 @@ def show(frame: Frame, trigger_id: str, as_json: bool) -> None:
     """Show a trigger: what it does, when, and how that went."""
     state = frame.open()
     id_ = client.find_trigger(state.files, trigger_id)
-    view = shown.find(state.files, id_, situation(state))
-    if view is None:
+    found = shown.find(state.files, id_, client.situation(state))
+    if found is None:
         raise _gone(id_)
-    found = view.to_dict()
     if as_json:
-        terminal.print_json(found)
+        terminal.print_json(found.to_dict())
         return
     terminal.out(f"{terminal.bold(terminal.one_line(id_))}  {terminal.state(_state(found))}")
     for head, text in facts(found, state.clock.now(), state.settings.zone):
         terminal.out(f"  {terminal.dim(head.ljust(_HEAD))}{terminal.one_line(text)}")
-    if found["prompt"]:
-        terminal.out(f"\n{terminal.bold('Prompt')}\n{terminal.indented(found['prompt'])}")
+    if found.prompt:
+        terminal.out(f"\n{terminal.bold('Prompt')}\n{terminal.indented(found.prompt)}")
 
 
 @triggers.command()
@@ -113,7 +104,7 @@ def explain(frame: Frame, trigger_id: str, as_json: bool) -> None:
     """Explain why a trigger did or did not fire; also one that is gone."""
     state = frame.open()
     id_ = client.find_trigger_ever(state.files, trigger_id)
-    found = shown.explained(state.files, id_, situation(state))
+    found = shown.explained(state.files, id_, client.situation(state))
     if as_json:
         terminal.print_json(found.model_dump(mode="json", by_alias=True))
         return
@@ -261,24 +252,9 @@ _MARKS = {True: ("✓", "ok"), False: ("✗", "failed"), None: ("?", "paused")}
 _STATES = {"ran": "done", "skipped": "paused", "missed": "failed"}
 
 
-def situation(state: ReadOnlyState) -> ExplanationContext:
-    """What triggers are explained by, as this terminal finds it."""
-    consumer = look_at_consumer(state)
-    health = consumer.health if consumer.is_there else None
-    runtime = state.files.peek(paths.RUNTIME, RuntimeState)
-    return shown.situation(
-        state.files,
-        now=state.clock.now(),
-        zone=state.settings.zone,
-        consumer_up=consumer.is_there,
-        health=health,
-        paused=health.paused if health else bool(runtime and runtime.paused),
-    )
-
-
 def promises(state: ReadOnlyState, trigger: Trigger) -> list[str]:
     """When a new trigger will run, in sentences, and what it costs."""
-    here = situation(state)
+    here = client.situation(state)
     said = f"runs {words.of_trigger(trigger, here.title_of)['en']}"
     plan = trigger.schedule
     times = schedule.upcoming(plan, now=here.now, zone=here.zone) if plan else []
@@ -293,34 +269,33 @@ def promises(state: ReadOnlyState, trigger: Trigger) -> list[str]:
     return told + [note["en"] for note in shown.notes(trigger, here, asked_every_s=every_s)]
 
 
-def facts(trigger: dict[str, Any], now: datetime, zone: tzinfo) -> Iterator[tuple[str, str]]:
-    def moment(text: str) -> str:
-        when = datetime.fromisoformat(text)
+def facts(trigger: TriggerView, now: datetime, zone: tzinfo) -> Iterator[tuple[str, str]]:
+    def moment(when: datetime) -> str:
         return f"{terminal.moment(when, now, zone)}, {terminal.ago(when, now)}"
 
-    if trigger["type"] == "broken":
-        yield "broken", f"{trigger['broken']}; it was never good: mend the file, or remove it"
+    if trigger.type == "broken":
+        yield "broken", f"{trigger.broken}; it was never good: mend the file, or remove it"
         return
-    if trigger["broken"]:
-        yield "broken", f"{trigger['broken']}; the last good definition stays in force"
-    if trigger["title"] != trigger["prompt"]:
-        yield "title", trigger["title"]
-    yield "when", trigger["words"]["en"]
-    yield "now", trigger["headline"]["en"]
-    yield "profile", trigger["profile"]
-    yield "made", moment(trigger["createdAt"])
-    yield "last run", moment(trigger["lastRunAt"]) if trigger["lastRunAt"] else "never"
-    if trigger["nextRunAt"] and trigger["enabled"]:
-        yield "next run", moment(trigger["nextRunAt"])
-    if trigger["cooldown"]:
-        yield "cooldown", terminal.span(trigger["cooldown"])
-    yield "runs", str(trigger["fireCount"])
-    if trigger["failureStreak"]:
-        yield "failing", f"the last {trigger['failureStreak']} failed"
-    if trigger["lastTaskId"]:
-        yield "last task", trigger["lastTaskId"]
-    if trigger["blockedBy"]:
-        yield "blocked by", trigger["blockedBy"]
+    if trigger.broken:
+        yield "broken", f"{trigger.broken}; the last good definition stays in force"
+    if trigger.title != trigger.prompt:
+        yield "title", trigger.title
+    yield "when", trigger.words["en"]
+    yield "now", trigger.headline["en"]
+    yield "profile", trigger.profile
+    yield "made", moment(trigger.created_at or now)  # only a broken one does not tell
+    yield "last run", moment(trigger.last_run_at) if trigger.last_run_at else "never"
+    if trigger.next_run_at and trigger.enabled:
+        yield "next run", moment(trigger.next_run_at)
+    if trigger.cooldown:
+        yield "cooldown", terminal.span(trigger.cooldown)
+    yield "runs", str(trigger.fire_count)
+    if trigger.failure_streak:
+        yield "failing", f"the last {trigger.failure_streak} failed"
+    if trigger.last_task_id:
+        yield "last task", trigger.last_task_id
+    if trigger.blocked_by:
+        yield "blocked by", trigger.blocked_by
 
 
 def explained(trigger_id: str, found: Explanation, now: datetime, zone: tzinfo) -> Iterator[str]:

@@ -320,7 +320,7 @@ def _pieces(text: str) -> Iterator[str]:
     piece: list[str] = []
     was_note = False
     for line in text.split("\n"):
-        shown, begins, is_note = _unmarked(line)
+        shown, begins, is_note = unmarked(line)
         if piece and (begins or (is_note and not was_note)):
             yield "\n".join(piece)
             piece = []
@@ -329,7 +329,7 @@ def _pieces(text: str) -> Iterator[str]:
     yield "\n".join(piece)
 
 
-def _unmarked(line: str) -> tuple[str, bool, bool]:
+def unmarked(line: str) -> tuple[str, bool, bool]:
     """A line without its mark, whether it begins a message or part, and whether it is a note."""
     if "<!-- " not in line:
         return line, False, False

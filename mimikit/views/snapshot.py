@@ -158,7 +158,7 @@ class StateReader:
             zone=self._settings.zone,
             consumer_up=beat.state != "down",
             health=beat.health,
-            paused=status.is_paused(self.files, beat),
+            paused=status.is_paused(self.files, beat.current),
         )
 
     def snapshot(self) -> SnapshotView:

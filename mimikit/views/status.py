@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 from mimikit import __version__
-from mimikit.protocol import paths
+from mimikit.protocol import paths, process_id
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.models import Health, Instant, LiveRun, RuntimeState
+from mimikit.protocol.models import Health, Instant, LiveRun, LockHolder, RuntimeState
 from mimikit.views.base import View
 
 ConsumerState = Literal["ok", "hung", "down"]
+ProcessState = Literal["running", "starting", "stuck", "down"]
 BEAT_LATE = timedelta(seconds=15)
 TICK_LATE_S = 10.0
 _REASON = ".reason.txt"
@@ -81,11 +83,14 @@ class Heartbeat:
     age_s: float | None
 
     @property
+    def current(self) -> Health | None:
+        """What the consumer says; None when it is down."""
+        return None if self.state == "down" else self.health
+
+    @property
     def live(self) -> dict[str, LiveRun]:
         """Live runs by id; none when the consumer is down."""
-        if self.health is None or self.state == "down":
-            return {}
-        return {run.id: run for run in self.health.live}
+        return {run.id: run for run in self.current.live} if self.current else {}
 
 
 def take_heartbeat(files: Files, now: datetime) -> Heartbeat:
@@ -124,9 +129,9 @@ def status_view(files: ReadOnlyFiles, beat: Heartbeat, usage: UsageView) -> Stat
             busy=sum(run.role == "worker" for run in runs),
             seats=health.worker_seats if health else 0,
         ),
-        queues=_queues(files, beat),
+        queues=queue_counts(files, beat.current),
         engines={n: it.text for n, it in health.engines.items()} if health else {},
-        paused=is_paused(files, beat),
+        paused=is_paused(files, beat.current),
         question=files.exists(paths.PENDING_QUESTION),
         degraded=health.degraded if health and beat.state != "down" else None,
         quarantined=len(files.names(paths.CORRUPT, suffix=_REASON)),
@@ -136,16 +141,70 @@ def status_view(files: ReadOnlyFiles, beat: Heartbeat, usage: UsageView) -> Stat
     )
 
 
-def _queues(files: ReadOnlyFiles, beat: Heartbeat) -> dict[str, int]:
+def queue_counts(files: ReadOnlyFiles, current: Health | None) -> dict[str, int]:
     """Tasks that wait: as the consumer counts them, or counted here while it is down."""
-    if beat.health is not None and beat.state != "down":
-        return {seat: beat.health.queued.get(seat, 0) for seat in paths.QUEUES}
+    if current is not None:
+        return {seat: current.queued.get(seat, 0) for seat in paths.QUEUES}
     return {seat: len(files.names(f"{seat}/queue")) for seat in paths.QUEUES}
 
 
-def is_paused(files: Files, beat: Heartbeat) -> bool:
+def is_paused(files: Files, current: Health | None) -> bool:
     """Whether the queues are: as the consumer says, or as it left them."""
-    if beat.health is not None and beat.state != "down":
-        return beat.health.paused
+    if current is not None:
+        return current.paused
     runtime = files.peek(paths.RUNTIME, RuntimeState)
     return runtime is not None and runtime.paused
+
+
+# ---- the consumer's process, of which a late heartbeat alone does not tell
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """The consumer's process, and its heartbeat. Units: seconds."""
+
+    state: ProcessState
+    holder: LockHolder | None
+    health: Health | None
+    """The last one, whoever wrote it."""
+    age_s: float | None
+
+    @property
+    def is_there(self) -> bool:
+        return self.state != "down"
+
+    @property
+    def who(self) -> str:
+        if self.holder is None:
+            return "another process"
+        here = self.holder.host == socket.gethostname()
+        return f"process {self.holder.pid} on {'this machine' if here else self.holder.host}"
+
+    @property
+    def current(self) -> Health | None:
+        """What it says; None when it is down."""
+        return self.health if self.is_there else None
+
+    @property
+    def live(self) -> dict[str, LiveRun]:
+        """Live runs by id; none when it is down."""
+        return {run.id: run for run in self.current.live} if self.current else {}
+
+
+def look_at_consumer(files: Files, now: datetime) -> Consumer:
+    """Find out without touching its lock: a lock taken to look could keep a starting one out."""
+    holder = files.peek(paths.CONSUMER_HOLDER, LockHolder)
+    health = files.peek(paths.HEALTH, Health)
+    age = now - health.beat_at if health else None
+    if holder is not None and holder.host == socket.gethostname():
+        lives = process_id.is_alive(holder.pid, holder.process_started, holder.boot_id)
+    else:
+        lives = age is not None and abs(age) < BEAT_LATE
+    state: ProcessState = "running"
+    if not lives:
+        state = "down"
+    elif age is None or health is None or (holder is not None and health.pid != holder.pid):
+        state = "starting"
+    elif age > BEAT_LATE:
+        state = "stuck"
+    return Consumer(state, holder, health, age.total_seconds() if age is not None else None)

@@ -76,7 +76,7 @@ def test_an_unforeseen_error_is_one_line_and_its_story_is_in_the_log(
     def fail(_state: object) -> None:
         raise KeyError("surprise")
 
-    monkeypatch.setattr(status, "take_picture", fail)
+    monkeypatch.setattr(status, "look", fail)
     result = cli("status")
     assert result.exit_code == 1
     check_line(result.stderr)
@@ -85,7 +85,7 @@ def test_an_unforeseen_error_is_one_line_and_its_story_is_in_the_log(
     lines = (tmp_path / ".mimikit" / "log.jsonl").read_text().splitlines()
     logged = json.loads(lines[-1])
     assert (logged["type"], logged["event"]) == ("error", "cli_fault")
-    assert "take_picture" in logged["traceback"]
+    assert "look" in logged["traceback"]
 
 
 def test_an_unforeseen_error_without_a_state_folder_makes_none(
