@@ -48,7 +48,7 @@ class MessagesPage(View):
     before: str | None
 
 
-class InboxView(View):
+class InboxItemView(View):
     """What the user sent and no message shows yet."""
 
     id: str
@@ -120,7 +120,7 @@ class ConversationReader:
 # ---- what is not in the conversation yet
 
 
-def waiting(files: ReadOnlyFiles) -> list[InboxView]:
+def waiting(files: ReadOnlyFiles) -> list[InboxItemView]:
     """What the user sent and no message shows yet, oldest first."""
     frozen = being_answered(files)
     mine = [name for name in files.names(paths.INBOX) if not name.startswith(_RESULTS)]
@@ -129,7 +129,7 @@ def waiting(files: ReadOnlyFiles) -> list[InboxView]:
     return sorted(found, key=lambda view: (view.created_at, view.id))
 
 
-def waiting_item(files: ReadOnlyFiles, item_id: str) -> tuple[bool, InboxView | None]:
+def waiting_item(files: ReadOnlyFiles, item_id: str) -> tuple[bool, InboxItemView | None]:
     """Whether an inbox entry concerns the page, and the entry if it is still there."""
     if item_id.startswith(_RESULTS):
         return False, None
@@ -147,10 +147,10 @@ def being_answered(files: ReadOnlyFiles) -> frozenset[str]:
     return frozenset(frozen)
 
 
-def _inbox_view(item: InboxItem, frozen: frozenset[str]) -> InboxView | None:
+def _inbox_view(item: InboxItem, frozen: frozenset[str]) -> InboxItemView | None:
     if item.kind == "task_result":
         return None
-    return InboxView(
+    return InboxItemView(
         id=item.id,
         kind=item.kind,
         text=item.text,

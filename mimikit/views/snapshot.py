@@ -15,7 +15,7 @@ from mimikit.protocol.models import Instant
 from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import messages, status, tasks, triggers
 from mimikit.views.base import Render, View
-from mimikit.views.messages import InboxView, MessageView, QuestionView
+from mimikit.views.messages import InboxItemView, MessageView, QuestionView
 from mimikit.views.status import Heartbeat, StatusView
 from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
@@ -31,7 +31,7 @@ class SnapshotView(View):
     timezone: str
     messages: list[MessageView]
     before: str | None
-    inbox: list[InboxView]
+    inbox: list[InboxItemView]
     question: QuestionView | None
     tasks: list[TaskView]
     triggers: list[TriggerView]
@@ -46,7 +46,7 @@ class MessageChange(View):
 class InboxChange(View):
     kind: Literal["inbox"] = "inbox"
     id: str
-    item: InboxView
+    item: InboxItemView
 
 
 class InboxGone(View):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import functools
+import inspect
+import itertools
 import json
 import re
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from mimikit import __version__
@@ -31,6 +36,8 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         models |= dict.fromkeys((it, "serialization") for it in route.answers.values() if it)
     refs, schema = models_json_schema(list(models), by_alias=True, ref_template=_REF)
     schemas = schema["$defs"]
+    for name, made in schemas.items():
+        _describe(name.partition("-")[0], made)
     paths: dict[str, dict[str, Any]] = {}
     for route in sorted(routes, key=lambda it: it.path):
         query: dict[str, Any] = (
@@ -100,3 +107,48 @@ def _content(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _name(reference: dict[str, Any]) -> str:
     return str(reference["$ref"]).rpartition("/")[2]
+
+
+# ---- what the models' source says of their fields
+
+
+def _describe(name: str, schema: dict[str, Any]) -> None:
+    """Put the text below each field of a model into its schema; titles only repeat the names."""
+    model = _models().get(name)
+    texts = dict[str, str]()
+    for base in reversed(model.__mro__) if model else ():
+        if issubclass(base, BaseModel) and base is not BaseModel:
+            texts |= _texts(base)
+    schema.pop("title", None)
+    for field, made in schema.get("properties", {}).items():
+        made.pop("title", None)
+        if text := texts.get(field):
+            made["description"] = text
+
+
+@functools.cache
+def _models() -> dict[str, type[BaseModel]]:
+    """Every model by its name, which no two have."""
+
+    def below(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+        yield model
+        for one in model.__subclasses__():
+            yield from below(one)
+
+    found = (one for one in below(BaseModel) if one.__module__.startswith("mimikit."))
+    return {one.__name__: one for one in found}
+
+
+def _texts(model: type[BaseModel]) -> dict[str, str]:
+    """The docstrings below the fields of one class, by the fields' names in JSON."""
+    source = ast.parse(textwrap.dedent(inspect.getsource(model)))
+    body = source.body[0].body if isinstance(source.body[0], ast.ClassDef) else []
+    found: dict[str, str] = {}
+    for field, below in itertools.pairwise(body):
+        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+            continue
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            info = model.model_fields.get(field.target.id)
+            name = (info and info.alias) or field.target.id
+            found[name] = inspect.cleandoc(str(below.value.value)).replace("\n", " ")
+    return found

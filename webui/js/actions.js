@@ -9,7 +9,7 @@ import { live } from "./select.js";
 import { hashOf } from "./route.js";
 
 /**
- * @typedef {import("./types.js").OutboxItem} OutboxItem
+ * @typedef {import("./state-types.js").OutboxItem} OutboxItem
  * @typedef {import("./store.js").Store} Store
  * @typedef {import("./api.js").Api} Api
  *
@@ -309,7 +309,7 @@ export class Actions {
     this.hands.focus("#memory-search");
   }
 
-  /** @param {import("./types.js").Route} route */
+  /** @param {import("./state-types.js").Route} route */
   go(route) {
     location.hash = hashOf(route);
   }

@@ -1,7 +1,7 @@
 /** Keeps the opened task's detail fresh: what it is, and what its run puts out. */
 
 /**
- * @typedef {import("./types.js").State} State
+ * @typedef {import("./state-types.js").State} State
  * @typedef {import("./store.js").Store} Store
  * @typedef {import("./api.js").Api} Api
  */

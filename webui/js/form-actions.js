@@ -4,14 +4,14 @@ import { t } from "./i18n.js";
 import { changesOf, createRequest, fieldOf, formOf, missingOf } from "./trigger-form.js";
 
 /**
- * @typedef {import("./types.js").TriggerForm} TriggerForm
- * @typedef {import("./types.js").ConditionRow} ConditionRow
+ * @typedef {import("./state-types.js").TriggerForm} TriggerForm
+ * @typedef {import("./state-types.js").ConditionRow} ConditionRow
  * @typedef {import("./store.js").Store} Store
  * @typedef {import("./api.js").Api} Api
  *
  * @typedef {object} Help what the rest of the page does for a form
  * @property {() => string} zone the reader's time zone
- * @property {(route: import("./types.js").Route) => void} go
+ * @property {(route: import("./state-types.js").Route) => void} go
  * @property {(text: string) => void} notify
  * @property {(error: any) => string} words why a request failed
  * @property {() => void} signOut

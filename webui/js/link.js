@@ -5,7 +5,7 @@
  * line breaks. Everything it needs from the browser is given to it.
  *
  * @typedef {import("./types.js").Change} Change
- * @typedef {import("./types.js").Connection} Connection
+ * @typedef {import("./state-types.js").Connection} Connection
  *
  * @typedef {object} Ports
  * @property {(since: string) => EventSource} open

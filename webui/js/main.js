@@ -19,7 +19,7 @@ import { Tabs } from "./tabs.js";
 import { TriggerKeeper } from "./trigger-keeper.js";
 import { appView } from "./views/app.js";
 
-/** @typedef {import("./types.js").State} State */
+/** @typedef {import("./state-types.js").State} State */
 
 const TICK_MS = 1000;
 /** When nothing goes on, the ages on the page are drawn anew this often. */

@@ -6,13 +6,13 @@ import { isDirty, notePath, noteText, numbered, typed, written } from "./memory.
 import { dayKey } from "./time.js";
 
 /**
- * @typedef {import("./types.js").NoteForm} NoteForm
- * @typedef {import("./types.js").NoteFile} NoteFile
+ * @typedef {import("./state-types.js").NoteForm} NoteForm
+ * @typedef {import("./types.js").Note} NoteFile
  * @typedef {import("./store.js").Store} Store
  * @typedef {import("./api.js").Api} Api
  *
  * @typedef {object} Help what the rest of the page does for memory
- * @property {(route: import("./types.js").Route) => void} go
+ * @property {(route: import("./state-types.js").Route) => void} go
  * @property {(text: string, tone?: "info" | "error") => void} notify
  * @property {(error: any) => string} words why a request failed
  * @property {() => void} signOut

@@ -3,8 +3,8 @@
 import { LONG_TERM, isDirty, typed } from "./memory.js";
 
 /**
- * @typedef {import("./types.js").State} State
- * @typedef {import("./types.js").NoteForm} NoteForm
+ * @typedef {import("./state-types.js").State} State
+ * @typedef {import("./state-types.js").NoteForm} NoteForm
  * @typedef {import("./store.js").Store} Store
  * @typedef {import("./api.js").Api} Api
  *
@@ -176,7 +176,7 @@ export class MemoryKeeper {
   }
 }
 
-/** @param {import("./types.js").Route} route @returns {string} the key of the form it shows */
+/** @param {import("./state-types.js").Route} route @returns {string} the key of the form it shows */
 function openForm(route) {
   if (route.view === "noteNew") return "new";
   return route.view === "noteEdit" ? route.path : "";
@@ -196,7 +196,7 @@ function draftOf(kept) {
 
 /**
  * @param {string} key
- * @param {import("./types.js").NoteFile | null} file
+ * @param {import("./types.js").Note | null} file
  * @param {Draft | null} draft what was typed and not saved, the last time
  * @returns {NoteForm}
  */

@@ -2,11 +2,11 @@
  * How the state of memory, its editors, the backlog and a reply's hits changes. Pure; a part of
  * `state.js`.
  *
- * @typedef {import("./types.js").State} State
- * @typedef {import("./types.js").Memory} Memory
- * @typedef {import("./types.js").Search} Search
- * @typedef {import("./types.js").NoteForm} NoteForm
- * @typedef {import("./types.js").Backlog} Backlog
+ * @typedef {import("./state-types.js").State} State
+ * @typedef {import("./state-types.js").Memory} Memory
+ * @typedef {import("./state-types.js").Search} Search
+ * @typedef {import("./state-types.js").NoteForm} NoteForm
+ * @typedef {import("./state-types.js").Backlog} Backlog
  */
 
 /** @returns {Pick<State, "memory" | "note" | "notes" | "backlog" | "hits">} */
@@ -59,7 +59,7 @@ export const MEMORY_ACTIONS = {
   }),
 };
 
-/** @type {import("./types.js").TurnHits} */
+/** @type {import("./state-types.js").TurnHits} */
 const NO_HITS = { open: false, load: "idle", hits: [] };
 
 /** @param {State} state @param {Partial<Memory>} values @returns {State} */
@@ -111,7 +111,7 @@ function noteFormClosed(state, { key }) {
   return { ...state, notes };
 }
 
-/** @param {State} state @param {{key: string, file: import("./types.js").NoteFile}} action @returns {State} */
+/** @param {State} state @param {{key: string, file: import("./types.js").Note}} action @returns {State} */
 function noteSaved(state, { key, file }) {
   const next = withForm(state, key, { busy: false, over: true, conflict: null });
   const known = state.note?.path === file.path;

@@ -3,8 +3,8 @@
  *
  * @typedef {import("./types.js").MemoryFile} MemoryFile
  * @typedef {import("./types.js").Hit} Hit
- * @typedef {import("./types.js").NoteForm} NoteForm
- * @typedef {import("./types.js").Route} Route
+ * @typedef {import("./state-types.js").NoteForm} NoteForm
+ * @typedef {import("./state-types.js").Route} Route
  */
 
 import { bare, marked } from "./marks.js";

@@ -34,7 +34,7 @@ export const writePref = (key, value) => write(local, key, value);
  *
  * They lie in the tab's own storage: another tab must not offer to send them as well.
  *
- * @returns {import("./types.js").OutboxItem[]}
+ * @returns {import("./state-types.js").OutboxItem[]}
  */
 export function readOutbox() {
   try {
@@ -45,7 +45,7 @@ export function readOutbox() {
   }
 }
 
-/** @param {import("./types.js").OutboxItem[]} items */
+/** @param {import("./state-types.js").OutboxItem[]} items */
 export function writeOutbox(items) {
   write(session, "outbox", items.length ? JSON.stringify(items) : "");
 }

@@ -2,7 +2,7 @@
 
 import { isNotePath } from "./memory.js";
 
-/** @typedef {import("./types.js").Route} Route */
+/** @typedef {import("./state-types.js").Route} Route */
 
 const ID = "([A-Za-z0-9][\\w.-]{0,127})";
 const ONE = new RegExp(`^#/(task|trigger)/${ID}$`);

@@ -4,7 +4,7 @@ import { inQueue } from "./state.js";
 import { dayKey } from "./time.js";
 
 /**
- * @typedef {import("./types.js").State} State
+ * @typedef {import("./state-types.js").State} State
  * @typedef {import("./types.js").Message} Message
  * @typedef {import("./types.js").Task} Task
  *
@@ -141,7 +141,7 @@ function joined(entry) {
 /** @param {string} at */
 const ms = (at) => Date.parse(at);
 
-/** @param {State} state @param {import("./types.js").TaskState} wanted */
+/** @param {State} state @param {import("./state-types.js").TaskState} wanted */
 function tasksIn(state, wanted) {
   return Object.values(state.tasks).filter((task) => task.state === wanted);
 }
@@ -287,7 +287,7 @@ function tracesOf(tasks) {
  *
  * @param {State["tasks"]} tasks
  * @param {string} id
- * @returns {{task: Task, state: import("./types.js").TaskState} | null}
+ * @returns {{task: Task, state: import("./state-types.js").TaskState} | null}
  */
 export function namedTask(tasks, id) {
   const task = tasks[id];

@@ -3,11 +3,11 @@
  *
  * Everything from the server is an upsert by id, so that hearing a thing twice does no harm.
  *
- * @typedef {import("./types.js").State} State
+ * @typedef {import("./state-types.js").State} State
  * @typedef {import("./types.js").Change} Change
  * @typedef {import("./types.js").Message} Message
- * @typedef {import("./types.js").Output} Output
- * @typedef {import("./types.js").OutboxItem} OutboxItem
+ * @typedef {import("./state-types.js").Output} Output
+ * @typedef {import("./state-types.js").OutboxItem} OutboxItem
  */
 
 import { MEMORY_ACTIONS, noMemory } from "./memory-state.js";
@@ -191,7 +191,7 @@ function withStatus(state, status) {
  * @param {number} since
  * @param {string} [headline]
  * @param {string[]} [inputs]
- * @returns {import("./types.js").Turn}
+ * @returns {import("./state-types.js").Turn}
  */
 function newTurn(turnId, since, headline = "", inputs = []) {
   const partial = false;
@@ -409,7 +409,7 @@ function detailFailed(state, { id, load }) {
  * More of a run's output, or that it could not be had.
  *
  * @param {State} state
- * @param {{id: string, load: Output["load"], events?: import("./types.js").RunEvent[],
+ * @param {{id: string, load: Output["load"], events?: import("./types.js").OutputEvent[],
  *   offset?: string, ended?: boolean}} action
  * @returns {State}
  */
@@ -435,8 +435,8 @@ const SHOWN = new Set(["output", "delta", "message", "tool", "command", "file", 
 /**
  * Events that belong together become one block.
  *
- * @param {import("./types.js").OutputBlock[]} blocks
- * @param {import("./types.js").RunEvent[]} events
+ * @param {import("./state-types.js").OutputBlock[]} blocks
+ * @param {import("./types.js").OutputEvent[]} events
  */
 function appended(blocks, events) {
   const result = [...blocks];
@@ -454,7 +454,7 @@ function appended(blocks, events) {
   return result;
 }
 
-/** @param {import("./types.js").OutputBlock[]} blocks the end of them, what fits on a page */
+/** @param {import("./state-types.js").OutputBlock[]} blocks the end of them, what fits on a page */
 function shortened(blocks) {
   let over = blocks.reduce((sum, block) => sum + block.text.length, 0) - OUTPUT_SHOWN;
   if (over <= 0) return { blocks, dropped: 0 };

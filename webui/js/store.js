@@ -2,7 +2,7 @@
 
 import { initialState, reduce } from "./state.js";
 
-/** @typedef {import("./types.js").State} State */
+/** @typedef {import("./state-types.js").State} State */
 
 export class Store {
   /** @param {(draw: () => void) => void} [soon] calls back at the next good moment to draw */

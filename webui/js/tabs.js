@@ -6,7 +6,7 @@
  * tab that nobody looks at lets go of it.
  *
  * @typedef {import("./types.js").Change} Change
- * @typedef {import("./types.js").Connection} Connection
+ * @typedef {import("./state-types.js").Connection} Connection
  * @typedef {import("./link.js").Link} Link
  *
  * @typedef {{kind: "changes", changes: Change[], cursor: string}

@@ -1,14 +1,14 @@
 /**
  * A trigger as it is typed: from the server's shape into fields, from fields into requests. Pure.
  *
- * @typedef {import("./types.js").TriggerForm} TriggerForm
+ * @typedef {import("./state-types.js").TriggerForm} TriggerForm
  * @typedef {import("./types.js").Trigger} Trigger
- * @typedef {import("./types.js").Condition} Condition
- * @typedef {import("./types.js").ConditionNode} ConditionNode
- * @typedef {import("./types.js").ConditionRow} ConditionRow
- * @typedef {import("./types.js").RowType} RowType
- * @typedef {import("./types.js").Unit} Unit
- * @typedef {import("./types.js").When} When
+ * @typedef {import("./state-types.js").Condition} Condition
+ * @typedef {import("./types.js").NodeExplanation} ConditionNode
+ * @typedef {import("./state-types.js").ConditionRow} ConditionRow
+ * @typedef {import("./state-types.js").RowType} RowType
+ * @typedef {import("./state-types.js").Unit} Unit
+ * @typedef {import("./state-types.js").When} When
  */
 
 /** @type {[Unit, number][]} seconds, the largest first */

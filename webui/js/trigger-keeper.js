@@ -4,8 +4,8 @@ import { newId } from "./ids.js";
 import { formOf, newForm, previewRequest } from "./trigger-form.js";
 
 /**
- * @typedef {import("./types.js").State} State
- * @typedef {import("./types.js").TriggerForm} TriggerForm
+ * @typedef {import("./state-types.js").State} State
+ * @typedef {import("./state-types.js").TriggerForm} TriggerForm
  * @typedef {import("./store.js").Store} Store
  * @typedef {import("./api.js").Api} Api
  *

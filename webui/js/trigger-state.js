@@ -1,10 +1,10 @@
 /**
  * How the state of an opened trigger and of the forms changes. Pure; a part of `state.js`.
  *
- * @typedef {import("./types.js").State} State
- * @typedef {import("./types.js").TriggerForm} TriggerForm
- * @typedef {import("./types.js").ConditionRow} ConditionRow
- * @typedef {import("./types.js").Preview} Preview
+ * @typedef {import("./state-types.js").State} State
+ * @typedef {import("./state-types.js").TriggerForm} TriggerForm
+ * @typedef {import("./state-types.js").ConditionRow} ConditionRow
+ * @typedef {import("./state-types.js").Preview} Preview
  */
 
 import { newRow } from "./trigger-form.js";

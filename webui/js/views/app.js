@@ -11,7 +11,7 @@ import { panelView } from "./panel.js";
 import { loading } from "./parts.js";
 
 /**
- * @param {import("../types.js").State} state
+ * @param {import("../state-types.js").State} state
  * @param {import("../actions.js").Actions} act
  */
 export function appView(state, act) {

@@ -5,7 +5,7 @@ import { t, tn } from "../i18n.js";
 import { emptyState, loading } from "./parts.js";
 
 /**
- * @typedef {import("../types.js").State} State
+ * @typedef {import("../state-types.js").State} State
  * @typedef {import("../actions.js").Actions} Actions
  * @typedef {{text: string, done: boolean}} Item
  */

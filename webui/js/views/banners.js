@@ -5,7 +5,7 @@ import { language, t } from "../i18n.js";
 import { duration } from "../time.js";
 
 /**
- * @param {import("../types.js").State} state
+ * @param {import("../state-types.js").State} state
  */
 export function bannersView(state) {
   const status = state.status;
@@ -52,7 +52,7 @@ function banner(tone, text, extra = nothing) {
 }
 
 /**
- * @param {import("../types.js").State} state
+ * @param {import("../state-types.js").State} state
  * @param {import("../actions.js").Actions} act
  */
 export function noticesView(state, act) {

@@ -6,7 +6,7 @@ import { language, t } from "../i18n.js";
 import { said, stateIcon, word } from "./parts.js";
 
 /**
- * @typedef {import("../types.js").State} State
+ * @typedef {import("../state-types.js").State} State
  * @typedef {import("../types.js").Graph} Graph
  * @typedef {import("../types.js").GraphNode} GraphNode
  * @typedef {import("../chain.js").PlacedNode} PlacedNode

@@ -11,7 +11,7 @@ import { emptyState, loading } from "./parts.js";
 import { questionView } from "./question.js";
 
 /**
- * @typedef {import("../types.js").State} State
+ * @typedef {import("../state-types.js").State} State
  * @typedef {import("../actions.js").Actions} Actions
  * @typedef {import("../select.js").Entry} Entry
  */

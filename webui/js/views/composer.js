@@ -6,7 +6,7 @@ import { engineParts } from "../select.js";
 import { word } from "./parts.js";
 
 /**
- * @typedef {import("../types.js").State} State
+ * @typedef {import("../state-types.js").State} State
  * @typedef {import("../actions.js").Actions} Actions
  */
 

@@ -7,9 +7,9 @@ import { checkField, inputField, selectField, textField } from "./fields.js";
 import { said, taskTitle, triggerTitle } from "./parts.js";
 
 /**
- * @typedef {import("../types.js").State} State
- * @typedef {import("../types.js").TriggerForm} TriggerForm
- * @typedef {import("../types.js").ConditionRow} ConditionRow
+ * @typedef {import("../state-types.js").State} State
+ * @typedef {import("../state-types.js").TriggerForm} TriggerForm
+ * @typedef {import("../state-types.js").ConditionRow} ConditionRow
  * @typedef {import("../actions.js").Actions} Actions
  * @typedef {(values: Partial<ConditionRow>) => void} Edit
  */

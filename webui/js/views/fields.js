@@ -126,8 +126,8 @@ function choiceView(one, chosen) {
  * A number and its unit: every 10 minutes.
  *
  * @param {Field} field
- * @param {import("../types.js").Unit} unit
- * @param {(unit: import("../types.js").Unit) => void} changeUnit
+ * @param {import("../state-types.js").Unit} unit
+ * @param {(unit: import("../state-types.js").Unit) => void} changeUnit
  */
 export function spanField(field, unit, changeUnit) {
   const { name, value, placeholder, change, error, label } = field;

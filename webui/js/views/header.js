@@ -7,7 +7,7 @@ import { queueLength, taskGroups } from "../select.js";
 import { settingsMenu } from "./settings.js";
 
 /**
- * @typedef {import("../types.js").State} State
+ * @typedef {import("../state-types.js").State} State
  * @typedef {import("../actions.js").Actions} Actions
  */
 

@@ -7,9 +7,9 @@ import { hashOf } from "../route.js";
 import { dayWords } from "./memory.js";
 
 /**
- * @typedef {import("../types.js").State} State
+ * @typedef {import("../state-types.js").State} State
  * @typedef {import("../types.js").Message} Message
- * @typedef {import("../types.js").TurnHits} TurnHits
+ * @typedef {import("../state-types.js").TurnHits} TurnHits
  * @typedef {import("../actions.js").Actions} Actions
  */
 

@@ -6,7 +6,7 @@ import { live } from "../select.js";
 import { elapsed } from "../time.js";
 
 /**
- * @param {import("../types.js").State} state
+ * @param {import("../state-types.js").State} state
  * @param {import("../actions.js").Actions} act
  */
 export function liveView(state, act) {
@@ -23,7 +23,7 @@ export function liveView(state, act) {
 }
 
 /**
- * @param {import("../types.js").State} state
+ * @param {import("../state-types.js").State} state
  * @param {import("../actions.js").Actions} act
  * @param {import("../select.js").Live} now
  * @param {{name: string, since: number | null}[]} parts

@@ -5,7 +5,7 @@ import { t } from "../i18n.js";
 import { settingsRows } from "./settings.js";
 
 /**
- * @param {import("../types.js").State} state
+ * @param {import("../state-types.js").State} state
  * @param {import("../actions.js").Actions} act
  */
 export function loginView(state, act) {

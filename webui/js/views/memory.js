@@ -8,7 +8,7 @@ import { dateName, dayKey, fileSize, monthName } from "../time.js";
 import { ago, emptyState, loading, taskTitle, word } from "./parts.js";
 
 /**
- * @typedef {import("../types.js").State} State
+ * @typedef {import("../state-types.js").State} State
  * @typedef {import("../types.js").MemoryFile} MemoryFile
  * @typedef {import("../types.js").Hit} Hit
  * @typedef {import("../actions.js").Actions} Actions

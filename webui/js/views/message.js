@@ -8,7 +8,7 @@ import { hitsButton, hitsView } from "./hits.js";
 import { clock, stateIcon, taskTitle } from "./parts.js";
 
 /**
- * @typedef {import("../types.js").State} State
+ * @typedef {import("../state-types.js").State} State
  * @typedef {import("../actions.js").Actions} Actions
  * @typedef {import("../select.js").MessageEntry} MessageEntry
  */

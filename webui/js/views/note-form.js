@@ -8,8 +8,8 @@ import { inputField } from "./fields.js";
 import { backToMemory, titleOf, unreadView, whyNot } from "./note.js";
 
 /**
- * @typedef {import("../types.js").State} State
- * @typedef {import("../types.js").NoteForm} NoteForm
+ * @typedef {import("../state-types.js").State} State
+ * @typedef {import("../state-types.js").NoteForm} NoteForm
  * @typedef {import("../actions.js").Actions} Actions
  */
 

@@ -8,8 +8,8 @@ import { aboutFile, fileTitle, since } from "./memory.js";
 import { emptyState, loading, word } from "./parts.js";
 
 /**
- * @typedef {import("../types.js").State} State
- * @typedef {import("../types.js").NoteFile} NoteFile
+ * @typedef {import("../state-types.js").State} State
+ * @typedef {import("../types.js").Note} NoteFile
  * @typedef {import("../actions.js").Actions} Actions
  */
 

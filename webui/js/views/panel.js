@@ -17,7 +17,7 @@ import { triggersView } from "./triggers.js";
 const FORMS = new Set(["triggerNew", "triggerEdit", "noteNew", "noteEdit"]);
 
 /**
- * @param {import("../types.js").State} state
+ * @param {import("../state-types.js").State} state
  * @param {import("../actions.js").Actions} act
  */
 export function panelView(state, act) {
@@ -37,7 +37,7 @@ export function panelView(state, act) {
 }
 
 /**
- * @param {import("../types.js").State} state
+ * @param {import("../state-types.js").State} state
  * @param {import("../actions.js").Actions} act
  */
 function bodyView(state, act) {

@@ -34,7 +34,7 @@ export function ago(at, now) {
   return html`<time datetime=${at} title=${fullTime(at, lang)}>${words}</time>`;
 }
 
-/** @param {import("../types.js").Words | null | undefined} words  Said by the server, in the reader's language. */
+/** @param {import("../state-types.js").Words | null | undefined} words  Said by the server, in the reader's language. */
 export function said(words) {
   return words?.[language()] || words?.en || "";
 }

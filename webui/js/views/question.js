@@ -5,7 +5,7 @@ import { t } from "../i18n.js";
 import { elapsed } from "../time.js";
 
 /**
- * @typedef {import("../types.js").State} State
+ * @typedef {import("../state-types.js").State} State
  * @typedef {import("../actions.js").Actions} Actions
  * @typedef {import("../types.js").Question} Question
  */

@@ -10,7 +10,7 @@ const LANGUAGES = /** @type {const} */ ([
 ]);
 
 /**
- * @param {import("../types.js").State} state
+ * @param {import("../state-types.js").State} state
  * @param {import("../actions.js").Actions} act
  */
 export function settingsRows(state, act) {
@@ -46,7 +46,7 @@ export function settingsRows(state, act) {
 }
 
 /**
- * @param {import("../types.js").State} state
+ * @param {import("../state-types.js").State} state
  * @param {import("../actions.js").Actions} act
  */
 export function settingsMenu(state, act) {

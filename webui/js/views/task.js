@@ -8,9 +8,9 @@ import { chainView } from "./chain.js";
 import { ago, emptyState, loading, stateBadge, taskTitle, word } from "./parts.js";
 
 /**
- * @typedef {import("../types.js").State} State
+ * @typedef {import("../state-types.js").State} State
  * @typedef {import("../types.js").Task} Task
- * @typedef {import("../types.js").TaskDetail} TaskDetail
+ * @typedef {import("../state-types.js").TaskDetail} TaskDetail
  * @typedef {import("../actions.js").Actions} Actions
  */
 
@@ -169,7 +169,7 @@ function outputView({ output, task }) {
   </section>`;
 }
 
-/** @param {import("../types.js").OutputBlock} block */
+/** @param {import("../state-types.js").OutputBlock} block */
 function blockView(block) {
   const plain = block.type === "output" || block.type === "delta";
   const tag = plain ? nothing : html`<span class="out-tag">${word("output", block.type)}</span>`;

@@ -7,7 +7,7 @@ import { count, duration, elapsed } from "../time.js";
 import { ago, emptyState, loading, stateIcon, taskTitle, word } from "./parts.js";
 
 /**
- * @typedef {import("../types.js").State} State
+ * @typedef {import("../state-types.js").State} State
  * @typedef {import("../types.js").Task} Task
  * @typedef {import("../actions.js").Actions} Actions
  */

@@ -9,7 +9,7 @@ import { triggerTitle } from "./parts.js";
  * @typedef {import("../actions.js").Actions} Actions
  */
 
-/** @param {Trigger} trigger @param {import("../types.js").State} state @param {Actions} act */
+/** @param {Trigger} trigger @param {import("../state-types.js").State} state @param {Actions} act */
 export function triggerButtons(trigger, state, act) {
   if (state.confirming === trigger.id) return confirmView(trigger, act);
   const busy = Boolean(state.pending[trigger.id]);

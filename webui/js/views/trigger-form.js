@@ -9,9 +9,9 @@ import { checkField, inputField, selectField, spanField, textField } from "./fie
 import { ago, emptyState, loading, moment, said, triggerTitle, word } from "./parts.js";
 
 /**
- * @typedef {import("../types.js").State} State
- * @typedef {import("../types.js").TriggerForm} TriggerForm
- * @typedef {import("../types.js").When} When
+ * @typedef {import("../state-types.js").State} State
+ * @typedef {import("../state-types.js").TriggerForm} TriggerForm
+ * @typedef {import("../state-types.js").When} When
  * @typedef {import("../actions.js").Actions} Actions
  * @typedef {Record<string, string>} Errors
  */
@@ -282,7 +282,7 @@ function previewView(form, state) {
   </div>`;
 }
 
-/** @param {import("../types.js").PreviewAnswer} answer @param {State} state */
+/** @param {import("../types.js").TriggerPreview} answer @param {State} state */
 function answerView(answer, state) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return html`<p class="preview-words">${icon("trigger")}${said(answer.words)}</p>
@@ -300,7 +300,7 @@ function answerView(answer, state) {
     ${notesView(answer.notes)}`;
 }
 
-/** @param {import("../types.js").Words[]} notes */
+/** @param {import("../state-types.js").Words[]} notes */
 function notesView(notes) {
   if (!notes?.length) return nothing;
   return html`<ul class="preview-notes">

@@ -8,12 +8,12 @@ import { ago, emptyState, loading, said, stamped, stateIcon, triggerTitle, word 
 import { brokenView, triggerBadges, triggerButtons } from "./trigger-buttons.js";
 
 /**
- * @typedef {import("../types.js").State} State
+ * @typedef {import("../state-types.js").State} State
  * @typedef {import("../types.js").Trigger} Trigger
  * @typedef {import("../types.js").Explanation} Explanation
- * @typedef {import("../types.js").ConditionNode} ConditionNode
- * @typedef {import("../types.js").Slot} Slot
- * @typedef {import("../types.js").TriggerDetail} TriggerDetail
+ * @typedef {import("../types.js").NodeExplanation} ConditionNode
+ * @typedef {import("../types.js").SlotExplanation} Slot
+ * @typedef {import("../state-types.js").TriggerDetail} TriggerDetail
  * @typedef {import("../actions.js").Actions} Actions
  */
 

@@ -6,7 +6,7 @@ import { ago, emptyState, loading, said, triggerTitle, word } from "./parts.js";
 import { brokenView, triggerBadges, triggerButtons } from "./trigger-buttons.js";
 
 /**
- * @typedef {import("../types.js").State} State
+ * @typedef {import("../state-types.js").State} State
  * @typedef {import("../types.js").Trigger} Trigger
  * @typedef {import("../actions.js").Actions} Actions
  */
