@@ -790,7 +790,7 @@ KILLED = """
 import sys, os, signal
 from pathlib import Path
 from mimikit.state import open_state, make_search
-from mimikit.memory import index
+from mimikit.memory import tantivy_index as index
 left = int(sys.argv[2])
 def step(name, real):
     def stepped(*args, **more):
@@ -800,9 +800,9 @@ def step(name, real):
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*args, **more)
     return stepped
-for name in ("_guarded", "_documents", "counted"):
+for name in ("_guarded", "_documents", "file_terms"):
     setattr(index, name, step(name, getattr(index, name)))
-index.Index._save = step("_save", index.Index._save)
+index.TantivyIndex._save = step("_save", index.TantivyIndex._save)
 root = Path(sys.argv[1])
 make_search(open_state(root / ".mimikit", root), words=False).refresh()
 print("done")
