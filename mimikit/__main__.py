@@ -16,7 +16,7 @@ SECTIONS = {
     },
     "Talk and work": {
         "chat": ("chat", "Send a message and see the reply; without a text, a conversation."),
-        "enqueue": ("enqueue", "Put a task into the queue, or have it repeat with --every."),
+        "enqueue": ("tasks", "Put a task into the queue, or have it repeat with --every."),
         "tasks": ("tasks", "List tasks, show one, follow its output, cancel or retry it."),
         "triggers": ("triggers", "List what repeats; pause, resume, run or remove it."),
         "memory": ("memory", "Search what is known, show it, add a note."),

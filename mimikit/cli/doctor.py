@@ -11,7 +11,7 @@ from typing import Any, cast
 import click
 
 from mimikit import config
-from mimikit.cli import checks, state_checks, terminal
+from mimikit.cli import checks, terminal
 from mimikit.cli.checks import Finding
 from mimikit.cli.client import look_at_consumer
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
@@ -78,7 +78,7 @@ def examine(frame: Frame, folder: Path, workspace: Path) -> Iterator[Finding]:
             "`mimikit init` makes one", lambda: frame.open_as_keeper(create=True),
         )  # fmt: skip
         return
-    ground = list(state_checks.folder_itself(folder))
+    ground = list(checks.folder_itself(folder))
     yield from ground
     if any(finding.level == "broken" and finding.fix is None for finding in ground):
         return
@@ -88,9 +88,9 @@ def examine(frame: Frame, folder: Path, workspace: Path) -> Iterator[Finding]:
 def _examine_state(frame: Frame, folder: Path, workspace: Path) -> Iterator[Finding]:
     files, clock = Files(frame.keep(RealDisk(folder))), SystemClock()
     now = clock.now()
-    yield from state_checks.inside(folder, files)
-    yield from state_checks.repository(folder, workspace, files)
-    yield from state_checks.leftovers(folder, files, now)
+    yield from checks.inside(folder, files)
+    yield from checks.repository(folder, workspace, files)
+    yield from checks.leftovers(folder, files, now)
     yield from checks.disk(folder)
     try:
         settings = config.load(folder)
@@ -99,10 +99,10 @@ def _examine_state(frame: Frame, folder: Path, workspace: Path) -> Iterator[Find
     except MimikitError as error:
         settings = None
         yield Finding("broken", "settings", str(error))
-    yield from checks.clock(now, state_checks.newest_write(folder), settings)
+    yield from checks.clock(now, checks.newest_write(folder), settings)
     if not (folder / "corrupt").is_dir():
         return  # what comes now reads the folders
-    yield from state_checks.unreadable(files)
+    yield from checks.unreadable(files)
     if settings is not None:
         log = EventLog(files, clock)
         yield from _examine_work(State(folder, workspace, files, settings, clock, log))

@@ -14,7 +14,7 @@ from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.protocol import paths
 from mimikit.protocol.models import LiveRun, Question
 from mimikit.state import ReadOnlyState
-from mimikit.views.overview import ConsumerView, Overview, overview
+from mimikit.views.overview import ConsumerView, StateOverview, overview
 from mimikit.views.triggers import TriggerView
 
 _HEAD = 11
@@ -41,13 +41,13 @@ def status(frame: Frame, as_json: bool) -> None:
             terminal.out(f"  {terminal.dim(head.ljust(_HEAD))}{terminal.clip(text, room)}".rstrip())
 
 
-def look(state: ReadOnlyState) -> Overview:
+def look(state: ReadOnlyState) -> StateOverview:
     here = client.situation(state)
     consumer = client.look_at_consumer(state)
     return overview(state.files, consumer, here, workspace=str(state.workspace))
 
 
-def lines(seen: Overview) -> Iterator[tuple[str, str]]:
+def lines(seen: StateOverview) -> Iterator[tuple[str, str]]:
     """Heading and text of each; one without a heading goes on with the last."""
     yield "consumer", _consumer_words(seen.consumer, seen.now)
     if seen.consumer.state != "down":
@@ -87,7 +87,7 @@ def _consumer_words(consumer: ConsumerView, now: datetime) -> str:
     return text + (f"; trouble: {terminal.one_line(health.degraded)}" if health.degraded else "")
 
 
-def _runs(seen: Overview) -> Iterator[tuple[str, str]]:
+def _runs(seen: StateOverview) -> Iterator[tuple[str, str]]:
     for role in ("teller", "planner"):
         run = next((run for run in seen.live if run.role == role), None)
         yield role, _run_words(run, seen.now) if run else "idle"
@@ -129,7 +129,7 @@ def _question(question: Question, now: datetime) -> Iterator[tuple[str, str]]:
     yield "", terminal.dim(f"`mimikit chat` answers it; {without_answer(question, now)}")
 
 
-def _troubles(seen: Overview) -> Iterator[tuple[str, str]]:
+def _troubles(seen: StateOverview) -> Iterator[tuple[str, str]]:
     """What failed within the last day."""
     for number, task in enumerate(seen.failed):
         when = terminal.ago(task.completed_at, seen.now) if task.completed_at else ""

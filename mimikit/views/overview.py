@@ -48,7 +48,7 @@ class TriggerCounts(View):
     broken: int
 
 
-class Overview(View):
+class StateOverview(View):
     """Everything that matters, at one moment."""
 
     version: str
@@ -78,7 +78,7 @@ class Overview(View):
 
 def overview(
     files: ReadOnlyFiles, consumer: Consumer, here: ExplanationContext, *, workspace: str
-) -> Overview:
+) -> StateOverview:
     """Look at everything at the moment of `here`."""
     listed = triggers.listed(files, here)
     recent = here.now - _RECENT
@@ -89,7 +89,7 @@ def overview(
     ]
     ended = (tasks.find(files, id_, {}) for id_ in ledger.ended_ids(files, 3, ["failed"]))
     names = files.names(paths.INBOX)
-    return Overview(
+    return StateOverview(
         version=__version__,
         workspace=workspace,
         consumer=ConsumerView(
