@@ -96,7 +96,7 @@ class ConsumerApp:
 
     def _make_context(self, engines: list[Engine] | None) -> RunContext:
         """What every run of a role is carried out with."""
-        from mimikit.engines.registry import EngineRegistry
+        from mimikit.engines.base import EngineRegistry
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.run import RunContext
         from mimikit.tools.reader import RoleReader

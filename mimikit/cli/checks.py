@@ -22,8 +22,8 @@ from mimikit.cli import terminal
 from mimikit.cli.frame import GITIGNORE
 from mimikit.config import Settings, system_zone
 from mimikit.engines import sandbox
+from mimikit.engines.base import EngineRegistry
 from mimikit.engines.codex import cli as codex_cli
-from mimikit.engines.registry import EngineRegistry
 from mimikit.errors import BadSettings, MimikitError
 from mimikit.memory import tokens
 from mimikit.protocol import paths

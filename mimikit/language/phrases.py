@@ -2,7 +2,7 @@
 
 One catalogue by message id (`phrases.toml`); both languages hold the same ids and the same
 `{placeholders}`. Content that came from elsewhere stands in a fence or a code span that it cannot
-close.
+close. Times in words are read back by the sentences of the engine without a model. Pure.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Literal
+from zoneinfo import ZoneInfo
 
-from mimikit.language.time_words import Language
+Language = Literal["en", "zh"]
 
 MAX_OUTPUT = 2000
 """Characters of one result that are shown."""
@@ -65,6 +68,10 @@ def code(text: str) -> str:
     return f"{ticks}{pad}{line}{pad}{ticks}"
 
 
+def _longest_ticks(text: str) -> int:
+    return max((len(ticks) for ticks in re.findall("`+", text)), default=0)
+
+
 def paragraphs(*parts: str) -> str:
     """Parts as paragraphs, empty ones left out."""
     return "\n\n".join(part for part in parts if part)
@@ -79,72 +86,193 @@ def state(name: str, language: str) -> str:
 # ---- tasks that ended
 
 
-class EndedTask(Protocol):
-    """What is told of a task that ended."""
+@dataclass(frozen=True, slots=True)
+class ToldResult:
+    """A task that ended and is to be told, with what it was asked."""
 
-    @property
-    def task_id(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def seat(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def error(self) -> str | None: ...
-    @property
-    def failure_reason(self) -> str | None: ...
+    title: str
+    prompt: str
+    seat: Literal["planner", "worker"]
+    status: str
+    text: str
+    error: str | None
+    failure_reason: str | None
+    task_id: str
 
 
-def results(told: Sequence[EndedTask], language: str) -> str:
+def results(told: Sequence[ToldResult], language: str) -> str:
     """Tasks that ended, in one message."""
     limit = min(MAX_OUTPUT, MAX_OUTPUTS // max(1, len(told)))
     return "\n\n".join(_result(result, language, limit) for result in told)
 
 
-def _result(result: EndedTask, language: str, limit: int) -> str:
+def _result(result: ToldResult, language: str, limit: int) -> str:
     title = code(result.title or result.task_id)
     text = result.text.strip("\n")
+
+    def cut(text: str, *, fenced: bool = True, end: bool = False) -> str:
+        """Of a long text the start, or the end where errors stand."""
+        if not text.strip():
+            return ""
+        hidden = len(text) - limit
+        if hidden <= 0:
+            return fence(text) if fenced else text
+        kept, key = (text[-limit:], "cut_start") if end else (text[:limit], "cut_end")
+        note = say(key, language, hidden=f"{hidden:,}", id=result.task_id)
+        return paragraphs(fence(kept) if fenced else f"{kept}…", note)
+
     if result.status == "done":
         key = "result_done" if text.strip() else "result_done_silent"
         head = say(key, language, title=title)
-        if result.seat == "planner" and text.strip():
-            return f"{head}\n\n{_cut(text, result.task_id, language, limit)}"
-        return paragraphs(head, _fenced(text, result.task_id, language, limit))
+        return paragraphs(head, cut(text, fenced=result.seat != "planner"))
     if result.status == "failed":
         why = say(f"reason_{result.failure_reason or 'unknown'}", language)
         head = say("result_failed", language, title=title, reason=why)
         error = (result.error or "").strip()
         output = "" if text.strip() == error else text
-        return paragraphs(
-            head,
-            _fenced(error, result.task_id, language, limit),
-            _fenced(output, result.task_id, language, limit, end=True),
-        )
+        return paragraphs(head, cut(error), cut(output, end=True))
     if result.status == "canceled":
         return say("result_canceled", language, title=title)
     return say("result_other", language, title=title, status=result.status)
 
 
-def _fenced(text: str, task_id: str, language: str, limit: int, *, end: bool = False) -> str:
-    """Output in a fence; of a long one the start, or the end where errors stand."""
-    if not text.strip():
-        return ""
-    hidden = len(text) - limit
-    if hidden <= 0:
-        return fence(text)
-    note = say("cut_start" if end else "cut_end", language, hidden=f"{hidden:,}", id=task_id)
-    return f"{fence(text[-limit:] if end else text[:limit])}\n\n{note}"
+# ---- times in words
+
+UNITS = (
+    (604800, "week", "周"),
+    (86400, "day", "天"),
+    (3600, "hour", "小时"),
+    (60, "minute", "分钟"),
+    (1, "second", "秒"),
+)
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_DAYS_ZH = "一二三四五六日"
+MONTHS_EN = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_DAY_SETS = {
+    frozenset(range(7)): ("every day", "每天"),
+    frozenset(range(5)): ("every weekday", "每个工作日"),
+    frozenset({5, 6}): ("every weekend", "每个周末"),
+}
+_NUMBERS = r"\d{1,2}(?:-\d{1,2})?(?:,\d{1,2}(?:-\d{1,2})?)*"
+_COMMON_CRON = re.compile(
+    rf"(?P<minute>\d{{1,2}})\s+(?P<hours>\*|{_NUMBERS})\s+(?P<days>\*|{_NUMBERS})\s+"
+    rf"(?P<month>\*|\d{{1,2}})\s+(?P<weekdays>\*|{_NUMBERS})"
+)
+_SO_MANY_MINUTES = re.compile(r"\*(?:/(?P<step>\d{1,2}))? \* \* \* \*")
 
 
-def _cut(text: str, task_id: str, language: str, limit: int) -> str:
-    hidden = len(text) - limit
-    if hidden <= 0:
-        return text
-    return f"{text[:limit]}…\n\n{say('cut_end', language, hidden=f'{hidden:,}', id=task_id)}"
+def interval_words(seconds: float, language: Language = "en") -> str:
+    """An interval: `every 10 seconds`, `每 10 秒`."""
+    size, en, zh = next(unit for unit in UNITS if seconds % unit[0] == 0 or unit[0] == 1)
+    count = f"{seconds / size:.3f}".rstrip("0").rstrip(".")
+    if language == "zh":
+        return f"每{zh}" if count == "1" else f"每 {count} {zh}"
+    return f"every {en}" if count == "1" else f"every {count} {en}s"
 
 
-def _longest_ticks(text: str) -> int:
-    return max((len(ticks) for ticks in re.findall("`+", text)), default=0)
+def moment_words(at: datetime, zone: ZoneInfo, language: Language = "en") -> str:
+    """An instant in local time: `on Tuesday, 2026-12-01 at 09:00 (Asia/Shanghai)`."""
+    local = local_time(at, zone)
+    clock = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
+    day, weekday = local.date().isoformat(), _weekday(local.weekday(), language)
+    if language == "zh":
+        return f"{day}（{weekday}）{clock}（{zone.key}）"
+    return f"on {weekday}, {day} at {clock} ({zone.key})"
+
+
+def local_time(at: datetime, zone: ZoneInfo) -> datetime:
+    """A time in a zone; at the very ends of the calendar, where the zone has none, as it is."""
+    try:
+        return at.astimezone(zone)
+    except (OverflowError, ValueError):
+        return at
+
+
+def cron_words(expression: str, language: Language = "en") -> str:
+    """A cron line: in words where it is a common one, else as it stands."""
+    line = " ".join(expression.split())
+    zh = language == "zh"
+    if step := _SO_MANY_MINUTES.fullmatch(line):
+        minutes = int(step["step"] or 1)
+        if minutes and 60 % minutes == 0:
+            return interval_words(minutes * 60, language)
+    match = _COMMON_CRON.fullmatch(line)
+    said = _common(language=language, **match.groupdict()) if match else None
+    return said or (f"按 cron {line}" if zh else f"by cron {line}")
+
+
+def _common(
+    *, minute: str, hours: str, days: str, month: str, weekdays: str, language: Language
+) -> str | None:
+    zh = language == "zh"
+    if hours == "*":
+        if (days, month, weekdays) != ("*", "*", "*"):
+            return None
+        return f"每小时 {minute} 分" if zh else f"every hour at :{minute:0>2}"
+    if days != "*" and weekdays != "*":
+        return None
+    clocks = _and([f"{hour:02}:{minute:0>2}" for hour in _numbers(hours)], language)
+    if days != "*":
+        said = _month_days(_numbers(days), month, language)
+    elif month == "*":
+        said = _week_days({(day - 1) % 7 for day in _numbers(weekdays)}, language)
+    else:
+        said = None
+    if said is None:
+        return None
+    return f"{said} {clocks}" if zh else f"{said} at {clocks}"
+
+
+def _month_days(days: list[int], month: str, language: Language) -> str | None:
+    zh = language == "zh"
+    if month != "*":
+        if len(days) != 1 or not 1 <= int(month) <= len(MONTHS_EN):
+            return None
+        return (
+            f"每年 {month} 月 {days[0]} 日"
+            if zh
+            else f"every year on {MONTHS_EN[int(month) - 1]} {days[0]}"
+        )
+    if zh:
+        return f"每月 {_and([f'{day} 号' for day in days], language)}"
+    return f"every month on the {_and([_nth(day) for day in days], language)}"
+
+
+def _week_days(days: set[int], language: Language) -> str:
+    """Every one of these days of the week; Monday is 0."""
+    en, zh = _DAY_SETS.get(frozenset(days), ("", ""))
+    if en:
+        return zh if language == "zh" else en
+    listed = _and([_weekday(day, language) for day in sorted(days)], language)
+    return f"每{listed}" if language == "zh" else f"every {listed}"
+
+
+def _weekday(day: int, language: Language) -> str:
+    return f"周{_DAYS_ZH[day]}" if language == "zh" else _DAYS[day]
+
+
+def _numbers(field: str) -> list[int]:
+    found: list[int] = []
+    for piece in field.replace("*", "0-6").split(","):
+        first, _, last = piece.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def _nth(number: int) -> str:
+    ending = "th" if 10 < number < 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _and(parts: list[str], language: Language) -> str:
+    """Parts in one list: `a, b and c`."""
+    *before, last = parts
+    if not before:
+        return last
+    if language == "en":
+        return f"{', '.join(before)} and {last}"
+    left, right = (" " if sign.isascii() else "" for sign in (before[-1][-1], last[0]))
+    return f"{'、'.join(before)}{left}和{right}{last}"

@@ -1,7 +1,7 @@
 """The words of times, in English and Chinese: what each means, and the patterns of their forms.
 
 First spans of fixed length ("every 10 seconds", 「每隔两小时」), which are read here; then days and
-times of day, for `time_parser`. Patterns expect folded text (`fold`); every repetition in them is
+times of day, for `times`. Patterns expect folded text (`fold`); every repetition in them is
 possessive or short, so that a hostile text of any length is read in one go. Pure.
 """
 
@@ -11,7 +11,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from mimikit.language.time_words import MONTHS_EN
+from mimikit.language.phrases import MONTHS_EN
 
 _FULL_WIDTH = "：，？！；．１２３４５６７８９０＃　"
 _HALF_WIDTH = ":,?!;.1234567890# "

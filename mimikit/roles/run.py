@@ -18,6 +18,8 @@ from mimikit.config import Settings
 from mimikit.engines.base import (
     UPSTREAM,
     CancelToken,
+    EngineChoice,
+    EngineRegistry,
     EngineRequest,
     EventKind,
     Outcome,
@@ -25,7 +27,6 @@ from mimikit.engines.base import (
     TurnInput,
 )
 from mimikit.engines.process_tree import state_id
-from mimikit.engines.registry import EngineChoice, EngineRegistry
 from mimikit.errors import StorageError
 from mimikit.language.plain_text import plain
 from mimikit.log import ChangeFeed, EventLog

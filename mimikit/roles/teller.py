@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mimikit import permission
-from mimikit.engines.base import CancelToken, Outcome, ToldResult, TurnInput
-from mimikit.engines.registry import EngineChoice
+from mimikit.engines.base import CancelToken, EngineChoice, Outcome, TurnInput
 from mimikit.errors import StorageError
+from mimikit.language.phrases import ToldResult
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, Question, TurnRecord
 from mimikit.roles import prompts

@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
-from mimikit.engines.base import ToldResult
 from mimikit.language import phrases
+from mimikit.language.phrases import ToldResult
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     InboxItem,

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from mimikit.conversation import inbox, questions, turns
-from mimikit.engines.base import ToldResult
-from mimikit.engines.registry import EngineChoice
+from mimikit.engines.base import EngineChoice
 from mimikit.errors import StorageError
 from mimikit.language import phrases
+from mimikit.language.phrases import ToldResult
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, new_id
 from mimikit.protocol.models import (

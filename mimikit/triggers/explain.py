@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from mimikit.language.time_words import UNITS, local_time
+from mimikit.language.phrases import UNITS, local_time
 from mimikit.protocol.models import (
     Condition,
     Instant,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
-from mimikit.language.time_words import Language, cron_words, interval_words, moment_words
+from mimikit.language.phrases import Language, cron_words, interval_words, moment_words
 from mimikit.protocol.models import (
     AndCondition,
     BrokenCondition,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines.codex.events import (
+from mimikit.engines.codex.cli import (
     TurnReader,
     failure_reason,
     minus,

@@ -56,8 +56,8 @@ from mimikit.engines.builtin.grammar import (
 from mimikit.engines.builtin.grammar import (
     WhenFileIntent as WhenFile,
 )
+from mimikit.language.phrases import interval_words
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S
-from mimikit.language.time_words import interval_words
 from mimikit.language.times import PastTime, RepeatTime, parse_when
 from tests.support.engine_requests import NOW
 from tests.support.sentences import render

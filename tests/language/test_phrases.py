@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from mimikit.engines.base import ToldResult
 from mimikit.engines.builtin.grammar import (
     AfterIntent as After,
 )
@@ -54,6 +53,7 @@ from mimikit.engines.builtin.grammar import (
     parse,
 )
 from mimikit.language import phrases
+from mimikit.language.phrases import ToldResult
 
 
 def placeholders(text: str) -> set[str]:

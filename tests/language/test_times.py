@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.errors import BadInput
-from mimikit.language.time_parser import time_at, time_at_end
+from mimikit.language.phrases import cron_words, moment_words
 from mimikit.language.time_vocabulary import fold
-from mimikit.language.time_words import cron_words, moment_words
 from mimikit.language.times import (
     CronTime,
     InstantTime,
@@ -23,6 +22,8 @@ from mimikit.language.times import (
     RepeatTime,
     When,
     parse_when,
+    time_at,
+    time_at_end,
     when_of,
     when_words,
 )

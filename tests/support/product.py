@@ -24,8 +24,7 @@ from mimikit.config import (
     TellerSettings,
 )
 from mimikit.conversation.history import HistoryCaps
-from mimikit.engines.base import Engine
-from mimikit.engines.registry import EngineRegistry
+from mimikit.engines.base import Engine, EngineRegistry
 from mimikit.errors import StorageError
 from mimikit.log import EventLog
 from mimikit.memory.archive import RULES, ArchiveRules

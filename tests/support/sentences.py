@@ -52,7 +52,7 @@ from mimikit.engines.builtin.grammar import (
     WhenFileIntent as WhenFile,
 )
 from mimikit.engines.builtin.shell_lines import MARKS
-from mimikit.language.time_words import Language, interval_words
+from mimikit.language.phrases import Language, interval_words
 
 _FIXED_FORMS: dict[type, tuple[str, str]] = {
     Tasks: ("tasks", "任务"),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.errors import BadInput
-from mimikit.language.time_words import UNITS
+from mimikit.language.phrases import UNITS
 from mimikit.protocol.models import Condition, Schedule, Trigger
 from mimikit.triggers import conditions, schedule, words
 

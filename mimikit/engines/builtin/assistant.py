@@ -19,8 +19,15 @@ from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply, Tu
 from mimikit.engines.builtin import grammar
 from mimikit.engines.builtin.grammar import Commanding, Intent
 from mimikit.language import phrases
-from mimikit.language.phrases import code, fence, paragraphs, say
-from mimikit.language.time_words import Language, interval_words, moment_words
+from mimikit.language.phrases import (
+    Language,
+    code,
+    fence,
+    interval_words,
+    moment_words,
+    paragraphs,
+    say,
+)
 from mimikit.language.times import InstantTime, PastTime, RepeatTime, parse_when, when_words
 from mimikit.protocol.models import Hit, InboxItem, Role, time_text
 

@@ -29,8 +29,8 @@ from mimikit.engines.builtin.shell_lines import (
     read_marked,
     without_end,
 )
-from mimikit.language.time_parser import FoundTime, RepeatTime, time_at
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S
+from mimikit.language.times import FoundTime, RepeatTime, time_at
 
 
 @dataclass(frozen=True, slots=True)

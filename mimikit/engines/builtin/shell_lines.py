@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from mimikit.language.time_parser import FoundTime, time_at, time_at_end
 from mimikit.language.time_vocabulary import fold
+from mimikit.language.times import FoundTime, time_at, time_at_end
 
 IsProgram = Callable[[str], bool]
 Doubt = Literal["command_or_time", "several"]

@@ -20,8 +20,8 @@ from mimikit.config import Settings, system_zone
 from mimikit.engines import process, process_tree, sandbox
 from mimikit.engines.base import UPSTREAM, EngineRequest, Outcome
 from mimikit.engines.codex import cli as codex_cli
-from mimikit.engines.codex.cli import CodexLocation
-from mimikit.engines.codex.events import (
+from mimikit.engines.codex.cli import (
+    CodexLocation,
     TurnReader,
     failure_reason,
     minus,
