@@ -12,7 +12,7 @@ from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
 from mimikit.errors import NotFound
 from mimikit.memory import backlog as kept
 from mimikit.memory.backlog import Action, BacklogList
-from mimikit.tools import replies
+from mimikit.tools.reader import backlog_item
 
 _SAID = {
     "add": "On the backlog: {item}",
@@ -88,7 +88,7 @@ def _changing(name: Action, text: str) -> Callable[..., None]:
             return
         if not found:
             raise NotFound("expected an item of the backlog, which is empty")
-        _change(frame, name, replies.backlog_item(found, given, name), as_json=as_json)
+        _change(frame, name, backlog_item(found, given, name), as_json=as_json)
 
     return command
 

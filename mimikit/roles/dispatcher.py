@@ -1,20 +1,34 @@
-"""Hands a claimed task to its role; whatever goes wrong, the task gets an end."""
+"""A claimed task goes to its role: the Planner makes it a plan, the Worker gives it a result."""
 
 from __future__ import annotations
 
-from mimikit.errors import StorageError
+from datetime import datetime
+
+from mimikit import permission
+from mimikit.config import Settings
+from mimikit.engines.base import CancelToken, Outcome, TurnInput
+from mimikit.errors import BadSettings, StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import QueueName, Task
-from mimikit.roles.planner import run_plan
-from mimikit.roles.run import RunContext
-from mimikit.roles.worker import run_task
+from mimikit.protocol.models import (
+    EndStatus,
+    FailureReason,
+    PageAddress,
+    QueueName,
+    Task,
+    TaskResult,
+)
+from mimikit.roles import prompts
+from mimikit.roles.run import EngineRun, RunContext, run_engine, settle, with_context
 from mimikit.tasks import queue
 from mimikit.tasks.after_run import TaskEnd, result_of
+from mimikit.tools.planning import PlannerSession
+from mimikit.tools.session import Effects, ToolCaller
 
 
 def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
     """Have a claimed task carried out; True when it ended, False when it is to be tried again.
 
+    Whatever goes wrong, the task gets an end.
     Crash: before the mark of its release is gone, which would hide that this attempt began, no
     engine was started, and recovery brings the task back uncounted.
     """
@@ -26,9 +40,8 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
         if claimed.released:
             task = claimed.but(released=False)
             context.insist(lambda: context.files.save(paths.running(queue_name, task.id), task))
-        if queue_name == "planner":
-            return run_plan(context, task, cancel)
-        return run_task(context, task, cancel)
+        run = run_plan if queue_name == "planner" else run_task
+        return run(context, task, cancel)
     except Exception as error:
         if isinstance(error, StorageError) and context.stopping.is_set():
             raise  # recovery decides
@@ -41,3 +54,195 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
         return True
     finally:
         context.live.end(claimed.id)
+
+
+def _failed(error: str, reason: FailureReason) -> Outcome:
+    return Outcome("failed", error=error, failure_reason=reason)
+
+
+# ---- the Planner: one request, from its task to a whole plan, written as one record
+
+
+def planner_input(context: RunContext, task: Task, now: datetime) -> TurnInput:
+    timezone = task.timezone or context.settings.zone.key
+    return with_context(context, TurnInput(now=now, timezone=timezone, task=task), task.prompt)
+
+
+def run_plan(context: RunContext, task: Task, cancel: CancelToken) -> bool:
+    """Run a Planner task to its record or its next attempt; True when it ended.
+
+    Crash: without the record nothing of the plan exists, and recovery decides by the same rule.
+    """
+    started = context.clock.now()
+    turn_input = context.insist(lambda: planner_input(context, task, started))
+    choice = context.engines.for_role("planner")
+    effects = Effects()
+    if choice.waiting:
+        outcome = _failed(choice.waiting, "engine_unavailable")
+    else:
+        caller = ToolCaller(
+            task.id,
+            task.trace_id,
+            started,
+            by_user=permission.is_by_user(choice.engine.name, task.origin),
+            parent=task,
+            may_trigger=permission.may_make_triggers(
+                task.source_trigger_id, allow_triggers=task.allow_triggers
+            ),
+            timezone=turn_input.timezone,
+        )
+        session = context.open_session(PlannerSession, caller)
+        run = EngineRun(
+            run_id=task.id,
+            attempt=task.attempts + 1,
+            role="planner",
+            prompt=prompts.planner_prompt(turn_input, context.settings.budgets),
+            input=turn_input,
+            choice=choice,
+            cancel=cancel,
+            timeout_s=task.timeout or choice.seat.timeout_s or 600,
+            idle_timeout_s=context.settings.limits.idle_timeout_s,
+        )
+        outcome = run_engine(context, run, session)
+        effects = session.close()
+        acts = effects.tasks or effects.triggers or effects.cancels or effects.commands
+        says_or_asks = outcome.text.strip() or effects.question
+        if outcome.status == "done" and not acts and not says_or_asks:
+            outcome = _failed("the planner gave no plan", "error")
+
+    def facts(status: EndStatus) -> dict[str, object]:
+        return {
+            "summary": outcome.text.strip() or None,
+            "usage": outcome.usage,
+            "engine": choice.engine.name,
+            **(_plan(effects) if status == "done" else {}),
+        }
+
+    retry_delay_s = min(context.settings.limits.retry_delay_s, 5)
+    return settle(context, task, outcome, started, facts, retry_delay_s=retry_delay_s)
+
+
+def _plan(effects: Effects) -> dict[str, object]:
+    """What is planned, or the question that comes first, as fields of a PlanResult."""
+    if (question := effects.question) is not None:
+        return {
+            "status": "needs_input",
+            "question": question.question,
+            "options": question.options,
+            "default": question.default,
+            "question_timeout": question.timeout,
+        }
+    return {
+        "tasks": effects.tasks,
+        "triggers": effects.triggers,
+        "cancels": effects.cancels,
+        "commands": effects.commands,
+    }
+
+
+# ---- the Worker: one task, from its file to its result or its next attempt
+
+
+def worker_input(context: RunContext, task: Task, now: datetime) -> TurnInput:
+    ids = dict.fromkeys([*task.upstream, task.retry_of])
+    results = (_upstream_result(context, task_id) for task_id in ids if task_id)
+    upstream = tuple(result for result in results if result is not None)
+    return TurnInput(now=now, timezone=context.settings.zone.key, task=task, upstream=upstream)
+
+
+def _upstream_result(context: RunContext, task_id: str) -> TaskResult | None:
+    """What a task came to; of a plan its summary."""
+    view = queue.show(context.files, task_id)
+    if view is None or view.plan is None or view.plan.status == "needs_input":
+        return view.result if view else None
+    plan = view.plan
+    return TaskResult.of(
+        view.task,
+        view.plan.status,
+        error=plan.error,
+        attempts=plan.attempts,
+        started_at=plan.started_at,
+        completed_at=plan.completed_at,
+    ).but(result={"text": plan.summary or ""})
+
+
+def run_task(context: RunContext, task: Task, cancel: CancelToken) -> bool:
+    """Run a Worker task to its result or its next attempt; True when it ended.
+
+    Crash: the result is written once, exclusively; without it recovery decides by the same rule.
+    """
+    started = context.clock.now()
+    turn_input = context.insist(lambda: worker_input(context, task, started))
+    outcome, engine, final = _outcome(context, task, turn_input, cancel)
+
+    def facts(_status: EndStatus) -> dict[str, object]:
+        """The whole of a text too long for the result is written first."""
+        text: dict[str, object] = {"text": outcome.text}
+        data = outcome.text.encode(errors="replace")
+        limit = context.settings.limits.result_bytes
+        if len(data) > limit:
+            whole = paths.side(task.id)
+            context.files.write(whole, data)
+            text = {"text": data[:limit].decode(errors="ignore"), "truncated": True, "whole": whole}
+        return {
+            "result": {**text, **outcome.data},
+            "exit_code": outcome.exit_code,
+            "usage": outcome.usage,
+            "engine": engine,
+            "session_id": outcome.session_id,
+        }
+
+    delay_s = context.settings.limits.retry_delay_s
+    return settle(context, task, outcome, started, facts, retry_delay_s=delay_s, final=final)
+
+
+def command_refusal(task: Task, settings: Settings, served: PageAddress | None) -> str | None:
+    """Why a `command` task may not run; None when it may.
+
+    `served` tells where the page really listens, which need not be what the settings say.
+    """
+    if task.profile != "command":
+        return None
+    is_local = settings.web.host in permission.LOOPBACK and (served is None or served.local)
+    return permission.command_refusal(
+        task.origin,
+        task.trigger_origin,
+        is_local=is_local,
+        allow_commands=settings.web.allow_commands,
+        allow_llm_commands=settings.allow_llm_commands,
+    )
+
+
+def _outcome(
+    context: RunContext, task: Task, turn_input: TurnInput, cancel: CancelToken
+) -> tuple[Outcome, str, bool]:
+    """The outcome, the engine's name, and whether trying again could not help."""
+    served = context.insist(lambda: context.files.peek(paths.SERVED, PageAddress))
+    if refusal := command_refusal(task, context.settings, served):
+        context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
+        return _failed(refusal, "refused"), "", True
+    try:
+        choice = context.engines.for_role("worker", task.profile)
+    except BadSettings as error:
+        return _failed(str(error), "refused"), "", True
+    engine, limits = choice.engine.name, context.settings.limits
+    if choice.waiting:
+        return _failed(choice.waiting, "engine_unavailable"), engine, False
+    timeout_s = task.timeout or choice.seat.timeout_s or limits.worker_timeout_s
+    run = EngineRun(
+        run_id=task.id,
+        attempt=task.attempts + 1,
+        role="worker",
+        prompt=task.prompt,
+        input=turn_input,
+        choice=choice,
+        cancel=cancel,
+        timeout_s=timeout_s,
+        # A command may be silent as long as it may run; an agent that says nothing is stuck.
+        idle_timeout_s=timeout_s if engine == "command" else limits.idle_timeout_s,
+        profile=task.profile,
+        read_only=task.internal,  # it is asked for a word; nobody asked for work
+    )
+    outcome = run_engine(context, run, None)
+    final = engine == "builtin" and outcome.failure_reason == "engine_unavailable"
+    return outcome, engine, final

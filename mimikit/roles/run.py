@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -34,20 +34,18 @@ from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import (
+    EndStatus,
     Hit,
-    Message,
-    PlanResult,
     Role,
     RunEvent,
     Task,
-    TaskResult,
     time_text,
 )
 from mimikit.roles import prompts
 from mimikit.roles.prompts import Prompts
 from mimikit.runs import LiveRuns
 from mimikit.tasks import queue
-from mimikit.tasks.after_run import RunEnd, TaskEnd, after_run
+from mimikit.tasks.after_run import RunEnd, TaskEnd, after_run, result_of
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller, ToolSession
 
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 S = TypeVar("S", bound=ToolSession)
-R = TypeVar("R", TaskResult, PlanResult)
 MAX_EVENT_CHARACTERS = 20_000
 RECENT = 5
 """Messages that belong to the query of what memory is asked, with less weight."""
@@ -168,7 +165,6 @@ class EngineRun:
     timeout_s: float
     idle_timeout_s: float
     profile: str = "standard"
-    template: str | None = None
     read_only: bool = False
 
 
@@ -239,11 +235,11 @@ def _request(
 ) -> EngineRequest:
     specs = session.specs if session else ()
     instructions, prompt = "", run.prompt
-    if run.role == "worker" and run.template is not None:
-        prompt = prompts.worker_prompt(run.input, str(scratch / UPSTREAM))
-    if run.template is not None:
+    if run.choice.engine.name != "command":  # which takes a shell line, and nothing beside it
+        if run.role == "worker":
+            prompt = prompts.worker_prompt(run.input, str(scratch / UPSTREAM))
         instructions = context.prompts.fill(
-            run.template,
+            run.role,
             {
                 "tools": "\n".join(f"- `{spec.name}`: {spec.description}" for spec in specs),
                 "workspace": str(context.workspace),
@@ -283,17 +279,16 @@ def _no_tools(name: str, _arguments: dict[str, object]) -> ToolReply:
 def settle(
     context: RunContext,
     task: Task,
-    kind: type[R],
     outcome: Outcome,
     started: datetime,
-    complete: Callable[[R], R],
+    facts: Callable[[EndStatus], Mapping[str, object]],
     *,
     retry_delay_s: float,
     final: bool = False,
 ) -> bool:
     """Write a task's end, or give it back for its next attempt; True when it ended.
 
-    complete: adds to the result what only the role knows.
+    facts: what only the role knows of the result, by its fields.
     final: trying again could not help.
     """
     now = context.clock.now()
@@ -301,34 +296,29 @@ def settle(
     engine_retry_s = context.settings.limits.engine_retry_s
     match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):
         case TaskEnd() as end:
-            result = kind.of(
-                task,
-                end.status,
-                failure_reason=end.failure_reason,
-                error=outcome.error,
-                attempts=end.attempts,
-                started_at=started,
-                completed_at=now,
-            )
-            context.insist(lambda: queue.finish(context.files, complete(result)))
+            result = result_of(task, end, started, now, error=outcome.error)
+            context.insist(lambda: queue.finish(context.files, result.but(**facts(end.status))))
             return True
         case release:
             context.insist(lambda: queue.release(context.files, release.task))
             return False
 
 
-def recall(context: RunContext, asked: str, conversation: tuple[Message, ...]) -> tuple[Hit, ...]:
-    """What memory has on what is asked; what was said last counts a little."""
-    if not asked.strip():
-        return ()
-    recent = [message.text for message in conversation[-RECENT:]]
-    try:
-        return tuple(context.reader.recall(asked, recent, context.settings.budgets.memory_hits))
-    except Exception as error:  # noqa: BLE001 - better an answer without memory than none
-        context.log.write("error", "memory_not_searched", error=repr(error))
-        return ()
+def with_context(context: RunContext, turn_input: TurnInput, asked: str) -> TurnInput:
+    """The input with the conversation, the tasks, and what memory has on what is asked.
 
-
-def recent_messages(context: RunContext) -> tuple[Message, ...]:
-    limit = context.settings.budgets.conversation_messages
-    return tuple(context.reader.history(limit, 0))
+    What was said last counts a little in the search.
+    """
+    budgets = context.settings.budgets
+    conversation = context.reader.history(budgets.conversation_messages, 0)
+    memory: list[Hit] = []
+    if asked.strip():
+        recent = [message.text for message in conversation[-RECENT:]]
+        try:
+            memory = context.reader.recall(asked, recent, budgets.memory_hits)
+        except Exception as error:  # noqa: BLE001 - better an answer without memory than none
+            context.log.write("error", "memory_not_searched", error=repr(error))
+    tasks = context.reader.tasks("all")
+    return replace(
+        turn_input, conversation=tuple(conversation), memory=tuple(memory), tasks=tuple(tasks)
+    )

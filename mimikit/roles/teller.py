@@ -15,7 +15,7 @@ from mimikit.language.phrases import ToldResult
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, Question, TurnRecord
 from mimikit.roles import prompts
-from mimikit.roles.run import EngineRun, RunContext, recall, recent_messages, run_engine
+from mimikit.roles.run import EngineRun, RunContext, run_engine, with_context
 from mimikit.tasks.after_run import WAITING
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
 
@@ -62,19 +62,16 @@ class TurnOutcome:
 def teller_input(context: RunContext, job: TurnJob) -> TurnInput:
     inputs = tuple(item for item in job.items if item.kind != "task_result")
     newest = inputs[-1] if inputs else None
-    conversation = recent_messages(context)
-    return TurnInput(
+    turn_input = TurnInput(
         now=job.now,
         timezone=(newest and newest.timezone) or context.settings.zone.key,
         locale=(newest and newest.locale) or "en",
         inputs=inputs,
         results=job.results,
-        conversation=conversation,
-        memory=recall(context, "\n".join(item.text for item in inputs), conversation),
-        tasks=tuple(context.reader.tasks("all")),
         question=job.question,
         facts=job.facts,
     )
+    return with_context(context, turn_input, "\n".join(item.text for item in inputs))
 
 
 def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
@@ -109,7 +106,6 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
             cancel=job.cancel,
             timeout_s=seat.timeout_s or 180,
             idle_timeout_s=context.settings.limits.teller_idle_timeout_s,
-            template="teller",
         ),
         session,
     )

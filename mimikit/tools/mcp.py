@@ -13,9 +13,8 @@ import hmac
 import json
 import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Future
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self, TypeAlias
@@ -41,14 +40,6 @@ Call: TypeAlias = Callable[[str, _Object], ToolReply]
 OnRefused: TypeAlias = Callable[[dict[str, str]], None]
 
 
-@dataclass
-class _Reply:
-    """The answer to one call; a repeat of the call waits for it instead of making another."""
-
-    done: threading.Event = field(default_factory=threading.Event)
-    result: ToolReply = field(default_factory=lambda: ToolReply(ok=False, text="the call failed"))
-
-
 class _Turn:
     """What a token stands for. Its calls are made one at a time."""
 
@@ -56,29 +47,29 @@ class _Turn:
         self.specs = {spec.name: spec for spec in specs}
         self._call = call
         self._calling = threading.Lock()
-        self._replies: OrderedDict[str, _Reply] = OrderedDict()
+        self._replies: dict[str, Future[ToolReply]] = {}
         self._remembering = threading.Lock()
 
     def call(self, name: str, arguments: _Object, key: str | None) -> ToolReply:
         """Make a call; one that carries the key of an earlier one gets the earlier's answer."""
         with self._remembering:
             known = self._replies.get(key) if key else None
-            reply = known or _Reply()
-            if key:
+            reply = known or Future[ToolReply]()
+            if key and not known:
                 self._replies[key] = reply
-                while len(self._replies) > _REMEMBERED_CALLS:
-                    self._replies.popitem(last=False)
+                if len(self._replies) > _REMEMBERED_CALLS:
+                    del self._replies[next(iter(self._replies))]
         if known:
-            known.done.wait()
-            return known.result
+            return known.result()
+        result = ToolReply(ok=False, text="the call failed")
         try:
             with self._calling:
-                reply.result = self._call(name, arguments)
+                result = self._call(name, arguments)
         except Exception as error:  # noqa: BLE001 - a tool's fault is told to the model
-            reply.result = ToolReply(ok=False, text=f"{name} failed: {type(error).__name__}")
+            result = ToolReply(ok=False, text=f"{name} failed: {type(error).__name__}")
         finally:
-            reply.done.set()
-        return reply.result
+            reply.set_result(result)
+        return result
 
 
 class ToolServer(ThreadingHTTPServer):

@@ -24,7 +24,7 @@ from mimikit.protocol.models import (
     Trigger,
     to_utc,
 )
-from mimikit.tools import arguments, replies, requests
+from mimikit.tools import arguments, reader, requests
 from mimikit.tools.session import ToolSession, first_line
 from mimikit.triggers import conditions, registry, words
 
@@ -175,16 +175,18 @@ class PlannerSession(ToolSession):
 
     def _get_recent_history(self, args: arguments.RecentHistoryArguments) -> str:
         messages = self._reader.history(args.count, args.offset)
-        return replies.recent(messages, args.count, args.offset)
+        return reader.recent_text(messages, args.count, args.offset)
 
     def _get_history_by_time(self, args: arguments.HistoryByTimeArguments) -> str:
         before = _until(args.after, args.before)
-        return replies.between(self._reader.history_between(_instant(args.after, "after"), before))
+        return reader.between_text(
+            self._reader.history_between(_instant(args.after, "after"), before)
+        )
 
     def _search_memory(self, args: arguments.SearchMemoryArguments) -> str:
         after = _instant(args.after, "after") if args.after else None
         before = _until(args.after, args.before)
-        return replies.found(self._reader.search(args.query, args.limit, after, before))
+        return reader.hits_text(self._reader.search(args.query, args.limit, after, before))
 
     def _notify(self) -> Notify:
         """Who is told of a run that comes once: the same as of a task of this plan."""

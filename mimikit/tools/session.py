@@ -32,8 +32,8 @@ from mimikit.protocol.models import (
     Task,
     Trigger,
 )
-from mimikit.tools import arguments, replies
-from mimikit.tools.reader import RoleReader
+from mimikit.tools import arguments
+from mimikit.tools.reader import RoleReader, backlog_after, backlog_item, backlog_lines
 
 
 @dataclass
@@ -194,14 +194,14 @@ class TellerSession(ToolSession):
 
     def _update_backlog(self, args: arguments.BacklogArguments) -> str:
         made = self.effects.backlog
-        known = replies.backlog_after(self._reader.backlog(), [(c.action, c.item) for c in made])
+        known = backlog_after(self._reader.backlog(), [(c.action, c.item) for c in made])
         if args.action == "list":
-            return replies.backlog_lines(known)
+            return backlog_lines(known)
         if args.item is None or not plain(args.item):
             raise BadInput("item: expected what is to be changed, got nothing", field="item")
         item = args.item
         if args.action != "add":
-            item = replies.backlog_item(known, item, args.action)
+            item = backlog_item(known, item, args.action)
         id_ = self._derive("backlog", len(made))
         made.append(BacklogChange(id=id_, action=args.action, item=item))
         return f"noted, {args.action}: {plain(item)}"

@@ -192,12 +192,12 @@ def test_a_fault_of_an_engine_is_that_runs_failure(judged: Client) -> None:
 def test_a_fault_of_our_own_is_that_tasks_failure_and_is_told(
     judged: Client, seat: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mimikit.roles import planner, worker
+    from mimikit.roles import dispatcher
 
     def burst(*_args: object) -> None:
         raise KeyError("oops")
 
-    monkeypatch.setattr({"planner": planner, "worker": worker}[seat], f"{seat}_input", burst)
+    monkeypatch.setattr(dispatcher, f"{seat}_input", burst)
     judged.say("m1", "plan: one")
     judged.product.idle()
     assert said(judged)[-1][1].endswith("is failed")

@@ -8,7 +8,7 @@ import pytest
 
 from mimikit.config import Settings, WebSettings
 from mimikit.protocol.models import Origin, PageAddress, Task
-from mimikit.roles.worker import command_refusal
+from mimikit.roles.dispatcher import command_refusal
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 HOME = PageAddress(host="127.0.0.1", port=8787, local=True, started_at=NOW)
