@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mimikit.roles.run import RunContext
     from mimikit.runner.consumer import PooledConsumer
     from mimikit.supervisor.loop import Supervisor
-    from mimikit.web.serve import Bound
+    from mimikit.web.serve import ServerSocket
 
 
 def engines_of(state: State) -> list[Engine]:
@@ -284,7 +284,7 @@ def serve_page(
     serve(state.path, state.workspace, state.settings, host, port, on_ready)
 
 
-def listen(host: str, port: int | None, settings: Settings) -> Bound:
+def listen(host: str, port: int | None, settings: Settings) -> ServerSocket:
     """Listen where the page would; `$PORT`, then the settings name the port that is not given.
 
     Raises:
@@ -295,7 +295,7 @@ def listen(host: str, port: int | None, settings: Settings) -> Bound:
     return serve.bind(host, serve.chosen_port(port, settings))
 
 
-def check_exposure(bound: Bound, settings: Settings) -> None:
+def check_exposure(bound: ServerSocket, settings: Settings) -> None:
     """Refuse an address others can reach, unless the operator prepared for that.
 
     Raises:

@@ -22,8 +22,8 @@ from mimikit.views.documents import Documents
 from mimikit.views.memory import (
     MAX_SHOWN_BYTES,
     HitView,
-    Library,
     MemoryFile,
+    MemoryReader,
     hit_view,
     named,
     unmarked,
@@ -178,8 +178,8 @@ def add(frame: Frame, text: str, long_term: bool, as_json: bool) -> None:
 # ---- parts
 
 
-def _library(state: ReadOnlyState) -> Library:
-    return Library(state.files, Documents(state.workspace, str(state.path)), lambda text: text)
+def _library(state: ReadOnlyState) -> MemoryReader:
+    return MemoryReader(state.files, Documents(state.workspace, str(state.path)), lambda text: text)
 
 
 def _time(state: ReadOnlyState, option: str, given: str | None) -> datetime | None:

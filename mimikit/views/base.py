@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, WithJsonSchema
 from pydantic.alias_generators import to_camel
+
+from mimikit.protocol.json import Json
 
 Render: TypeAlias = Callable[[str], str]
 """Makes safe HTML of markdown; whoever shows HTML hands it in."""
@@ -31,7 +33,7 @@ class View(BaseModel):
     def to_json(self) -> bytes:
         return self.model_dump_json(by_alias=True).encode()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Plain data, as in `to_json`."""
         return self.model_dump(mode="json", by_alias=True)
 

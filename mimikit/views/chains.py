@@ -94,7 +94,7 @@ class TraceView(View):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ChainTrigger:
     """One trigger with what its consumer knows; no definition while its file is broken."""
 
     id: str
@@ -107,7 +107,7 @@ class Chain:
     """What belongs together, by id."""
 
     tasks: dict[str, TaskView] = field(default_factory=dict[str, TaskView])
-    triggers: dict[str, Known] = field(default_factory=dict[str, Known])
+    triggers: dict[str, ChainTrigger] = field(default_factory=dict[str, ChainTrigger])
 
 
 def task_detail(
@@ -215,13 +215,13 @@ def _add(
     """Add a trigger if it is of this trace, or surely belongs here."""
     trigger, _ = triggers.active(files, id_)
     if id_ in sure or (trigger is not None and trigger.trace_id == trace_id):
-        chain.triggers[id_] = Known(id_, trigger, registry.state(files, id_))
+        chain.triggers[id_] = ChainTrigger(id_, trigger, registry.state(files, id_))
 
 
 def _add_named(
     files: ReadOnlyFiles,
     chain: Chain,
-    known: Known,
+    known: ChainTrigger,
     defined: Iterable[str],
     live: dict[str, LiveRun],
 ) -> None:
@@ -385,7 +385,7 @@ def _node(chain: Chain, id_: str, layer: int) -> GraphNode:
     return GraphNode(id=id_, kind="trigger", title=title, state=_state(known), layer=layer)
 
 
-def _state(known: Known) -> str:
+def _state(known: ChainTrigger) -> str:
     if known.trigger is not None and not known.trigger.enabled:
         return "paused"
     return "blocked" if known.trigger is None or known.state.blocked_by else "waiting"

@@ -125,7 +125,7 @@ class TurnHitList(View):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class MemoryPath:
     """What a path says of a file."""
 
     path: str
@@ -142,10 +142,10 @@ class Named:
         return self.kind == "raw" and self.day is not None and _NEW.fullmatch(name) is not None
 
 
-def named(path: str) -> Named | None:
+def named(path: str) -> MemoryPath | None:
     """What a path names; None where it is none of memory's and none of the documents'."""
     if path == paths.MEMORY:
-        return Named(path, "longTerm", "memory")
+        return MemoryPath(path, "longTerm", "memory")
     folder, _, name = path.rpartition("/")
     if not name.endswith(".md"):
         return None
@@ -153,7 +153,7 @@ def named(path: str) -> Named | None:
     if folder == DOCS or folder.startswith(f"{DOCS}/"):
         below = path.split("/")[1:]
         title = "/".join([*below[:-1], stem])
-        return Named(path, "docs", title) if all(map(is_name, below)) else None
+        return MemoryPath(path, "docs", title) if all(map(is_name, below)) else None
     if not is_name(name):
         return None
     if folder == paths.MEMORY_FOLDER:
@@ -162,17 +162,17 @@ def named(path: str) -> Named | None:
         return None
     month = _MONTH.fullmatch(name)
     if month is not None and (first := _day(f"{month[1]}-01")) is not None:
-        return Named(path, "month", stem, first)
+        return MemoryPath(path, "month", stem, first)
     dated = _DATED.fullmatch(name)
-    return Named(path, "day", stem, _day(dated[1]) if dated else None)
+    return MemoryPath(path, "day", stem, _day(dated[1]) if dated else None)
 
 
-def _raw(path: str, name: str, stem: str) -> Named:
+def _raw(path: str, name: str, stem: str) -> MemoryPath:
     dated = _DATED.fullmatch(name)
     day = _day(dated[1]) if dated else None
     if dated is None or day is None:
-        return Named(path, "raw", stem)
-    return Named(path, "raw", dated[2].replace("-", " ") if dated[2] else dated[1], day)
+        return MemoryPath(path, "raw", stem)
+    return MemoryPath(path, "raw", dated[2].replace("-", " ") if dated[2] else dated[1], day)
 
 
 def _day(text: str) -> date | None:
@@ -182,7 +182,7 @@ def _day(text: str) -> date | None:
         return None
 
 
-class Library:
+class MemoryReader:
     """The files of memory and the documents of the workspace."""
 
     def __init__(self, files: ReadOnlyFiles, documents: Documents, render: Render) -> None:
@@ -203,7 +203,7 @@ class Library:
                 found.append(_entry(known, document.size, document.mtime_ns))
         return found
 
-    def shown(self, known: Named) -> NoteView | None:
+    def shown(self, known: MemoryPath) -> NoteView | None:
         """One file with its text; None when there is none."""
         read = self._read(known)
         if read is None:
@@ -215,7 +215,7 @@ class Library:
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
         return self._note(known, text, content_hash(text), size, mtime_ns, is_cut=is_cut)
 
-    def saved(self, known: Named, note: Note) -> NoteView:
+    def saved(self, known: MemoryPath, note: Note) -> NoteView:
         """A file as it was just saved."""
         size, mtime_ns = self._seen(note.path) or (len(note.text.encode()), 0)
         return self._note(known, note.text, note.hash, size, mtime_ns, is_cut=False)
@@ -231,8 +231,8 @@ class Library:
             raise UnsafeFile(f"expected a plain file, got something else, at {path}")
         return stat.size if stat else None
 
-    def _mine(self) -> Iterator[Named]:
-        yield Named(paths.MEMORY, "longTerm", "memory")
+    def _mine(self) -> Iterator[MemoryPath]:
+        yield MemoryPath(paths.MEMORY, "longTerm", "memory")
         for folder in (paths.MEMORY_FOLDER, _SUMMARIES):
             for name in self._names(folder):
                 known = named(f"{folder}/{name}")
@@ -251,7 +251,7 @@ class Library:
         stat = self._files.stat(path)
         return (stat.size, stat.mtime_ns) if stat is not None and stat.kind == "file" else None
 
-    def _read(self, known: Named) -> tuple[bytes, int, int] | None:
+    def _read(self, known: MemoryPath) -> tuple[bytes, int, int] | None:
         """What can be shown of a file, its size and its time."""
         if known.kind == "docs":
             found = self._documents.read(known.path, MAX_SHOWN_BYTES)
@@ -264,7 +264,7 @@ class Library:
         return data, seen[0] if len(data) == MAX_SHOWN_BYTES else len(data), seen[1]
 
     def _note(
-        self, known: Named, text: str, hash_: str, size: int, mtime_ns: int, *, is_cut: bool
+        self, known: MemoryPath, text: str, hash_: str, size: int, mtime_ns: int, *, is_cut: bool
     ) -> NoteView:
         return NoteView(
             **dict(_entry(known, size, mtime_ns)),
@@ -275,7 +275,7 @@ class Library:
         )
 
 
-def _entry(known: Named, size: int, mtime_ns: int, *, hidden: bool = False) -> MemoryFile:
+def _entry(known: MemoryPath, size: int, mtime_ns: int, *, hidden: bool = False) -> MemoryFile:
     return MemoryFile(
         path=known.path,
         kind=known.kind,

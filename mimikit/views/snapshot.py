@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from mimikit import __version__
 from mimikit.clock import Clock
@@ -131,7 +131,7 @@ class StateReader:
         self._settings = settings
         self._clock = clock
         self._usage = messages.UsageCounter(files)
-        self._changes: dict[str, Callable[[dict[str, Any]], Change | None]] = {
+        self._changes: dict[str, Callable[[dict[str, object]], Change | None]] = {
             "message": self._message,
             "inbox": self._inbox,
             "task": self._task,
@@ -183,17 +183,17 @@ class StateReader:
             status=self.status(beat),
         )
 
-    def change(self, hint: dict[str, Any]) -> Change | None:
+    def change(self, hint: dict[str, object]) -> Change | None:
         """A hint of the consumer's made whole from the state files; None when it says nothing."""
         kind = hint.get("kind")
         make = self._changes.get(kind) if isinstance(kind, str) else None
         return make(hint) if make is not None else None
 
-    def _message(self, hint: dict[str, Any]) -> Change | None:
+    def _message(self, hint: dict[str, object]) -> Change | None:
         message = self.conversation.find(str(hint.get("id")))
         return message and MessageChange(message=message)
 
-    def _inbox(self, hint: dict[str, Any]) -> Change | None:
+    def _inbox(self, hint: dict[str, object]) -> Change | None:
         id_ = _id(hint)
         if id_ is None:
             return None
@@ -202,18 +202,18 @@ class StateReader:
             return None
         return InboxChange(id=id_, item=item) if item else InboxGone(id=id_)
 
-    def _task(self, hint: dict[str, Any]) -> Change | None:
+    def _task(self, hint: dict[str, object]) -> Change | None:
         id_ = _id(hint)
         task = tasks.find(self.files, id_, self.heartbeat().live) if id_ else None
         return task and TaskChange(task=task)
 
-    def _trigger(self, hint: dict[str, Any]) -> Change | None:
+    def _trigger(self, hint: dict[str, object]) -> Change | None:
         id_ = _id(hint)
         if id_ is None:
             return None
         return TriggerChange(id=id_, trigger=triggers.find(self.files, id_, self.situation()))
 
-    def _turn(self, hint: dict[str, Any]) -> Change | None:
+    def _turn(self, hint: dict[str, object]) -> Change | None:
         turn_id, state = hint.get("turnId"), hint.get("state")
         if not isinstance(turn_id, str) or state not in ("started", "ended"):
             return None
@@ -227,13 +227,13 @@ class StateReader:
             inputs=[str(id_) for id_ in inputs],
         )
 
-    def _delta(self, hint: dict[str, Any]) -> Change | None:
+    def _delta(self, hint: dict[str, object]) -> Change | None:
         turn_id, text = hint.get("turnId"), hint.get("text")
         if not isinstance(turn_id, str) or not isinstance(text, str):
             return None
         return DeltaChange(turn_id=turn_id, text=text)
 
 
-def _id(hint: dict[str, Any]) -> str | None:
+def _id(hint: dict[str, object]) -> str | None:
     id_ = hint.get("id")
     return id_ if isinstance(id_, str) and is_id(id_) else None

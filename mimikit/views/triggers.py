@@ -36,15 +36,6 @@ _ASKED = "standard"
 _NO_MODEL = "no language model is connected"
 
 
-class TimingView(View):
-    """When a trigger runs. Units: seconds."""
-
-    schedule: Schedule | None
-    condition: Condition | None
-    cooldown: float
-    """The one in force."""
-
-
 class TriggerView(View):
     """One trigger as it stands now; of a broken one, what can still be said. Units: seconds."""
 

@@ -18,13 +18,13 @@ from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, 
 from mimikit.log import EventLog
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.views.documents import Documents
-from mimikit.views.memory import Library
+from mimikit.views.memory import MemoryReader
 from mimikit.views.messages import KnownIds
 from mimikit.views.snapshot import StateReader
 from mimikit.web.api import conversation, memory, system, tasks, triggers
 from mimikit.web.api.routing import error_answer
 from mimikit.web.feed import Feed, StreamsFull
-from mimikit.web.guard import Denied, Guard, RateLimit, allowed_hosts
+from mimikit.web.guard import Guard, RateLimit, RequestDenied, allowed_hosts
 from mimikit.web.markdown import Markdown
 from mimikit.web.page import Assets, page_routes
 from mimikit.web.site import EXTENSION, Site, site
@@ -128,7 +128,7 @@ def build_web(
         ),
         inputs=RateLimit(clock, web.inputs_per_minute),
         known_ids=KnownIds(guest),
-        library=Library(guest, Documents(workspace, files.fs.root), reader.render),
+        library=MemoryReader(guest, Documents(workspace, files.fs.root), reader.render),
         search=_once(search),
         routes=[route for area in AREAS for route in area.table],
         is_local=is_local,
@@ -169,7 +169,7 @@ def _on_error(error: Exception) -> Response:
     original = getattr(error, "original_exception", None)
     if isinstance(original, Exception):
         error = original
-    if isinstance(error, Denied):
+    if isinstance(error, RequestDenied):
         response = error_answer(error.status, str(error), error.field)
         if error.wait_s:
             response.headers["Retry-After"] = str(int(error.wait_s) + 1)

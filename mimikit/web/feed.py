@@ -14,7 +14,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from mimikit.clock import Clock
 from mimikit.errors import MimikitError, StorageError
@@ -24,7 +23,7 @@ from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.views.snapshot import Change
 
-Hint = dict[str, Any]
+Hint = dict[str, object]
 """A line of `events.jsonl`: what changed, by its id."""
 
 POLL_S = 0.1

@@ -33,7 +33,7 @@ _WINDOW_S = 60.0
 _MAX_KEYS = 1000
 
 
-class Denied(Exception):
+class RequestDenied(Exception):
     """A request that goes no further."""
 
     def __init__(
@@ -63,7 +63,7 @@ def is_same_origin(
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class RequestCaller:
     """Who is let in, and by what."""
 
     by: Literal["token", "session"]
@@ -100,7 +100,7 @@ class Guard:
         app.after_request(self._renew)
 
     def check(self) -> None:
-        """Raise Denied unless the request may go on."""
+        """Raise RequestDenied unless the request may go on."""
         try:
             self._check_host(request)
             _check_address(request)
@@ -108,7 +108,7 @@ class Guard:
             if _needs_login(request):
                 g.caller = self._caller(request)
             _check_content_type(request)
-        except Denied as denied:
+        except RequestDenied as denied:
             self._tell(denied)
             raise
 
@@ -118,7 +118,7 @@ class Guard:
         """Give the value of a session cookie for the token or an unspent code.
 
         Raises:
-            Denied: neither is good, or too many were not.
+            RequestDenied: neither is good, or too many were not.
         """
         address = request.remote_addr or ""
         self._check_failures(address)
@@ -130,11 +130,11 @@ class Guard:
             self._failures.note(address)
             what = "token" if token is not None else "code"
             message = "that is not the token" if what == "token" else _SPENT
-            raise Denied(401, message, reason=f"bad {what}", field=what)
+            raise RequestDenied(401, message, reason=f"bad {what}", field=what)
         self._log.write("audit", "login", address=address, by="token" if token else "code")
         return self._cookie_value(tokens.new_session_id())
 
-    def log_out(self, caller: Caller) -> None:
+    def log_out(self, caller: RequestCaller) -> None:
         """End the caller's session for good."""
         if caller.session_id:
             tokens.end_session(self._files, caller.session_id, self._clock.now())
@@ -151,7 +151,7 @@ class Guard:
             secure=request.is_secure,
         )
 
-    def still_valid(self, caller: Caller) -> Callable[[], bool]:
+    def still_valid(self, caller: RequestCaller) -> Callable[[], bool]:
         """A later answer to whether a caller may go on: a stream outlives its request's check."""
         key = self._keys.signing_key
 
@@ -161,32 +161,32 @@ class Guard:
 
         return valid
 
-    def _caller(self, request: Request) -> Caller:
+    def _caller(self, request: Request) -> RequestCaller:
         bearer = _bearer(request)
         if bearer is not None:
             address = request.remote_addr or ""
             self._check_failures(address)
             if self._keys.is_token(bearer):
-                return Caller("token")
+                return RequestCaller("token")
             self._failures.note(address)
-            raise Denied(401, _LOG_IN, reason="bad bearer")
+            raise RequestDenied(401, _LOG_IN, reason="bad bearer")
         value = request.cookies.get(self._cookie)
         if value is None:
-            raise Denied(401, _LOG_IN, reason="no login")
+            raise RequestDenied(401, _LOG_IN, reason="no login")
         try:
             session_id, issued_s = cast("tuple[str, int]", self._signer().loads(value))
             age = timedelta(seconds=self._clock.now().timestamp() - issued_s)
         except (BadData, ValueError, TypeError):
-            raise Denied(401, _LOG_IN, reason="bad session") from None
+            raise RequestDenied(401, _LOG_IN, reason="bad session") from None
         if age > tokens.SESSION_LIFE or tokens.is_session_ended(self._files, session_id):
-            raise Denied(401, _LOG_IN, reason="ended session")
-        return Caller("session", session_id, age)
+            raise RequestDenied(401, _LOG_IN, reason="ended session")
+        return RequestCaller("session", session_id, age)
 
     def _check_failures(self, address: str) -> None:
         wait = self._failures.wait_s(address)
         if wait > 0:
             message = f"too many failed logins; try again in {int(wait) + 1} s"
-            raise Denied(429, message, reason="too many failed logins", wait_s=wait)
+            raise RequestDenied(429, message, reason="too many failed logins", wait_s=wait)
 
     def _signer(self) -> URLSafeSerializer:
         return URLSafeSerializer(
@@ -201,7 +201,7 @@ class Guard:
 
     def _renew(self, response: Response) -> Response:
         """A session in use never ends under its user."""
-        caller: Caller | None = g.get("caller")
+        caller: RequestCaller | None = g.get("caller")
         if caller and caller.by == "session" and caller.age > _RENEW_AFTER:
             self.set_cookie(response, self._cookie_value(caller.session_id))
         return response
@@ -212,7 +212,7 @@ class Guard:
         # Flask only stores what it thinks of the host, and asks this first: so decide here.
         if host_name(request.environ.get("HTTP_HOST")) not in self._hosts:
             message = "this host name is not one mimikit answers to; add it to web.hosts"
-            raise Denied(400, message, reason="host")
+            raise RequestDenied(400, message, reason="host")
 
     def _check_origin(self, request: Request) -> None:
         headers = request.headers
@@ -227,9 +227,9 @@ class Guard:
             is_api=request.path.startswith("/api/"),
         ):
             message = "this request comes from another site; use mimikit's own page"
-            raise Denied(403, message, reason="origin")
+            raise RequestDenied(403, message, reason="origin")
 
-    def _tell(self, denied: Denied) -> None:
+    def _tell(self, denied: RequestDenied) -> None:
         if self._told.take(""):
             self._log.write(
                 "audit",
@@ -260,7 +260,7 @@ def _bearer(request: Request) -> str | None:
 def _check_address(request: Request) -> None:
     """No mended addresses: Flask would send the caller on, past every handler of ours."""
     if isinstance(request.routing_exception, RequestRedirect):
-        raise Denied(404, "there is nothing at this address", reason="address")
+        raise RequestDenied(404, "there is nothing at this address", reason="address")
 
 
 def _check_content_type(request: Request) -> None:
@@ -270,7 +270,7 @@ def _check_content_type(request: Request) -> None:
     if request.method == "DELETE" and not request.mimetype and not request.content_length:
         return
     message = f"expected content type application/json, got {request.mimetype[:60] or 'none'}"
-    raise Denied(415, message, reason="content type")
+    raise RequestDenied(415, message, reason="content type")
 
 
 # ---- names of hosts

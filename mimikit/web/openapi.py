@@ -17,17 +17,17 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from mimikit import __version__
 from mimikit.views.base import View
-from mimikit.web.api.routing import ErrorView, Input, Route
+from mimikit.web.api.routing import Endpoint, ErrorView, Input
 
 _REF = "#/components/schemas/{model}"
 
 
 @functools.cache
-def document_json(routes: tuple[Route, ...]) -> bytes:
+def document_json(routes: tuple[Endpoint, ...]) -> bytes:
     return json.dumps(document(routes), ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def document(routes: Sequence[Route]) -> dict[str, Any]:
+def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
     """The whole document; its paths and schemas are sorted by name."""
     models: dict[tuple[type[Input] | type[View], JsonSchemaMode], None] = {}
     models[ErrorView, "serialization"] = None
@@ -92,7 +92,7 @@ def _parameters(query: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _response(route: Route, schema: dict[str, Any] | None) -> dict[str, Any]:
+def _response(route: Endpoint, schema: dict[str, Any] | None) -> dict[str, Any]:
     text = route.text.partition("\n")[0]
     return _json(text, schema) if schema else {"description": text}
 

@@ -47,7 +47,7 @@ OnReady = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class ServerSocket:
     """A listening socket and where it really listens."""
 
     socket: socket.socket
@@ -124,7 +124,7 @@ def chosen_port(port: int | None, settings: Settings) -> int:
     return int(given)
 
 
-def bind(host: str, port: int) -> Bound:
+def bind(host: str, port: int) -> ServerSocket:
     """Listen at an address.
 
     Raises:
@@ -146,10 +146,10 @@ def bind(host: str, port: int) -> Bound:
             time.sleep(0.1)
         else:
             name = listener.getsockname()
-            return Bound(listener, str(name[0]), int(name[1]))
+            return ServerSocket(listener, str(name[0]), int(name[1]))
 
 
-def check_exposure(bound: Bound, settings: Settings) -> None:
+def check_exposure(bound: ServerSocket, settings: Settings) -> None:
     """Refuse an address others can reach, unless the operator prepared for that.
 
     Raises:
@@ -272,7 +272,7 @@ class _Server(BaseApplication):
         state: Path,
         workspace: Path,
         settings: Settings,
-        bound: Bound,
+        bound: ServerSocket,
         secrets: tuple[str, bytes],
         on_ready: OnReady | None,
     ) -> None:

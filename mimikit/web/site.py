@@ -13,10 +13,10 @@ from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.log import EventLog
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.views.memory import Library
+from mimikit.views.memory import MemoryReader
 from mimikit.views.messages import KnownIds
 from mimikit.views.snapshot import StateReader
-from mimikit.web.api.routing import Route
+from mimikit.web.api.routing import Endpoint
 from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard, RateLimit
 
@@ -40,9 +40,9 @@ class Site:
     feed: Feed
     inputs: RateLimit
     known_ids: KnownIds
-    library: Library
+    library: MemoryReader
     search: Callable[[], MemorySearch]
-    routes: Sequence[Route]
+    routes: Sequence[Endpoint]
     is_local: bool
     """Whether only this machine can reach the page."""
 

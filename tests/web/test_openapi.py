@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mimikit.web.api.routing import Route
+from mimikit.web.api.routing import Endpoint
 from tests.web.conftest import Web
 
 
@@ -36,7 +36,7 @@ def test_every_route_is_described(web: Web) -> None:
 
 
 def test_every_route_but_streams_answers_with_a_view(web: Web) -> None:
-    table: list[Route] = list(web.site.routes)
+    table: list[Endpoint] = list(web.site.routes)
     without = {route.path for route in table if None in route.answers.values()}
     assert without == {"/api/events", "/api/openapi.json"}
     assert all(route.text for route in table), "the first line of the docs"

@@ -16,11 +16,11 @@ from mimikit.protocol.models import MAX_TEXT, InboxItem
 from mimikit.views.base import View
 from mimikit.views.messages import MessagesPage
 from mimikit.views.snapshot import SnapshotView
-from mimikit.web.api.routing import Area, ClientId, Input
-from mimikit.web.guard import Denied
+from mimikit.web.api.routing import ClientId, EndpointRegistry, Input
+from mimikit.web.guard import RequestDenied
 from mimikit.web.site import Site, site
 
-area = Area("conversation")
+area = EndpointRegistry("conversation")
 
 MESSAGE_ID_PATTERN = r"^msg-[A-Za-z0-9._-]{1,124}$"
 MessageId = Annotated[str, StringConstraints(pattern=MESSAGE_ID_PATTERN)]
@@ -127,7 +127,7 @@ def _accept(here: Site, item: InboxItem) -> AcceptedView:
         if not here.inputs.take(""):
             wait = here.inputs.wait_s("")
             message = f"too many messages in a minute; try again in {int(wait) + 1} s"
-            raise Denied(429, message, reason="too many inputs", wait_s=wait)
+            raise RequestDenied(429, message, reason="too many inputs", wait_s=wait)
         inbox.put(here.files, item)
     return accepted
 

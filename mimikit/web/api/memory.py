@@ -20,19 +20,26 @@ from mimikit.views.base import View
 from mimikit.views.memory import (
     MAX_EDITED_BYTES,
     MemoryList,
-    Named,
+    MemoryPath,
     NoteView,
     SearchAnswer,
     TurnHitList,
     named,
 )
-from mimikit.web.api.routing import Answer, Area, ErrorDetail, ErrorView, Input, read_body
-from mimikit.web.guard import Denied
+from mimikit.web.api.routing import (
+    Answer,
+    EndpointRegistry,
+    ErrorDetail,
+    ErrorView,
+    Input,
+    read_body,
+)
+from mimikit.web.guard import RequestDenied
 from mimikit.web.site import Site, site
 
-memory = Area("memory")
-searching = Area("searching")
-backlog = Area("backlog")
+memory = EndpointRegistry("memory")
+searching = EndpointRegistry("searching")
+backlog = EndpointRegistry("backlog")
 
 # A character of the text may take six bytes of JSON.
 _MAX_BODY_BYTES = 6 * MAX_EDITED_BYTES + 4096
@@ -144,7 +151,7 @@ def of_turn(_: Input, turn_id: str) -> TurnHitList:
     return TurnHitList(hits=found)
 
 
-def _known(path: str) -> Named:
+def _known(path: str) -> MemoryPath:
     known = named(path)
     if known is None:
         raise _no_file(path)
@@ -169,8 +176,8 @@ def _text_given() -> NoteInput:
     return asked
 
 
-def _too_long(got: str) -> Denied:
-    return Denied(
+def _too_long(got: str) -> RequestDenied:
+    return RequestDenied(
         413,
         f"text: expected at most {MAX_EDITED_BYTES // 1024} KiB, got {got}; "
         "divide it into more files",
@@ -179,7 +186,7 @@ def _too_long(got: str) -> Denied:
     )
 
 
-def _check_size(here: Site, known: Named) -> None:
+def _check_size(here: Site, known: MemoryPath) -> None:
     size = here.library.size(known.path)
     if size is not None and size > MAX_EDITED_BYTES:
         raise Refused(
@@ -188,7 +195,7 @@ def _check_size(here: Site, known: Named) -> None:
         )
 
 
-def _conflict(here: Site, known: Named, asked: NoteInput, error: Conflict) -> Answer:
+def _conflict(here: Site, known: MemoryPath, asked: NoteInput, error: Conflict) -> Answer:
     """The file as it is now; a save that came twice is none."""
     current = here.library.shown(known)
     if current is not None and current.text == asked.text:

@@ -55,7 +55,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Answer])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Route:
+class Endpoint:
     """One address and method."""
 
     method: str
@@ -70,12 +70,12 @@ class Route:
     """By status; None: no JSON."""
 
 
-class Area:
+class EndpointRegistry:
     """Routes of one kind, on a blueprint of this name."""
 
     def __init__(self, name: str) -> None:
         self.blueprint = Blueprint(name, __name__)
-        self.table: list[Route] = []
+        self.table: list[Endpoint] = []
 
     def route(
         self,
@@ -115,7 +115,7 @@ class Area:
             path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule)
             text = (handler.__doc__ or "").strip()
             name = f"{self.blueprint.name}.{handler.__name__}"
-            self.table.append(Route(method, path, name, text, query, body, by_status))
+            self.table.append(Endpoint(method, path, name, text, query, body, by_status))
             return handler
 
         return declare

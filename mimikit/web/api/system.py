@@ -12,13 +12,13 @@ from mimikit.views.base import View
 from mimikit.views.snapshot import ChangeList, StatusChange
 from mimikit.views.status import HealthzView, StatusView
 from mimikit.web import openapi
-from mimikit.web.api.routing import Area, Input, answer
+from mimikit.web.api.routing import EndpointRegistry, Input, answer
 from mimikit.web.feed import StreamBounds, connection_check, stream
 from mimikit.web.site import site
 
-session = Area("session")
-status_area = Area("status")
-feed = Area("feed")
+session = EndpointRegistry("session")
+status_area = EndpointRegistry("status")
+feed = EndpointRegistry("feed")
 
 Secret = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 

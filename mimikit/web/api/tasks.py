@@ -19,10 +19,10 @@ from mimikit.views import chains, tasks, triggers
 from mimikit.views.base import View
 from mimikit.views.chains import TaskDetail, TraceView
 from mimikit.views.tasks import OutputView, TaskList
-from mimikit.web.api.routing import Answer, Area, ClientId, Input
+from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input
 from mimikit.web.site import Site, site
 
-area = Area("tasks")
+area = EndpointRegistry("tasks")
 
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Title = Annotated[str, StringConstraints(max_length=200)]

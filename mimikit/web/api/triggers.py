@@ -32,7 +32,7 @@ from mimikit.views import triggers as views
 from mimikit.views.base import View, Words
 from mimikit.views.chains import TriggerDetail
 from mimikit.views.triggers import TriggerList
-from mimikit.web.api.routing import Answer, Area, ClientId, Input
+from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input
 from mimikit.web.api.tasks import (
     COMMAND_ANSWERS,
     Action,
@@ -50,7 +50,7 @@ from mimikit.web.api.tasks import (
 )
 from mimikit.web.site import Site, site
 
-area = Area("triggers")
+area = EndpointRegistry("triggers")
 
 Overlap = Literal["skip", "queue"]
 ZoneName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
