@@ -16,7 +16,7 @@ import click
 
 from mimikit.cli import terminal
 from mimikit.config import system_zone
-from mimikit.conversation import history, inbox, questions
+from mimikit.conversation import history, inbox
 from mimikit.errors import BadInput
 from mimikit.log import read_changes
 from mimikit.protocol import paths
@@ -90,8 +90,8 @@ class ConversationClient:
 
     def question(self) -> Question | None:
         """The question that may be answered now."""
-        question = questions.pending(self._files)
-        if question is None or questions.is_expired(question, self._state.clock.now()):
+        question = inbox.pending_question(self._files)
+        if question is None or inbox.is_expired(question, self._state.clock.now()):
             return None
         return question
 

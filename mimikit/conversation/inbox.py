@@ -1,6 +1,7 @@
 """The inbox: one file for each thing the Teller has not answered, created exclusively.
 
-And the door for people and programs: `inbox.json`, claimed by rename, taken in once, removed.
+Beside it the door for people and programs (`inbox.json`, claimed by rename, taken in once, removed)
+and the one question that waits for the user.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files, decode
 from mimikit.protocol.ids import check_id, derived_id, new_id
 from mimikit.protocol.json import Json, dump_line, parse_json
-from mimikit.protocol.models import InboxItem, time_text
+from mimikit.protocol.models import InboxItem, Question, time_text
 
 SETTLE_S = 2.0
 """A file that is not whole may still be being written: it is judged after so long unchanged."""
@@ -102,3 +103,25 @@ def _item(entry: Json, name: str, number: int, now: datetime) -> InboxItem:
     if not item.text.strip():
         raise BadRecord(f"entry {number}: text: expected some text, got none", field="text")
     return item
+
+
+# ---- the question
+
+
+def pending_question(files: Files) -> Question | None:
+    return files.load(paths.PENDING_QUESTION, Question)
+
+
+def ask(files: Files, question: Question) -> bool:
+    """Have a question wait; False when one does already."""
+    return files.save_new(paths.PENDING_QUESTION, question)
+
+
+def close_question(files: Files, question_id: str) -> None:
+    current = pending_question(files)
+    if current is not None and current.question_id == question_id:
+        files.remove(paths.PENDING_QUESTION)
+
+
+def is_expired(question: Question, now: datetime) -> bool:
+    return now >= question.expires_at

@@ -134,6 +134,15 @@ class Files:
             except FileNotFoundError:
                 return None
 
+    def part(self, path: str, offset: int, limit: int) -> bytes:
+        """At most `limit` bytes from `offset` on; nothing when there is no file."""
+        try:
+            return self.fs.read(path, offset=offset, limit=limit)
+        except (FileNotFoundError, UnsafeFile):
+            return b""
+        except OSError as error:
+            raise StorageError(f"{path}: {error.strerror or error}") from error
+
     def exists(self, path: str) -> bool:
         """Whether anything stands at `path`."""
         return self.stat(path) is not None
@@ -346,15 +355,6 @@ class ReadOnlyFiles(Files):
             yield from super().head_lines(path, limit_bytes=limit_bytes)
         except UnsafeFile:
             return
-
-    def part(self, path: str, offset: int, limit: int) -> bytes:
-        """At most `limit` bytes from `offset` on; nothing when there is no file."""
-        try:
-            return self.fs.read(path, offset=offset, limit=limit)
-        except (FileNotFoundError, UnsafeFile):
-            return b""
-        except OSError as error:
-            raise StorageError(f"{path}: {error.strerror or error}") from error
 
     def tail(self, path: str, limit: int) -> list[dict[str, Json]]:
         """The objects on the whole lines within the last `limit` bytes, oldest first."""

@@ -33,7 +33,7 @@ from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, decode
 from mimikit.protocol.models import QueueName, Task
-from mimikit.tasks import task_file
+from mimikit.tasks import queue as task_queue
 
 _CRON_FIELDS = ("minute", "hour", "day", "month", "day_of_week")
 
@@ -198,7 +198,7 @@ class TaskHuey(Huey):
     def deserialize_task(self, data: bytes) -> HueyTask:
         """Huey's task for a claimed file; the storage has validated it."""
         if isinstance(data, FileBytes) and data.seen_at is not None:
-            return self.task_of(task_file.parse_task(data.name, data, self.queue, data.seen_at))
+            return self.task_of(task_queue.parse_task(data.name, data, self.queue, data.seen_at))
         return self.task_of(decode(data, Task))
 
     def is_revoked(self, task: Any, timestamp: datetime | None = None, peek: bool = True) -> bool:
@@ -254,14 +254,14 @@ def open_queue(
     """
 
     def inspect(name: str, data: bytes, seen_at: datetime) -> QueueEntry:
-        task, whole = task_file.read_task(name, data, queue, seen_at)
+        task, whole = task_queue.read_task(name, data, queue, seen_at)
         if is_known_id(task.id) or files.exists(paths.running(queue, task.id)):
             raise BadRecord(f"id already used: {task.id}; give the file another name", field="id")
         fill = None if whole else task.to_json()
-        return QueueEntry(task_file.order_of(task), task_file.ready_at(task), fill)
+        return QueueEntry(task_queue.order_of(task), task_queue.ready_at(task), fill)
 
     def glance(name: str, data: bytes) -> QueueEntry | None:
-        found = task_file.glance(name, data)
+        found = task_queue.glance(name, data)
         return QueueEntry(*found) if found else None
 
     storage = TaskStorage(queue, files, inspect=inspect, glance=glance, **options)

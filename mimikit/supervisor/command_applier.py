@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from mimikit import permission
-from mimikit.conversation import questions, turns
+from mimikit.conversation import inbox, turns
 from mimikit.errors import BadInput, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, is_id
@@ -126,9 +126,9 @@ class CommandApplier:
         if task.role != "planner" or not self._files.exists(path):
             return False, f"{task.id} has ended", None
         # The question goes first: once the plan has ended, this command is not looked into again.
-        question = questions.pending(self._files)
+        question = inbox.pending_question(self._files)
         if question is not None and question.planner_task_id == task.id:
-            questions.close(self._files, question.question_id)
+            inbox.close_question(self._files, question.question_id)
             self._feed.tell("question")
         self._store.canceling.add(task.id)
         end = TaskEnd("canceled", "canceled", task.attempts)

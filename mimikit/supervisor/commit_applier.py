@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 
-from mimikit.conversation import inbox, questions, turns
+from mimikit.conversation import inbox, turns
 from mimikit.errors import UnsafeFile
 from mimikit.memory import backlog, notes
 from mimikit.protocol import paths
@@ -201,19 +201,19 @@ class CommitApplier:
     def _apply_questions(self, record: TurnRecord) -> None:
         """Open the turn's question, close and pass on what it answers."""
         if record.closes_question is not None:
-            questions.close(self._files, record.closes_question)
+            inbox.close_question(self._files, record.closes_question)
             self._feed.tell("question")
         for answer in record.answers:
             self._pass_on(record, answer.question_id, answer.text)
         if record.question is not None:  # after the old one is closed: only one is open
-            questions.ask(self._files, record.question)
+            inbox.ask(self._files, record.question)
             self._feed.tell("question")
         if record.settles_plan is not None:
             self._settle_plan(record.settles_plan)
 
     def _pass_on(self, record: TurnRecord, question_id: str, text: str) -> None:
         """Route an answer the Teller passed on: to the asking plan, or just close the question."""
-        question = questions.pending(self._files)
+        question = inbox.pending_question(self._files)
         if question is None or question.question_id != question_id:
             return
         if question.planner_task_id is not None:
@@ -221,7 +221,7 @@ class CommitApplier:
             if found is not None:
                 self._submit_all([answered_task(question, text, found.task, record.completed_at)])
             self._settle_plan(question.planner_task_id)
-        questions.close(self._files, question_id)
+        inbox.close_question(self._files, question_id)
         self._feed.tell("question")
 
     def _settle_plan(self, plan_id: str) -> None:

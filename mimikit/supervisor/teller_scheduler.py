@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from mimikit.conversation import inbox, questions, turns
+from mimikit.conversation import inbox, turns
 from mimikit.engines.base import EngineChoice
 from mimikit.errors import StorageError
 from mimikit.language import phrases
@@ -165,7 +165,7 @@ class TellerScheduler:
             return False
         self._waiting = None
         results = tuple(self._told(item) for item in items if item.kind == "task_result")
-        question = questions.pending(self._store.files)
+        question = inbox.pending_question(self._store.files)
         ids = [item.id for item in items]
         self._under_way = turns.start(self._store.files, turn_id, attempt, ids, now)
         cancel = self._store.live.start(turn_id, "teller", items[-1].text[:80], now)
@@ -270,16 +270,16 @@ class TellerScheduler:
     def _tend_question(self, now: datetime) -> bool:
         """Open the next question, or take the default of one whose time is over."""
         store = self._store
-        question = questions.pending(store.files)
+        question = inbox.pending_question(store.files)
         if question is None:
             if self._under_way is not None:
                 return False  # the Teller may be about to ask: one question at a time
             for plan in recovery.waiting_plans(store)[:1]:
-                questions.ask(store.files, question_of(plan, now))
+                inbox.ask(store.files, question_of(plan, now))
                 store.feed.tell("question")
                 return True
             return False
-        if not questions.is_expired(question, now):
+        if not inbox.is_expired(question, now):
             return False
         turn_id = derived_id("turn", "expired", question.question_id)
         base = _code_record(turn_id, now)
@@ -300,7 +300,7 @@ class TellerScheduler:
 
     def _route_answers(self, items: list[InboxItem], now: datetime) -> bool:
         """Answers to a plan's question go by code into a new Planner task."""
-        question = questions.pending(self._store.files)
+        question = inbox.pending_question(self._store.files)
         if question is None or question.planner_task_id is None:
             return False
         for item in items:
@@ -314,7 +314,7 @@ class TellerScheduler:
 
     def _own_question(self, items: tuple[InboxItem, ...]) -> str | None:
         """The Teller's own question, when one of these inputs answers it."""
-        question = questions.pending(self._store.files)
+        question = inbox.pending_question(self._store.files)
         if question is None or question.planner_task_id is not None:
             return None
         answered = any(i.question_id == question.question_id for i in items)

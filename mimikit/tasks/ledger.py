@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
-from mimikit.errors import BadRecord, StorageError, UnsafeFile
+from mimikit.errors import BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
@@ -164,14 +164,9 @@ class Ledger:
         entries = {
             task_id: StatusEntry(
                 id=task_id,
-                status=end.status,
-                completed_at=end.completed_at,
                 result_id=task_id,
-                source_trigger_id=end.source_trigger_id,
-                failure_reason=end.failure_reason,
-                trace_id=end.trace_id,
-                seat=end.seat,
                 retry_of=next(iter(self._subjects.get(task_id, ())), None),
+                **end._asdict(),
             )
             for task_id, end in self._ends.items()
         }
@@ -208,7 +203,7 @@ class Ledger:
             case "ended":
                 self._learn_end(line)
             case _:
-                return
+                pass
 
     def _learn_end(self, line: Mapping[str, object]) -> None:
         self._queued.pop(str(line.get("id")), None)
@@ -293,7 +288,8 @@ def slots_of(files: Files, trigger_id: str, limit: int) -> list[Line]:
     """The lines about one trigger, oldest first, as far back as its last `limit` slots."""
     found: list[Line] = []
     slots = 0
-    for line in _newest_first(files, _with_id(trigger_id), _LOOK_BACK_BYTES):
+    needle = dump_line({"id": trigger_id})[1:-2]  # as it stands on a line
+    for line in _newest_first(files, needle, _LOOK_BACK_BYTES):
         if slots >= limit:
             break
         if line.get("id") == trigger_id:
@@ -315,7 +311,7 @@ def events_of(files: Files, id_: str, *, since: datetime | None = None) -> Itera
 def _with(files: Files, path: str, needle: bytes) -> Iterator[Line]:
     """The lines of a file in which `needle` stands; the others are passed over unparsed."""
     offset = 0
-    while data := _part(files, path, offset, _BLOCK_BYTES[-1]):
+    while data := files.part(path, offset, _BLOCK_BYTES[-1]):
         end = data.rfind(b"\n") + 1 or len(data)
         at = data.find(needle, 0, end)
         while at >= 0:
@@ -340,7 +336,7 @@ def _newest_first(files: Files, needle: bytes, most_bytes: int) -> Iterator[Line
             size = min(next(sizes, size), start, most_bytes)
             start -= size
             most_bytes -= size
-            data = _part(files, path, start, size) + rest
+            data = files.part(path, start, size) + rest
             # A block may begin inside a line, which is read with the block before.
             begin = data.find(b"\n") + 1 if start else 0
             rest, end = (data[:begin], len(data)) if begin or not start else (data, 0)
@@ -348,21 +344,6 @@ def _newest_first(files: Files, needle: bytes, most_bytes: int) -> Iterator[Line
                 end, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1
                 if line := _line(data[end:stop]):
                     yield line
-
-
-def _with_id(id_: str) -> bytes:
-    """As it stands on a line of the ledger."""
-    return dump_line({"id": id_})[1:-2]
-
-
-def _part(files: Files, path: str, offset: int, limit: int) -> bytes:
-    """At most `limit` bytes of a file; none where no plain file stands."""
-    try:
-        return files.fs.read(path, offset=offset, limit=limit)
-    except (FileNotFoundError, UnsafeFile):
-        return b""
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror or error}") from error
 
 
 def _line(data: bytes) -> Line:
@@ -374,11 +355,4 @@ def _line(data: bytes) -> Line:
 
 
 def _end(entry: StatusEntry) -> TaskStatus:
-    return TaskStatus(
-        entry.status,
-        entry.completed_at,
-        entry.failure_reason,
-        entry.source_trigger_id,
-        entry.trace_id,
-        entry.seat,
-    )
+    return TaskStatus(*(getattr(entry, name) for name in TaskStatus._fields))

@@ -1,21 +1,30 @@
-"""Tasks on their way: submit, look up, finish, release, show.
+"""Tasks on their way: submit, look up, finish, release, show; and what a task's file means.
 
 Claiming is the storage's (a rename); everything here is a single step that may be replayed.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
-from mimikit.errors import BadRecord, UnsafeFile
+from pydantic import ValidationError
+
+from mimikit.errors import BadInput, BadRecord, UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files
-from mimikit.protocol.models import PlanResult, QueueName, Task, TaskResult
-from mimikit.tasks import ledger, task_file
+from mimikit.protocol.files import MAX_RECORD_BYTES, Files, bad_record
+from mimikit.protocol.ids import check_id, derived_id
+from mimikit.protocol.json import Json, parse_object
+from mimikit.protocol.models import PlanResult, QueueName, Task, TaskResult, time_text
+from mimikit.tasks import ledger
 
 Where = Literal["queued", "running", "ended"]
+TaskState = Literal["queued", "running", "done", "failed", "canceled"]
+SUFFIX = ".json"
+_FILLED = ("id", "createdAt", "traceId", "origin", "notify")
+_TIME_LENGTH = len("2026-01-28T09:30:00.000Z")
 
 
 def submit(files: Files, task: Task) -> bool:
@@ -80,7 +89,7 @@ def read(files: Files, seat: QueueName, path: str) -> Task | None:
         if stat is None or data is None:
             return None
         seen_at = datetime.fromtimestamp(stat.mtime_ns / 1e9, UTC)
-        return task_file.parse_task(path.rpartition("/")[2], data, seat, seen_at)
+        return parse_task(path.rpartition("/")[2], data, seat, seen_at)
     except (BadRecord, UnsafeFile):
         return None
 
@@ -110,9 +119,6 @@ def finish_release(files: Files, task: Task) -> None:
 def leave_running(files: Files, seat: QueueName, task_id: str) -> None:
     """Put the definition of a finished task aside: the last step of its end."""
     files.move(paths.running(seat, task_id), paths.ended(seat, task_id))
-
-
-TaskState = Literal["queued", "running", "done", "failed", "canceled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +165,7 @@ def live(files: Files) -> list[TaskSnapshot]:
         # What can not be read is the storage's to judge, not a reader's.
         if (task := read(files, seat, f"{seat}/{folder}/{name}"))
     ]
-    return sorted(views, key=lambda v: (v.state != "running", *task_file.order_of(v.task)))
+    return sorted(views, key=lambda v: (v.state != "running", *order_of(v.task)))
 
 
 def recent(files: Files, limit: int = 50) -> list[TaskSnapshot]:
@@ -176,12 +182,105 @@ def _view(files: Files, task: Task, seat: QueueName, where: Where) -> TaskSnapsh
         return TaskSnapshot(task, seat, result.status if result else "failed", result=result)
     settled = files.peek(paths.plan_done(task.id), PlanResult)
     plan = settled or files.peek(paths.result("planner", task.id), PlanResult)
-    state: TaskState = "running" if plan is None else _plan_state(plan, settled is not None)
+    state: TaskState = "running"
+    if plan is not None and plan.status != "needs_input":
+        state = plan.status
+    elif settled is not None:  # a plan that asks is at it until its question is answered
+        state = "done"
     return TaskSnapshot(task, seat, state, plan=plan)
 
 
-def _plan_state(plan: PlanResult, settled: bool) -> TaskState:
-    """A plan that asks is still at it until its question is answered."""
-    if plan.status == "needs_input":
-        return "done" if settled else "running"
-    return plan.status
+# ---- what a file in a queue folder means as a task, whether a program or a person wrote it; pure.
+# A hand-made `{"prompt": "date"}` is a whole task: what it leaves out is filled from the file's
+# name, its folder and the time it was seen.
+
+
+def parse_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> Task:
+    """The task that the file `name` holds, with what a hand-made one leaves out.
+
+    The file's stem is the id, the folder decides the role; `seen_at` stands for a missing time of
+    creation, and the trace follows from the id, so that reading it again gives the same task.
+
+    Raises:
+        BadRecord: it is none; the text says what was expected and what was got.
+    """
+    return read_task(name, data, seat, seen_at)[0]
+
+
+def read_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> tuple[Task, bool]:
+    """As `parse_task`; and whether the bytes are whole, or something had to be filled in."""
+    if len(data) > MAX_RECORD_BYTES:
+        raise BadRecord(f"expected at most {MAX_RECORD_BYTES} bytes, got more")
+    if not name.endswith(SUFFIX):
+        raise BadRecord(f"expected a name that ends in {SUFFIX}, got {name!r}")
+    try:
+        task_id = check_id(name.removesuffix(SUFFIX))
+    except BadInput as error:
+        raise BadRecord(str(error), field="id") from None
+    given = parse_object(data)
+    if given.get("id") not in (None, task_id):
+        raise BadRecord(
+            f"id: expected {task_id!r}, the name of the file, got {given['id']!r}; "
+            "name both alike, or leave the id out",
+            field="id",
+        )
+    filled = _filled(given, task_id, seat, seen_at)
+    whole = filled is given
+    text = data.removeprefix(b"\xef\xbb\xbf") if whole else json.dumps(filled).encode()
+    try:
+        return Task.model_validate_json(text), whole
+    except ValidationError as error:
+        raise bad_record(error) from None
+
+
+def order_of(task: Task) -> tuple[int, bool, str, str]:
+    """The place of a task in its queue, smaller first.
+
+    Order: priority falling, internal runs first, older first, then by id.
+    """
+    return (-task.priority, not task.internal, time_text(task.created_at), task.id)
+
+
+def ready_at(task: Task) -> float | None:
+    """When it may be claimed, in seconds since 1970; None means at once."""
+    return task.not_before.timestamp() if task.not_before else None
+
+
+def glance(name: str, data: bytes) -> tuple[tuple[int, bool, str, str], float | None] | None:
+    """`order_of` and `ready_at` of a file as our own programs write it, three times faster.
+
+    It validates nothing but what it reads: good for putting 100,000 files in order, not for running
+    one. None means: read it properly.
+    """
+    try:
+        given: dict[str, Any] = json.loads(data.decode())
+        created, priority = given["createdAt"], given.get("priority", 5)
+        internal, not_before = given.get("internal", False), given.get("notBefore")
+        if given["id"] + SUFFIX != name or len(created) != _TIME_LENGTH or created[-1] != "Z":
+            return None
+        if type(priority) is not int or type(internal) is not bool:
+            return None
+        due = None if not_before is None else datetime.fromisoformat(not_before)
+        if due is not None and due.tzinfo is None:
+            return None
+        order = (-priority, not internal, created, name.removesuffix(SUFFIX))
+        return order, due.timestamp() if due else None
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
+        return None
+
+
+def _filled(
+    given: dict[str, Json], task_id: str, seat: QueueName, seen_at: datetime
+) -> dict[str, Json]:
+    """`given` itself when nothing is missing, else a copy with the rest."""
+    missing = [key for key in _FILLED if given.get(key) is None]
+    if not missing and given.get("role") == seat:
+        return given
+    known: dict[str, Json] = {
+        "id": task_id,
+        "createdAt": time_text(seen_at),
+        "traceId": derived_id("trace", task_id),
+        "origin": "file",
+        "notify": "message",
+    }
+    return given | {key: known[key] for key in missing} | {"role": seat}

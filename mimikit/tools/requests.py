@@ -6,7 +6,7 @@ Nothing is stored here: whoever asks stores what comes back, by its own rules.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, TypedDict
 from zoneinfo import ZoneInfo
@@ -100,18 +100,7 @@ def new_trigger(files: Files, wanted: TaskRequest, fields: TriggerFields, now: d
 
 def _fields(wanted: TaskRequest, id_: str, now: datetime) -> dict[str, Any]:
     """What a task and a trigger have in common, by the names in the models."""
-    return {
-        "id": id_,
-        "title": wanted.title,
-        "prompt": wanted.prompt,
-        "profile": wanted.profile,
-        "priority": wanted.priority,
-        "created_at": now,
-        "timeout": wanted.timeout,
-        "max_attempts": wanted.max_attempts,
-        "trace_id": id_,
-        "origin": wanted.origin,
-    }
+    return {**asdict(wanted), "id": id_, "trace_id": id_, "created_at": now}
 
 
 def check_known(files: Files, condition: Condition) -> str | None:
@@ -151,11 +140,6 @@ def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """A time zone by its IANA name.
-
-    Raises:
-        BadInput: there is none of that name.
-    """
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -165,19 +149,16 @@ def zone_named(name: str) -> ZoneInfo:
         ) from None
 
 
-def _last_run(files: Files, trigger_id: str) -> queue.TaskLocation | None:
-    for line in reversed(ledger.slots_of(files, trigger_id, 1)):
-        if isinstance(task_id := line.get("taskId"), str):
-            return queue.find(files, task_id)
-    return None
-
-
 def _trace_of(files: Files, subject: str) -> str:
     check_id(subject)
     if files.exists(paths.trigger(subject)):
         trigger, _ = registry.active(files, subject)
         return trigger.trace_id if trigger else subject
-    found = queue.find(files, subject) or _last_run(files, subject)
+    found = queue.find(files, subject)
+    if found is None:  # a trigger that is gone: its last run knows
+        runs = [line.get("taskId") for line in ledger.slots_of(files, subject, 1)]
+        last = next((id_ for id_ in reversed(runs) if isinstance(id_, str)), None)
+        found = queue.find(files, last) if last else None
     if found is None:
         raise NotFound(
             f"condition: expected the id of a task or trigger, got {subject!r}; "

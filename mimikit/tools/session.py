@@ -111,17 +111,14 @@ class ToolSession:
             return ToolReply(False, str(error))
         except BadInput as error:
             return ToolReply(False, str(error))
-        except ValidationError as error:  # a value that no argument's own check has caught
+        except ValidationError as error:
             return ToolReply(False, str(bad_record(error)))
 
     def _call(self, name: str, given: Mapping[str, object]) -> str:
         if self._closed:
             raise Refused("this turn is over")
         permission.check_tool(self.role, name)
-        try:
-            parsed = arguments.arguments_of(self.role, name).model_validate(given)
-        except ValidationError as error:
-            raise bad_record(error) from None
+        parsed = arguments.arguments_of(self.role, name).model_validate(given)
         return getattr(self, f"_{name}")(parsed)
 
     def _list_tasks(self, args: arguments.ListTasksArguments) -> str:

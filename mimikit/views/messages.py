@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from mimikit.conversation import history, questions
+from mimikit.conversation import history, inbox
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.json import Json
@@ -161,7 +161,7 @@ def _inbox_view(item: InboxItem, frozen: frozenset[str]) -> InboxItemView | None
 
 
 def open_question(files: Files) -> QuestionView | None:
-    found = questions.pending(files)
+    found = inbox.pending_question(files)
     return found and QuestionView(
         question_id=found.question_id,
         question=found.question,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from mimikit import __version__
-from mimikit.conversation import questions
+from mimikit.conversation import inbox
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Health, Instant, LiveRun, Question, TaskResult, Usage, time_text
@@ -107,7 +107,7 @@ def overview(
             active=sum(trigger.enabled for trigger in listed),
             broken=sum(trigger.broken is not None for trigger in listed),
         ),
-        question=questions.pending(files),
+        question=inbox.pending_question(files),
         quarantined=len(files.names(paths.CORRUPT, suffix=".reason.txt")),
         errors=errors[-_ERRORS_SHOWN:],
         failed=[

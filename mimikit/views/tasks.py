@@ -14,7 +14,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles, whole_lines
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import Instant, LiveRun, QueueName, Task, TaskResult, Usage, to_utc
-from mimikit.tasks import ledger, queue, task_file
+from mimikit.tasks import ledger, queue
 from mimikit.tasks.queue import TaskSnapshot, TaskState
 from mimikit.views.base import Render, View, first_line
 
@@ -184,9 +184,7 @@ def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
         if known is not None and known.state == "running":
             found.append(known)
     unique = {known.task.id: known for known in found}
-    return sorted(
-        unique.values(), key=lambda v: (v.state != "running", *task_file.order_of(v.task))
-    )
+    return sorted(unique.values(), key=lambda v: (v.state != "running", *queue.order_of(v.task)))
 
 
 def in_trace(

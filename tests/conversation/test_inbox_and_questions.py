@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from mimikit.conversation import inbox, questions
+from mimikit.conversation import inbox
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem, Question
@@ -43,21 +43,21 @@ def test_a_file_that_is_no_input_holds_up_no_other(files: Files) -> None:
 
 
 def test_one_question_is_open_at_a_time(files: Files) -> None:
-    assert questions.pending(files) is None
-    assert questions.ask(files, QUESTION)
-    assert not questions.ask(files, QUESTION.but(question_id="q2"))
-    assert questions.pending(files) == QUESTION
+    assert inbox.pending_question(files) is None
+    assert inbox.ask(files, QUESTION)
+    assert not inbox.ask(files, QUESTION.but(question_id="q2"))
+    assert inbox.pending_question(files) == QUESTION
 
 
 def test_only_the_open_question_is_closed(files: Files) -> None:
-    questions.ask(files, QUESTION)
-    questions.close(files, "q2")
-    assert questions.pending(files) == QUESTION
-    questions.close(files, "q1")
-    questions.close(files, "q1")
-    assert questions.pending(files) is None
+    inbox.ask(files, QUESTION)
+    inbox.close_question(files, "q2")
+    assert inbox.pending_question(files) == QUESTION
+    inbox.close_question(files, "q1")
+    inbox.close_question(files, "q1")
+    assert inbox.pending_question(files) is None
 
 
 def test_a_question_expires_at_its_time_and_not_before() -> None:
-    assert not questions.is_expired(QUESTION, NOW + timedelta(minutes=59, seconds=59))
-    assert questions.is_expired(QUESTION, NOW + timedelta(hours=1))
+    assert not inbox.is_expired(QUESTION, NOW + timedelta(minutes=59, seconds=59))
+    assert inbox.is_expired(QUESTION, NOW + timedelta(hours=1))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mimikit.errors import BadRecord
 from mimikit.protocol.models import Task
-from mimikit.tasks.task_file import glance, order_of, parse_task, read_task, ready_at
+from mimikit.tasks.queue import glance, order_of, parse_task, read_task, ready_at
 
 SEEN = datetime(2026, 12, 1, 9, 30, 0, 250000, tzinfo=UTC)
 

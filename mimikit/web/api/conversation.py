@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, StringConstraints
 
-from mimikit.conversation import inbox, questions
+from mimikit.conversation import inbox
 from mimikit.errors import BadInput, Conflict
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
@@ -119,10 +119,10 @@ def _accept(here: Site, item: InboxItem) -> AcceptedView:
         if here.known_ids.has(item.id, item.created_at):
             return accepted
         if item.kind == "answer":
-            question = questions.pending(here.files)
+            question = inbox.pending_question(here.files)
             if question is None or question.question_id != item.question_id:
                 raise Conflict("that question is no longer open", field="questionId")
-            if questions.is_expired(question, item.created_at):
+            if inbox.is_expired(question, item.created_at):
                 raise Conflict("the time to answer that question is over", field="questionId")
         if not here.inputs.take(""):
             wait = here.inputs.wait_s("")
