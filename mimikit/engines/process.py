@@ -92,14 +92,10 @@ def run(
     busy: Callable[[], bool] = lambda: False,
     tick: Tick = lambda: None,
 ) -> ProgramOutcome:
-    """Run a program to its end, and end all it started.
+    """Run a program to its end, and end all it started; what it prints comes in this thread.
 
-    Args:
-        program: what to run.
-        on_output: given what it prints, as it comes; called in this thread.
-        cancel: stops it when used.
-        busy: whether it may be silent now (it waits for a tool).
-        tick: called often; gives the seconds after which it wants to be called again.
+    `busy` tells whether it may be silent now (it waits for a tool). `tick` is called often, and
+    gives the seconds after which it wants to be called again.
 
     Raises:
         EngineError: it can not be started.
@@ -304,8 +300,13 @@ class _Run:
     def _finish(self) -> None:
         """End what is left, in any case. The child is waited for last: its pid names the group."""
         if self._stopped or not self._exited or process_tree.reap_orphans():
+            grace_s = 0.0
+            if self._kill_at is not None:
+                grace_s = max(0.0, self._kill_at - time.monotonic())
+            elif self._exited:
+                grace_s = min(_LEFTOVER_GRACE_S, self.program.kill_after_s)
             found, left = process_tree.end_all(
-                self._family.members, grace_s=self._grace_s(), patience_s=_PATIENCE_S
+                self._family.members, grace_s=grace_s, patience_s=_PATIENCE_S
             )
             self._leftovers = tuple(pid for pid in found if pid != self._child.pid)
             self._left = tuple(left)
@@ -313,12 +314,6 @@ class _Run:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(None if self._exited else _PATIENCE_S)
         self._drain()
-
-    def _grace_s(self) -> float:
-        """How long what is left may take to end by itself."""
-        if self._kill_at is not None:
-            return max(0.0, self._kill_at - time.monotonic())
-        return min(_LEFTOVER_GRACE_S, self.program.kill_after_s) if self._exited else 0.0
 
     def _signal_group(self, signum: int) -> None:
         if self._child.returncode is None:

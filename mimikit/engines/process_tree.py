@@ -131,8 +131,7 @@ def reap_orphans() -> bool:
         pids = _children() if _adopt_orphans() else None
         if pids is None:
             return True
-        kids = (_look(pid) for pid in pids if pid not in _live)
-        strange = [proc for proc in kids if proc and _is_strange(proc)]
+        strange = [proc for pid in pids if (proc := _look(pid)) and _is_strange(proc)]
         for proc in strange:
             if proc.dead:
                 with contextlib.suppress(ChildProcessError):
@@ -175,7 +174,7 @@ class RunProcesses(_Pack):
     """Everything that belongs to one run: found by session, by descent, by mark."""
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
-        """The family of a child that `spawn` gave and `release` has not had yet."""
+        """`child`: one that `spawn` gave and `release` has not had yet."""
         super().__init__()
         self._leader = _live[child.pid].proc
         self._mark = _live[child.pid].mark
@@ -192,12 +191,11 @@ class RunProcesses(_Pack):
         if self._leader.pid in (proc.session, proc.group):
             return True
         value = _variable(proc.pid, MARK)
-        return value == self._mark or (value is None and self._is_likely_mine(proc))
-
-    def _is_likely_mine(self, proc: ProcessEntry) -> bool:
-        """Whether an unmarked stray can be nobody else's: no other run is old enough to own it."""
+        if value is not None or not _is_strange(proc):
+            return value == self._mark
+        # An unmarked stray is ours if no other run is old enough to own it.
         others = [leader.proc for pid, leader in _live.items() if pid != self._leader.pid]
-        return _is_strange(proc) and not any(other.started <= proc.started for other in others)
+        return all(other.started > proc.started for other in others)
 
 
 def _is_strange(proc: ProcessEntry) -> bool:
@@ -251,6 +249,11 @@ class ProcessEntry:
     dead: bool
     """A zombie: it has ended, its parent has not looked yet."""
 
+    def lives(self) -> bool:
+        """Whether it is there still, by a new look."""
+        now = _look(self.pid)
+        return now is not None and now.started == self.started and not now.dead
+
 
 def _look(pid: int) -> ProcessEntry | None:
     """What the kernel knows of `pid`; None when there is no such process."""
@@ -260,7 +263,7 @@ def _look(pid: int) -> ProcessEntry | None:
         return None
     # The command name may hold blanks and brackets: count fields from its closing bracket.
     field = stat[stat.rindex(b")") + 2 :].split()
-    ids = (int(field[1]), int(field[2]), int(field[3]), int(field[19]))
+    ids = map(int, (*field[1:4], field[19]))
     return ProcessEntry(pid, *ids, dead=field[0] in (b"Z", b"X"))
 
 
@@ -280,8 +283,7 @@ def _variable(pid: int, name: str) -> str | None:
         return None
     start = name.encode() + b"="
     values = (entry[len(start) :] for entry in environ.split(b"\0") if entry.startswith(start))
-    value = next(values, None)
-    return None if value is None else value.decode(errors="replace")
+    return next((value.decode(errors="replace") for value in values), None)
 
 
 def _descendants(roots: Iterable[int], procs: dict[int, ProcessEntry]) -> set[int]:
@@ -340,8 +342,7 @@ def send(proc: ProcessEntry, signum: int) -> bool:
     """Send a signal to that very process; False when it is gone or not ours to end."""
     handle = _handle(proc.pid)
     try:
-        now = _look(proc.pid)
-        if now is None or now.started != proc.started or now.dead:
+        if not proc.lives():
             return False
         if handle is None:
             os.kill(proc.pid, signum)
@@ -365,24 +366,19 @@ def _handle(pid: int) -> int | None:
 
 def _wait_gone(procs: Collection[ProcessEntry], timeout_s: float) -> None:
     """Wait until all of them have ended, or `timeout_s` has passed."""
-    poll = select.poll()
-    handles: set[int] = set()
     deadline = time.monotonic() + timeout_s
-    try:
-        for proc in procs:
-            if (handle := _handle(proc.pid)) is not None:
-                handles.add(handle)
-                poll.register(handle, select.POLLIN)
-        waiting = len(handles)
+    with contextlib.ExitStack() as stack:
+        poll = select.poll()
+        handles = [handle for proc in procs if (handle := _handle(proc.pid)) is not None]
+        for handle in handles:
+            stack.callback(os.close, handle)
+            poll.register(handle, select.POLLIN)
         if not handles:
             poll.poll(20)  # nothing to wait on: do not spin
-        while waiting and (left_s := deadline - time.monotonic()) > 0:
+        while handles and (left_s := deadline - time.monotonic()) > 0:
             for handle, _ in poll.poll(left_s * 1000):
                 poll.unregister(handle)
-                waiting -= 1
-    finally:
-        for handle in handles:
-            os.close(handle)
+                handles.remove(handle)
 
 
 def end_all(
@@ -397,12 +393,7 @@ def end_all(
 
     def present() -> list[ProcessEntry]:
         found = {proc.pid: proc for proc in find()}
-        hidden = {pid: proc for pid, proc in seen.items() if pid not in found}
-        found |= {
-            pid: proc
-            for pid, proc in hidden.items()
-            if (now := _look(pid)) and now.started == proc.started and not now.dead
-        }
+        found |= {p: proc for p, proc in seen.items() if p not in found and proc.lives()}
         seen.update(found)
         return list(found.values())
 

@@ -8,68 +8,35 @@ possessive or short, so that a hostile text of any length is read in one go. Pur
 from __future__ import annotations
 
 import re
+import tomllib
 from fractions import Fraction
+from pathlib import Path
 from typing import NamedTuple
 
 from mimikit.language.phrases import MONTHS_EN
 
-_FULL_WIDTH = "：，？！；．１２３４５６７８９０＃　"
-_HALF_WIDTH = ":,?!;.1234567890# "
-_TRADITIONAL = (
-    "務麼麽幫狀態運執記關於請謝鐘時個兩週禮對會現終嗎還煩給馬裡這條錄說觸發號"
-    "點後變當結過畢間無動檔夾創辦將刪劃標為進寫單項從憶尋瞭選"
-)
-_SIMPLIFIED = (
-    "务么么帮状态运执记关于请谢钟时个两周礼对会现终吗还烦给马里这条录说触发号"
-    "点后变当结过毕间无动档夹创办将删划标为进写单项从忆寻了选"
-)
+_FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+def _meanings(table: str) -> dict[str, int]:
+    """Each word of a table of the file, with what it means."""
+    return {word: int(number) for number, words in _FILE[table].items() for word in words}
+
+
+_NUMBER_WORDS = _meanings("numbers")
+_UNITS, _ADVERBS = _meanings("units"), _meanings("adverbs")
+AHEAD = _meanings("ahead")
+WEEKDAYS = _meanings("weekdays")
+
 _ODD_LETTERS, _LETTERS = "ſıİK", "siIK"
 """Letters that patterns which ignore case take for these, and that `lower` would not make so."""
 _FOLD = str.maketrans(
-    _FULL_WIDTH + _TRADITIONAL + _ODD_LETTERS, _HALF_WIDTH + _SIMPLIFIED + _LETTERS
+    _FILE["fold"]["full_width"] + _FILE["fold"]["traditional"] + _ODD_LETTERS,
+    _FILE["fold"]["half_width"] + _FILE["fold"]["simplified"] + _LETTERS,
 )
 
 MIN_INTERVAL_S = 1
 MAX_INTERVAL_S = 366 * 86400
-
-_NUMBER_WORDS = {
-    word: number
-    for number, words in {
-        0: "零",
-        1: "one 一",
-        2: "two 二 两",
-        3: "three 三",
-        4: "four 四",
-        5: "five 五",
-        6: "six 六",
-        7: "seven 七",
-        8: "eight 八",
-        9: "nine 九",
-        10: "ten",
-        11: "eleven",
-        12: "twelve",
-        15: "fifteen",
-        20: "twenty",
-        30: "thirty",
-        45: "forty-five",
-        60: "sixty",
-        90: "ninety",
-    }.items()
-    for word in words.split()
-}
-_UNITS = {
-    word: seconds
-    for seconds, words in {
-        1: "seconds second secs sec s 秒钟 秒",
-        60: "minutes minute mins min m 分钟 分",
-        900: "刻钟",
-        3600: "hours hour hrs hr h 小时 钟头",
-        86400: "days day d 天 日",
-        604800: "weeks week w 星期 礼拜 周",
-    }.items()
-    for word in words.split()
-}
-_ADVERBS = {"hourly": 3600, "daily": 86400, "weekly": 604800}
 
 
 def fold(text: str) -> str:
@@ -94,7 +61,7 @@ _AMOUNT_ZH = rf"(?:{_DIGITS}|{NUMBER_WORD_ZH})\s*+个?半?个?\s*+{_UNIT_ZH}"
 _MORE_ZH = rf"(?:\s*+[零又和]?\s*+{_AMOUNT_ZH}){{0,3}}"
 _HALF = r"half(?:\s++an?\s++|-|\s++)"
 
-PERIOD = re.compile(
+_PERIOD = re.compile(
     r"(?:once\s++)?(?:every|each)\s++(?:"
     rf"(?P<amounts>{_AMOUNT_EN}{_MORE_EN})"
     rf"|(?P<half>{_HALF})?(?P<other>other\s++)?(?P<unit>{_UNIT_EN}))"
@@ -127,7 +94,7 @@ class FoundInterval(NamedTuple):
 
 
 def period_at(plain: str, start: int) -> FoundInterval | None:
-    match = PERIOD.match(plain, start)
+    match = _PERIOD.match(plain, start)
     return _period(match) if match else None
 
 
@@ -213,27 +180,7 @@ PARTS = {
 }
 NOON = 12
 NAMED = {"noon": 720, "midday": 720, "正午": 720, "midnight": 1440, "午夜": 1440, "零点": 0}
-AHEAD = {
-    word: days
-    for days, words in (
-        (0, "today,to,this,今天,今日,今"),
-        (1, "tomorrow,明天,明日,明"),
-        (2, "day after tomorrow,后天,后日"),
-        (3, "大后天"),
-    )
-    for word in words.split(",")
-}
 WEEKS = {"": None, "coming": None, "this": 0, "这": 0, "本": 0, "next": 1, "下": 1, "下下": 2}
-WEEKDAY_NAMES = (
-    "monday mon 一",
-    "tuesday tues tue 二",
-    "wednesday wed 三",
-    "thursday thurs thur thu 四",
-    "friday fri 五",
-    "saturday sat 六",
-    "sunday sun 日 天",
-)
-WEEKDAYS = {word: day for day, words in enumerate(WEEKDAY_NAMES) for word in words.split()}
 WEEK_SETS = {
     "all": frozenset(range(7)),
     "work": frozenset(range(5)),

@@ -46,10 +46,6 @@ _FILLER_WORDS = "the a an my all task tasks job jobs trigger it that this one ไป
 _FILLERS = frozenset(_FILLER_WORDS.split())
 
 
-def _is_on_path(word: str) -> bool:
-    return shutil.which(word) is not None
-
-
 class BuiltinEngine:
     """Answers, plans commands, and declines what needs a mind."""
 
@@ -58,12 +54,11 @@ class BuiltinEngine:
     def __init__(
         self, is_program: IsProgram | None = None, summarise: Summarise | None = None
     ) -> None:
-        """Serve at once.
+        """`is_program`: which bare words may be commands; None asks the PATH.
 
-        is_program: decides which bare words may be commands; None asks the PATH.
-        summarise: how the summaries of memory are made; None: they are declined.
+        Without `summarise` the summaries of memory are declined.
         """
-        self._is_program = is_program or _is_on_path
+        self._is_program: IsProgram = is_program or (lambda word: shutil.which(word) is not None)
         self._summarise = summarise
 
     def unavailable(self, role: Role | None = None) -> str | None:
@@ -80,7 +75,10 @@ class BuiltinEngine:
         if self._summarise is not None and task is not None and task.covers is not None:
             # The text's own sentences, as no mind is there to write others.
             return Outcome("done", self._summarise(task.prompt) or "- (nothing of note)")
-        return _decline(request)
+        prompt = task.prompt if task else request.prompt
+        error = say("worker_unavailable", phrases.language(prompt, request.input.locale))
+        request.on_event("note", error, {})
+        return Outcome("failed", error=error, failure_reason="engine_unavailable")
 
 
 # ---- Teller
@@ -98,18 +96,19 @@ class _Turn:
         self._sentence = ""
 
     def take(self) -> Outcome:
-        turn_input = self._input
+        inputs, results = self._input.inputs, self._input.results
+        language = self._language_now()
         parts: list[str] = []
-        if turn_input.inputs:
-            self._note("note_reading", self._language_now())
-        for item in turn_input.inputs:
+        if inputs:
+            self._request.on_event("note", say("note_reading", language), {})
+        for item in inputs:
             if self._request.cancel.reason is not None:
                 return Outcome.stopped(self._request.cancel.reason)
             parts.append(self._answer(item))
-        if turn_input.results:
-            self._note("note_telling", self._language_now())
-            parts.append(phrases.results(turn_input.results, self._language_now()))
-        return Outcome("done", paragraphs(*parts) or self._status(self._language_now()))
+        if results:
+            self._request.on_event("note", say("note_telling", language), {})
+            parts.append(phrases.results(results, language))
+        return Outcome("done", paragraphs(*parts) or self._status(language))
 
     def _answer(self, item: InboxItem) -> str:
         """Do what one input asks for; gives what to say about it."""
@@ -186,11 +185,9 @@ class _Turn:
 
     def _backlog(self, language: Language) -> str:
         reply = self._call("update_backlog", {"action": "list"})
-        if not reply.ok:
-            return self._refused(reply, language)
-        if not reply.text.startswith("- "):
-            return say("backlog_none", language)
-        return paragraphs(say("backlog", language), reply.text)
+        if reply.ok and reply.text.startswith("- "):
+            return paragraphs(say("backlog", language), reply.text)
+        return self._said(reply, "backlog_none", language)
 
     def _change_backlog(self, action: str, item: str, language: Language) -> str:
         reply = self._call("update_backlog", {"action": action, "item": item})
@@ -200,11 +197,9 @@ class _Turn:
 
     def _tasks(self, language: Language) -> str:
         reply = self._call("list_tasks", {"scope": "all"})
-        if not reply.ok:
-            return self._refused(reply, language)
-        if not self._input.tasks:
-            return say("tasks_none", language)
-        return paragraphs(say("tasks", language), _task_list(self._input.tasks, language))
+        if reply.ok and self._input.tasks:
+            return paragraphs(say("tasks", language), _task_list(self._input.tasks, language))
+        return self._said(reply, "tasks_none", language)
 
     def _cancel(self, reference: str, language: Language) -> str:
         found = resolve(reference, self._input.tasks)
@@ -231,22 +226,17 @@ class _Turn:
         return _call(self._request, name, arguments)
 
     def _said(self, reply: ToolReply, key: str, language: Language, **values: object) -> str:
-        if not reply.ok:
-            return self._refused(reply, language)
-        return say(key, language, **values)
-
-    def _refused(self, reply: ToolReply, language: Language) -> str:
+        """What to say of a tool's reply, which may be a refusal."""
+        if reply.ok:
+            return say(key, language, **values)
         what = code(_line(self._sentence, _TITLE))
         return say("refused", language, what=what, reason=reply.text)
 
-    def _note(self, key: str, language: Language) -> None:
-        self._request.on_event("note", say(key, language), {})
-
     def _language_now(self) -> Language:
         """The language of the newest input, else of what the user said last."""
-        said = [item.text for item in self._input.inputs]
-        said += [m.text for m in reversed(self._input.conversation) if m.role == "user"][:1]
-        text = said[len(self._input.inputs) - 1] if self._input.inputs else "".join(said)
+        said = [m.text for m in self._input.conversation if m.role == "user"]
+        said += [item.text for item in self._input.inputs]
+        text = said[-1] if said else ""
         intent = grammar.parse(text, self._is_program)
         return sentence_language(text, intent, self._input.locale)
 
@@ -254,11 +244,8 @@ class _Turn:
 def sentence_language(text: str, intent: Intent, locale: str) -> Language:
     """The language a sentence is in; a command, a path, a task's name inside it do not count."""
     if isinstance(intent, Commanding):
-        text = text.replace(intent.command, " ", 1)
-    if isinstance(intent, grammar.WhenFileIntent):
-        text = text.replace(intent.path, " ", 1)
-    if isinstance(intent, grammar.AfterIntent):
-        text = text.replace(intent.reference, " ", 1)
+        for name in ("command", "path", "reference"):
+            text = text.replace(getattr(intent, name, " "), " ", 1)
     return phrases.language(text, locale)
 
 
@@ -291,15 +278,10 @@ def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine
 def _fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
     """Those that fit by the start of the id, else by the whole title, else by words of it."""
     if len(reference) >= _LEAST_PREFIX:
-        by_id = [
-            task
-            for task in tasks
-            if task.id.startswith(reference) or task.id.partition("-")[2].startswith(reference)
-        ]
-        if by_id:
+        starts = [(task, (task.id, task.id.partition("-")[2])) for task in tasks]
+        if by_id := [task for task, ids in starts if any(i.startswith(reference) for i in ids)]:
             return by_id
-    by_title = [t for t in tasks if t.title.casefold() == reference.casefold()]
-    if by_title:
+    if by_title := [t for t in tasks if t.title.casefold() == reference.casefold()]:
         return by_title
     words = _words(reference)
     return [task for task in tasks if words and _has_words(task.title, words)]
@@ -355,7 +337,10 @@ def plan_of(
 def _plan_at(
     text: str, turn_input: TurnInput, now: datetime, language: Language
 ) -> PlannedCall | str:
-    zone = _zone(turn_input.timezone)
+    try:
+        zone = ZoneInfo(turn_input.timezone)
+    except (KeyError, ValueError, OSError):  # there is none of that name
+        zone = ZoneInfo("UTC")
     try:
         when = parse_when(text, now=now, zone=zone)
     except PastTime as past:
@@ -387,14 +372,6 @@ def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -
     return PlannedCall("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
 
 
-def _zone(name: str) -> ZoneInfo:
-    """The zone of that name, or UTC when there is none."""
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        return ZoneInfo("UTC")
-
-
 # ---- Planner and Worker
 
 
@@ -424,13 +401,6 @@ def _plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
         return Outcome("done")
     error = say("plan_refused", language, reason=reply.text)
     return Outcome("failed", error=error, failure_reason="refused")
-
-
-def _decline(request: EngineRequest) -> Outcome:
-    prompt = request.input.task.prompt if request.input.task else request.prompt
-    error = say("worker_unavailable", phrases.language(prompt, request.input.locale))
-    request.on_event("note", error, {})
-    return Outcome("failed", error=error, failure_reason="engine_unavailable")
 
 
 # ---- parts

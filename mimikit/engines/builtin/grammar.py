@@ -35,8 +35,6 @@ from mimikit.language.times import FoundTime, RepeatTime, time_at
 
 @dataclass(frozen=True, slots=True)
 class RunIntent:
-    """Run a command now."""
-
     command: str
 
 
@@ -75,15 +73,11 @@ class AfterIntent:
 
 @dataclass(frozen=True, slots=True)
 class RememberIntent:
-    """Keep something in memory."""
-
     content: str
 
 
 @dataclass(frozen=True, slots=True)
 class RecallIntent:
-    """Say what memory holds about something."""
-
     about: str
 
 
@@ -142,11 +136,12 @@ class PlainSentence:
 
 Commanding = RunIntent | EveryIntent | AtIntent | WhenFileIntent | AfterIntent
 """What runs a command, now or later."""
-Keeping = RememberIntent | RecallIntent | BacklogIntent | ChangeBacklogIntent
-"""What is about what is kept."""
 Intent = (
     Commanding
-    | Keeping
+    | RememberIntent
+    | RecallIntent
+    | BacklogIntent
+    | ChangeBacklogIntent
     | TasksIntent
     | CancelIntent
     | StatusIntent
@@ -157,13 +152,11 @@ Intent = (
 
 
 def parse(text: str, is_program: IsProgram = lambda _word: False) -> Intent:
-    """What the message asks for.
-
-    Args:
-        text: the whole message.
-        is_program: whether a word can be started by name; decides on bare commands.
-    """
-    view = _unwrapped(FoldedText.of(text))
+    """What the whole message asks for; `is_program`: whether a word can be started by name."""
+    view = FoldedText.of(text)
+    closing = {"「": "」", "『": "』"}.get(view.raw[:1])
+    if closing and view.raw.find(closing) == len(view.raw) - 1:  # they stand around all of it
+        view = view.cut(1, len(view.raw) - 1)
     for opening, read in ROWS:
         match = opening.match(view.plain)
         intent = read(_Opened(match, view, is_program)) if match else None
@@ -191,11 +184,12 @@ class _Opened:
         return self.match["asked"] is not None
 
     def group(self, name: str) -> FoldedText:
-        """What a group of the opening matched."""
         return self.view.cut(*self.match.span(name))
 
 
 _Reader = Callable[[_Opened], Intent | None]
+_END_SIGNS = " \t\r\n?？。!！,，:：、~～"
+_MAX_ITEM = 500
 
 
 def _run(said: _Opened) -> Intent | None:
@@ -205,11 +199,9 @@ def _run(said: _Opened) -> Intent | None:
     command = read_command(rest, said.is_program, asked=said.asked)
     if isinstance(command, str):
         return BadSentence(command, said.view.raw)
-    if command is None:
-        return None
-    return (
-        _timed(command.time, command.text, said.view) if command.time else RunIntent(command.text)
-    )
+    if command is None or command.time is None:
+        return command and RunIntent(command.text)
+    return _timed(command.time, command.text, said.view)
 
 
 def _at_time(said: _Opened) -> Intent | None:
@@ -357,19 +349,6 @@ def _reference(rest: FoldedText) -> str:
         rest = reference
 
 
-def _fixed(intent: Intent) -> _Reader:
-    """Reads a sentence in which nothing varies."""
-    return lambda _said: intent
-
-
-def _unwrapped(view: FoldedText) -> FoldedText:
-    """The view without the 「」 around all of it."""
-    closing = {"「": "」", "『": "』"}.get(view.raw[:1])
-    if closing and view.raw.find(closing) == len(view.raw) - 1:
-        return view.cut(1, len(view.raw) - 1)
-    return view
-
-
 def _unmarked(view: FoldedText) -> FoldedText:
     """The view without the quotes around it and the signs at its ends."""
     while True:
@@ -383,19 +362,15 @@ def _unmarked(view: FoldedText) -> FoldedText:
         view = smaller
 
 
-_END_SIGNS = " \t\r\n?？。!！,，:：、~～"
-
-_MAX_ITEM = 500
-
 ROWS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
-    (openings.HELP, _fixed(HelpIntent())),
-    (openings.STATUS, _fixed(StatusIntent())),
-    (openings.TASKS, _fixed(TasksIntent())),
+    (openings.HELP, lambda _said: HelpIntent()),
+    (openings.STATUS, lambda _said: StatusIntent()),
+    (openings.TASKS, lambda _said: TasksIntent()),
     (openings.AT_TIME, _at_time),
     *((pattern, _when_file) for pattern in openings.WHEN_FILE),
     *((pattern, _after) for pattern in openings.AFTER),
     (openings.RUN, _run),
-    (openings.BACKLOG, _fixed(BacklogIntent())),
+    (openings.BACKLOG, lambda _said: BacklogIntent()),
     *(
         (pattern, _backlog_verb(action))
         for action, patterns in openings.BACKLOG_VERBS.items()

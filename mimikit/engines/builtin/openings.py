@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from mimikit.engines.builtin.shell_lines import MARKS
+from mimikit.engines.builtin.shell_lines import MARKS, SENTENCES
 
 BacklogAction = Literal["add", "done", "remove"]
 
@@ -81,44 +81,10 @@ def _opening(*phrases: str) -> re.Pattern[str]:
     return re.compile(rf"{_PRE}(?:{either})", re.IGNORECASE)
 
 
-HELP = _whole(
-    "/?help(?: me)?",
-    r"\?",
-    "commands",
-    "what can (?:you|i) (?:do|say)",
-    "how do i use (?:you|this)",
-    "(?:使用)?(?:帮助|说明)",
-    "(?:你)?怎么用",
-    "命令列表",
-    "你?(?:都|还)?(?:能|会|可以)(?:做|干|说)?些?(?:什么|啥)",
-)
-STATUS = _whole(
-    "/?status",
-    "(?:show|show me)(?: the| your)? status",
-    "(?:system|your|current) status",
-    "(?:查看|看看|看一下|显示)?(?:系统|运行|当前|你的)?状态",
-)
-TASKS = _whole(
-    "/?tasks?",
-    "(?:list|show|show me)(?: all| the| my| your| current| running){0,3} tasks",
-    "task list",
-    "what are you (?:doing|working on|up to)(?: now| right now| at the moment)?",
-    "what(?:'s|’s| is) (?:running|going on)(?: now| right now)?",
-    "(?:which|what) tasks (?:are there|are running|do you have)",
-    "(?:查看|列出|看看|看一下|显示)?(?:所有|全部|当前|我)?的?任务(?:列表|清单)?",
-    "你?(?:现在|目前)?(?:都|还)?有(?:哪些|什么|啥)任务",
-    "你?(?:现在|正)?在(?:做|干|忙)些?(?:什么|啥)",
-)
-RECALL_EN = _opening(
-    r"(?:tell me )?what (?:do )?you (?:know|remember|have)(?: in (?:your )?memory)?"
-    r" (?:about|on|of)(?=\s)",
-    r"what (?:have i told you|did i tell you|did i say) about(?=\s)",
-    r"what(?:'s|’s| is) in (?:your |my |the )?memory (?:about|on)(?=\s)",
-    r"do you (?:know|remember|have) anything (?:about|on)(?=\s)",
-    r"do you (?:still )?remember(?=\s)",
-    r"search (?:your |my |the )?memory for(?=\s)",
-    r"(?:search (?:your |my |the )?memory|recall)(?=[\s:])",
-)
+HELP = _whole(*SENTENCES["help"])
+STATUS = _whole(*SENTENCES["status"])
+TASKS = _whole(*SENTENCES["tasks"])
+RECALL_EN = _opening(*SENTENCES["recall"])
 RECALL_ZH = (
     _whole(rf"(?:有关于?|关于|对于){_ABOUT}[,\s]*+你?{_KNOW}{_WHAT}"),
     _whole(rf"(?:告诉我)?你{_KNOW}关于{_ABOUT}的?(?:{_WHAT}|事情?|信息|内容|东西)?吗?"),
@@ -133,23 +99,8 @@ RECALL_ZH = (
         rf"的?(?:{_WHAT}|事情?|信息|内容|东西)?吗?"
     ),
 )
-REMEMBER = _opening(
-    r"remember(?: that)?(?=[\s:,]|\Z)",
-    r"(?:note|keep in mind) that(?=[\s:,])",
-    "note(?=:)",
-    "记住",
-    "记下来?",
-    "记一下",
-    "记录一下",
-)
-CANCEL = _opening(
-    r"(?:cancel|stop|abort)(?=[\s:#!.,]|\Z)",
-    "取消",
-    "停止",
-    "停掉",
-    "终止",
-    "中止",
-)
+REMEMBER = _opening(*SENTENCES["remember"])
+CANCEL = _opening(*SENTENCES["cancel"])
 _ITEM = r"(?P<item>\S.{0,499}?)"
 _TODO = r"(?:backlog|to[-\s]?do\s++list|todos?)(?![A-Za-z])"
 _ON_TODO = rf"(?:(?:the|my|our|your)\s++)?{_TODO}"
@@ -216,13 +167,7 @@ BACKLOG_AROUND: dict[BacklogAction, tuple[re.Pattern[str], ...]] = {
 }
 """What is to be done with the item inside the sentence."""
 BACKLOG_NOTE = _opening(rf"(?:{_TODO}|{_TODO_ZH})(?=\s*+:)")
-_NO_ITEM_WORDS = """
-    it this that them these those all everything something anything nothing one some more a an the
-    item items thing things add done remove delete drop list
-    了 吗 它 它们 他 她 这 这个 这些 这条 这项 那 那个 那些 那条 那项 全部 所有 所有的 什么 东西
-    事情 事项 哪些 添加 新增 加 完成 删除 移除 列表 清单
-"""
-NO_ITEM = frozenset(_NO_ITEM_WORDS.split())
+NO_ITEM = frozenset(SENTENCES["no_item"].split())
 """What only points at an item, or is a verb whose item is missing."""
 ASKS = re.compile(r"(?<!吗)\?[\s.!]*+\Z|(?<![好以行])吗[\s?!.]*+\Z|怎么|为什么|如何|什么时候")
 AT_TIME = _opening("")

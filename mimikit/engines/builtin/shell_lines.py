@@ -12,8 +12,10 @@ What follows "run" is read in this order:
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from mimikit.language.time_vocabulary import fold
@@ -22,6 +24,8 @@ from mimikit.language.times import FoundTime, time_at, time_at_end
 IsProgram = Callable[[str], bool]
 Doubt = Literal["command_or_time", "several"]
 
+_FILE = Path(__file__).with_name("sentences.toml")
+SENTENCES = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 BARE_LIMIT = 2000
 _TAIL = 120
 """How many characters before the end are looked at for a time and for courtesy."""
@@ -224,26 +228,7 @@ _BUILTINS = frozenset({"cd", "ulimit", "umask"})
 _SPEAKING = frozenset({"echo", "printf", "say", "espeak", "notify-send"})
 """Programs whose arguments are sentences."""
 
-_EVERYDAY_WORDS = """
-    apply apropos arch as at banner batch bind boot browse cal call chat clear code col column comm
-    command compare complete convert count cron cut date deal dig display down edit env exit expand
-    export factor false file find fold fortune free from get groups head help host history identify
-    import install join jobs last less line link list load local locate log logger login look mail
-    man message mix more mount move names net new news next nice open pass paste patch pick plan
-    play print rain read rec record release rename replace reset return rev review robots route
-    screen script see select send sensors service set setup shift shred size snap sort source spell
-    split start stat stop strings sum switch sync tail talk task test tests then time times top
-    touch trap tree true type update users view wait wall watch what where which who write yes
-"""
-_EVERYDAY = frozenset(_EVERYDAY_WORDS.split())
+_EVERYDAY = frozenset(SENTENCES["everyday_programs"].split())
 """Programs that are everyday words as well."""
 
-_TALK_WORDS = """
-    the an and or but then so because since if is are was were be been am do does did not don't it
-    it's its this that these those my your our their me you we us i him her them he she they please
-    tell show let what why how when where who whose which of for with without from into until till
-    about some any much many again to in at by after before during while every each once daily
-    hourly weekly monthly nightly today tonight tomorrow yesterday later soon morning evening noon
-    midnight monday tuesday wednesday thursday friday saturday sunday away out around faster slow
-"""
-_TALK = frozenset(_TALK_WORDS.split())
+_TALK = frozenset(SENTENCES["talk"].split())

@@ -11,11 +11,10 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from mimikit.config import CodexSettings
 from mimikit.engines import process
@@ -156,7 +155,7 @@ def talk_argv(
         "include_collaboration_mode_instructions": "false",
         "include_environment_context": "false",
         "project_doc_max_bytes": "0",
-        "model_instructions_file": toml_text(str(instructions)),
+        "model_instructions_file": _toml(str(instructions)),
     }
     head = ["--ephemeral", "-s", "read-only", "-C", str(empty)]
     return [place.program, *_EXEC, *head, *_rest(settings, request, config, catalogue), "-"]
@@ -173,17 +172,17 @@ def work_argv(
     """The command line for a Worker, prompt on stdin; the outer sandbox is not part of it."""
     temporary = request.scratch / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
-    shell = {"TMPDIR": str(temporary), MARK: mark}
+    shell = f"{{TMPDIR={_toml(str(temporary))},{MARK}={_toml(mark)}}}"
     network = settings.network and not request.read_only
     config = {f"features.{name}": "false" for name in _ABROAD} | {
         "agents.enabled": "false",
         "skills.bundled": "{enabled=false}",
-        "developer_instructions": toml_text(request.instructions),
+        "developer_instructions": _toml(request.instructions),
         "sandbox_workspace_write.exclude_slash_tmp": "true",
         "sandbox_workspace_write.exclude_tmpdir_env_var": "true",
         "sandbox_workspace_write.network_access": "true" if network else "false",
         "shell_environment_policy.inherit": '"core"',
-        "shell_environment_policy.set": toml_table(shell),
+        "shell_environment_policy.set": shell,
     }
     if not network:
         config["web_search"] = _NO_SEARCH
@@ -209,21 +208,9 @@ def git_folders(workspace: Path) -> list[Path]:
     return [folder for folder in (own, common) if folder.is_dir()]
 
 
-def git_traps(workspace: Path) -> list[Path]:
-    """What of them makes git run programs: not for an agent to change."""
-    folders = git_folders(workspace)
-    return [
-        path for git in folders for name in ("hooks", "config") if (path := git / name).exists()
-    ]
-
-
-def toml_text(text: str) -> str:
+def _toml(text: str) -> str:
     clean = text.encode(errors="replace").decode()
     return json.dumps(clean, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def toml_table(values: Mapping[str, str]) -> str:
-    return "{" + ",".join(f"{key}={toml_text(value)}" for key, value in values.items()) + "}"
 
 
 def _rest(
@@ -232,23 +219,19 @@ def _rest(
     """What both kinds of command line share: model, tools, and the owner's own settings last."""
     config["features.unbounded_connection_retries"] = "false"
     if request.effort:
-        config["model_reasoning_effort"] = toml_text(request.effort)
+        config["model_reasoning_effort"] = _toml(request.effort)
     if request.tools and request.tools_url and request.tools_token:
-        config["mcp_servers.mimikit"] = _tool_server(request)
+        config["mcp_servers.mimikit"] = (
+            f"{{url={_toml(request.tools_url)},bearer_token_env_var={_toml(TOOLS_TOKEN)},"
+            'required=true,default_tools_approval_mode="approve",'
+            f"tool_timeout_sec={max(1, int(request.timeout_s))}}}"
+        )
         if catalogue:
-            config["model_catalog_json"] = toml_text(str(catalogue))
+            config["model_catalog_json"] = _toml(str(catalogue))
     model = ["-m", request.model] if request.model else []
     last = {"web_search": _NO_SEARCH} if request.read_only else {}
     given = {**config, **settings.config, **last}
     return [*model, *(part for key, value in given.items() for part in ("-c", f"{key}={value}"))]
-
-
-def _tool_server(request: EngineRequest) -> str:
-    seconds = max(1, int(request.timeout_s))
-    return (
-        f"{{url={toml_text(request.tools_url or '')},bearer_token_env_var={toml_text(TOOLS_TOKEN)},"
-        f'required=true,default_tools_approval_mode="approve",tool_timeout_sec={seconds}}}'
-    )
 
 
 # ---- what `codex exec --json` says, line by line
@@ -311,10 +294,17 @@ class TurnReader:
         if kind in _WORKING:
             (self._open.discard if done else self._open.add)(number)
         self.acted |= done and kind in _ACTS
+        facts: dict[str, Any] = {"status": _text(item, "status"), "id": number}
         if kind == "command_execution":
-            self._tell_command(item, done=done)
+            if done:
+                facts["exitCode"] = item.get("exit_code")
+                facts["output"] = plain(_text(item, "aggregated_output"))[-_SHOWN_CHARACTERS:]
+            self._tell("command", _text(item, "command"), facts)
         elif kind == "mcp_tool_call":
-            self._tell_tool(item, done=done)
+            facts["tool"] = _text(item, "tool")
+            if done and (said := _text(item.get("error"), "message")):
+                facts["error"] = plain(said)[:_SHOWN_CHARACTERS]
+            self._tell("tool", facts["tool"], facts)
         elif done:
             self._take_done(kind, item)
 
@@ -323,7 +313,11 @@ class TurnReader:
             self.message = plain(_text(item, "text"))
             self.on_event("message", self.message, {})
         elif kind == "file_change":
-            self._tell_files(item)
+            changes = item.get("changes")
+            for change in changes if isinstance(changes, list) else []:
+                if path := _text(change, "path"):
+                    self.files[path] = _text(change, "kind")
+                    self._tell("file", path, {"kind": self.files[path]})
         elif kind == "reasoning":
             self._tell("note", _text(item, "text"), {"reasoning": True})
         elif kind == "web_search":
@@ -331,38 +325,14 @@ class TurnReader:
         elif kind == "error":  # a warning, says experience
             self._tell("note", _text(item, "message"))
 
-    def _tell_command(self, item: dict[str, Json], *, done: bool) -> None:
-        facts: dict[str, Any] = {"status": _text(item, "status"), "id": _text(item, "id")}
-        if done:
-            facts["exitCode"] = item.get("exit_code")
-            facts["output"] = plain(_text(item, "aggregated_output"))[-_SHOWN_CHARACTERS:]
-        self._tell("command", _text(item, "command"), facts)
-
-    def _tell_tool(self, item: dict[str, Json], *, done: bool) -> None:
-        facts: dict[str, Any] = {"status": _text(item, "status"), "id": _text(item, "id")}
-        facts["tool"] = _text(item, "tool")
-        if done and (said := _text(item.get("error"), "message")):
-            facts["error"] = plain(said)[:_SHOWN_CHARACTERS]
-        self._tell("tool", facts["tool"], facts)
-
-    def _tell_files(self, item: dict[str, Json]) -> None:
-        changes = item.get("changes")
-        for change in changes if isinstance(changes, list) else []:
-            if path := _text(change, "path"):
-                self.files[path] = _text(change, "kind")
-                self._tell("file", path, {"kind": self.files[path]})
-
     def _tell(self, kind: EventKind, text: str, facts: dict[str, Any] | None = None) -> None:
         if text:
             self.on_event(kind, plain(text)[:_SHOWN_CHARACTERS], facts or {})
 
 
 def minus(usage: Usage, earlier: Usage) -> Usage:
-    return Usage(
-        input_tokens=max(0, usage.input_tokens - earlier.input_tokens),
-        cached_input_tokens=max(0, usage.cached_input_tokens - earlier.cached_input_tokens),
-        output_tokens=max(0, usage.output_tokens - earlier.output_tokens),
-    )
+    names = Usage.model_fields
+    return Usage(**{name: max(0, getattr(usage, name) - getattr(earlier, name)) for name in names})
 
 
 def usage_in_rollout(lines: list[bytes]) -> Usage:
@@ -374,9 +344,7 @@ def usage_in_rollout(lines: list[bytes]) -> Usage:
             payload = parse_object(line).get("payload")
         except BadRecord:
             continue
-        info = cast("dict[str, Json]", payload).get("info") if isinstance(payload, dict) else None
-        total = info.get("total_token_usage") if isinstance(info, dict) else None
-        if used := _usage(total):
+        if used := _usage(_value(_value(payload, "info"), "total_token_usage")):
             return used
     return Usage()
 
@@ -385,11 +353,13 @@ def _usage(counts: Json) -> Usage | None:
     """The tokens that codex counts; None where it counts none."""
     if not isinstance(counts, dict):
         return None
-    return Usage(
-        input_tokens=_number(counts, "input_tokens"),
-        cached_input_tokens=_number(counts, "cached_input_tokens"),
-        output_tokens=_number(counts, "output_tokens"),
-    )
+    told = {name: counts.get(name) for name in Usage.model_fields}
+    numbers = {
+        name: value
+        for name, value in told.items()
+        if isinstance(value, int) and not isinstance(value, bool)
+    }
+    return Usage(**numbers)
 
 
 # ---- what a failure means: codex gives no code, only prose
@@ -457,11 +427,10 @@ def _clock_time(found: re.Match[str], now: datetime, zone: tzinfo) -> datetime |
     return at.astimezone(now.tzinfo)
 
 
+def _value(holder: Json, key: str) -> Json:
+    return holder.get(key) if isinstance(holder, dict) else None
+
+
 def _text(holder: Json, key: str) -> str:
-    value = holder.get(key) if isinstance(holder, dict) else None
+    value = _value(holder, key)
     return value if isinstance(value, str) else ""
-
-
-def _number(holder: dict[str, Json], key: str) -> int:
-    value = holder.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -18,16 +18,9 @@ from zoneinfo import ZoneInfo
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings, system_zone
 from mimikit.engines import process, process_tree, sandbox
-from mimikit.engines.base import UPSTREAM, EngineRequest, Outcome
+from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.codex import cli as codex_cli
-from mimikit.engines.codex.cli import (
-    CodexLocation,
-    TurnReader,
-    failure_reason,
-    minus,
-    retry_at,
-    usage_in_rollout,
-)
+from mimikit.engines.codex.cli import CodexLocation, TurnReader
 from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, StorageError
 from mimikit.language.plain_text import Lines, PlainStream, Tail
@@ -79,7 +72,7 @@ class CodexEngine:
                 return self._work(request, place)
             mark = process_tree.mark(request.state, request.run_id)
             argv = codex_cli.talk_argv(self._codex, place, request, self._models(request, place))
-            return self._carry_out(request, place, argv, mark, Usage())
+            return self._carry_out(request, place, argv, mark)
         except EngineError as error:
             return Outcome("failed", error=str(error), failure_reason="engine_unavailable")
         except StorageError as error:
@@ -96,13 +89,16 @@ class CodexEngine:
         before = {name for name in LITTER if (request.workspace / name).exists()}
         earlier = _usage_before(place.home, request.resume) if request.resume else Usage()
         try:
-            outcome = self._carry_out(request, place, argv, mark, earlier)
+            outcome = self._carry_out(request, place, argv, mark)
         finally:
-            _tidy(request.workspace, before)
+            for path in (request.workspace / name for name in LITTER if name not in before):
+                if path.is_dir() and not path.is_symlink():
+                    with contextlib.suppress(OSError):  # not empty: not litter
+                        path.rmdir()
         if request.resume and outcome.error and "no rollout found" in outcome.error:
             request.on_event("note", "its earlier session is gone: it begins anew", {})
             return self._work(replace(request, resume=None), place)
-        return outcome
+        return replace(outcome, usage=codex_cli.minus(outcome.usage, earlier))
 
     def _masked(self, request: EngineRequest, place: CodexLocation, argv: list[str]) -> list[str]:
         """`argv` in the outer sandbox, after the proof that it holds.
@@ -115,16 +111,15 @@ class CodexEngine:
                 raise EngineError(reason)
             request.on_event("note", f"no sandbox, as the settings allow: {reason}", {})
             return argv
-        shown = [request.scratch / UPSTREAM, *codex_cli.git_traps(request.workspace)]
+        writable, frozen = [request.scratch, place.home], request.workspace
+        if not request.read_only:
+            writable, frozen = [*writable, request.workspace], None
+        shown = [request.scratch / UPSTREAM, self._catalogue]
+        for git in codex_cli.git_folders(request.workspace):
+            shown += [git / "hooks", git / "config"]  # they make git run programs
+        read_only = [path for path in shown if path and path.exists()]
         return sandbox.masked(
-            argv,
-            self._state,
-            writable=[
-                *(request.scratch, place.home),
-                *([] if request.read_only else [request.workspace]),
-            ],
-            read_only=[path for path in (*shown, self._catalogue) if path and path.exists()],
-            frozen=request.workspace if request.read_only else None,
+            argv, self._state, writable=writable, read_only=read_only, frozen=frozen
         )
 
     def _unproved(self, request: EngineRequest, place: CodexLocation) -> str | None:
@@ -157,14 +152,8 @@ class CodexEngine:
             return self._catalogue
 
     def _carry_out(
-        self,
-        request: EngineRequest,
-        place: CodexLocation,
-        argv: list[str],
-        mark: str,
-        earlier: Usage,
+        self, request: EngineRequest, place: CodexLocation, argv: list[str], mark: str
     ) -> Outcome:
-        """Run codex; `earlier` is what its session had used before."""
         program = Program(
             argv=argv,
             cwd=request.workspace if request.role == "worker" else request.scratch,
@@ -177,32 +166,26 @@ class CodexEngine:
             flood_bytes=_FLOOD * self._limits.output_bytes,
             stdin=request.prompt.encode(errors="replace"),
         )
-        turn = TurnReader(request.on_event)
-        output = _Output(turn)
+        output = _Output(request.on_event)
+        turn = output.turn
         ended = process.run(program, output.take, request.cancel, busy=lambda: turn.busy)
-        outcome = self._judge(request, program, ended, turn, output)
-        data = {"files": turn.files} if turn.files else {}
         return replace(
-            outcome,
-            usage=minus(turn.usage, earlier),
+            self._judge(request.role, program, ended, output),
+            usage=turn.usage,
             session_id=turn.session_id if request.role == "worker" else None,
-            data=data,
+            data={"files": turn.files} if turn.files else {},
         )
 
     def _judge(
-        self,
-        request: EngineRequest,
-        program: Program,
-        ended: ProgramOutcome,
-        turn: TurnReader,
-        output: _Output,
+        self, role: Role, program: Program, ended: ProgramOutcome, output: _Output
     ) -> Outcome:
         """How the turn ended, from what codex said and how it went."""
+        turn = output.turn
         text = (turn.message or "")[: self._limits.result_bytes]
         canceled = ended.stopped in ("canceled", "killed")
         if turn.completed and not canceled:
             # Who has tools of ours says what there is to say through them.
-            if turn.message or (turn.acted and request.role != "worker"):
+            if turn.message or (turn.acted and role != "worker"):
                 return Outcome("done", text, exit_code=0)
             said = "codex ended the turn without a word; ask again"
             return Outcome("failed", error=said, failure_reason="error", exit_code=0)
@@ -215,17 +198,17 @@ class CodexEngine:
             said = f"codex was ended by {process.signal_name(-signum)} before it was done"
             return Outcome("failed", text, said, "error", exit_code=128 + signum)
         said = turn.failed or output.complaint() or turn.trouble or "codex ended without a word"
-        reason = failure_reason(said)
-        limited = reason == "rate_limited"
-        again = retry_at(said, self._clock.now(), ZoneInfo(system_zone())) if limited else None
+        reason, again = codex_cli.failure_reason(said), None
+        if reason == "rate_limited":
+            again = codex_cli.retry_at(said, self._clock.now(), ZoneInfo(system_zone()))
         return Outcome("failed", text, said, reason, exit_code=code, retry_at=again)
 
 
 class _Output:
     """Sorts what codex prints: events to the turn, complaints kept for the case of a failure."""
 
-    def __init__(self, turn: TurnReader) -> None:
-        self._turn = turn
+    def __init__(self, on_event: OnEvent) -> None:
+        self.turn = TurnReader(on_event)
         self._lines = Lines(_LINE_BYTES)
         self._stderr = PlainStream()
         self._complaints = Tail(_STDERR_CHARACTERS)
@@ -235,7 +218,7 @@ class _Output:
             self._complaints.add(self._stderr.feed(data))
             return
         for line in self._lines.feed(data):
-            self._turn.take(line)
+            self.turn.take(line)
 
     def complaint(self) -> str:
         """What it complained of last, warnings left out."""
@@ -254,7 +237,6 @@ class _Remembered:
         self._value: str | None = None
 
     def get(self) -> str | None:
-        """The value, at most some seconds old."""
         with self._lock:
             if self._at is None or time.monotonic() - self._at > self._for_s:
                 self._value = self._work_out()
@@ -266,13 +248,5 @@ def _usage_before(home: Path, session: str) -> Usage:
     """What a session had used before it is taken up again."""
     for path in (home / "sessions").rglob(f"*{session}.jsonl"):
         with contextlib.suppress(OSError):
-            return usage_in_rollout(path.read_bytes().splitlines())
+            return codex_cli.usage_in_rollout(path.read_bytes().splitlines())
     return Usage()
-
-
-def _tidy(workspace: Path, before: set[str]) -> None:
-    for name in LITTER:
-        path = workspace / name
-        if name not in before and path.is_dir() and not path.is_symlink():
-            with contextlib.suppress(OSError):  # not empty: not litter
-                path.rmdir()
