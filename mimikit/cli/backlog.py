@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import click
 
@@ -11,8 +10,9 @@ from mimikit.cli import terminal
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
 from mimikit.errors import NotFound
 from mimikit.memory import backlog as kept
-from mimikit.memory.backlog import Action, BacklogList
+from mimikit.memory.backlog import Action
 from mimikit.tools.reader import backlog_item
+from mimikit.views.memory import backlog_view
 
 _SAID = {
     "add": "On the backlog: {item}",
@@ -35,7 +35,7 @@ def list_(frame: Frame, only_open: bool, as_json: bool) -> None:
     """List every item with its number."""
     found = kept.load(frame.open().files)
     if as_json:
-        terminal.print_json(_shown(found, only_open=only_open))
+        terminal.print_json(backlog_view(found, only_open=only_open).to_dict())
         return
     rows = [
         (str(number), "done" if item.done else "open", terminal.one_line(item.text))
@@ -49,15 +49,6 @@ def list_(frame: Frame, only_open: bool, as_json: bool) -> None:
         terminal.out("All done.")
     else:
         terminal.out("Nothing on the backlog. `mimikit backlog add TEXT` puts something on it.")
-
-
-def _shown(found: BacklogList, *, only_open: bool = False) -> dict[str, Any]:
-    items = [
-        {"text": item.text, "done": item.done}
-        for item in found.items
-        if not (only_open and item.done)
-    ]
-    return {"items": items, "hash": found.hash}
 
 
 @backlog.command()
@@ -101,6 +92,6 @@ remove = _changing("remove", "Take an item off the list.")
 def _change(frame: Frame, action: Action, item: str, *, as_json: bool) -> None:
     found = kept.change(frame.open().files, action, item)
     if as_json:
-        terminal.print_json(_shown(found))
+        terminal.print_json(backlog_view(found).to_dict())
     else:
         terminal.out(_SAID[action].format(item=terminal.one_line(item)))

@@ -32,6 +32,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem, Message, Question, Task
 from mimikit.state import ReadOnlyState
 from mimikit.views import tasks as shown
+from mimikit.views.overview import ReplyReport
 
 _WATCHED = (paths.ROOT, paths.INBOX, paths.TRANSCRIPT)
 _PROMPT = "› "
@@ -85,14 +86,13 @@ class _OneMessage:
                 raise
         question = self._client.question()
         if self._as_json:
-            terminal.print_json(
-                {
-                    "id": item.id,
-                    "messages": [message.to_dict() for message in [*replies, *late]],
-                    "taskIds": [task.id for task in started],
-                    "question": question.to_dict() if question else None,
-                }
+            report = ReplyReport(
+                id=item.id,
+                messages=[*replies, *late],
+                task_ids=[task.id for task in started],
+                question=question,
             )
+            terminal.print_json(report.to_dict())
         else:
             self._print_rest(replies, len(started), question, waited=wait)
         if any(message.failed for message in [*replies, *late]):

@@ -31,6 +31,7 @@ from mimikit.protocol.files import TEMP_PREFIX, Files
 from mimikit.roles.prompts import Prompts
 from mimikit.state import State
 from mimikit.triggers import registry
+from mimikit.views.overview import FindingView
 
 Level = Literal["ok", "note", "warning", "broken"]
 
@@ -49,14 +50,15 @@ class Finding:
     mend: str = ""
     fix: Callable[[], object] | None = None
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "level": self.level,
-            "area": self.area,
-            "text": self.text,
-            "mend": self.mend or None,
-            "fixable": self.fix is not None,
-        }
+    @property
+    def view(self) -> FindingView:
+        return FindingView(
+            level=self.level,
+            area=self.area,
+            text=self.text,
+            mend=self.mend or None,
+            fixable=self.fix is not None,
+        )
 
 
 LEAST_PYTHON = (3, 11)

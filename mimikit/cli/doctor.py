@@ -22,6 +22,7 @@ from mimikit.log import EventLog
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.state import State
+from mimikit.views.overview import DoctorReport, SettingView
 
 _MARKS = {
     "ok": ("✓", "green"),
@@ -53,9 +54,9 @@ def doctor(frame: Frame, fix: bool, as_json: bool) -> None:
         settings = []
     settings = [(key, _without_secrets(value), origin) for key, value, origin in settings]
     if as_json:
-        shown = [{"key": k, "value": v, "origin": o} for k, v, o in settings]
-        all_ = [finding.to_dict() for finding in findings]
-        terminal.print_json({"settings": shown, "findings": all_})
+        shown = [SettingView(key=k, value=v, origin=o) for k, v, o in settings]
+        report = DoctorReport(settings=shown, findings=[finding.view for finding in findings])
+        terminal.print_json(report.to_dict())
     else:
         _print_settings(settings)
         _print_findings(findings)

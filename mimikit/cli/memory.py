@@ -32,6 +32,8 @@ from mimikit.views.overview import (
     HitReport,
     IndexReport,
     MemoryReport,
+    MemoryText,
+    NoteReport,
     SearchReport,
     memory_report,
 )
@@ -147,7 +149,8 @@ def show(frame: Frame, path: str | None, as_json: bool) -> None:
     file = _meant(path, listed)
     text = _text(state, file.path)
     if as_json:
-        terminal.print_json(file.to_dict() | {"text": text, "hash": notes.content_hash(text)})
+        whole = MemoryText(**dict(file), text=text, hash=notes.content_hash(text))
+        terminal.print_json(whole.to_dict())
     else:
         terminal.out(terminal.block(without_marks(text)))
 
@@ -170,7 +173,7 @@ def add(frame: Frame, text: str, long_term: bool, as_json: bool) -> None:
     notes.remember(state.files, note, local)
     path = paths.MEMORY if long_term else paths.memory_file(f"{local:%Y-%m-%d}.md")
     if as_json:
-        terminal.print_json({"id": note.id, "path": path, "text": content})
+        terminal.print_json(NoteReport(id=note.id, path=path, text=content).to_dict())
     else:
         terminal.out(f"Remembered in {path}.")
 

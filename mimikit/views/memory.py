@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.memory import markdown
+from mimikit.memory.backlog import BacklogList
 from mimikit.memory.notes import Note, content_hash
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
@@ -122,6 +123,18 @@ class TurnHit(View):
 
 class TurnHitList(View):
     hits: list[TurnHit]
+
+
+class BacklogItem(View):
+    text: str
+    done: bool
+
+
+class BacklogView(View):
+    """Every item, in the file's order."""
+
+    items: list[BacklogItem]
+    hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,3 +462,12 @@ class TurnHits:
                 del self._known[next(iter(self._known))]
             self._known[turn_id] = len(hits)
         return len(hits)
+
+
+def backlog_view(found: BacklogList, *, only_open: bool = False) -> BacklogView:
+    items = [
+        BacklogItem(text=item.text, done=item.done)
+        for item in found.items
+        if not (only_open and item.done)
+    ]
+    return BacklogView(items=items, hash=found.hash)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,16 @@ from mimikit import __version__
 from mimikit.conversation import inbox
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.models import Health, Instant, LiveRun, Question, TaskResult, Usage, time_text
+from mimikit.protocol.models import (
+    Health,
+    Instant,
+    LiveRun,
+    Message,
+    Question,
+    TaskResult,
+    Usage,
+    time_text,
+)
 from mimikit.tasks import commands, ledger
 from mimikit.tasks.queue import TaskSnapshot
 from mimikit.triggers.explain import ExplanationContext
@@ -230,3 +239,52 @@ class SearchReport(View):
     hits: list[HitReport]
     fallback: str | None
     """Why a plain scan served."""
+
+
+class MemoryText(MemoryFile):
+    """One file as it stands."""
+
+    text: str
+    hash: str
+
+
+class NoteReport(View):
+    """A note that was just remembered, and where."""
+
+    id: str
+    path: str
+    text: str
+
+
+# ---- the conversation, the doctor
+
+
+class ReplyReport(View):
+    """What came of a message."""
+
+    id: str
+    messages: list[Message]
+    task_ids: list[str]
+    """Tasks that the reply started."""
+    question: Question | None
+
+
+class SettingView(View):
+    key: str
+    value: Any
+    origin: str
+    """`default`, `config.toml` or the variable's name."""
+
+
+class FindingView(View):
+    level: Literal["ok", "note", "warning", "broken"]
+    area: str
+    text: str
+    mend: str | None
+    fixable: bool
+    """Whether `--fix` mends it."""
+
+
+class DoctorReport(View):
+    settings: list[SettingView]
+    findings: list[FindingView]

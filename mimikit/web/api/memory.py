@@ -14,16 +14,16 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from mimikit.errors import BadInput, Conflict, NotFound, Refused
 from mimikit.memory import backlog as backlog_file
 from mimikit.memory import notes
-from mimikit.memory.backlog import BacklogList
 from mimikit.views import memory as views
-from mimikit.views.base import View
 from mimikit.views.memory import (
     MAX_EDITED_BYTES,
+    BacklogView,
     MemoryList,
     MemoryPath,
     NoteView,
     SearchAnswer,
     TurnHitList,
+    backlog_view,
     named,
 )
 from mimikit.web.api.routing import (
@@ -78,18 +78,6 @@ class BacklogInput(Input):
     action: backlog_file.Action
     item: ItemText
     hash: Hash | None = None
-
-
-class BacklogItem(View):
-    text: str
-    done: bool
-
-
-class BacklogView(View):
-    """Every item, in the file's order."""
-
-    items: list[BacklogItem]
-    hash: str
 
 
 class BacklogConflict(ErrorView):
@@ -260,7 +248,7 @@ def _parsed(text: str, zone: ZoneInfo) -> datetime | None:
 @backlog.route("GET", "/api/backlog", BacklogView, query=Input)
 def items(_: Input) -> BacklogView:
     """Every item, in the file's order."""
-    return _backlog_view(backlog_file.load(site().files))
+    return backlog_view(backlog_file.load(site().files))
 
 
 @backlog.route("POST", "/api/backlog", {200: BacklogView, 409: BacklogConflict}, body=BacklogInput)
@@ -270,15 +258,10 @@ def change(asked: BacklogInput) -> Answer:
     if not backlog_file.plain(asked.item):
         raise BadInput("item: expected some text, got only blanks", field="item")
     try:
-        return _backlog_view(backlog_file.change(files, asked.action, asked.item, asked.hash))
+        return backlog_view(backlog_file.change(files, asked.action, asked.item, asked.hash))
     except NotFound as error:
         raise BadInput(str(error), field=error.field) from None
     except Conflict as error:
-        current = _backlog_view(backlog_file.load(files))
+        current = backlog_view(backlog_file.load(files))
         detail = ErrorDetail(message=str(error), field=error.field)
         return BacklogConflict(error=detail, current=current), 409
-
-
-def _backlog_view(found: BacklogList) -> BacklogView:
-    items = [BacklogItem(text=item.text, done=item.done) for item in found.items]
-    return BacklogView(items=items, hash=found.hash)
