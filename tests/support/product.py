@@ -45,7 +45,7 @@ from mimikit.supervisor.retention import Retention
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
-from mimikit.tasks.task_file import order_of, parse_task
+from mimikit.tasks.queue import order_of, parse_task
 from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.teller import TellerInPlace
