@@ -38,8 +38,10 @@ types: $(CAN_TEST)
 layers: $(CAN_TEST)
 	$(BIN)/lint-imports --no-logo
 
+# Files side by side, the long ones first (tests/conftest.py); `make test JOBS=0` runs them one by one.
+JOBS ?= 3
 test: $(CAN_TEST)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 # Sizes of modules, classes and functions, and what the layout forbids; ARGS=--list names the places.
 figures: $(CAN_TEST)

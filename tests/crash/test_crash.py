@@ -13,6 +13,9 @@ from tests.crash.driver import Explorer, Flow, Report
 from tests.crash.flows import FLOWS
 from tests.crash.sites import Place, places
 
+pytestmark = pytest.mark.timeout(0)
+"""Work for a processor: how long it takes is the machine's business."""
+
 NEVER_REACHED = {
     ("mimikit.supervisor.loop", "beat"): "the heartbeat is a hint: nothing is decided by it",
 }

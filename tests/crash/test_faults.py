@@ -10,6 +10,9 @@ from tests.crash.driver import Flow
 from tests.crash.faults import LONGEST_WAIT_S, explore
 from tests.crash.flows import FLOWS
 
+pytestmark = pytest.mark.timeout(0)
+"""Work for a processor: how long it takes is the machine's business."""
+
 CODES = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EMFILE)
 BURSTS = (1, 5)
 WHOLE = ("task", "cancel queued", "keeping")
