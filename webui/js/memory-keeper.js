@@ -1,19 +1,18 @@
 /** Keeps memory's pages fresh: the files, the opened one, what is searched for, the backlog. */
 
+import { Keeper } from "./keeper.js";
 import { LONG_TERM, isDirty, typed } from "./memory.js";
 
 /**
  * @typedef {import("./state-types.js").State} State
  * @typedef {import("./state-types.js").NoteForm} NoteForm
- * @typedef {import("./store.js").Store} Store
- * @typedef {import("./api.js").Api} Api
  *
- * @typedef {object} Ports
- * @property {(act: () => void, ms: number) => any} later
- * @property {(timer: any) => void} drop
+ * @typedef {object} Browser
  * @property {(error: any) => string} words why a request failed
  * @property {(key: string) => string | null} read what the browser kept
  * @property {(key: string, value: string) => boolean} keep whether it keeps it; empty removes it
+ *
+ * @typedef {import("./keeper.js").Timers & Browser} Ports
  */
 
 /** What was said may have been remembered: files are looked at anew so long after it. */
@@ -21,18 +20,8 @@ export const REFRESH_MS = 500;
 /** The search begins once the typing rests. */
 export const REST_MS = 250;
 
-export class MemoryKeeper {
-  /** @param {Store} store @param {Api} api @param {Ports} ports */
-  constructor(store, api, ports) {
-    this.store = store;
-    this.api = api;
-    this.ports = ports;
-    /** @type {any} */
-    this.refreshing = null;
-    /** @type {any} */
-    this.resting = null;
-  }
-
+/** @extends {Keeper<Ports>} */
+export class MemoryKeeper extends Keeper {
   /** @param {State} state @param {State} before */
   onChange(state, before) {
     const opened = state.route !== before.route || state.session !== before.session;
@@ -67,9 +56,7 @@ export class MemoryKeeper {
 
   /** @private */
   refresh() {
-    if (this.refreshing !== null) return;
-    this.refreshing = this.ports.later(() => {
-      this.refreshing = null;
+    this.soon(() => {
       const { route } = this.store.state;
       if (route.view === "memory") void this.loadList();
       if (route.view === "memory" || route.view === "backlog") void this.loadBacklog();
@@ -111,22 +98,20 @@ export class MemoryKeeper {
   search({ memory }) {
     const asked = memory.query.trim();
     if (asked === memory.search.asked) return;
-    if (this.resting !== null) this.ports.drop(this.resting);
-    this.resting = null;
+    this.wake();
     this.store.dispatch({ type: "searchAsked", asked });
-    if (asked) this.resting = this.ports.later(() => void this.ask(asked), REST_MS);
+    if (asked) this.rested(() => void this.ask(asked), REST_MS);
   }
 
   /** @param {string} asked  At once, and also once more. */
   searchNow(asked) {
-    if (this.resting !== null) this.ports.drop(this.resting);
+    this.wake();
     this.store.dispatch({ type: "searchAsked", asked });
     void this.ask(asked);
   }
 
   /** @private @param {string} asked */
   async ask(asked) {
-    this.resting = null;
     try {
       const answer = await this.api.search(asked);
       this.store.dispatch({ type: "searchDone", asked, answer });

@@ -1,18 +1,14 @@
 /** Keeps the opened trigger fresh: why it waits, what it did, and the form in which it is edited. */
 
 import { newId } from "./ids.js";
+import { Keeper } from "./keeper.js";
 import { formOf, newForm, previewRequest } from "./trigger-form.js";
 
 /**
  * @typedef {import("./state-types.js").State} State
  * @typedef {import("./state-types.js").TriggerForm} TriggerForm
- * @typedef {import("./store.js").Store} Store
- * @typedef {import("./api.js").Api} Api
  *
- * @typedef {object} Ports
- * @property {(act: () => void, ms: number) => any} later
- * @property {(timer: any) => void} drop
- * @property {() => string} zone the reader's time zone
+ * @typedef {import("./keeper.js").Timers & {zone: () => string}} Ports the reader's time zone
  */
 
 /** What changed is asked for at most so often. */
@@ -25,18 +21,9 @@ export const REST_MS = 400;
 /** Answers that say what is wrong with what was asked, not that it could not be looked at. */
 const REFUSALS = new Set([400, 409, 422]);
 
-export class TriggerKeeper {
-  /** @param {Store} store @param {Api} api @param {Ports} ports */
-  constructor(store, api, ports) {
-    this.store = store;
-    this.api = api;
-    this.ports = ports;
-    /** @type {any} */
-    this.refreshing = null;
-    /** @type {any} */
-    this.resting = null;
-    this.loadedAt = 0;
-  }
+/** @extends {Keeper<Ports>} */
+export class TriggerKeeper extends Keeper {
+  loadedAt = 0;
 
   /** @param {State} state @param {State} before */
   onChange(state, before) {
@@ -79,9 +66,7 @@ export class TriggerKeeper {
 
   /** @private @param {string} id */
   refresh(id) {
-    if (this.refreshing !== null) return;
-    this.refreshing = this.ports.later(() => {
-      this.refreshing = null;
+    this.soon(() => {
       if (this.store.state.triggerDetail?.id === id) void this.load(id);
     }, REFRESH_MS);
   }
@@ -138,17 +123,15 @@ export class TriggerKeeper {
     const asked = body ? JSON.stringify(body) : "";
     if (asked === form.preview.asked) return;
     const { key } = form;
-    if (this.resting !== null) this.ports.drop(this.resting);
-    this.resting = null;
+    this.wake();
     const state = asked ? "asking" : "idle";
     const answer = asked ? form.preview.answer : null;
     this.store.dispatch({ type: "formPreviewed", key, asked, state, answer });
-    if (body) this.resting = this.ports.later(() => void this.ask(key, asked, body), REST_MS);
+    if (body) this.rested(() => void this.ask(key, asked, body), REST_MS);
   }
 
   /** @private @param {string} key @param {string} asked @param {object} body */
   async ask(key, asked, body) {
-    this.resting = null;
     try {
       const answer = await this.api.previewTrigger(body);
       this.store.dispatch({ type: "formPreviewed", key, asked, state: "ready", answer });
