@@ -196,8 +196,6 @@ def _day(text: str) -> date | None:
 
 
 class MemoryReader:
-    """The files of memory and the documents of the workspace."""
-
     def __init__(self, files: ReadOnlyFiles, documents: Documents, render: Render) -> None:
         self._files, self._documents, self._render = files, documents, render
 
@@ -217,7 +215,6 @@ class MemoryReader:
         return found
 
     def shown(self, known: MemoryPath) -> NoteView | None:
-        """One file with its text; None when there is none."""
         read = self._read(known)
         if read is None:
             return None
@@ -229,7 +226,6 @@ class MemoryReader:
         return self._note(known, text, content_hash(text), size, mtime_ns, is_cut=is_cut)
 
     def saved(self, known: MemoryPath, note: Note) -> NoteView:
-        """A file as it was just saved."""
         size, mtime_ns = self._seen(note.path) or (len(note.text.encode()), 0)
         return self._note(known, note.text, note.hash, size, mtime_ns, is_cut=False)
 

@@ -71,8 +71,6 @@ class QuestionView(View):
 
 
 class ConversationReader:
-    """Messages as they are shown."""
-
     def __init__(self, files: ReadOnlyFiles, render: Render) -> None:
         self._files = files
         self._render = render
@@ -186,7 +184,6 @@ class UsageCounter:
         self._sum = UsageView()
 
     def today(self, now: datetime) -> UsageView:
-        """Tokens used since midnight UTC."""
         with self._lock:
             if now.date() != self._day:
                 self._day, self._offset, self._sum = now.date(), 0, UsageView()

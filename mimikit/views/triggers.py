@@ -137,7 +137,6 @@ def _title_of_gone(files: ReadOnlyFiles, id_: str) -> str | None:
 
 
 def title(trigger: Trigger) -> str:
-    """What a trigger is called."""
     return trigger.title or first_line(trigger.prompt) or trigger.id
 
 

@@ -151,7 +151,6 @@ class Feed:
 
     @property
     def open_streams(self) -> int:
-        """Places taken."""
         return len(self._places)
 
     def wait(self, place: StreamPlace, seen: int, timeout_s: float) -> None:

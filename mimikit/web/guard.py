@@ -95,7 +95,6 @@ class Guard:
         self._told = RateLimit(clock, _REFUSALS_LOGGED)
 
     def install(self, app: Flask) -> None:
-        """Stand before every route of `app`."""
         app.before_request(self.check)
         app.after_request(self._renew)
 
@@ -135,7 +134,6 @@ class Guard:
         return self._cookie_value(tokens.new_session_id())
 
     def log_out(self, caller: RequestCaller) -> None:
-        """End the caller's session for good."""
         if caller.session_id:
             tokens.end_session(self._files, caller.session_id, self._clock.now())
         self._log.write("audit", "logout", address=request.remote_addr)

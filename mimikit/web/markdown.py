@@ -63,14 +63,12 @@ class Markdown:
     """Renders texts, and keeps what was rendered last."""
 
     def __init__(self, cache_bytes: int = _CACHE_BYTES) -> None:
-        """Nothing is loaded before the first text."""
         self._limit = cache_bytes
         self._lock = threading.Lock()
         self._kept: OrderedDict[bytes, str] = OrderedDict()
         self._size = 0
 
     def html(self, text: str) -> str:
-        """The text as HTML."""
         key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         with self._lock:
             known = self._kept.get(key)

@@ -35,7 +35,6 @@ class Assets:
     """The files of the page below one folder."""
 
     def __init__(self, root: Path) -> None:
-        """Nothing is read before it is asked for."""
         self._root = root
         self._lock = threading.Lock()
         self._signature: object = None

@@ -207,7 +207,6 @@ class _Log(Logger):
 
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        """Message and the exception's last line."""
         kind, error, _ = record.exc_info or (None, None, None)
         tail = f" ({kind.__name__}: {error})" if kind is not None else ""
         return f"web: {record.getMessage()}{tail}".replace("\n", " ")
@@ -251,7 +250,6 @@ class _Master(Arbiter):
         self.handle_term()
 
     def handle_int(self) -> None:
-        """End as on TERM."""
         self.handle_term()
 
     def handle_usr2(self) -> None:
@@ -333,7 +331,6 @@ class _Server(BaseApplication):
         )
 
     def run(self) -> None:
-        """Serve until a signal."""
         _Master(self).run()
 
     def _when_ready(self, server: Arbiter) -> None:

@@ -92,7 +92,6 @@ class Keys:
 
     @property
     def token(self) -> str:
-        """The token in force now."""
         if not self._follows_file:
             return self._token
         with self._lock:
@@ -153,7 +152,6 @@ def end_session(files: Files, session_id: str, now: datetime) -> None:
 
 
 def is_session_ended(files: Files, session_id: str) -> bool:
-    """Whether it was logged out."""
     return not is_id(session_id) or files.exists(_ended_path(session_id))
 
 
