@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import NamedTuple
 
 from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.errors import BadInput, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, is_id
-from mimikit.protocol.models import Command, CommandResult, Task
+from mimikit.protocol.models import Command, CommandResult, Task, Trigger
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
 from mimikit.tasks import commands, queue
@@ -22,8 +23,12 @@ from mimikit.tasks.after_run import TaskEnd, result_of
 from mimikit.triggers import registry
 from mimikit.triggers.decide import make_run
 
-Said = tuple[bool, str, str | None]
-"""Whether it could be done, in words, and the id of what it made."""
+
+class _Outcome(NamedTuple):
+    message: str
+    ok: bool = True
+    result_id: str | None = None
+    """What the command made."""
 
 
 class CommandApplier:
@@ -36,7 +41,7 @@ class CommandApplier:
         self._store, self._files = store, store.files
         self._feed, self._ledger = store.feed, store.ledger
         self._applier, self._pause_changed = applier, pause_changed
-        self._actions: dict[str, Callable[[Command, datetime], Said | None]] = {
+        self._actions: dict[str, Callable[[Command, datetime], _Outcome | None]] = {
             "cancel": self._cancel,
             "retry": self._retry,
             "pause": self._pause,
@@ -47,6 +52,7 @@ class CommandApplier:
             "trigger_run": self._trigger_run,
             "trigger_edit": self._trigger_edit,
         }
+        """Each says what came of it, or raises why it can not be done; None: not yet."""
 
     def step(self, now: datetime) -> bool:
         """Apply every waiting command; gives whether any was settled."""
@@ -54,58 +60,52 @@ class CommandApplier:
         for command in commands.waiting(self._files):
             if commands.outcome(self._files, command.id) is not None:
                 self._files.remove(paths.command(command.id))
-                continue
-            said = self._apply(command, now)
-            if said is not None:
-                self._settle(command, said, now)
+            elif (outcome := self._apply(command, now)) is not None:
+                result = CommandResult(command=command, applied_at=now, **outcome._asdict())
+                commands.settle(self._files, result)
+                self._store.log.write(
+                    "audit", "order", action=command.action, target=command.target, ok=outcome.ok
+                )
                 settled = True
         return settled
 
-    def _apply(self, command: Command, now: datetime) -> Said | None:
+    def _apply(self, command: Command, now: datetime) -> _Outcome | None:
         """What came of it; one that can not be applied, ever, must not hold up the others."""
-        if command.action not in ("pause", "resume") and not is_id(command.target):
-            return False, f"expected the id of a task or trigger, got {command.target[:60]!r}", None
+        target = command.target
+        if command.action not in ("pause", "resume") and not is_id(target):
+            expected = "expected the id of a task or trigger"
+            return _Outcome(f"{expected}, got {target[:60]!r}", ok=False)
         try:
             return self._actions[command.action](command, now)
         except (BadInput, UnsafeFile, ValueError) as error:
-            return False, str(error), None
+            return _Outcome(str(error), ok=False)
 
-    def _settle(self, command: Command, said: Said, now: datetime) -> None:
-        ok, message, result_id = said
-        commands.settle(
-            self._files,
-            CommandResult(
-                command=command, ok=ok, message=message, result_id=result_id, applied_at=now
-            ),
-        )
-        self._store.log.write("audit", "order", action=command.action, target=command.target, ok=ok)
-
-    def _cancel(self, command: Command, now: datetime) -> Said | None:
+    def _cancel(self, command: Command, now: datetime) -> _Outcome | None:
         """Cancel a task, a turn in progress, or remove a trigger. None: wait for the run to end."""
         target = command.target
         if target in self._store.canceling:
             return self._cancel_again(target, now)
         if (end := self._ledger.end_of(target)) is not None:
-            done = end.status == "canceled"
-            return done, f"{target} ended as {end.status}", None
+            return _Outcome(f"{target} ended as {end.status}", ok=end.status == "canceled")
         if turns.is_committed(self._files, target):
-            return True, "the turn is over", None
+            return _Outcome("the turn is over")
         if self._store.live.cancel(target):
             return None
         found = queue.find(self._files, target)
         if found is None:
-            return self._cancel_trigger(command, now)
+            if not registry.exists(self._files, target):
+                raise BadInput(f"no task or trigger {target}")
+            return self._trigger_remove(command, now)
         if found.where == "queued":
-            if self._applier.cancel_queued(found.task, now):
-                return True, f"canceled {target}", None
-            return None
+            canceled = self._applier.cancel_queued(found.task, now)
+            return _Outcome(f"canceled {target}") if canceled else None
         if found.where == "running":
             # Claimed, not entered yet, or ending: it will see this as it enters; look again then.
             self._store.live.expect(target)
             return None
         return self._cancel_asking(found.task, now)
 
-    def _cancel_again(self, target: str, now: datetime) -> Said:
+    def _cancel_again(self, target: str, now: datetime) -> _Outcome:
         """Take up a cancel that the disk cut short: every step of it may be repeated."""
         found = queue.find(self._files, target)
         if found is not None and found.where == "ended":
@@ -113,18 +113,13 @@ class CommandApplier:
         elif found is not None:
             self._applier.finish_canceled(found.task, now)
         self._store.canceling.discard(target)
-        return True, f"canceled {target}", None
+        return _Outcome(f"canceled {target}")
 
-    def _cancel_trigger(self, command: Command, now: datetime) -> Said:
-        if registry.exists(self._files, command.target):
-            return self._trigger_remove(command, now)
-        return False, f"no task or trigger {command.target}", None
-
-    def _cancel_asking(self, task: Task, now: datetime) -> Said:
+    def _cancel_asking(self, task: Task, now: datetime) -> _Outcome:
         """Cancel a plan that waits for an answer: put it aside and close its question."""
         path = paths.result("planner", task.id)
         if task.role != "planner" or not self._files.exists(path):
-            return False, f"{task.id} has ended", None
+            return _Outcome(f"{task.id} has ended", ok=False)
         # The question goes first: once the plan has ended, this command is not looked into again.
         question = inbox.pending_question(self._files)
         if question is not None and question.planner_task_id == task.id:
@@ -134,16 +129,13 @@ class CommandApplier:
         end = TaskEnd("canceled", "canceled", task.attempts)
         self._files.save(path, result_of(task, end, now, now))
         self._applier.finish_canceled(task, now)
-        return True, f"canceled {task.id}", None
+        return _Outcome(f"canceled {task.id}")
 
-    def _retry(self, command: Command, now: datetime) -> Said:
-        found = queue.find(self._files, command.target)
+    def _retry(self, command: Command, now: datetime) -> _Outcome:
+        target = command.target
+        found = queue.find(self._files, target)
         if found is None or found.where != "ended":
-            return (
-                False,
-                f"expected the id of a task that has ended, got {command.target[:60]!r}",
-                None,
-            )
+            raise BadInput(f"expected the id of a task that has ended, got {target[:60]!r}")
         task = found.task.but(
             id=derived_id("task", command.id),
             created_at=now,
@@ -151,46 +143,37 @@ class CommandApplier:
             interruptions=0,
             not_before=None,
             released=False,
-            retry_of=found.task.id,
+            retry_of=target,
         )
-        if queue.submit(self._files, task):
-            self._ledger.write(
-                "queued", task.id, now, seat=task.role, traceId=task.trace_id, retryOf=task.retry_of
-            )
-        self._feed.tell("task", id=task.id, seat=task.role)
-        return True, f"queued again as {task.id}", task.id
+        self._applier.submit(task)
+        return _Outcome(f"queued again as {task.id}", result_id=task.id)
 
-    def _pause(self, command: Command, now: datetime) -> Said:
-        self._store.save_runtime(paused=command.action == "pause")
+    def _pause(self, command: Command, now: datetime) -> _Outcome:
+        paused = command.action == "pause"
+        self._store.save_runtime(paused=paused)
         self._pause_changed()
         self._feed.tell("status")
-        return (
-            True,
-            "the queues are paused" if self._store.runtime.paused else "the queues go on",
-            None,
-        )
+        return _Outcome("the queues are paused" if paused else "the queues go on")
 
-    def _trigger_enable(self, command: Command, now: datetime) -> Said:
+    def _trigger_enable(self, command: Command, now: datetime) -> _Outcome:
         enabled = command.action == "trigger_resume"
-        trigger, broken = registry.active(self._files, command.target)
-        if trigger is None or broken:
-            return False, _broken(broken) or f"no trigger {command.target}", None
-        registry.save(self._files, trigger.but(enabled=enabled))
-        self._changed(command.target)
-        return True, f"{trigger.title}: {'resumed' if enabled else 'paused'}", None
+        trigger = self._sound_trigger(command.target)
+        self._save_trigger(trigger.but(enabled=enabled))
+        return _Outcome(f"{trigger.title}: {'resumed' if enabled else 'paused'}")
 
-    def _trigger_remove(self, command: Command, now: datetime) -> Said:
-        if not registry.exists(self._files, command.target):
-            return False, f"no trigger {command.target}", None
-        self._ledger.write("trigger_removed", command.target, now)  # a line too many harms nobody
-        registry.remove(self._files, command.target)
-        self._changed(command.target)
-        return True, f"removed {command.target}", None
+    def _trigger_remove(self, command: Command, now: datetime) -> _Outcome:
+        trigger_id = command.target
+        if not registry.exists(self._files, trigger_id):
+            raise BadInput(f"no trigger {trigger_id}")
+        self._ledger.write("trigger_removed", trigger_id, now)  # a line too many harms nobody
+        registry.remove(self._files, trigger_id)
+        self._store.trigger_changed(trigger_id)
+        return _Outcome(f"removed {trigger_id}")
 
-    def _trigger_run(self, command: Command, now: datetime) -> Said:
+    def _trigger_run(self, command: Command, now: datetime) -> _Outcome:
         trigger, broken = registry.active(self._files, command.target)
         if trigger is None:
-            return False, broken or f"no trigger {command.target}", None
+            raise BadInput(broken or f"no trigger {command.target}")
         task = make_run(trigger, f"order {command.id}", now)
         queue.submit(self._files, task)
         if self._ledger.newest_order(trigger.id) != task.id:
@@ -199,25 +182,27 @@ class CommandApplier:
         state = registry.state(self._files, trigger.id)
         registry.save_state(self._files, trigger.id, state.but(last_task_id=task.id))
         self._feed.tell("task", id=task.id, seat=task.role)
-        return True, f"started as {task.id}", task.id
+        return _Outcome(f"started as {task.id}", result_id=task.id)
 
-    def _trigger_edit(self, command: Command, now: datetime) -> Said:
-        trigger, broken = registry.active(self._files, command.target)
-        if trigger is None or broken:
-            return False, _broken(broken) or f"no trigger {command.target}", None
+    def _trigger_edit(self, command: Command, now: datetime) -> _Outcome:
+        trigger = self._sound_trigger(command.target)
         new = registry.edited(trigger, command.args)
         refusal = permission.profile_change_refusal(trigger.origin, trigger.profile, new.profile)
         if refusal:
-            return False, refusal, None
+            raise BadInput(refusal)
         registry.check_new(self._files, new)
-        registry.save(self._files, new)
-        self._changed(command.target)
-        return True, f"changed {command.target}", None
+        self._save_trigger(new)
+        return _Outcome(f"changed {trigger.id}")
 
-    def _changed(self, trigger_id: str) -> None:
-        self._store.events.trigger_changed(trigger_id)
-        self._feed.tell("trigger", id=trigger_id)
+    def _sound_trigger(self, trigger_id: str) -> Trigger:
+        """The definition as its file has it: what is broken can not be changed in part."""
+        trigger, broken = registry.active(self._files, trigger_id)
+        if broken:
+            raise BadInput(f"its file is broken, mend it or remove the trigger: {broken}")
+        if trigger is None:
+            raise BadInput(f"no trigger {trigger_id}")
+        return trigger
 
-
-def _broken(reason: str | None) -> str | None:
-    return f"its file is broken, mend it or remove the trigger: {reason}" if reason else None
+    def _save_trigger(self, trigger: Trigger) -> None:
+        registry.save(self._files, trigger)
+        self._store.trigger_changed(trigger.id)

@@ -20,6 +20,7 @@ from mimikit.protocol.models import (
     InboxItem,
     PlanResult,
     Question,
+    QueueName,
     Task,
     TaskResult,
     TurnRecord,
@@ -54,6 +55,13 @@ class CommitApplier:
         self._answers_came = answers_came
         self._summary_came = summary_came
 
+    def apply_turns(self) -> bool:
+        """Apply every committed turn that is not applied yet; gives whether there was one."""
+        unapplied = turns.unapplied(self._files)
+        for record in unapplied:
+            self.apply_turn(record)
+        return bool(unapplied)
+
     def apply_turn(self, record: TurnRecord) -> None:
         """Make a committed turn true.
 
@@ -61,7 +69,8 @@ class CommitApplier:
         """
         for message in self._store.conversation.add(record.messages):
             self._feed.tell("message", id=message.id)
-        self._submit_all(record.tasks)
+        for task in record.tasks:
+            self.submit(task)
         self._give_cancels(record.id, record.cancels, record.completed_at)
         self._keep(record)
         self._apply_questions(record)
@@ -80,11 +89,11 @@ class CommitApplier:
         found = queue.find(self._files, plan.id, seats=("planner",))
         task = found.task if found else None
         if plan.status != "needs_input":
-            self._submit_all(plan.tasks)
+            for planned in plan.tasks:
+                self.submit(planned)
             for trigger in plan.triggers:
                 registry.create(self._files, trigger)
-                self._store.events.trigger_changed(trigger.id)
-                self._feed.tell("trigger", id=trigger.id)
+                self._store.trigger_changed(trigger.id)
             self._give_cancels(plan.id, plan.cancels, plan.completed_at)
             self._give_changes(plan)
             self._end_in_ledger(plan, "planner", task)
@@ -141,19 +150,22 @@ class CommitApplier:
     ) -> None:
         """Write how a task ended, unless that is written already, and bring it to its end."""
         queue.finish(self._files, result_of(task, end, now, now, error=error))
-        if task.role == "worker":
-            if result := self._files.load(paths.result("worker", task.id), TaskResult):
+        self.end_run(task.role, task.id)
+
+    def end_run(self, seat: QueueName, task_id: str) -> None:
+        """Bring a run to its end whose outcome is written; without one it goes on."""
+        if seat == "worker":
+            if result := self._files.load(paths.result("worker", task_id), TaskResult):
                 self.end_worker(result)
-        elif plan := self._files.load(paths.result("planner", task.id), PlanResult):
+        elif plan := self._files.load(paths.result("planner", task_id), PlanResult):
             self.apply_plan(plan)
 
-    def _submit_all(self, tasks: list[Task]) -> None:
-        for task in tasks:
-            if queue.submit(self._files, task):
-                self._ledger.write(
-                    "queued", task.id, task.created_at, seat=task.role, traceId=task.trace_id
-                )
-            self._feed.tell("task", id=task.id, seat=task.role)
+    def submit(self, task: Task) -> None:
+        """Queue a task, once, and write that down."""
+        if queue.submit(self._files, task):
+            facts = {"seat": task.role, "traceId": task.trace_id, "retryOf": task.retry_of}
+            self._ledger.write("queued", task.id, task.created_at, **facts)
+        self._feed.tell("task", id=task.id, seat=task.role)
 
     def _give_cancels(self, by: str, targets: list[str], now: datetime) -> None:
         for number, target in enumerate(targets):
@@ -219,7 +231,7 @@ class CommitApplier:
         if question.planner_task_id is not None:
             found = queue.find(self._files, question.planner_task_id, seats=("planner",))
             if found is not None:
-                self._submit_all([answered_task(question, text, found.task, record.completed_at)])
+                self.submit(answered_task(question, text, found.task, record.completed_at))
             self._settle_plan(question.planner_task_id)
         inbox.close_question(self._files, question_id)
         self._feed.tell("question")
@@ -232,26 +244,22 @@ class CommitApplier:
     def _end_in_ledger(
         self, outcome: TaskResult | PlanResult, seat: str, task: Task | None
     ) -> None:
-        told = task is None or not task.internal
-        if self._ledger.end_of(outcome.id) is not None:
-            if told:
-                self._task_ended(outcome.id)  # the line may be all that came of it before
-            return
-        facts: dict[str, object] = {
-            "seat": seat,
-            "status": outcome.status,
-            "attempts": outcome.attempts,
-            "failureReason": outcome.failure_reason,
-            "traceId": outcome.trace_id,
-            "parentTaskId": task.parent_task_id if task else None,
-            "sourceTriggerId": task.source_trigger_id if task else None,
-            "retryOf": task.retry_of if task else None,
-            "title": task.title if task else None,
-        }
-        self._ledger.write("ended", outcome.id, outcome.completed_at, **facts)
-        self._store.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)
-        if told:
-            self._task_ended(outcome.id)
+        if self._ledger.end_of(outcome.id) is None:
+            facts: dict[str, object] = {
+                "seat": seat,
+                "status": outcome.status,
+                "attempts": outcome.attempts,
+                "failureReason": outcome.failure_reason,
+                "traceId": outcome.trace_id,
+                "parentTaskId": task.parent_task_id if task else None,
+                "sourceTriggerId": task.source_trigger_id if task else None,
+                "retryOf": task.retry_of if task else None,
+                "title": task.title if task else None,
+            }
+            self._ledger.write("ended", outcome.id, outcome.completed_at, **facts)
+            self._store.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)
+        if task is None or not task.internal:
+            self._task_ended(outcome.id)  # a line that stood there may be all that came of it
 
     def _put_result(self, task: Task, told: notification.Told, now: datetime) -> None:
         """Enter a result to be told; the entry is there until a committed turn told it."""

@@ -16,7 +16,7 @@ import mimikit
 from mimikit.conversation import inbox
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import EngineStatus, Health, LiveRun, PlanResult, QueueName, TaskResult
+from mimikit.protocol.models import EngineStatus, Health, QueueName
 from mimikit.supervisor import recovery
 from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.command_applier import CommandApplier
@@ -52,27 +52,28 @@ class Supervisor:
     ) -> None:
         self.store = store
         self.triggers = triggers
-        self.teller = teller
         self.archiver = archiver
         self.retention = retention
-        self.heartbeat = heartbeat
+        self._heartbeat = heartbeat
         self._applier = applier
         self._to_end: dict[tuple[QueueName, str], None] = {}
         self._to_look_at: set[str] = set()
         self._resting: dict[str, float] = {}
         self._told: dict[str, tuple[str, int]] = {}
         """The last error of an operation, and how often it came in a row."""
+        self._degraded: tuple[str, str] | None = None
+        """The operation that failed last, and how, until it succeeds."""
         self._last_tick = store.clock.monotonic()
         self._operations: list[tuple[str, Operation]] = [
             ("end runs", self._end_runs),
             ("apply orders", commands.step),
-            ("take in", lambda now: inbox.take_in_dropped(self.store.files, now)),
+            ("take in", lambda now: inbox.take_in_dropped(store.files, now)),
             ("look at triggers", self._look_at_triggers),
-            ("fire", self.triggers.fire_due),
+            ("fire", triggers.fire_due),
             ("ask about conditions", llm_eval.step),
-            ("wake", self.teller.step),
-            ("archive", self.archiver.step),
-            ("keep house", self.retention.step),
+            ("wake", teller.step),
+            ("archive", archiver.step),
+            ("keep house", retention.step),
         ]
 
     def start(self) -> None:
@@ -94,8 +95,9 @@ class Supervisor:
             self._last_tick = self.store.clock.monotonic()
             now = self.store.clock.now()
             again = [self._try(name, operation, now) for name, operation in self._operations]
-            if self.heartbeat is not None:
-                self.heartbeat.beat(now, self.tick_age_s())
+            if self._heartbeat is not None:
+                age_s = self.store.clock.monotonic() - self._last_tick
+                self._heartbeat.beat(now, age_s, self._degraded and ": ".join(self._degraded))
             if not any(again):
                 break
             worked = True
@@ -105,10 +107,6 @@ class Supervisor:
         """The steady time at which the last pass began."""
         return self._last_tick
 
-    def tick_age_s(self) -> float:
-        """Seconds since the last pass began."""
-        return self.store.clock.monotonic() - self._last_tick
-
     def _wait_s(self) -> float:
         due = self.triggers.next_due()
         if due is None or self._rests("fire"):
@@ -117,23 +115,23 @@ class Supervisor:
         return min(max(until_due, 0.001), LONGEST_WAIT_S)
 
     def _try(self, name: str, operation: Operation, now: datetime) -> bool:
-        if self._resting.get(name, 0) > self.store.clock.monotonic():
+        if self._rests(name):
             return False
         try:
             done = operation(now)
         except Exception as error:  # noqa: BLE001 - the loop outlives whatever an operation does
             self._resting[name] = self.store.clock.monotonic() + REST_S
             self._tell(name, repr(error))
-            if self.heartbeat is not None:
-                self.heartbeat.degraded = f"{name}: {error}"
+            self._degraded = name, str(error)
             if isinstance(error.__cause__, FileNotFoundError):
-                self._make_folders()
+                # Somebody removed a folder of ours: what is next written in it finds it again.
+                with contextlib.suppress(StorageError):
+                    self.store.files.make_folders()
             return False
-        else:
-            self._told.pop(name, None)
-            return done
-        finally:
-            self._recovered(name)
+        self._told.pop(name, None)
+        if self._degraded and self._degraded[0] == name:
+            self._degraded = None
+        return done
 
     def _tell(self, name: str, error: str) -> None:
         """Log it; the same over and over only now and then: the log is to last for months."""
@@ -145,16 +143,6 @@ class Supervisor:
                 "error", "operation_failed", operation=name, error=error, times=times
             )
 
-    def _make_folders(self) -> None:
-        """Somebody removed one of our folders: what is next written in it finds it again."""
-        with contextlib.suppress(StorageError):
-            self.store.files.make_folders()
-
-    def _recovered(self, name: str) -> None:
-        beat = self.heartbeat
-        if beat and beat.degraded and beat.degraded.startswith(name) and not self._rests(name):
-            beat.degraded = None
-
     def _rests(self, name: str) -> bool:
         return self._resting.get(name, 0) > self.store.clock.monotonic()
 
@@ -164,7 +152,8 @@ class Supervisor:
         failed: Exception | None = None
         for seat, task_id in list(self._to_end):
             try:
-                self._end_run(seat, task_id)
+                self._applier.end_run(seat, task_id)
+                self.store.feed.tell("task", id=task_id, seat=seat)
             except Exception as error:  # noqa: BLE001 - raised again below
                 failed = error  # the others go first
             else:
@@ -172,15 +161,6 @@ class Supervisor:
         if failed is not None:
             raise failed
         return False
-
-    def _end_run(self, seat: QueueName, task_id: str) -> None:
-        files = self.store.files
-        if seat == "worker":
-            if result := files.load(paths.result("worker", task_id), TaskResult):
-                self._applier.end_worker(result)
-        elif plan := files.load(paths.result("planner", task_id), PlanResult):
-            self._applier.apply_plan(plan)
-        self.store.feed.tell("task", id=task_id, seat=seat)
 
     def _look_at_triggers(self, now: datetime) -> bool:
         for trigger_id in self.store.events.changed_triggers():
@@ -222,36 +202,19 @@ class HeartbeatWriter:
         self._queued, self._engines, self._teller_waits = queued, engines, teller_waits
         self._started_at = store.clock.now()
         self._last: datetime | None = None
-        self._shown: tuple[object, ...] = ()
-        self.degraded: str | None = None
+        self._shown: object = None
 
-    def beat(self, now: datetime, tick_age_s: float) -> bool:
-        """Write when it is time or something changed; gives whether it did."""
-        store = self._store
-        live = store.live.list()
-        waits = self._teller_waits()
-        reason = waits.reason if waits else None
-        shown = (_seats(live), store.runtime.paused, self.degraded, reason)
+    def beat(self, now: datetime, tick_age_s: float, degraded: str | None) -> None:
+        """Write when it is time or something changed."""
+        store, waits = self._store, self._teller_waits()
+        live, paused = store.live.list(), store.runtime.paused
+        seats = [(run.id, run.headline) for run in live]
+        shown = (seats, paused, degraded, waits and waits.reason)
         changed = shown != self._shown
-        due = self._last is None or now - self._last >= BEAT or now < self._last
-        if not (changed or due):
-            return False
+        if not changed and self._last is not None and timedelta() <= now - self._last < BEAT:
+            return
         self._last, self._shown = now, shown
-        try:
-            store.files.write(
-                paths.HEALTH, self._health(now, live, tick_age_s).to_json(), sync=False
-            )
-        except StorageError:
-            return False
-        if changed:
-            store.feed.tell("status")
-        return changed
-
-    def _health(self, now: datetime, live: list[LiveRun], tick_age_s: float) -> Health:
-        engines = self._engines()
-        if waits := self._teller_waits():
-            engines["teller"] = waits
-        return Health(
+        health = Health(
             pid=os.getpid(),
             version=mimikit.__version__,
             started_at=self._started_at,
@@ -261,14 +224,16 @@ class HeartbeatWriter:
             queued=self._queued(),
             live=live,
             worker_seats=self._worker_seats,
-            paused=self._store.runtime.paused,
-            engines=engines,
-            degraded=self.degraded,
+            paused=paused,
+            engines=self._engines() | ({"teller": waits} if waits else {}),
+            degraded=degraded,
         )
-
-
-def _seats(live: list[LiveRun]) -> tuple[tuple[str, str], ...]:
-    return tuple((run.id, run.headline) for run in live)
+        try:
+            store.files.write(paths.HEALTH, health.to_json(), sync=False)
+        except StorageError:
+            return
+        if changed:
+            store.feed.tell("status")
 
 
 def _open_files() -> int:

@@ -118,6 +118,11 @@ class Store:
         self.runtime = self.runtime.but(**changes)
         self.files.save(paths.RUNTIME, self.runtime)
 
+    def trigger_changed(self, trigger_id: str) -> None:
+        """A definition was written or removed here: to be looked at again, and shown."""
+        self.events.trigger_changed(trigger_id)
+        self.feed.tell("trigger", id=trigger_id)
+
 
 def _refuse_newer(files: Files) -> None:
     """A format of a newer major version is not ours to rewrite."""

@@ -5,7 +5,7 @@ Order: outcomes of attempts → answers and questions → plain messages → a n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from mimikit.protocol.models import (
     EngineStatus,
     InboxItem,
     Message,
+    PlanResult,
     Question,
     RoutedAnswer,
     TurnAttempt,
@@ -27,7 +28,7 @@ from mimikit.protocol.models import (
 )
 from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
-from mimikit.supervisor import notification, recovery
+from mimikit.supervisor import notification
 from mimikit.supervisor.commit_applier import CommitApplier, question_of
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
@@ -61,16 +62,14 @@ class TellerScheduler:
         self._outcomes: list[TurnOutcome] = []
         self._under_way: TurnAttempt | None = None
         self._not_before: datetime | None = None
-        self._waiting: EngineStatus | None = None
+        self.waiting: EngineStatus | None = None
+        """The engine that inputs wait for, and why; None when none does."""
         self._locale = "en"
 
-    @property
-    def waiting(self) -> EngineStatus | None:
-        """The engine that inputs wait for, and why; None when none does."""
-        return self._waiting
-
     def step(self, now: datetime) -> bool:
-        done = self._finish_turns()
+        # Turns whose application the disk cut short come first: until they are applied, their
+        # inputs must not get into another turn. There are none in good times.
+        done = self._applier.apply_turns()
         done = self._take_outcomes(now) or done
         items = self._look(now)
         done = self._route_answers(items, now) or done
@@ -78,16 +77,6 @@ class TellerScheduler:
         done = self._tend_question(now) or done
         done = self._tell_plainly(items, now) or done
         return self._start_turn(now) or done
-
-    def _finish_turns(self) -> bool:
-        """Apply the turns whose application the disk cut short; there are none in good times.
-
-        Until that is done nothing else is: their inputs must not get into another turn.
-        """
-        unapplied = turns.unapplied(self._store.files)
-        for record in unapplied:
-            self._applier.apply_turn(record)
-        return bool(unapplied)
 
     # ---- inbox ---------------------------------------------------------------------------
 
@@ -99,22 +88,21 @@ class TellerScheduler:
             del self._items[gone]
         for fresh in sorted(names - self._items.keys()):
             item = files.load(paths.inbox(fresh), InboxItem)
-            if item is not None and item.id == fresh and self._was_said(item):
-                inbox.take_out(files, fresh)  # repeated by a client that had not heard of the first
-            elif item is not None and item.id == fresh:
-                self._items[fresh] = item
-                self._locale = item.locale or self._locale
-                if item.kind != "task_result":
-                    self._store.feed.tell("inbox", id=fresh)
-            elif item is not None:
+            if item is None:
+                continue
+            is_result = item.kind == "task_result"
+            if item.id != fresh:
                 files.quarantine(
                     paths.inbox(fresh), f"id: expected {fresh!r} as in the name, got {item.id!r}"
                 )
+            elif not is_result and self._store.conversation.has(fresh, item.created_at.date()):
+                inbox.take_out(files, fresh)  # repeated by a client that had not heard of the first
+            else:
+                self._items[fresh] = item
+                self._locale = item.locale or self._locale
+                if not is_result:
+                    self._store.feed.tell("inbox", id=fresh)
         return sorted(self._items.values(), key=lambda i: (i.created_at, i.id))
-
-    def _was_said(self, item: InboxItem) -> bool:
-        is_result = item.kind == "task_result"
-        return not is_result and self._store.conversation.has(item.id, item.created_at.date())
 
     def _is_over(self, item: InboxItem) -> bool:
         """Whether a result's end is complete: repeating an incomplete one would enter it anew."""
@@ -130,40 +118,35 @@ class TellerScheduler:
     def _start_turn(self, now: datetime) -> bool:
         if self._under_way is not None or (self._not_before and now < self._not_before):
             return False
-        frozen = self._frozen()
-        if frozen is None:
-            items = [i for i in self._items.values() if _is_tellers(i) and self._is_over(i)]
-            if not items:
-                self._waiting = None
-                return False
-            attempt = 1
-        else:
-            items, attempt = frozen
+        items, attempt = self._next_inputs()
+        if not items:
+            self.waiting = None
+            return False
         items.sort(key=lambda i: (i.created_at, i.id))
         turn_id = turns.turn_id([item.id for item in items])
         if turns.is_committed(self._store.files, turn_id):
             self._take_out([item.id for item in items])
             return True
         if attempt > turns.MAX_ATTEMPTS:
-            self._give_up(turn_id, items, "both attempts were cut short", now)
+            self._end_by_code(turn_id, items, now, error="both attempts were cut short")
             return True
         return self._begin(turn_id, attempt, items, now)
 
-    def _frozen(self) -> tuple[list[InboxItem], int] | None:
-        """The inputs of a turn that began and was not committed, and its next attempt."""
+    def _next_inputs(self) -> tuple[list[InboxItem], int]:
+        """What a turn is to be about, and its attempt: of one that was cut short, or all else."""
         for turn in turns.open_turns(self._store.files):
             items = [self._items[id_] for id_ in turn.inputs if id_ in self._items]
             if items and len(items) == len(turn.inputs):
                 return items, turn.attempts + 1
             turns.drop_marks(self._store.files, turn.id)
-        return None
+        return [i for i in self._items.values() if _is_tellers(i) and self._is_over(i)], 1
 
     def _begin(self, turn_id: str, attempt: int, items: list[InboxItem], now: datetime) -> bool:
         choice = self._context.engines.for_role("teller")
         if choice.waiting:
             self._wait(choice, choice.waiting, None, now)
             return False
-        self._waiting = None
+        self.waiting = None
         results = tuple(self._told(item) for item in items if item.kind == "task_result")
         question = inbox.pending_question(self._store.files)
         ids = [item.id for item in items]
@@ -171,18 +154,10 @@ class TellerScheduler:
         cancel = self._store.live.start(turn_id, "teller", items[-1].text[:80], now)
         self._store.feed.tell("turn", state="started", turnId=turn_id, inputs=ids)
         trace = next((i.trace_id for i in items if i.trace_id), None) or new_id("trace", now)
+        facts = self._facts()
         self._seat.start(
             TurnJob(
-                turn_id,
-                attempt,
-                tuple(items),
-                results,
-                question,
-                self._facts(),
-                now,
-                choice,
-                cancel,
-                trace,
+                turn_id, attempt, tuple(items), results, question, facts, now, choice, cancel, trace
             )
         )
         return True
@@ -217,9 +192,9 @@ class TellerScheduler:
         elif outcome.failure_reason == "killed":
             turns.forget_attempt(store.files, mark)  # a clean stop: the inputs wait for the start
         elif outcome.stopped:
-            self._stop(job.id, list(job.items), now)
+            self._end_by_code(job.id, job.items, now)
         elif job.attempt >= turns.MAX_ATTEMPTS:
-            self._give_up(job.id, list(job.items), outcome.error, now)
+            self._end_by_code(job.id, job.items, now, error=outcome.error)
         else:
             store.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)
 
@@ -228,35 +203,24 @@ class TellerScheduler:
     ) -> None:
         """Inputs wait; nothing was tried, nothing is lost."""
         since = now
-        if self._waiting is None or reason != self._waiting.reason:
+        if self.waiting is None or reason != self.waiting.reason:
             self._store.log.write("audit", "teller_waits", reason=reason)
             self._store.feed.tell("status")
         else:
-            since = self._waiting.since or now
-        self._waiting = EngineStatus(
+            since = self.waiting.since or now
+        self.waiting = EngineStatus(
             engine=choice.engine.name, state="waiting", reason=reason, since=since, until=until
         )
         delay = timedelta(seconds=self._context.settings.limits.engine_retry_s)
         self._not_before = until if until and until > now else now + delay
 
-    def _give_up(self, turn_id: str, items: list[InboxItem], error: str, now: datetime) -> None:
-        """Commit a turn that says it failed: nothing stays unanswered, nothing loops."""
-        text = phrases.say("turn_failed", self._language(items), error=error)
-        self._commit_code(turn_id, items, text, now, failed=True)
-
-    def _stop(self, turn_id: str, items: list[InboxItem], now: datetime) -> None:
-        text = phrases.say("turn_stopped", self._language(items))
-        self._commit_code(turn_id, items, text, now)
-
-    def _commit_code(
-        self,
-        turn_id: str,
-        items: list[InboxItem],
-        text: str,
-        now: datetime,
-        *,
-        failed: bool = False,
+    def _end_by_code(
+        self, turn_id: str, items: Sequence[InboxItem], now: datetime, *, error: str | None = None
     ) -> None:
+        """Commit a turn that says it failed, or was stopped: nothing stays unanswered or loops."""
+        language = phrases.language(" ".join(item.text for item in items), self._locale)
+        failed = error is not None
+        text = phrases.say("turn_failed" if failed else "turn_stopped", language, error=error)
         base = _code_record(turn_id, now)
         said = user_messages(tuple(items), turn_id)
         told = [item.task_id for item in items if item.task_id]
@@ -274,26 +238,23 @@ class TellerScheduler:
         if question is None:
             if self._under_way is not None:
                 return False  # the Teller may be about to ask: one question at a time
-            for plan in recovery.waiting_plans(store)[:1]:
-                inbox.ask(store.files, question_of(plan, now))
+            plans = store.files.load_all("planner/results", PlanResult)
+            asking = [plan for plan in plans if plan.status == "needs_input"]
+            if asking:
+                oldest = min(asking, key=lambda plan: plan.completed_at)
+                inbox.ask(store.files, question_of(oldest, now))
                 store.feed.tell("question")
-                return True
-            return False
+            return bool(asking)
         if not inbox.is_expired(question, now):
             return False
-        turn_id = derived_id("turn", "expired", question.question_id)
-        base = _code_record(turn_id, now)
-        if question.default is None:
-            text = phrases.say("question_expired", self._locale_language())
-            record = base.but(
-                closes_question=question.question_id, settles_plan=question.planner_task_id
-            )
+        id_, default = question.question_id, question.default
+        base = _code_record(derived_id("turn", "expired", id_), now)
+        if default is None:
+            text = phrases.say("question_expired", self._last_language())
+            record = base.but(closes_question=id_, settles_plan=question.planner_task_id)
         else:
-            text = phrases.say(
-                "question_default", self._locale_language(), default=question.default
-            )
-            answered = RoutedAnswer(question_id=question.question_id, text=question.default)
-            record = base.but(answers=[answered])
+            text = phrases.say("question_default", self._last_language(), default=default)
+            record = base.but(answers=[RoutedAnswer(question_id=id_, text=default)])
         said = [_asked(question, base), notification.system_message(base, text, task_ids=[])]
         self._apply(record.but(messages=said))
         return True
@@ -324,14 +285,14 @@ class TellerScheduler:
 
     def _tell_plainly(self, items: list[InboxItem], now: datetime) -> bool:
         """Tell waiting results that need no mind, together."""
-        batch = [i for i in items if i.kind == "task_result" and i.notify != "teller"]
-        batch = [i for i in batch if self._is_over(i)][: notification.MAX_TOLD_AT_ONCE]
+        batch = [i for i in items if not _is_tellers(i) and self._is_over(i)]
+        batch = batch[: notification.MAX_TOLD_AT_ONCE]
         if not batch:
             return False
         ids = [item.id for item in batch]
         base = _code_record(derived_id("turn", "code", *sorted(ids)), now)
         told = [self._told(item) for item in batch]
-        self._apply(notification.message_turn(batch, told, self._locale_language(), base))
+        self._apply(notification.message_turn(batch, told, self._last_language(), base))
         return True
 
     def _told(self, item: InboxItem) -> ToldResult:
@@ -364,10 +325,7 @@ class TellerScheduler:
             inbox.take_out(self._store.files, item_id)
             self._items.pop(item_id, None)
 
-    def _language(self, items: list[InboxItem]) -> str:
-        return phrases.language(" ".join(i.text for i in items), self._locale)
-
-    def _locale_language(self) -> str:
+    def _last_language(self) -> str:
         """The language the user last wrote in."""
         said = [m.text for m in self._store.conversation.messages if m.role == "user"]
         return phrases.language(said[-1] if said else "", self._locale)
