@@ -28,7 +28,7 @@ def engines_of(state: State) -> list[Engine]:
     from mimikit.engines.builtin.assistant import BuiltinEngine
     from mimikit.engines.codex.engine import CodexEngine
     from mimikit.engines.shell import ShellEngine
-    from mimikit.memory.summary import summarise_prompt
+    from mimikit.memory.archive import summarise_prompt
     from mimikit.testing.scripted import ScriptedEngine
 
     settings = state.settings

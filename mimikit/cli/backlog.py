@@ -9,8 +9,8 @@ import click
 from mimikit.cli import terminal
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
 from mimikit.errors import NotFound
-from mimikit.memory import backlog as kept
-from mimikit.memory.backlog import Action
+from mimikit.memory import notes
+from mimikit.memory.notes import Action
 from mimikit.tools.reader import backlog_item
 from mimikit.views.memory import backlog_view
 
@@ -33,7 +33,7 @@ def backlog() -> None:
 @pass_frame
 def list_(frame: Frame, only_open: bool, as_json: bool) -> None:
     """List every item with its number."""
-    found = kept.load(frame.open().files)
+    found = notes.load_backlog(frame.open().files)
     if as_json:
         terminal.print_json(backlog_view(found, only_open=only_open).to_dict())
         return
@@ -57,10 +57,10 @@ def list_(frame: Frame, only_open: bool, as_json: bool) -> None:
 @pass_frame
 def add(frame: Frame, text: tuple[str, ...], as_json: bool) -> None:
     """Put an item on the list; one that is ticked is open again."""
-    item = kept.plain(" ".join(text))
-    if not item or len(item) > kept.MAX_ITEM:
+    item = notes.plain_item(" ".join(text))
+    if not item or len(item) > notes.MAX_ITEM:
         got = f"{len(item)} characters" if item else "only blanks"
-        raise click.UsageError(f"expected an item of 1 to {kept.MAX_ITEM} characters, got {got}")
+        raise click.UsageError(f"expected an item of 1 to {notes.MAX_ITEM} characters, got {got}")
     _change(frame, "add", item, as_json=as_json)
 
 
@@ -71,7 +71,7 @@ def _changing(name: Action, text: str) -> Callable[..., None]:
     @pass_frame
     def command(frame: Frame, item: tuple[str, ...], as_json: bool) -> None:
         given = " ".join(item)
-        found = kept.load(frame.open().files).items
+        found = notes.load_backlog(frame.open().files).items
         texts = [known.text for known in found]
         number = int(given) if given.isascii() and given.isdigit() and len(given) < 6 else 0
         if given not in texts and 1 <= number <= len(texts):
@@ -90,7 +90,7 @@ remove = _changing("remove", "Take an item off the list.")
 
 
 def _change(frame: Frame, action: Action, item: str, *, as_json: bool) -> None:
-    found = kept.change(frame.open().files, action, item)
+    found = notes.change_backlog(frame.open().files, action, item)
     if as_json:
         terminal.print_json(backlog_view(found).to_dict())
     else:

@@ -1,4 +1,4 @@
-"""What of the conversation goes into memory now, and where. Pure: it takes `now` and the zone.
+"""What of the conversation goes into memory now, where, and summed up how. Pure.
 
 Young days are copied as they are; older ones become summaries of days, still older ones of months.
 What is in memory ages the same way. Source: spec 5, archiving.
@@ -6,29 +6,26 @@ What is in memory ages the same way. Source: spec 5, archiving.
 
 from __future__ import annotations
 
-import hashlib
+import itertools
 import json
+import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
-from typing import Literal
+from typing import Literal, TypeVar, cast
 
 from mimikit.memory import markdown
+from mimikit.memory.terms import stop_words
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Message, to_utc
 
+T = TypeVar("T")
 Kind = Literal["raw", "day", "month"]
 
 YOUNG_DAYS = 5
-BACK_OFF = (
-    timedelta(minutes=10),
-    timedelta(minutes=30),
-    timedelta(hours=2),
-    timedelta(hours=6),
-    timedelta(hours=12),
-)
+BACK_OFF = tuple(timedelta(minutes=minutes) for minutes in (10, 30, 120, 360, 720))
 BACKLOG_AT = 5
 """So many failures are told in the log."""
 PROMPT_CHARACTERS = 60_000
@@ -37,9 +34,6 @@ TEXT_CHARACTERS = 8_000
 """What a summary is given of one text, at most."""
 BATCH_CHARACTERS = 500_000
 """So much text is written between two looks at everything else, if it is not one long message."""
-FILE_BYTES = 2**20
-"""A raw file that has grown so far gets a successor."""
-SLUG_CHARACTERS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,27 +174,41 @@ def _grouped(
         by_place.setdefault((kind, place_name(kind, day)), []).append(message)
     groups: list[MessageGroup] = []
     for (kind, name), said in sorted(by_place.items(), key=lambda item: item[0][1]):
-        if kind == "raw":
-            groups += [MessageGroup(kind, name, tuple(part)) for part in _batches(said, batch)]
-        else:
-            by_id = {message.id: message for message in said}
-            packs = packed([piece_of(message, zone) for message in said])
-            groups += [
-                MessageGroup(kind, name, tuple(by_id[p.source] for p in pack)) for pack in packs
-            ]
+        packs = (
+            _batches(said, batch)
+            if kind == "raw"
+            else _packs(said, lambda m: len(piece_of(m, zone).line), PROMPT_CHARACTERS, joint=1)
+        )
+        groups += [MessageGroup(kind, name, tuple(pack)) for pack in packs]
     return sorted(groups, key=lambda group: group.kind != "raw")
 
 
-def _batches(messages: list[Message], size: int) -> list[list[Message]]:
-    batches: list[list[Message]] = []
-    room = 0
-    for message in messages:
-        if not batches or len(batches[-1]) >= size or len(message.text) > room:
-            batches.append([])
-            room = BATCH_CHARACTERS
-        batches[-1].append(message)
-        room -= len(message.text)
-    return batches
+def _batches(messages: Iterable[Message], most: int) -> list[list[Message]]:
+    return _packs(messages, lambda message: len(message.text), BATCH_CHARACTERS, most=most)
+
+
+def _packs(
+    items: Iterable[T],
+    size: Callable[[T], int],
+    room: int,
+    *,
+    most: int | None = None,
+    joint: int = 0,
+) -> list[list[T]]:
+    """The items in packs of at most `most`, none larger than `room`, if it is not one item alone.
+
+    joint: what an item takes beside its size where another follows.
+    """
+    packs: list[list[T]] = []
+    left = 0
+    for item in items:
+        taken = size(item)
+        if not packs or len(packs[-1]) == most or taken > left:
+            packs.append([])
+            left = room
+        packs[-1].append(item)
+        left -= taken + joint
+    return packs
 
 
 # ---- after a failure
@@ -257,19 +265,9 @@ def pieces_of_summary(path: str, day: date, text: str) -> list[SummaryInput]:
     return [_piece(p.id, day.isoformat(), "summary", p.text) for p in parts if p.text]
 
 
-def packed(
-    pieces: Iterable[SummaryInput], most: int = PROMPT_CHARACTERS
-) -> list[list[SummaryInput]]:
+def packed(pieces: Iterable[SummaryInput]) -> list[list[SummaryInput]]:
     """The pieces in packs, none larger than one run is given."""
-    packs: list[list[SummaryInput]] = []
-    room = 0
-    for piece in pieces:
-        if not packs or len(piece.line) > room:
-            packs.append([])
-            room = most
-        packs[-1].append(piece)
-        room -= len(piece.line) + 1
-    return packs
+    return _packs(pieces, lambda piece: len(piece.line), PROMPT_CHARACTERS, joint=1)
 
 
 def fenced(pieces: Iterable[SummaryInput]) -> str:
@@ -292,8 +290,6 @@ def _piece(source: str, at: str, role: str, text: str) -> SummaryInput:
 
 # ---- what ages
 
-_DATED = re.compile(r"(\d{4}-\d\d-\d\d)[A-Za-z0-9._-]*\.md")
-
 
 @dataclass(frozen=True, slots=True)
 class SummaryTarget:
@@ -307,22 +303,13 @@ class SummaryTarget:
     """Names of daily summaries, below `memory/summary/`."""
 
 
-def date_of(name: str) -> date | None:
-    """The day in the name of a file of memory; None when there is none."""
-    found = _DATED.fullmatch(name)
-    try:
-        return date.fromisoformat(found[1]) if found else None
-    except ValueError:
-        return None
-
-
 def targets(raw: Iterable[str], daily: Iterable[str], today: date) -> list[SummaryTarget]:
     """Which files belong into which summaries by now, oldest first."""
     raws: dict[tuple[Kind, str], list[str]] = {}
     dailies: dict[tuple[Kind, str], list[str]] = {}
     for names, found in ((raw, raws), (daily, dailies)):
         for name in sorted(names):
-            day = date_of(name)
+            day = markdown.date_of(name)
             kind = place(day, today) if day else "raw"
             if day and kind != "raw" and not (found is dailies and kind == "day"):
                 found.setdefault((kind, place_name(kind, day)), []).append(name)
@@ -332,82 +319,146 @@ def targets(raw: Iterable[str], daily: Iterable[str], today: date) -> list[Summa
     ]
 
 
-# ---- names of raw files
+# ---- summaries without a mind: the sentences that say most, in their order, with their dates
 
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_LONGEST_WORD = 16
-_DIGITS = 2
-"""A word with more of them is rather a key or a number than a word."""
-_STOP_WORDS = """
-a about after again all also am an and any are as at be been before but by can could did do does
-done for from get give go got had has have hello help her here hi him his how i if in into is it its
-just know let like made make many may me message more most much must my need new no not now of ok on
-one only or other our out over please put run said same say see she should so some such sure tell
-than thank thanks that the their them then there these they thing think this those time to today
-tomorrow too try two until up us use used using very want was way we well were what when where which
-while who why will with without would yes yesterday yet you your
-"""
-_STOP = frozenset(_STOP_WORDS.split())
-_SHORT_ID = re.compile(r"-([0-9a-hjkmnp-tv-z]{26})")
+# English and Chinese. A sentence is worth what its terms are worth: those that this conversation is
+# about, said more than once yet not in every sentence; a little more at a beginning, with a number
+# or a name in it, and in the user's own words.
 
+SHARE = 0.25
+"""Of the text, so much is kept…"""
+LEAST_CHARACTERS = 600
+"""…at least this…"""
+MOST_CHARACTERS = 3_000
+"""…and at most this."""
+SENTENCE_CHARACTERS = 240
+_MOST_SENTENCES = 2_000
+_ALIKE = 0.6
+"""Two sentences that share so many of their terms say the same."""
 
-def slug(messages: Sequence[Message], taken: Collection[str] = ()) -> str:
-    """A short name made from what they are about; the same for the same messages.
-
-    taken: slugs that this day has already.
-    """
-    base = _kebab(_keywords(messages))
-    if not base:
-        first = messages[0].id
-        ulid = _SHORT_ID.search(first)
-        base = f"mem-{ulid[1][-8:] if ulid else hashlib.sha256(first.encode()).hexdigest()[:8]}"
-    name, number = base, 1
-    while name in taken:
-        number += 1
-        name = f"{base[: SLUG_CHARACTERS - len(str(number)) - 1].rstrip('-')}-{number}"
-    return name
+_END = re.compile(r"(?<=[。！？；!?…])\s*|(?<=[.;])\s+|\n+")
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_BULLET = re.compile(r"^(?:[-*+>#]+|\d{1,3}[.)])\s+")
+_COMMENT = re.compile(r"<!--(?:(?!<!--|-->).)*-->")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]+|\d(?:[\d.:/-]*\d)?|[\u3400-\u4dbf\u4e00-\u9fff]+")
+_FACT = re.compile(r"\d|`[^`]+`|https?://|[A-Za-z_]+[/.][A-Za-z_]+")
+_STOP = stop_words("summaries")
+_STOP_CHARACTERS = frozenset("的了是我你他她它们吗呢吧啊在和与就都也很把被这那个個們嗎這")
 
 
-def _keywords(messages: Iterable[Message]) -> list[str]:
-    """The words that say most: seldom short, often said, best first."""
-    counts: Counter[str] = Counter()
-    for message in messages:
-        for word in _WORD.findall(message.text[:20_000]):
-            for part in _CAMEL.split(word):
-                counts[part.lower()] += 1
-    known = [
-        word
-        for word in counts.keys() - _STOP
-        if 3 <= len(word) <= _LONGEST_WORD and sum(map(str.isdigit, word)) <= _DIGITS
-    ]
-    return sorted(known, key=lambda word: (-counts[word] * len(word), word))
+@dataclass(frozen=True, slots=True)
+class DatedText:
+    """One text with when and by whom it was said."""
+
+    at: str
+    role: str
+    text: str
 
 
-def _kebab(words: Iterable[str], most: int = 4) -> str:
-    chosen: list[str] = []
-    room = SLUG_CHARACTERS + 1  # the last one has no hyphen
-    for word in words:
-        if len(word) + 1 <= room and len(chosen) < most:
-            chosen.append(word)
-            room -= len(word) + 1
-    return "-".join(chosen)
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    at: str
+    role: str
+    text: str
+    terms: frozenset[str]
+    is_first: bool
 
 
-def raw_name(
-    day: date, messages: Sequence[Message], sizes: Mapping[str, int], *, flush: bool = False
-) -> str:
-    """The name of the raw file into which these are written.
+def summarise_prompt(prompt: str) -> str:
+    """The summary of the lines of JSON that stand in a prompt; empty when there are none."""
+    return summarise(said_in(prompt))
 
-    sizes: the raw files of that day that hold messages already, or would be in the way, with their
-        sizes in bytes; -1 for one that is not ours to extend.
-    """
-    if flush:
-        return f"{day.isoformat()}.md"
-    prefix = f"{day.isoformat()}-"
-    own = [name for name, size in sizes.items() if name.startswith(prefix) and size >= 0]
-    open_ = [name for name in own if sizes[name] < FILE_BYTES]
-    if open_:
-        return max(open_)
-    taken = {n.removeprefix(prefix).removesuffix(".md") for n in sizes if n.startswith(prefix)}
-    return f"{prefix}{slug(messages, taken)}.md"
+
+def said_in(prompt: str) -> list[DatedText]:
+    """What a prompt gives to be summarised, in its order."""
+    found: list[DatedText] = []
+    for line in prompt.split("\n"):
+        if not line.startswith('{"at"'):
+            continue
+        try:
+            value: object = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+        at, role, text = fields.get("at"), fields.get("role"), fields.get("text")
+        if isinstance(at, str) and isinstance(role, str) and isinstance(text, str):
+            found.append(DatedText(at, role, text))
+    return found
+
+
+def summarise(said: Iterable[DatedText]) -> str:
+    """A list of the sentences that say most, each with its date, in their order."""
+    sentences = [sentence for one in said for sentence in _sentences(one)]
+    if not sentences:
+        return ""
+    whole = sum(len(s.text) for s in sentences)
+    room = min(max(int(whole * SHARE), LEAST_CHARACTERS), MOST_CHARACTERS)
+    chosen: list[tuple[int, _Sentence]] = []
+    for place in _by_worth(sentences):
+        sentence = sentences[place]
+        cost = len(sentence.text) + 20
+        if chosen and cost > room:
+            continue
+        if not any(_says_the_same(sentence, other) for _, other in chosen):
+            chosen.append((place, sentence))
+            room -= cost
+        if room < 40:
+            break
+    return "\n".join(_line(sentence) for _, sentence in sorted(chosen, key=lambda c: c[0]))
+
+
+def _sentences(said: DatedText) -> list[_Sentence]:
+    text = _COMMENT.sub(" ", _CODE.sub(" ", said.text))
+    found: list[_Sentence] = []
+    for raw in _END.split(text):
+        sentence = " ".join(_BULLET.sub("", raw.strip()).split())
+        terms = _terms(sentence)
+        if terms and len(found) < _MOST_SENTENCES:
+            cut = len(sentence) > SENTENCE_CHARACTERS
+            shown = sentence[: SENTENCE_CHARACTERS - 1].rstrip() + "…" if cut else sentence
+            found.append(_Sentence(said.at, said.role, shown, terms, not found))
+    return found
+
+
+def _by_worth(sentences: list[_Sentence]) -> list[int]:
+    """Their places, the best first."""
+    counts = Counter(term for sentence in sentences for term in sentence.terms)
+    total = len(sentences)
+    # Often said, yet rare: a term of every sentence tells nothing, nor does one said only once.
+    worth = {term: math.log1p(n) * math.log1p(total / n) for term, n in counts.items()}
+
+    def score(place: int) -> float:
+        sentence = sentences[place]
+        terms = sum(worth[term] for term in sentence.terms) / (len(sentence.terms) + 3)
+        bonus = 1.0 + 0.15 * sentence.is_first + 0.25 * bool(_FACT.search(sentence.text))
+        return terms * (bonus + 0.2 * (sentence.role == "user"))
+
+    return sorted(range(total), key=lambda place: (-score(place), place))
+
+
+def _says_the_same(one: _Sentence, other: _Sentence) -> bool:
+    """Whether most of their terms are shared, and the numbers of one are those of the other."""
+    mine, theirs = ({t for t in s.terms if any(map(str.isdigit, t))} for s in (one, other))
+    shared = len(one.terms & other.terms)
+    is_alike = shared >= _ALIKE * min(len(one.terms), len(other.terms))
+    return is_alike and (mine <= theirs or theirs <= mine)
+
+
+def _terms(text: str) -> frozenset[str]:
+    """Words, numbers, and pairs of Chinese characters."""
+    found: set[str] = set()
+    for word in _WORD.findall(text):
+        if word[0].isascii():
+            found.add(word.lower())
+        else:
+            bare = [c for c in word if c not in _STOP_CHARACTERS]
+            found |= {a + b for a, b in itertools.pairwise(bare)}
+    return frozenset(found - _STOP)
+
+
+def _line(sentence: _Sentence) -> str:
+    """A bullet with its date; what was summed up before has its own."""
+    if sentence.role == "summary":
+        has_date = sentence.text.startswith(sentence.at[:10])
+        return f"- {sentence.text}" if has_date else f"- {sentence.at[:10]} {sentence.text}"
+    return f"- {sentence.at} {sentence.role}: {sentence.text}"

@@ -20,9 +20,9 @@ from typing import NamedTuple, Protocol, TypeAlias, cast
 
 from mimikit.errors import StorageError
 from mimikit.memory.documents import Stamp
-from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, scope_of
+from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms, scope_of
 from mimikit.memory.ranking import Match
-from mimikit.memory.terms import Cutter, file_terms
+from mimikit.memory.terms import Cutter
 
 Changed: TypeAlias = tuple[str, Stamp, list[Passage]]
 """A file that was read: its path, its state before that, its passages."""

@@ -1,19 +1,22 @@
-"""The text of memory's files: raw days of messages, remembered notes, summaries. Pure.
+"""The text of memory's files: raw days of messages, notes, summaries; and their names. Pure.
 
 Everything written carries an id, so that writing it again finds it. Files are their user's to edit:
 what is no head, no note and no part is text like any other, and kept. A line of somebody's text
-that looks like one of our marks is written with a backslash before it, so that no text can pass
-for another.
+that looks like one of our marks gets a backslash before it, so that no text can pass for another.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from typing import Literal
 
+from mimikit.memory.terms import stop_words
 from mimikit.protocol.models import Message, time_text
 
 _ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
@@ -67,7 +70,9 @@ def escape(text: str) -> str:
     text = _whole(text)
     if "<!-- " not in text:
         return text
-    return "\n".join("\\" + line if _is_mark(line.lstrip("\\")) else line for line in _split(text))
+    return "\n".join(
+        "\\" + line if _is_mark(line.lstrip("\\")) else line for line in text.split("\n")
+    )
 
 
 def unescape(text: str) -> str:
@@ -75,7 +80,7 @@ def unescape(text: str) -> str:
         return text
     return "\n".join(
         line[1:] if line.startswith("\\") and _is_mark(line.lstrip("\\")) else line
-        for line in _split(text)
+        for line in text.split("\n")
     )
 
 
@@ -84,14 +89,16 @@ def unescape(text: str) -> str:
 
 def ids(text: str) -> frozenset[str]:
     return frozenset(
-        head["id"] for line in _split(text) if line[:3] == "## " and (head := HEAD.fullmatch(line))
+        head["id"]
+        for line in text.split("\n")
+        if line[:3] == "## " and (head := HEAD.fullmatch(line))
     )
 
 
 def note_ids(text: str) -> frozenset[str]:
     return frozenset(
         mark["id"]
-        for line in _split(text)
+        for line in text.split("\n")
         if "<!-- " in line and not line.startswith("\\") and (mark := NOTE_MARK.search(line))
     )
 
@@ -134,7 +141,7 @@ def with_note(text: str, note_id: str, content: str) -> str:
 def entries(text: str) -> list[Entry]:
     """Everything in a raw file (or in memory.md), in its order, without its title."""
     found: list[Entry] = []
-    lines = _split(text)
+    lines = text.split("\n")
     head: re.Match[str] | None = None
     start = 0
     """Where the text under way began, as an index of `lines`."""
@@ -160,20 +167,14 @@ def _closed(head: re.Match[str] | None, lines: list[str], start: int, end: int) 
         first = start + (start < end and not lines[start].strip())
         last = end - (first < end and not lines[end - 1].strip())
         text = unescape("\n".join(lines[first:last]))
-        at = datetime.fromisoformat(head["at"]).astimezone(UTC) if _is_time(head["at"]) else None
+        at = None
+        with contextlib.suppress(ValueError):  # looks like a time, as 2026-99-99 does
+            at = datetime.fromisoformat(head["at"]).astimezone(UTC)
         return [Entry("message", text, start, first + 1, head["id"], head["role"], at)]
     while start < end and not lines[start].strip():
         start += 1
     text = "\n".join(lines[start:end]).rstrip()
     return [Entry("text", unescape(text), start + 1, start + 1)] if text else []
-
-
-def _is_time(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 # ---- summaries
@@ -190,7 +191,7 @@ def covered(text: str) -> frozenset[str]:
 
 def parts(text: str) -> list[SummaryPart]:
     """The parts of a summary, in their order."""
-    lines = _split(text)
+    lines = text.split("\n")
     marks = [
         (number, found)
         for number, line in enumerate(lines)
@@ -225,7 +226,7 @@ def extended_summary(text: str, name: str, part_id: str, sources: Sequence[str],
     return _joined(text or title, f"{mark}\n{escape(said.strip())}\n")
 
 
-# ---- lines
+# ---- lines: they end at a line feed and nowhere else
 
 
 def _joined(text: str, more: str) -> str:
@@ -234,20 +235,91 @@ def _joined(text: str, more: str) -> str:
 
 
 def _is_mark(line: str) -> bool:
-    if "<!-- " not in line:
-        return False
-    return bool(HEAD.fullmatch(line) or NOTE_MARK.search(line) or PART.fullmatch(line))
-
-
-def _split(text: str) -> list[str]:
-    """Lines end at a line feed and nowhere else."""
-    return text.split("\n")
+    return "<!-- " in line and bool(
+        HEAD.fullmatch(line) or NOTE_MARK.search(line) or PART.fullmatch(line)
+    )
 
 
 def _whole(text: str) -> str:
     """The text with half characters (lone surrogates) replaced: it can be written."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+# ---- names of raw files
+
+FILE_BYTES = 2**20
+"""A raw file that has grown so far gets a successor."""
+SLUG_CHARACTERS = 32
+_DATED = re.compile(r"(\d{4}-\d\d-\d\d)[A-Za-z0-9._-]*\.md")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_LONGEST_WORD, _MOST_WORDS = 16, 4
+_DIGITS = 2
+"""A word with more of them is rather a key or a number than a word."""
+_STOP = stop_words("file names")
+_SHORT_ID = re.compile(r"-([0-9a-hjkmnp-tv-z]{26})")
+
+
+def date_of(name: str) -> date | None:
+    """The day in the name of a file of memory; None when there is none."""
+    found = _DATED.fullmatch(name)
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+        return date.fromisoformat(found[1]) if found else None
+    except ValueError:
+        return None
+
+
+def slug(messages: Sequence[Message], taken: Collection[str] = ()) -> str:
+    """A short name made from what they are about; the same for the same messages.
+
+    taken: slugs that this day has already.
+    """
+    base = _subject(messages)
+    if not base:
+        first = messages[0].id
+        ulid = _SHORT_ID.search(first)
+        base = f"mem-{ulid[1][-8:] if ulid else hashlib.sha256(first.encode()).hexdigest()[:8]}"
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base[: SLUG_CHARACTERS - len(str(number)) - 1].rstrip('-')}-{number}"
+    return name
+
+
+def _subject(messages: Iterable[Message]) -> str:
+    """The words that say most (seldom short, often said), best first, with hyphens; or ""."""
+    counts: Counter[str] = Counter()
+    for message in messages:
+        for word in _WORD.findall(message.text[:20_000]):
+            counts.update(part.lower() for part in _CAMEL.split(word))
+    known = [
+        word
+        for word in counts.keys() - _STOP
+        if 3 <= len(word) <= _LONGEST_WORD and sum(map(str.isdigit, word)) <= _DIGITS
+    ]
+    chosen: list[str] = []
+    room = SLUG_CHARACTERS + 1  # the last one has no hyphen
+    for word in sorted(known, key=lambda word: (-counts[word] * len(word), word)):
+        if len(word) + 1 <= room and len(chosen) < _MOST_WORDS:
+            chosen.append(word)
+            room -= len(word) + 1
+    return "-".join(chosen)
+
+
+def raw_name(
+    day: date, messages: Sequence[Message], sizes: Mapping[str, int], *, flush: bool = False
+) -> str:
+    """The name of the raw file into which these are written.
+
+    sizes: the raw files of that day that hold messages already, or would be in the way, with their
+        sizes in bytes; -1 for one that is not ours to extend.
+    """
+    if flush:
+        return f"{day.isoformat()}.md"
+    prefix = f"{day.isoformat()}-"
+    own = [name for name, size in sizes.items() if name.startswith(prefix) and size >= 0]
+    open_ = [name for name in own if sizes[name] < FILE_BYTES]
+    if open_:
+        return max(open_)
+    taken = {n.removeprefix(prefix).removesuffix(".md") for n in sizes if n.startswith(prefix)}
+    return f"{prefix}{slug(messages, taken)}.md"

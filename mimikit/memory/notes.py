@@ -1,26 +1,35 @@
-"""Memory files and the backlog are shared with their user: every writer here holds `memory.lock`.
+"""What is shared with its user: the memory files, and the backlog, a list of checkboxes.
 
-A writer reads, changes and replaces the whole file while it holds the lock, so that two of ours
-never undo each other. An editor of the user's knows no lock: what it saved before we read is kept.
+Every writer here reads, changes and replaces the whole file while it holds `memory.lock`, so that
+two of ours never undo each other. An editor of the user's knows no lock: what it saved before we
+read is kept.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
-from mimikit.errors import BadInput, Conflict, Refused, StorageError
+from mimikit.errors import BadInput, Conflict, NotFound, Refused, StorageError
 from mimikit.memory import markdown
 from mimikit.protocol import paths
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files
-from mimikit.protocol.models import RememberedNote
+from mimikit.protocol.models import BacklogChange, RememberedNote
+
+Action = Literal["add", "done", "undone", "remove"]
+
+MAX_ITEM = 2_000
+"""Characters of an item of the backlog that a person may add."""
 
 _PATIENCE_S = 5.0
 _LOOK_S = 0.005
+_BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,7 @@ def read(files: Files, path: str) -> Note | None:
     if data is None:
         return None
     decoded = data.decode("utf-8", "replace")
-    text = decoded.removeprefix("\ufeff")
+    text = decoded.removeprefix(_BOM)
     return Note(path, text, content_hash(text), decoded.encode() == data)
 
 
@@ -131,3 +140,180 @@ def remember(files: Files, note: RememberedNote, at: datetime) -> None:
     """
     path = paths.MEMORY if note.long_term else paths.memory_file(f"{at:%Y-%m-%d}.md")
     amend(files, path, lambda text: markdown.with_note(text, note.id, note.content))
+
+
+# ---- the backlog
+
+# An item is known by its text, so that a change made twice changes nothing more. Only the lines of
+# the item that is named are touched; whatever else stands in the file stays as it is.
+
+_ITEM = re.compile(r"([ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[)([ xX])(\][ \t]+)(\S.*)")
+_COMMENT = re.compile(r"<!--.*?-->")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_OPENER = re.compile(r"[ \t]*(?:(`{3,})[^`]*$|(~{3,})|(<!--)(?!.*-->))")
+_HEADING = re.compile(r"[ ]{0,3}#{1,6}(?:\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogEntry:
+    """One checkbox: what it says, whether it is ticked, and its line in the file (from 1)."""
+
+    text: str
+    done: bool
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogList:
+    """The list as it was read, and the hash that guards a change of it."""
+
+    items: list[BacklogEntry]
+    hash: str
+
+
+def backlog_items(text: str) -> list[BacklogEntry]:
+    """The checkboxes of a text, in its order; those inside code or comments are none."""
+    found = _found(text.removeprefix(_BOM))
+    return [
+        BacklogEntry(plain_item(parts[4]), parts[2] != " ", number + 1) for number, parts in found
+    ]
+
+
+def changed_backlog(text: str, action: Action, item: str) -> str:
+    """The text after a change; the text itself when nothing was to be changed.
+
+    Adding an item that is ticked opens it again. An item that stands there twice is changed twice.
+    """
+    name = plain_item(item)
+    if not name:
+        return text
+    mark, text = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
+    mine = [(number, found) for number, found in _found(text) if plain_item(found[4]) == name]
+    if action == "add" and not mine:
+        return mark + _with_item(text, name)
+    lines = text.split("\n")
+    for number, found in reversed(mine):
+        if action == "remove":
+            del lines[number]
+        elif (found[2] == " ") == (action == "done"):
+            lines[number] = f"{found[1]}{'x' if action == 'done' else ' '}{found[3]}{found[4]}"
+    return mark + "\n".join(lines)
+
+
+def plain_item(item: str) -> str:
+    """An item as it is compared and shown: one line, comments and what is no text left out."""
+    try:
+        sound = item.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        sound = item.encode("utf-8", "replace").decode()
+    return " ".join(_CONTROL.sub(" ", _COMMENT.sub(" ", sound)).split())
+
+
+def _found(text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """The lines that are items: their numbers from 0 and their parts."""
+    lines = text.split("\n")
+    for number, is_hidden in enumerate(_hidden(lines)):
+        found = None if is_hidden else _ITEM.fullmatch(lines[number])
+        if found is not None and plain_item(found[4]):
+            yield number, found
+
+
+def _hidden(lines: list[str]) -> Iterator[bool]:
+    """Of each line whether it belongs to a code block or a comment of several lines."""
+    end: re.Pattern[str] | None = None
+    for line in lines:
+        if end is not None:
+            yield True
+            end = None if end.search(line) else end
+            continue
+        opened = _OPENER.match(line)
+        yield opened is not None
+        if opened is not None:
+            fence = opened[1] or opened[2]
+            end = re.compile(rf"^[ \t]*{fence[0]}{{{len(fence)},}}\s*$" if fence else "-->")
+
+
+def _with_item(text: str, name: str) -> str:
+    """The text with a new item after its last one, or at its end."""
+    lines = text.split("\n")
+    hidden = list(_hidden(lines))
+    known = [number for number, _ in _found(text)]
+    if known:
+        at = _after_block(lines, hidden, known[-1])
+    else:  # after the last line that says something
+        at = len(text.rstrip().split("\n")) if text.strip() else 0
+    # A place that is not within code or a comment; the end where there is none.
+    while 0 < at < len(hidden) and hidden[at - 1] and hidden[at]:
+        at += 1
+    made = _inserted(lines, at, name, apart=not known)
+    if any(item.text == name for item in backlog_items(made)):
+        return made
+    return _inserted(lines, 0, name, apart=False)  # code or a comment that never ends is below
+
+
+def _inserted(lines: list[str], at: int, name: str, *, apart: bool) -> str:
+    before, rest = lines[:at], lines[at:]
+    ending = "\r" if before and before[-1].endswith("\r") else ""
+    new = [f"- [ ] {name}{ending}"]
+    if apart and before and before[-1].strip():
+        new.insert(0, ending)
+    return "\n".join([*before, *new, *(rest or [""])])
+
+
+def _after_block(lines: list[str], hidden: list[bool], number: int) -> int:
+    """Behind an item and what belongs to it."""
+    end, is_apart = number + 1, False
+    for at in range(end, len(lines)):
+        line = lines[at]
+        if not line.strip():
+            is_apart = True
+            continue
+        if is_apart and not line.startswith((" ", "\t")):
+            break
+        if _HEADING.match(line) and not hidden[at]:
+            break
+        end, is_apart = at + 1, False
+    return end
+
+
+def load_backlog(files: Files) -> BacklogList:
+    """The list as it stands; empty when there is no file."""
+    note = read(files, paths.BACKLOG)
+    text = note.text if note else ""
+    return BacklogList(backlog_items(text), content_hash(text))
+
+
+def change_backlog(files: Files, action: Action, item: str, base: str | None = None) -> BacklogList:
+    """Make a change somebody asked for; gives the list after it.
+
+    base: the hash of the list it was asked of; None: whatever the list is now.
+    Crash: the old list or the new.
+
+    Raises:
+        NotFound: no such item is there to be ticked, opened or removed.
+        Conflict: the list is not the one it was asked of.
+        StorageError: the disk refuses.
+    """
+
+    def edit(text: str) -> str:
+        seen = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        if base is not None and content_hash(seen.removeprefix(_BOM)) != base:
+            raise Conflict(
+                f"{paths.BACKLOG}: it was changed meanwhile; look at it as it is now, then again",
+                field="hash",
+            )
+        name = plain_item(item)
+        if action != "add" and not any(known.text == name for known in backlog_items(text)):
+            raise NotFound(
+                f"item: expected one of the list, got {name[:80]!r}; nothing was changed",
+                field="item",
+            )
+        return changed_backlog(text, action, item)
+
+    amend(files, paths.BACKLOG, edit)
+    return load_backlog(files)
+
+
+def apply_backlog(files: Files, asked: BacklogChange) -> None:
+    """Apply the change of a turn; applying it twice changes nothing more."""
+    amend(files, paths.BACKLOG, lambda text: changed_backlog(text, asked.action, asked.item))

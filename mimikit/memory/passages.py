@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from pydantic import ValidationError
 
 from mimikit.memory import markdown
+from mimikit.memory.terms import Cutter, terms
 from mimikit.protocol import paths
 from mimikit.protocol.models import Message, PlanResult, TaskResult
 
@@ -29,6 +30,16 @@ _TOGETHER = 300
 """Characters: short lines that stand together are one passage up to here."""
 _MOST = 20_000
 """Passages of one file; a file with more is no memory."""
+
+OWN, ABOVE = 4, 2
+AROUND = {-2: 1, -1: 2, 1: 1}
+"""How often the terms of a passage, of its context and of its neighbours count.
+
+Measured on dialogues (docs/memory.md): what stands before a message says what it is about.
+"""
+_AROUND_TERMS = 60
+_FILE_TERMS = 5000
+_SPEAKER = re.compile(r"[^\W\d_][\w.'-]*(?: [\w.'-]+){0,2}[:：]")
 
 _DAY = re.compile(r"(?:^|/)(\d{4}-\d\d-\d\d)(?=[-.])")
 _HEADING = re.compile(r"(#{1,6})\s+(.*)")
@@ -346,3 +357,40 @@ def neighbours(passages: Iterable[Passage]) -> Iterator[tuple[Passage, dict[int,
             and not known[number + step].alone
         }
         yield passage, around
+
+
+# ---- the terms of passages and files
+
+
+@dataclass(frozen=True, slots=True)
+class FileTerms:
+    """The terms of a file's passages, in their order, and of the file as a whole."""
+
+    each: list[list[str]]
+    whole: list[str]
+
+
+def file_terms(found: list[Passage], cut: Cutter | None) -> FileTerms:
+    own = {id(passage): terms(passage.text, cut) for passage in found}
+    said = {id(passage): own[id(passage)][_labels(passage.text) :] for passage in found}
+    each: list[list[str]] = []
+    for passage, around in neighbours(found):
+        mine = own[id(passage)] * OWN + terms(passage.context, cut) * ABOVE
+        for step, neighbour in around.items():
+            mine += said[id(neighbour)][:_AROUND_TERMS] * AROUND[step]
+        each.append(mine + date_terms(passage.day))
+    every = [term for passage in found for term in own[id(passage)]]
+    days = {passage.day for passage in found}
+    dates = date_terms(days.pop()) if len(days) == 1 else []
+    return FileTerms(each, every[:_FILE_TERMS] + dates)
+
+
+def date_terms(day: date | None) -> list[str]:
+    """A day as people write it: its number, the month's name, the year."""
+    return terms(f"{day.day} {day:%B} {day.year}") if day else []
+
+
+def _labels(text: str) -> int:
+    """How many terms name the speaker of a line (`Ann Lee: …`): they say nothing of others."""
+    label = _SPEAKER.match(text)
+    return len(terms(label[0])) if label else 0

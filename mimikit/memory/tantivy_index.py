@@ -24,9 +24,18 @@ from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import passages
 from mimikit.memory.documents import Stamp
 from mimikit.memory.index import BrokenIndex, Changed, Totals
-from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, scope_of
+from mimikit.memory.passages import (
+    FAR,
+    NEAR,
+    FileTerms,
+    Passage,
+    Scope,
+    Window,
+    file_terms,
+    scope_of,
+)
 from mimikit.memory.ranking import Match
-from mimikit.memory.terms import Cutter, FileTerms, file_terms
+from mimikit.memory.terms import Cutter
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 

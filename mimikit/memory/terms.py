@@ -9,17 +9,14 @@ stands in the text. Pure, but for the dictionary that a process may load.
 from __future__ import annotations
 
 import functools
+import json
 import re
 import threading
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
-from datetime import date
-from importlib import import_module, resources
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
-
-from mimikit.memory import passages
-from mimikit.memory.passages import Passage
 
 Cutter: TypeAlias = Callable[[str], list[str]]
 """Cuts a run of simplified Chinese into the words of a dictionary, overlapping ones too."""
@@ -30,16 +27,6 @@ SHORTEST_WORD = 3
 """Characters of a dictionary word: pairs are terms anyway."""
 REST_S = 2.0
 """So long after the first Chinese text it is loaded: after the turn that brought it."""
-OWN, ABOVE = 4, 2
-AROUND = {-2: 1, -1: 2, 1: 1}
-"""How often the terms of a passage, of its context and of its neighbours are file_terms.
-
-Measured on dialogues (docs/memory.md): what stands before a message says what it is about.
-"""
-_AROUND_TERMS = 60
-_FILE_TERMS = 5000
-_SPEAKER = re.compile(r"[^\W\d_][\w.'-]*(?: [\w.'-]+){0,2}[:：]")
-
 _WIDE = r"\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _RUN = re.compile(
     rf"(?P<wide>[{_WIDE}]+)|(?P<dotted>(?<!\w)v?\d+(?:\.\d+)+)|(?P<word>[^\W{_WIDE}]+)"
@@ -49,17 +36,14 @@ _ELISION = re.compile(r"(?<=\w)['’](?:s|m|re|ve|ll|d|t)\b", re.IGNORECASE)
 _ENGLISH = re.compile(r"[a-z]+")
 _WIDE_CHARACTER = re.compile(rf"[{_WIDE}]")
 
-_COMMON = """
-a about above after again against all am an and any are aren as at be because been before being
-below between both but by can cannot could couldn did didn do does doesn doing don down during each
-few for from further had hadn has hasn have haven having he her here hers herself him himself his
-how i if in into is isn it its itself just let ll me more most mustn my myself no nor not of off on
-once only or other ought our ours ourselves out over own please re same shan she should shouldn so
-some such than that the their theirs them themselves then there these they this those through to too
-under until up ve very was wasn we were weren what when where which while who whom why will with won
-would wouldn you your yours yourself yourselves
-"""
-STOP_WORDS = frozenset(_COMMON.split())
+
+def stop_words(use: Literal["search", "file names", "summaries"]) -> frozenset[str]:
+    """Words too common to say anything, one list for each use."""
+    lists = json.loads(Path(__file__).with_name("stop_words.json").read_text("utf-8"))
+    return frozenset(" ".join(lists[use]).split())
+
+
+STOP_WORDS = stop_words("search")
 STOP_CHARACTERS = frozenset("的了是在和与及于之为也都就而有被这那吗呢吧么嘛啊呀我你他她它")
 _ASKING = re.compile(
     "为什么|什么时候|什么|哪里|哪儿|哪个|哪些|哪种|哪一|多少|几个|何时|何地|为何|如何|怎么样|怎么|怎样"
@@ -203,47 +187,9 @@ class _Folding(dict[int, str]):
 def _folding() -> _Folding:
     """The table, with traditional characters as simplified ones."""
     table = _Folding()
-    lines = resources.files("mimikit.memory").joinpath("simplified.txt").read_text("utf-8").split()
-    for line in lines:
+    for line in Path(__file__).with_name("simplified.txt").read_text("utf-8").split():
         table.update({ord(traditional): line[0] for traditional in line[1:]})
     return table
-
-
-# ---- of passages and files
-
-
-@dataclass(frozen=True, slots=True)
-class FileTerms:
-    """The terms of a file's passages, in their order, and of the file as a whole."""
-
-    each: list[list[str]]
-    whole: list[str]
-
-
-def file_terms(found: list[Passage], cut: Cutter | None) -> FileTerms:
-    own = {id(passage): terms(passage.text, cut) for passage in found}
-    said = {id(passage): own[id(passage)][_labels(passage.text) :] for passage in found}
-    each: list[list[str]] = []
-    for passage, around in passages.neighbours(found):
-        mine = own[id(passage)] * OWN + terms(passage.context, cut) * ABOVE
-        for step, neighbour in around.items():
-            mine += said[id(neighbour)][:_AROUND_TERMS] * AROUND[step]
-        each.append(mine + date_terms(passage.day))
-    every = [term for passage in found for term in own[id(passage)]]
-    days = {passage.day for passage in found}
-    dates = date_terms(days.pop()) if len(days) == 1 else []
-    return FileTerms(each, every[:_FILE_TERMS] + dates)
-
-
-def date_terms(day: date | None) -> list[str]:
-    """A day as people write it: its number, the month's name, the year."""
-    return terms(f"{day.day} {day:%B} {day.year}") if day else []
-
-
-def _labels(text: str) -> int:
-    """How many terms name the speaker of a line (`Ann Lee: …`): they say nothing of others."""
-    label = _SPEAKER.match(text)
-    return len(terms(label[0])) if label else 0
 
 
 # ---- the dictionary

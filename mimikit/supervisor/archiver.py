@@ -165,10 +165,10 @@ class Archiver:
 
     def _raw_path(self, day: date, messages: list[Message], sizes: dict[str, int]) -> str:
         """Where messages of a day are written; past a link or folder that has the name."""
-        name = archive.raw_name(day, messages, sizes, flush=self._is_flush)
+        name = markdown.raw_name(day, messages, sizes, flush=self._is_flush)
         while not self._is_free(name):
             sizes[name] = -1
-            name = archive.raw_name(day, messages, sizes)
+            name = markdown.raw_name(day, messages, sizes)
         return paths.memory_file(name)
 
     def _is_free(self, name: str) -> bool:

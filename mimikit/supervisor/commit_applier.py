@@ -12,7 +12,7 @@ from functools import partial
 
 from mimikit.conversation import inbox, turns
 from mimikit.errors import UnsafeFile
-from mimikit.memory import backlog, notes
+from mimikit.memory import notes
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
@@ -200,7 +200,7 @@ class CommitApplier:
                 if self._is_kept(record, partial(notes.remember, self._files, place, said_at)):
                     break
         for change in record.backlog:
-            self._is_kept(record, partial(backlog.apply, self._files, change))
+            self._is_kept(record, partial(notes.apply_backlog, self._files, change))
 
     def _is_kept(self, record: TurnRecord, write: Callable[[], None]) -> bool:
         try:

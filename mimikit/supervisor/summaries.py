@@ -214,7 +214,7 @@ class SummaryScheduler:
 
 
 def _day(name: str) -> date:
-    day = archive.date_of(name)
+    day = markdown.date_of(name)
     if day is None:
         raise ValueError(f"expected a name that begins with a day, got {name!r}")
     return day

@@ -12,7 +12,13 @@ from mimikit.conversation import history
 from mimikit.engines.base import TaskLine
 from mimikit.errors import BadInput
 from mimikit.memory import notes
-from mimikit.memory.backlog import Action, BacklogEntry, changed, items, plain
+from mimikit.memory.notes import (
+    Action,
+    BacklogEntry,
+    backlog_items,
+    changed_backlog,
+    plain_item,
+)
 from mimikit.memory.search import MemorySearch
 from mimikit.memory.terms import folded
 from mimikit.memory.tokens import cut
@@ -198,8 +204,8 @@ def _indented(text: str) -> str:
 def backlog_after(text: str, changes: Sequence[tuple[Action, str]]) -> list[BacklogEntry]:
     """The items of a list once some changes are made."""
     for action, item in changes:
-        text = changed(text, action, item)
-    return items(text)
+        text = changed_backlog(text, action, item)
+    return backlog_items(text)
 
 
 def backlog_lines(known: Sequence[BacklogEntry]) -> str:
@@ -219,9 +225,9 @@ def backlog_item(known: Sequence[BacklogEntry], given: str, action: Action) -> s
     Raises:
         BadInput: none is, or several are.
     """
-    name = folded(plain(given))
+    name = folded(plain_item(given))
     texts = list(dict.fromkeys(item.text for item in known))
-    same = [text for text in texts if text == plain(given)]
+    same = [text for text in texts if text == plain_item(given)]
     alike = [text for text in texts if folded(text) == name]
     holding = [text for text in texts if name and name in folded(text)]
     found = same or alike or holding

@@ -19,7 +19,7 @@ from mimikit import permission
 from mimikit.config import Settings
 from mimikit.engines.base import ToolReply, ToolSpec
 from mimikit.errors import BadInput, Refused
-from mimikit.memory.backlog import plain
+from mimikit.memory.notes import plain_item
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
@@ -194,14 +194,14 @@ class TellerSession(ToolSession):
         known = backlog_after(self._reader.backlog(), [(c.action, c.item) for c in made])
         if args.action == "list":
             return backlog_lines(known)
-        if args.item is None or not plain(args.item):
+        if args.item is None or not plain_item(args.item):
             raise BadInput("item: expected what is to be changed, got nothing", field="item")
         item = args.item
         if args.action != "add":
             item = backlog_item(known, item, args.action)
         id_ = self._derive("backlog", len(made))
         made.append(BacklogChange(id=id_, action=args.action, item=item))
-        return f"noted, {args.action}: {plain(item)}"
+        return f"noted, {args.action}: {plain_item(item)}"
 
     def _answer_question(self, args: arguments.AnswerArguments) -> str:
         self.effects.answers.append(RoutedAnswer(question_id=args.question_id, text=args.text))

@@ -13,8 +13,7 @@ from pydantic import ValidationError
 
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.memory import markdown
-from mimikit.memory.backlog import BacklogList
-from mimikit.memory.notes import Note, content_hash
+from mimikit.memory.notes import BacklogList, Note, content_hash
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 from mimikit.conversation import inbox
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import EngineRequest
-from mimikit.memory import backlog, notes
+from mimikit.memory import notes
 from mimikit.memory.archive import RULES, ArchiveRules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -143,9 +143,9 @@ class Client:
         if line not in text:
             notes.replace(self.files, path, f"{text}{line}\n", note.hash if note else None)
 
-    def jot(self, action: backlog.Action, item: str) -> None:
+    def jot(self, action: notes.Action, item: str) -> None:
         """Change the backlog, as the page does."""
-        backlog.change(self.files, action, item)
+        notes.change_backlog(self.files, action, item)
 
     def drop(self, data: bytes) -> None:
         """Put an `inbox.json` there."""

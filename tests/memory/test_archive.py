@@ -381,7 +381,7 @@ def test_each_part_of_a_daily_summary_is_summed_up() -> None:
 def test_a_slug_tells_what_it_is_about(texts: list[str], expected: str) -> None:
     first = Message(id="msg-01jh3v8e3k00000000123456zz", role="user", text=texts[0], created_at=NOW)
     messages = [first, *(said(number, text=text) for number, text in enumerate(texts[1:]))]
-    assert archive.slug(messages) == expected
+    assert markdown.slug(messages) == expected
 
 
 @settings(max_examples=200)
@@ -390,24 +390,24 @@ def test_a_slug_is_a_short_name_that_is_not_taken(texts: list[str], others: int)
     messages = [said(number, text=text) for number, text in enumerate(texts)]
     taken: list[str] = []
     for _ in range(others + 1):
-        taken.append(archive.slug(messages, taken))
+        taken.append(markdown.slug(messages, taken))
     assert len(set(taken)) == len(taken)
     for name in taken:
         assert 0 < len(name) <= 32
         assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
         assert name.strip("-") == name
-    assert archive.slug(messages) == taken[0]
+    assert markdown.slug(messages) == taken[0]
 
 
 def test_a_day_has_one_raw_file_until_that_is_large() -> None:
     day, messages = date(2026, 3, 10), [said(1, text="deploy nginx")]
-    assert archive.raw_name(day, messages, {}) == "2026-03-10-deploy-nginx.md"
-    assert archive.raw_name(day, messages, {"2026-03-10-tea.md": 500}) == "2026-03-10-tea.md"
-    assert archive.raw_name(day, messages, {"2026-03-10.md": 500}) == "2026-03-10-deploy-nginx.md"
+    assert markdown.raw_name(day, messages, {}) == "2026-03-10-deploy-nginx.md"
+    assert markdown.raw_name(day, messages, {"2026-03-10-tea.md": 500}) == "2026-03-10-tea.md"
+    assert markdown.raw_name(day, messages, {"2026-03-10.md": 500}) == "2026-03-10-deploy-nginx.md"
     assert (
-        archive.raw_name(day, messages, {"2026-03-10-deploy-nginx.md": -1})
+        markdown.raw_name(day, messages, {"2026-03-10-deploy-nginx.md": -1})
         == "2026-03-10-deploy-nginx-2.md"
     ), "a file that its user made is not ours to extend"
-    large = {"2026-03-10-deploy-nginx.md": archive.FILE_BYTES}
-    assert archive.raw_name(day, messages, large) == "2026-03-10-deploy-nginx-2.md"
-    assert archive.raw_name(day, messages, {}, flush=True) == "2026-03-10.md"
+    large = {"2026-03-10-deploy-nginx.md": markdown.FILE_BYTES}
+    assert markdown.raw_name(day, messages, large) == "2026-03-10-deploy-nginx-2.md"
+    assert markdown.raw_name(day, messages, {}, flush=True) == "2026-03-10.md"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.errors import Conflict, NotFound
-from mimikit.memory import backlog
-from mimikit.memory.backlog import changed, items
+from mimikit.memory import notes
+from mimikit.memory.notes import backlog_items, changed_backlog
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.testing.memory_disk import MemoryDisk
@@ -44,7 +44,7 @@ Thanks.
 
 
 def names(text: str) -> list[tuple[str, bool]]:
-    return [(item.text, item.done) for item in items(text)]
+    return [(item.text, item.done) for item in backlog_items(text)]
 
 
 def test_every_kind_of_checkbox_is_an_item() -> None:
@@ -55,7 +55,9 @@ def test_every_kind_of_checkbox_is_an_item() -> None:
         ("打扫厨房", False),
         ("quoted", False),
     ]
-    assert [FILE.split("\n")[item.line - 1] for item in items(FILE)][2] == "    - [X] buy   rice"
+    assert [FILE.split("\n")[item.line - 1] for item in backlog_items(FILE)][
+        2
+    ] == "    - [X] buy   rice"
 
 
 @pytest.mark.parametrize(
@@ -72,13 +74,13 @@ def test_every_kind_of_checkbox_is_an_item() -> None:
     ],
 )
 def test_a_change_touches_the_lines_of_its_item_alone(action, item, old, new) -> None:
-    assert changed(FILE, action, item) == FILE.replace(old, new)
+    assert changed_backlog(FILE, action, item) == FILE.replace(old, new)
 
 
 @pytest.mark.parametrize("action", ["done", "undone", "remove"])
 @pytest.mark.parametrize("item", ["code", "away", "none", "a plain point", "nobody's", "", " \n"])
 def test_what_is_no_item_is_not_changed(action, item: str) -> None:
-    assert changed(FILE, action, item) == FILE
+    assert changed_backlog(FILE, action, item) == FILE
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_what_is_no_item_is_not_changed(action, item: str) -> None:
     ],
 )
 def test_a_new_item_stands_after_the_last_one(text: str, new: str) -> None:
-    assert changed(text, "add", "new") == new
+    assert changed_backlog(text, "add", "new") == new
 
 
 lines = st.sampled_from(
@@ -130,14 +132,14 @@ actions: Any = st.sampled_from(["add", "done", "undone", "remove"])
 
 @given(text=files_, action=actions, item=all_items)
 def test_a_change_does_what_it_says_once(text: str, action: Any, item: str) -> None:
-    name = backlog.plain(item)
-    after = changed(text, action, item)
-    assert changed(after, action, item) == after
+    name = notes.plain_item(item)
+    after = changed_backlog(text, action, item)
+    assert changed_backlog(after, action, item) == after
     if not name:
         assert after == text
         return
-    mine = [it.done for it in items(after) if it.text == name]
-    was = [it.done for it in items(text) if it.text == name]
+    mine = [it.done for it in backlog_items(after) if it.text == name]
+    was = [it.done for it in backlog_items(text) if it.text == name]
     if action == "add":
         assert mine
         assert not any(mine)
@@ -149,11 +151,11 @@ def test_a_change_does_what_it_says_once(text: str, action: Any, item: str) -> N
 
 @given(text=files_, action=actions, item=all_items)
 def test_a_change_keeps_every_other_line(text: str, action: Any, item: str) -> None:
-    name = backlog.plain(item)
-    after_text = changed(text, action, item)
+    name = notes.plain_item(item)
+    after_text = changed_backlog(text, action, item)
     assert after_text.startswith(BOM) == text.startswith(BOM)
     before, after = _without(name, text), _without(name, after_text)
-    if action == "add" and name and not any(it.text == name for it in items(text)):
+    if action == "add" and name and not any(it.text == name for it in backlog_items(text)):
         # A new line at most, an empty one before it and the end of the last.
         assert [line for line in after if line.strip()] == [line for line in before if line.strip()]
     else:
@@ -162,22 +164,22 @@ def test_a_change_keeps_every_other_line(text: str, action: Any, item: str) -> N
 
 def _without(name: str, text: str) -> list[str]:
     """The lines of a text that are not the item's; the mark of its encoding is part of none."""
-    own = {it.line for it in items(text) if it.text == name}
+    own = {it.line for it in backlog_items(text) if it.text == name}
     lines = text.removeprefix(BOM).split("\n")
     return [line for number, line in enumerate(lines, 1) if number not in own]
 
 
 def test_items_with_half_characters_are_found_by_what_is_shown() -> None:
     text = b"- [ ] caf\xe9\n".decode("utf-8", "surrogateescape")
-    shown = items(text)[0].text
+    shown = backlog_items(text)[0].text
     assert shown == "caf\ufffd"
-    assert changed(text, "done", shown) == text.replace("[ ]", "[x]")
+    assert changed_backlog(text, "done", shown) == text.replace("[ ]", "[x]")
 
 
 def test_a_huge_file_is_read_at_once() -> None:
     text = "- [ ] a\n" + "\n" * 300_000 + "  more\n" + "- [ ] b\n" * 20_000
-    assert len(items(text)) == 20_001
-    assert changed(text, "add", "c").count("- [ ] c") == 1
+    assert len(backlog_items(text)) == 20_001
+    assert changed_backlog(text, "add", "c").count("- [ ] c") == 1
 
 
 @pytest.fixture
@@ -188,20 +190,20 @@ def files() -> Files:
 
 
 def test_no_file_is_an_empty_list_and_the_same_as_an_empty_file(files: Files) -> None:
-    empty = backlog.load(files)
+    empty = notes.load_backlog(files)
     assert empty.items == []
     files.write(paths.BACKLOG, b"")
-    assert backlog.load(files) == empty
-    assert backlog.change(files, "add", "a", empty.hash).items[0].text == "a"
+    assert notes.load_backlog(files) == empty
+    assert notes.change_backlog(files, "add", "a", empty.hash).items[0].text == "a"
 
 
 def test_a_change_of_an_older_list_is_refused(files: Files) -> None:
-    old = backlog.change(files, "add", "a")
+    old = notes.change_backlog(files, "add", "a")
     files.write(paths.BACKLOG, b"\xef\xbb\xbf- [ ] a\r\n- [ ] b\xff\r\n")
     with pytest.raises(Conflict, match="changed meanwhile"):
-        backlog.change(files, "done", "a", old.hash)
-    now = backlog.load(files)
-    assert [item.done for item in backlog.change(files, "done", "a", now.hash).items] == [
+        notes.change_backlog(files, "done", "a", old.hash)
+    now = notes.load_backlog(files)
+    assert [item.done for item in notes.change_backlog(files, "done", "a", now.hash).items] == [
         True,
         False,
     ]
@@ -209,10 +211,10 @@ def test_a_change_of_an_older_list_is_refused(files: Files) -> None:
 
 
 def test_an_unknown_item_is_told_and_nothing_is_written(files: Files) -> None:
-    backlog.change(files, "add", "a")
+    notes.change_backlog(files, "add", "a")
     for action in ("done", "undone", "remove"):
         with pytest.raises(NotFound, match="expected one of the list, got 'b'"):
-            backlog.change(files, action, "b")
+            notes.change_backlog(files, action, "b")
     assert files.read(paths.BACKLOG) == b"- [ ] a\n"
 
 
@@ -222,13 +224,13 @@ def test_writers_at_once_lose_nothing(files: Files) -> None:
     def write(number: int) -> None:
         start.wait()
         for step in range(10):
-            backlog.change(files, "add", f"item {number}.{step}")
+            notes.change_backlog(files, "add", f"item {number}.{step}")
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert {item.text for item in backlog.load(files).items} == {
+    assert {item.text for item in notes.load_backlog(files).items} == {
         f"item {number}.{step}" for number in range(6) for step in range(10)
     }

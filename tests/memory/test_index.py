@@ -24,9 +24,8 @@ from mimikit.memory.index import (
     Totals,
     idf,
 )
-from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window
+from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms
 from mimikit.memory.tantivy_index import TantivyIndex
-from mimikit.memory.terms import file_terms
 from mimikit.state import open_state
 from tests.memory.questions import INDEXES, empty_world
 

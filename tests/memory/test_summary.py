@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mimikit.assets import asset_folder
 from mimikit.memory import archive
-from mimikit.memory.summary import MOST_CHARACTERS, DatedText, said_in, summarise, summarise_prompt
+from mimikit.memory.archive import MOST_CHARACTERS, DatedText, said_in, summarise, summarise_prompt
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
 from mimikit.roles.prompts import Prompts

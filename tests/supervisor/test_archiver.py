@@ -16,8 +16,7 @@ from mimikit.config import Settings
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.builtin.assistant import BuiltinEngine
 from mimikit.memory import markdown, notes
-from mimikit.memory.archive import ArchiveRules
-from mimikit.memory.summary import summarise_prompt
+from mimikit.memory.archive import ArchiveRules, summarise_prompt
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mimikit.config import Settings
-from mimikit.memory import backlog
+from mimikit.memory import notes
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import BacklogChange
 from mimikit.testing.memory_disk import MemoryDisk
@@ -120,8 +120,8 @@ def test_what_was_noted_comes_true_in_the_file(files: Files) -> None:
     call(here, "add", "water the plants")
     for change in here.close().backlog:
         assert isinstance(change, BacklogChange)
-        backlog.apply(files, change)
-    items = {item.text: item.done for item in backlog.load(files).items}
+        notes.apply_backlog(files, change)
+    items = {item.text: item.done for item in notes.load_backlog(files).items}
     assert items["call Ann about the bread"]
     assert not items["water the plants"]
     assert (files.read("backlog.md") or b"").startswith(b"# Things\n")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from werkzeug.wrappers import Response
 
-from mimikit.memory import backlog
+from mimikit.memory import notes
 from mimikit.protocol import paths
 from tests.web.conftest import MakeWeb, Web, error_of
 
@@ -114,7 +114,7 @@ def test_changes_at_once_lose_nothing(web: Web) -> None:
     def by_the_consumer(who: int) -> None:
         start.wait()
         for number in range(10):
-            backlog.change(web.files, "add", f"{who}.{number}")
+            notes.change_backlog(web.files, "add", f"{who}.{number}")
 
     threads = [
         threading.Thread(target=by_the_consumer if who % 2 else over_http, args=(who,))

@@ -12,7 +12,6 @@ from pydantic import Field, StringConstraints
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from mimikit.errors import BadInput, Conflict, NotFound, Refused
-from mimikit.memory import backlog as backlog_file
 from mimikit.memory import notes
 from mimikit.views import memory as views
 from mimikit.views.memory import (
@@ -46,7 +45,7 @@ _MAX_BODY_BYTES = 6 * MAX_EDITED_BYTES + 4096
 
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Time = Annotated[str, StringConstraints(max_length=40)]
-ItemText = Annotated[str, StringConstraints(min_length=1, max_length=backlog_file.MAX_ITEM)]
+ItemText = Annotated[str, StringConstraints(min_length=1, max_length=notes.MAX_ITEM)]
 
 
 class NoteInput(Input):
@@ -75,7 +74,7 @@ class SearchQuery(Input):
 class BacklogInput(Input):
     """What is to be done with an item; with a hash only if the list is still that one."""
 
-    action: backlog_file.Action
+    action: notes.Action
     item: ItemText
     hash: Hash | None = None
 
@@ -248,20 +247,20 @@ def _parsed(text: str, zone: ZoneInfo) -> datetime | None:
 @backlog.route("GET", "/api/backlog", BacklogView, query=Input)
 def items(_: Input) -> BacklogView:
     """Every item, in the file's order."""
-    return backlog_view(backlog_file.load(site().files))
+    return backlog_view(notes.load_backlog(site().files))
 
 
 @backlog.route("POST", "/api/backlog", {200: BacklogView, 409: BacklogConflict}, body=BacklogInput)
 def change(asked: BacklogInput) -> Answer:
     """Add, tick, open again or remove an item."""
     files = site().files
-    if not backlog_file.plain(asked.item):
+    if not notes.plain_item(asked.item):
         raise BadInput("item: expected some text, got only blanks", field="item")
     try:
-        return backlog_view(backlog_file.change(files, asked.action, asked.item, asked.hash))
+        return backlog_view(notes.change_backlog(files, asked.action, asked.item, asked.hash))
     except NotFound as error:
         raise BadInput(str(error), field=error.field) from None
     except Conflict as error:
-        current = backlog_view(backlog_file.load(files))
+        current = backlog_view(notes.load_backlog(files))
         detail = ErrorDetail(message=str(error), field=error.field)
         return BacklogConflict(error=detail, current=current), 409
