@@ -12,7 +12,7 @@ CAN_TEST := $(VENV)/.can-test
 
 CHECKS := format lint types layers test
 
-.PHONY: up venv check checks $(CHECKS) figures bench nightly soak lock clean
+.PHONY: up venv check checks $(CHECKS) docs figures bench nightly soak lock clean
 .DELETE_ON_ERROR:
 
 up: $(CAN_RUN)
@@ -42,6 +42,10 @@ layers: $(CAN_TEST)
 JOBS ?= 3
 test: $(CAN_TEST)
 	$(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder $(ARGS)
+
+# docs/http.md and the page's types, made anew from routes and models.
+docs: $(CAN_TEST)
+	$(BIN)/python scripts/make_http_docs.py
 
 # Sizes of modules, classes and functions, and what the layout forbids; ARGS=--list names the places.
 figures: $(CAN_TEST)
