@@ -1,0 +1,63 @@
+"""The house keeps its shape: what `make figures` counts, held here where it is reached."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+PROGRAM = Path(__file__).parents[2] / "scripts/figures.py"
+
+
+@cache
+def program() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("figures", PROGRAM)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def counted() -> tuple[dict[str, object], dict[str, list[str]]]:
+    rows, places = program().figures()
+    return {name: value for name, value, _ in rows}, places
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "modules in an import cycle",
+        "imports cli -> web",
+        "class names without a known word",
+        "class names that stand twice",
+        "dict[str, Any] between rooms",
+    ],
+)
+def test_what_the_layout_forbids_is_nowhere(name: str) -> None:
+    assert counted()[1][name] == []
+
+
+def test_no_function_fills_more_than_a_screen() -> None:
+    longest = counted()[0]["function longest"]
+    assert isinstance(longest, int)
+    assert longest <= 80
+
+
+def test_a_name_without_a_known_word_and_an_untyped_signature_are_found(tmp_path: Path) -> None:
+    package = tmp_path / "room"
+    package.mkdir()
+    (package / "__init__.py").write_text('"""Only its docstring: no module."""\n')
+    (package / "part.py").write_text(
+        "from typing import Any\n\n\nclass Wibble:\n    pass\n\n\n"
+        "class TaskWibble:\n    def given(self, facts: dict[str, Any]) -> None: ...\n"
+    )
+    found = program().measure(package)
+    assert list(found.modules) == ["room.part"]
+    assert found.untyped == [("room.part", "TaskWibble.given")]
+    words = program().known_words()
+    assert program().unknown_names(found.public_classes, words) == ["room.part.Wibble"]
