@@ -31,12 +31,13 @@ def engines_of(state: State) -> list[Engine]:
     from mimikit.memory.archive import summarise_prompt
     from mimikit.testing.scripted import ScriptedEngine
 
-    settings = state.settings
-    script = (
-        ScriptedEngine.from_file(Path(settings.script)) if settings.script else ScriptedEngine({})
-    )
-    builtin = BuiltinEngine(summarise=summarise_prompt)
-    return [CodexEngine(settings, state.path), builtin, ShellEngine(settings), script]
+    settings, script = state.settings, state.settings.script
+    return [
+        CodexEngine(settings, state.path),
+        BuiltinEngine(summarise=summarise_prompt),
+        ShellEngine(settings),
+        ScriptedEngine.from_file(Path(script)) if script else ScriptedEngine({}),
+    ]
 
 
 def take_consumer_lock(state: State) -> Lock:
@@ -86,7 +87,7 @@ class ConsumerApp:
         self.tool_server = ToolServer(
             on_refused=lambda facts: state.log.write("audit", "tools_door_refused", **facts)
         )
-        self.context = self._make_context(engines)
+        self.context = self._make_context(engines if engines is not None else engines_of(state))
         self.teller = TellerThread(self.context, self.events.bell.ring)
         self.watch = FolderWatch(state.path)
         self.workspace = FolderWorkspace(state.workspace, state.path)
@@ -94,8 +95,7 @@ class ConsumerApp:
         self.supervisor = self._make_supervisor()
         self.consumer = self._make_consumer()
 
-    def _make_context(self, engines: list[Engine] | None) -> RunContext:
-        """What every run of a role is carried out with."""
+    def _make_context(self, engines: list[Engine]) -> RunContext:
         from mimikit.engines.base import EngineRegistry
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.run import RunContext
@@ -107,9 +107,7 @@ class ConsumerApp:
             settings=state.settings,
             clock=state.clock,
             live=store.live,
-            engines=EngineRegistry(
-                engines if engines is not None else engines_of(state), state.settings
-            ),
+            engines=EngineRegistry(engines, state.settings),
             prompts=Prompts(state.files),
             reader=RoleReader(state.files, self.search, store.ledger.trace_size),
             feed=store.feed,
@@ -145,13 +143,20 @@ class ConsumerApp:
         heartbeat = HeartbeatWriter(
             store,
             worker_seats=self.state.settings.max_concurrency,
-            queued=self._queued,
+            queued=lambda: self.consumer.queued(),  # noqa: PLW0108 - it is made after this
             engines=context.engines.status,
             teller_waits=lambda: teller.waiting,
         )
-        retention = Retention(store)
         return Supervisor(
-            store, commits, commands, triggers, llm_eval, teller, archiver, retention, heartbeat
+            store,
+            commits,
+            commands,
+            triggers,
+            llm_eval,
+            teller,
+            archiver,
+            Retention(store),
+            heartbeat,
         )
 
     def _make_consumer(self) -> PooledConsumer:
@@ -192,8 +197,7 @@ class ConsumerApp:
         from mimikit.supervisor import recovery
 
         state, store = self.state, self.store
-        ended = sweep_leftovers(state_id(state.path))
-        if ended:
+        if ended := sweep_leftovers(state_id(state.path)):
             state.log.write("audit", "leftovers_ended", pids=ended)
         sweep_scratch(state.path)
         now = state.clock.now()
@@ -203,7 +207,12 @@ class ConsumerApp:
             state.log.write("error", "start_delayed", seconds=wait.total_seconds())
             threading.Event().wait(wait.total_seconds())
         self.supervisor.start()
-        self._watch_folders()
+        # Not the root folder, where the consumer's own logs stand: a dropped `inbox.json` is found
+        # by the tick of each second.
+        for folder in (paths.INBOX, paths.COMMANDS):
+            self.watch.watch(folder, lambda _names: self.events.bell.ring())
+        self.watch.watch(paths.TRIGGERS, self._triggers_changed)
+        self.events.triggers_unsure()  # one may have come since they were read
         self._apply_pause()
         self.tool_server.start()
         self.search.warm_up()
@@ -213,23 +222,12 @@ class ConsumerApp:
             self._leave()
         return 0
 
-    def _watch_folders(self) -> None:
-        # Not the root folder, where the consumer's own logs stand: a dropped `inbox.json` is found
-        # by the tick of each second.
-        for folder in (paths.INBOX, paths.COMMANDS):
-            self.watch.watch(folder, lambda _names: self.events.bell.ring())
-        self.watch.watch(paths.TRIGGERS, self._triggers_changed)
-        self.events.triggers_unsure()  # one may have come since they were read
-
     def _triggers_changed(self, names: list[str] | None) -> None:
         if names is None:
             self.events.triggers_unsure()
         for name in names or ():
             if name.endswith(".json") and not name.startswith("."):
                 self.events.trigger_changed(name.removesuffix(".json"))
-
-    def _queued(self) -> dict[str, int]:
-        return self.consumer.queued()
 
     def _apply_pause(self) -> None:
         self.consumer.set_paused(self.store.runtime.paused)
@@ -240,11 +238,11 @@ class ConsumerApp:
         while self.context.live.list() and self.state.clock.monotonic() < deadline:
             self.context.stopping.wait(0.02)
         self.context.stopping.set()
-        self.context.live.stop_all("killed")
+        self.context.live.stop_all()
 
     def _leave(self) -> None:
         """The last steps: write down what ended meanwhile, and that this was no crash."""
-        self.context.live.stop_all("killed")
+        self.context.live.stop_all()
         self.teller.close(timeout_s=self.state.settings.limits.kill_after_s + 2)
         self.supervisor.tick()
         self.store.ledger.checkpoint()
@@ -256,15 +254,13 @@ class ConsumerApp:
 
     def _facts(self) -> dict[str, str]:
         """The lines of a status answer."""
-        live = self.context.live.list()
+        roles = [run.role for run in self.context.live.list()]
+        engines = self.context.engines.status()
         return {
-            "running": str(sum(run.role != "teller" for run in live)),
-            "queued": str(sum(self._queued().values())),
-            "workers": f"{sum(run.role == 'worker' for run in live)} of "
-            f"{self.state.settings.max_concurrency}",
-            **{
-                f"engine of {name}": one.text for name, one in self.context.engines.status().items()
-            },
+            "running": str(len(roles) - roles.count("teller")),
+            "queued": str(sum(self.consumer.queued().values())),
+            "workers": f"{roles.count('worker')} of {self.state.settings.max_concurrency}",
+            **{f"engine of {name}": status.text for name, status in engines.items()},
         }
 
 
@@ -296,11 +292,7 @@ def listen(host: str, port: int | None, settings: Settings) -> ServerSocket:
 
 
 def check_exposure(bound: ServerSocket, settings: Settings) -> None:
-    """Refuse an address others can reach, unless the operator prepared for that.
-
-    Raises:
-        BadSettings: what is missing.
-    """
+    """Raise BadSettings for an address others can reach, unless the operator prepared for that."""
     from mimikit.web import serve
 
     serve.check_exposure(bound, settings)

@@ -21,5 +21,5 @@ def asset_folder(name: str) -> Path:
     for place in places:
         if place.is_dir():
             return place
-    tried = " or ".join(str(place) for place in places)
+    tried = " or ".join(map(str, places))
     raise NotFound(f"expected the folder {name!r} at {tried}, found none; install mimikit again")

@@ -14,11 +14,7 @@ from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from mimikit.errors import BadSettings
 
@@ -66,8 +62,6 @@ class ShellSettings(ProfileSettings):
 
 
 class RoleSettings(SettingsSection):
-    """The two roles that talk and plan."""
-
     teller: TellerSettings = TellerSettings()
     planner: PlannerSettings = PlannerSettings()
 
@@ -108,8 +102,6 @@ class CodexSettings(SettingsSection):
 
 
 class LimitSettings(SettingsSection):
-    """Where a run is cut. Units in the names."""
-
     worker_timeout_s: Seconds = 3600
     idle_timeout_s: Seconds = 300
     teller_idle_timeout_s: Seconds = 120
@@ -125,8 +117,6 @@ class LimitSettings(SettingsSection):
 
 
 class TriggerSettings(SettingsSection):
-    """What makes tasks by itself."""
-
     llm_eval_interval_s: Annotated[float, Field(ge=10, le=86400)] = 300
     """How often a model is asked about a condition; ever less often while it says no."""
 
@@ -216,7 +206,13 @@ def load(state: Path) -> Settings:
     try:
         return Settings(**values)
     except ValidationError as error:
-        raise BadSettings(_complaint(error, path)) from None
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            what = f"{key} is not a setting{_did_you_mean(key, known_keys())}"
+        else:
+            what = f"{key}: {first['msg']}, got {first.get('input')!r}"
+        raise BadSettings(f"{path}: {what}") from None
 
 
 def system_zone() -> str:
@@ -250,21 +246,14 @@ def known_keys(model: type[BaseModel] = Settings, prefix: str = "") -> list[str]
 
 
 def _check_environment() -> None:
-    known = {"MIMIKIT_" + key.upper().replace(".", "__") for key in known_keys()}
-    sections = {"MIMIKIT_" + key.upper().split(".")[0] for key in known_keys()}
+    keys = known_keys()
+    known = {"MIMIKIT_" + key.upper().replace(".", "__") for key in keys}
+    sections = {"MIMIKIT_" + key.upper().split(".")[0] for key in keys}
     for name in os.environ:
         if name.startswith("MIMIKIT_") and name not in known | sections | _STATE_ONLY:
             raise BadSettings(
                 f"environment: {name} is not a setting{_did_you_mean(name, sorted(known))}"
             )
-
-
-def _complaint(error: ValidationError, path: Path) -> str:
-    first = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return f"{path}: {key} is not a setting{_did_you_mean(key, known_keys())}"
-    return f"{path}: {key}: {first['msg']}, got {first.get('input')!r}"
 
 
 def _did_you_mean(name: str, known: list[str]) -> str:

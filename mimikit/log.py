@@ -27,9 +27,7 @@ class EventLog:
 
     def __init__(self, files: Files, clock: Clock, *, rotate_bytes: int = 10 * 2**20) -> None:
         """Write through `files`, hear of its quarantines; begin a new file at `rotate_bytes`."""
-        self._rotate_bytes = rotate_bytes
-        self._files = files
-        self._clock = clock
+        self._files, self._clock, self._rotate_bytes = files, clock, rotate_bytes
         self.secrets: list[str] = []
         """Values that are blotted out wherever they would appear."""
         files.on_event(lambda event, facts: self.write("audit", event, **facts))
@@ -39,11 +37,11 @@ class EventLog:
         now = self._clock.now()
         line: dict[str, object] = {"timestamp": time_text(now), "type": type_, "event": event}
         line |= {key: self._clean(value) for key, value in facts.items() if value is not None}
-        try:
+        with contextlib.suppress(StorageError):
             self._files.append(paths.LOG, line, sync=False)
-            self._rotate(now)
-        except StorageError:
-            return
+            stat = self._files.stat(paths.LOG)
+            if stat is not None and stat.size > self._rotate_bytes:
+                self._files.move(paths.LOG, f"log.{now:%Y-%m-%d}.{now:%H%M%S%f}.jsonl")
 
     def _clean(self, value: object) -> object:
         if isinstance(value, (int, float, bool)):
@@ -54,11 +52,6 @@ class EventLog:
         for secret in self.secrets:
             text = text.replace(secret, "•••")
         return text
-
-    def _rotate(self, now: datetime) -> None:
-        stat = self._files.stat(paths.LOG)
-        if stat is not None and stat.size > self._rotate_bytes:
-            self._files.move(paths.LOG, f"log.{now:%Y-%m-%d}.{now:%H%M%S%f}.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +68,7 @@ class ChangeFeed:
     """Writes `events.jsonl`, the consumer's hints to every open page."""
 
     def __init__(self, files: Files, clock: Clock) -> None:
-        self._files = files
-        self._clock = clock
+        self._files, self._clock = files, clock
         self._size = 0
         self._lock = threading.Lock()
 
@@ -104,11 +96,12 @@ def read_changes(files: Files, cursor: str | None) -> FeedChanges:
     if name is None:
         return FeedChanges("", [], reset=bool(cursor))
     stat = files.stat(paths.EVENTS)
+    size = stat.size if stat else 0
     if cursor is None:
-        return FeedChanges(f"{name}:{stat.size if stat else 0}", [])
+        return FeedChanges(f"{name}:{size}", [])
     segment, _, offset_text = cursor.partition(":")
     offset = int(offset_text) if offset_text.isascii() and offset_text.isdigit() else -1
-    if segment == name and 0 <= offset <= (stat.size if stat else 0):
+    if segment == name and 0 <= offset <= size:
         return _after(files, paths.EVENTS, name, offset)
     if cursor == "":
         return _after(files, paths.EVENTS, name, 0)
@@ -116,7 +109,7 @@ def read_changes(files: Files, cursor: str | None) -> FeedChanges:
         old = _after(files, _OLD_EVENTS, segment, offset)
         new = _after(files, paths.EVENTS, name, 0)
         return FeedChanges(new.cursor, old.events + new.events)
-    return FeedChanges(f"{name}:{stat.size if stat else 0}", [], reset=True)
+    return FeedChanges(f"{name}:{size}", [], reset=True)
 
 
 def _after(files: Files, path: str, segment: str, offset: int) -> FeedChanges:

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from mimikit.engines.base import CancelToken
 from mimikit.protocol.models import LiveRun, Role
-
-
-@dataclass
-class _Live:
-    run: LiveRun
-    cancel: CancelToken = field(default_factory=CancelToken)
 
 
 class LiveRuns:
@@ -21,55 +14,56 @@ class LiveRuns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._live: dict[str, _Live] = {}
-        self._early: dict[str, str] = {}
-        self._stopping: str | None = None
+        self._runs: dict[str, LiveRun] = {}
+        self._tokens: dict[str, CancelToken] = {}
+        self._canceled_early: set[str] = set()
+        self._stopping = False
 
     def start(self, run_id: str, role: Role, title: str, now: datetime) -> CancelToken:
         """Enter a run; its token may already be canceled when the cancel came first."""
-        live = _Live(LiveRun(id=run_id, role=role, title=title[:200], started_at=now))
+        run, token = LiveRun(id=run_id, role=role, title=title[:200], started_at=now), CancelToken()
         with self._lock:
-            self._live[run_id] = live
-            reason = self._early.pop(run_id, None) or self._stopping
-        if reason:
-            live.cancel.cancel(reason)
-        return live.cancel
+            self._runs[run_id], self._tokens[run_id] = run, token
+            canceled, stopping = run_id in self._canceled_early, self._stopping
+            self._canceled_early.discard(run_id)
+        if canceled or stopping:
+            token.cancel("canceled" if canceled else "killed")
+        return token
 
     def headline(self, run_id: str, text: str) -> None:
         """Say in one line what the run does now."""
         with self._lock:
-            if live := self._live.get(run_id):
-                live.run = live.run.but(headline=text[:200])
+            if run := self._runs.get(run_id):
+                self._runs[run_id] = run.but(headline=text[:200])
 
     def end(self, run_id: str) -> None:
         with self._lock:
-            self._live.pop(run_id, None)
+            self._runs.pop(run_id, None)
+            self._tokens.pop(run_id, None)
 
-    def cancel(self, run_id: str, reason: str = "canceled") -> bool:
-        """Stop a run; False when it is not live here (then `expect` may be what you want)."""
+    def cancel(self, run_id: str, *, early: bool = False) -> bool:
+        """Stop a run; False when it is not live here.
+
+        early: then stop it when it enters, as it is claimed already.
+        """
         with self._lock:
-            live = self._live.get(run_id)
-        return live is not None and (live.cancel.cancel(reason) or True)
+            token = self._tokens.get(run_id)
+            if token is None and early:
+                self._canceled_early.add(run_id)
+        if token is not None:
+            token.cancel("canceled")
+        return token is not None
 
-    def expect(self, run_id: str, reason: str = "canceled") -> None:
-        """Stop a run that is about to start: claimed, but not entered yet."""
-        with self._lock:
-            live = self._live.get(run_id)
-            if live is None:
-                self._early[run_id] = reason
-        if live is not None:
-            live.cancel.cancel(reason)
-
-    def stop_all(self, reason: str = "killed") -> None:
+    def stop_all(self) -> None:
         """Stop every run, and each one that still enters."""
         with self._lock:
-            self._stopping = reason
-            tokens = [live.cancel for live in self._live.values()]
+            self._stopping = True
+            tokens = list(self._tokens.values())
         for token in tokens:
-            token.cancel(reason)
+            token.cancel("killed")
 
     def list(self) -> list[LiveRun]:
         """Every live run, oldest first."""
         with self._lock:
-            runs = [live.run for live in self._live.values()]
+            runs = [*self._runs.values()]
         return sorted(runs, key=lambda run: run.started_at)

@@ -69,7 +69,7 @@ def consumer(frame: Frame, workers_only: bool, with_parent: bool) -> None:
 
         def hurry(_number: int, _frame: FrameType | None) -> None:
             # Apart: a handler must not wait for a lock that the thread it interrupts may hold.
-            threading.Thread(target=app.store.live.stop_all, args=("killed",)).start()
+            threading.Thread(target=app.store.live.stop_all).start()
 
         signal.signal(HURRY, hurry)
         if not with_parent:

@@ -101,7 +101,7 @@ class CommandApplier:
             return _Outcome(f"canceled {target}") if canceled else None
         if found.where == "running":
             # Claimed, not entered yet, or ending: it will see this as it enters; look again then.
-            self._store.live.expect(target)
+            self._store.live.cancel(target, early=True)
             return None
         return self._cancel_asking(found.task, now)
 
