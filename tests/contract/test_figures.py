@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "scripts/figures.py"
-
-
-@cache
-def program() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("figures", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from scripts import figures
 
 
 @cache
 def counted() -> tuple[dict[str, object], dict[str, list[str]]]:
-    rows, places = program().figures()
+    rows, places = figures.figures()
     return {name: value for name, value, _ in rows}, places
 
 
@@ -56,8 +44,8 @@ def test_a_name_without_a_known_word_and_an_untyped_signature_are_found(tmp_path
         "from typing import Any\n\n\nclass Wibble:\n    pass\n\n\n"
         "class TaskWibble:\n    def given(self, facts: dict[str, Any]) -> None: ...\n"
     )
-    found = program().measure(package)
+    found = figures.measure(package)
     assert list(found.modules) == ["room.part"]
     assert found.untyped == [("room.part", "TaskWibble.given")]
-    words = program().known_words()
-    assert program().unknown_names(found.public_classes, words) == ["room.part.Wibble"]
+    words = figures.known_words()
+    assert figures.unknown_names(found.public_classes, words) == ["room.part.Wibble"]
