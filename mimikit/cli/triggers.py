@@ -18,8 +18,8 @@ from mimikit.protocol.models import Record, Trigger
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
-from mimikit.triggers import registry, schedule, words
-from mimikit.triggers.explain import Explanation, SlotExplanation
+from mimikit.triggers import registry, schedule
+from mimikit.triggers.explain import Explanation, SlotExplanation, trigger_words
 from mimikit.views import triggers as shown
 from mimikit.views.triggers import TriggerList, TriggerView
 
@@ -255,7 +255,7 @@ _STATES = {"ran": "done", "skipped": "paused", "missed": "failed"}
 def promises(state: ReadOnlyState, trigger: Trigger) -> list[str]:
     """When a new trigger will run, in sentences, and what it costs."""
     here = client.situation(state)
-    said = f"runs {words.of_trigger(trigger, here.title_of)['en']}"
+    said = f"runs {trigger_words(trigger, here.title_of)['en']}"
     plan = trigger.schedule
     times = schedule.upcoming(plan, now=here.now, zone=here.zone) if plan else []
     if times:

@@ -13,10 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
 Language = Literal["en", "zh"]
+
+Words: TypeAlias = dict[str, str]
+"""The same in each language: `{"en": …, "zh": …}`."""
 
 MAX_OUTPUT = 2000
 """Characters of one result that are shown."""
@@ -39,6 +42,19 @@ _READ = 4000
 def say(key: str, language: str, **values: object) -> str:
     """The message of that id in that language (English when the language is another)."""
     return TABLE["zh" if language == "zh" else "en"][key].format(**values)
+
+
+def say_both(key: str, /, **values: str | float | Words | None) -> Words:
+    """The message of that id in each language; a value may be said in each language, too."""
+    return {
+        language: messages[key].format(
+            **{
+                name: value[language] if isinstance(value, dict) else value
+                for name, value in values.items()
+            }
+        )
+        for language, messages in TABLE.items()
+    }
 
 
 def language(text: str, locale: str = "en") -> Language:

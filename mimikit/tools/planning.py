@@ -26,7 +26,7 @@ from mimikit.protocol.models import (
 )
 from mimikit.tools import arguments, reader, requests
 from mimikit.tools.session import ToolSession, first_line
-from mimikit.triggers import conditions, registry, words
+from mimikit.triggers import conditions, explain, registry
 
 
 class PlannerSession(ToolSession):
@@ -142,8 +142,8 @@ class PlannerSession(ToolSession):
         self.effects.triggers.append(trigger)
         self._name(args.label, trigger.id)
         every_s = self._settings.triggers.llm_eval_interval_s
-        notes = [note["en"] for note in words.notes(trigger, asked_every_s=every_s)]
-        told = f"scheduled as {trigger.id}: {words.of_trigger(trigger)['en']}"
+        notes = [note["en"] for note in explain.notes(trigger, asked_every_s=every_s)]
+        told = f"scheduled as {trigger.id}: {explain.trigger_words(trigger)['en']}"
         return " ".join([told, *notes])
 
     def _change_trigger(self, args: arguments.ChangeTriggerArguments) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -273,6 +274,19 @@ def cooldown_of(condition: Condition, given: float | None) -> float:
     if given is not None:
         return given
     return LLM_COOLDOWN_S if questions(condition) else 0.0
+
+
+def cools_until(
+    condition: Condition, given: float | None, last: datetime | None
+) -> datetime | None:
+    """When the cooldown after the last firing ends; None when there is none."""
+    cooldown = cooldown_of(condition, given)
+    if last is None or not cooldown:
+        return None
+    try:
+        return last + timedelta(seconds=cooldown)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def still_meant(old: Condition | None, new: Condition, seen: Uses) -> Uses:

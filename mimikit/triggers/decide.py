@@ -233,7 +233,7 @@ def _decide_edge(
     cooldown = conditions.cooldown_of(condition, trigger.cooldown)
     verdict = conditions.evaluate(condition, facts, state.seen, cooldown=cooldown)
     found = _found(state, verdict, now)
-    cools_until = cool_at(state.last_triggered_at, cooldown)
+    cools_until = conditions.cools_until(condition, trigger.cooldown, state.last_triggered_at)
     if cools_until is not None and cools_until > now:
         said = "cooling" if verdict.root.holds else "waits"
         return Decision(found.but(last_verdict=said), look_at=cools_until)
@@ -328,13 +328,8 @@ def look_after_firing(
     """The next slot, the end of the cooldown, or where no event tells the next look."""
     if trigger.condition is None:
         return fired.next_run_at
-    cooldown = conditions.cooldown_of(trigger.condition, trigger.cooldown)
-    return cool_at(now, cooldown) or _next_look(fired, facts, now)
-
-
-def cool_at(last: datetime | None, cooldown: float) -> datetime | None:
-    """When a cooldown ends; None when there is none."""
-    return None if last is None or not cooldown else last + timedelta(seconds=cooldown)
+    cools_until = conditions.cools_until(trigger.condition, trigger.cooldown, now)
+    return cools_until or _next_look(fired, facts, now)
 
 
 def _next_look(

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from pydantic import ValidationError
 
 from mimikit.errors import BadInput, UnsafeFile
+from mimikit.language.phrases import say_both
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
@@ -23,9 +24,8 @@ from mimikit.protocol.models import (
     TriggerState,
 )
 from mimikit.tasks import ledger, queue
-from mimikit.triggers import conditions, explain, registry, schedule, words
-from mimikit.triggers.explain import Explanation, ExplanationContext
-from mimikit.triggers.words import TitleOf
+from mimikit.triggers import conditions, explain, registry, schedule
+from mimikit.triggers.explain import Explanation, ExplanationContext, TitleOf
 from mimikit.views.base import View, Words, first_line
 
 MAX_LISTED = 500
@@ -200,7 +200,7 @@ def _definition(
     if trigger is None:
         return {
             "id": trigger_id, "title": trigger_id, "prompt": "", "profile": "", "priority": 5,
-            "type": "broken", "words": {"en": "never", "zh": "从不"}, "enabled": False,
+            "type": "broken", "words": say_both("trigger_never"), "enabled": False,
             "created_at": "", "schedule": None, "condition": None, "cooldown": 0, "once": False,
             "overlap": "skip", "notify": "change", "timeout": None, "max_attempts": 1,
             "origin": "file", "trace_id": trigger_id,
@@ -212,7 +212,7 @@ def _definition(
         "profile": trigger.profile,
         "priority": trigger.priority,
         "type": trigger.type,
-        "words": words.of_trigger(trigger, here.title_of),
+        "words": explain.trigger_words(trigger, here.title_of),
         "enabled": trigger.enabled,
         "created_at": trigger.created_at,
         "schedule": trigger.schedule,
@@ -277,18 +277,12 @@ def explained(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -
 
 def notes(trigger: Trigger, here: ExplanationContext, *, asked_every_s: float) -> list[Words]:
     """What whoever makes this trigger should know: costs, and what is in its way."""
-    told = words.notes(trigger, asked_every_s=asked_every_s)
+    told = explain.notes(trigger, asked_every_s=asked_every_s)
     if told and here.model_missing:
-        told.append(
-            {
-                "en": f"Nobody can be asked now: {here.model_missing}.",
-                "zh": f"目前没有模型可问：{here.model_missing}。",
-            }
-        )
+        told.append(say_both("trigger_nobody_to_ask_now", why=here.model_missing))
     plan = trigger.schedule
     if plan is not None and plan.run_at is not None and plan.run_at <= here.now:
-        en, zh = "That time has passed: it runs at once.", "时间已过，将立即执行。"
-        told.append({"en": en, "zh": zh})
+        told.append(say_both("trigger_time_passed"))
     return told
 
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mimikit.language.phrases import TABLE
 from mimikit.protocol.models import (
     Condition,
     FileExists,
@@ -37,6 +38,12 @@ HERE = ExplanationContext(
 )
 EXISTS = FileExists(params=FileExistsParameters(path="a"))
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
+WHY = {
+    key.removeprefix("why_"): (said, TABLE["zh"][key])
+    for key, said in TABLE["en"].items()
+    if key.startswith("why_")
+}
+"""Reason of a node → how it is said in English and in Chinese."""
 
 
 def timed(**fields: Any) -> Trigger:
@@ -219,8 +226,8 @@ def strings(node: ast.expr) -> set[str]:
 def test_every_reason_a_node_can_have_is_said_in_both_languages() -> None:
     codes = codes_of_conditions()
     assert {"ended", "used", "changed", "to_ask", "joined", "live", "too_many"} <= codes
-    assert codes <= set(explain._WHY)
-    for en, zh in explain._WHY.values():
+    assert codes <= set(WHY)
+    for en, zh in WHY.values():
         assert not CHINESE.search(en)
         assert CHINESE.search(zh)
         assert set(re.findall(r"\{\w+\}", en)) == set(re.findall(r"\{\w+\}", zh))
@@ -268,7 +275,7 @@ def test_every_node_of_every_verdict_is_explained(
     for node in found.nodes:
         assert_filled(node.words)
         assert_filled(node.why)
-        assert node.why["en"] not in explain._WHY, "a bare code"
+        assert node.why["en"] not in WHY, "a bare code"
         assert node.holds == verdict.nodes[node.path].holds
 
 
@@ -324,7 +331,7 @@ VERDICTS = st.dictionaries(
     st.sampled_from(["$", "$.0", "$.1"]),
     st.builds(
         lambda why, facts, holds: NodeVerdict(holds=holds, why=why, facts=facts, at=NOW),
-        st.sampled_from([*explain._WHY, "nonsense", ""]),
+        st.sampled_from([*WHY, "nonsense", ""]),
         st.dictionaries(
             st.sampled_from(["names", "files", "changed", "true", "of", "taskId", "subject"]), JUNK
         ),

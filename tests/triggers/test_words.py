@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mimikit.errors import BadInput
 from mimikit.language.phrases import UNITS
 from mimikit.protocol.models import Condition, Schedule, Trigger
-from mimikit.triggers import conditions, schedule, words
+from mimikit.triggers import conditions, explain, schedule
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 
@@ -76,7 +76,7 @@ A, B = leaf("file_exists", path="a"), leaf("file_changed", path="src/**/*.py")
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_a_schedule_in_words(schedule: Schedule, en: str, zh: str | None) -> None:
-    said = words.of_schedule(schedule)
+    said = explain.schedule_words(schedule)
     assert said["en"] == en
     assert zh is None or said["zh"] == zh
 
@@ -101,7 +101,7 @@ def test_a_schedule_in_words(schedule: Schedule, en: str, zh: str | None) -> Non
     ids=str,
 )
 def test_a_condition_in_words(condition: Condition, en: str, zh: str | None) -> None:
-    said = words.of_condition(condition, lambda _id: "Build")
+    said = explain.condition_words(condition, lambda _id: "Build")
     assert said["en"] == en
     assert zh is None or said["zh"] == zh
 
@@ -111,18 +111,21 @@ def test_a_trigger_in_words() -> None:
     timed = Trigger.model_validate(
         {**base, "type": "recurring", "schedule": Schedule(interval=60)}, strict=False
     )
-    assert words.of_trigger(timed) == {"en": "every minute", "zh": "每分钟"}
+    assert explain.trigger_words(timed) == {"en": "every minute", "zh": "每分钟"}
     waiting = Trigger.model_validate({**base, "type": "conditional", "condition": A, "once": True})
-    assert words.of_trigger(waiting) == {"en": "when a exists, once", "zh": "当 a 存在时，只一次"}
+    assert explain.trigger_words(waiting) == {
+        "en": "when a exists, once",
+        "zh": "当 a 存在时，只一次",
+    }
 
 
 def test_what_asks_a_model_says_what_it_may_cost() -> None:
     base = {"id": "g", "prompt": "p", "created_at": T0, "trace_id": "t", "type": "conditional"}
     asks = joined("and", A, leaf("llm_eval", prompt="?"))
-    (note,) = words.notes(Trigger.model_validate({**base, "condition": asks}), asked_every_s=300)
+    (note,) = explain.notes(Trigger.model_validate({**base, "condition": asks}), asked_every_s=300)
     assert "up to 288 times a day, about 24 times" in note["en"]
     assert "最多询问模型 288 次" in note["zh"]
-    assert words.notes(Trigger.model_validate({**base, "condition": A}), asked_every_s=300) == []
+    assert explain.notes(Trigger.model_validate({**base, "condition": A}), asked_every_s=300) == []
 
 
 FIELDS = st.sampled_from(
@@ -137,7 +140,7 @@ def test_any_cron_line_that_can_be_used_can_be_said(line: str) -> None:
         schedule.check_cron(line)
     except BadInput:
         return
-    said = words.of_schedule(Schedule(cron=line))
+    said = explain.schedule_words(Schedule(cron=line))
     assert said["en"]
     assert said["zh"]
     assert ("cron" in said["en"]) == ("cron" in said["zh"])
@@ -146,7 +149,7 @@ def test_any_cron_line_that_can_be_used_can_be_said(line: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.integers(1000, 366 * 86400 * 1000))
 def test_any_interval_is_said_to_the_millisecond(milliseconds: int) -> None:
-    _, *count, unit = words.of_schedule(Schedule(interval=milliseconds / 1000))["en"].split()
+    _, *count, unit = explain.schedule_words(Schedule(interval=milliseconds / 1000))["en"].split()
     sizes = {en: size for size, en, _ in UNITS}
     told = float(count[0] if count else 1) * sizes[unit.removesuffix("s")]
     assert told == pytest.approx(milliseconds / 1000, abs=1e-3)
@@ -157,4 +160,6 @@ def test_any_interval_is_said_to_the_millisecond(milliseconds: int) -> None:
     st.datetimes(timezones=st.just(UTC)), st.sampled_from(["Asia/Shanghai", "America/Lima", None])
 )
 def test_any_single_time_can_be_said(run_at: datetime, zone: str | None) -> None:
-    assert words.of_schedule(Schedule(run_at=run_at, timezone=zone))["en"].startswith("once on ")
+    assert explain.schedule_words(Schedule(run_at=run_at, timezone=zone))["en"].startswith(
+        "once on "
+    )

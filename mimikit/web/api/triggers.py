@@ -25,8 +25,8 @@ from mimikit.protocol.models import (
 from mimikit.tasks import ledger, queue
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest, TriggerFields
-from mimikit.triggers import registry, schedule, words
-from mimikit.triggers.explain import ExplanationContext
+from mimikit.triggers import registry, schedule
+from mimikit.triggers.explain import ExplanationContext, trigger_words
 from mimikit.views import chains
 from mimikit.views import triggers as views
 from mimikit.views.base import View, Words
@@ -166,7 +166,7 @@ def preview(asked: TimingInput) -> TriggerPreview:
         schedule=plan,
         condition=trigger.condition,
         cooldown=views.cooldown_of(trigger),
-        words=words.of_trigger(trigger, around.title_of),
+        words=trigger_words(trigger, around.title_of),
         next=schedule.upcoming(plan, now=now, zone=here.settings.zone) if plan else [],
         notes=_notes(here, trigger, around),
     )
