@@ -12,6 +12,7 @@ import re
 from datetime import datetime, timedelta
 from typing import cast
 
+from mimikit.language.phrases import fence
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import NodeAnswer, Task, TaskResult, time_text
@@ -120,16 +121,13 @@ class LlmEvalBatch:
             for trigger_id, prompts in due.items()
             for path, prompt in prompts.items()
         ]
-        statements = "\n".join(lines)
-        fence = "```"
-        while fence in statements:
-            fence += "`"
-        block = f"{fence}json\n{statements}\n{fence}"
         task = Task(
             id=derived_id("task", TEMPLATE, time_text(now), *due),
             profile=PROFILE,
             title=TEMPLATE,
-            prompt=self._context.prompts.fill(TEMPLATE, {"statements": block}),
+            prompt=self._context.prompts.fill(
+                TEMPLATE, {"statements": fence("\n".join(lines), "json")}
+            ),
             created_at=now,
             trace_id=derived_id("trace", TEMPLATE, time_text(now)),
             source_trigger_ids=list(due),

@@ -38,15 +38,10 @@ POLL = timedelta(seconds=2)
 class TriggerFacts(conditions.Facts, Protocol):
     """What is decided by, beside the trigger and its state."""
 
-    @property
-    def zone(self) -> ZoneInfo:
-        """The workspace's, for a cron line without one."""
-        ...
-
-    @property
-    def answers_last(self) -> timedelta:
-        """So long what a model said counts."""
-        ...
+    zone: ZoneInfo
+    """The workspace's, for a cron line without one."""
+    answers_last: timedelta
+    """So long what a model said counts."""
 
     def is_live(self, task_id: str) -> bool:
         """Whether a task waits or runs."""
@@ -111,13 +106,7 @@ def take_up(
 ) -> Decision:
     """What is known once a definition is in force: made, edited, paused, resumed.
 
-    Args:
-        trigger: the definition.
-        before: the one that was accepted last; of use where `is_new`.
-        state: what was known.
-        now: the time.
-        is_new: it is good, and not as it was accepted last.
-        zone: the workspace's, for a cron line without one.
+    `before`: the one that was accepted last; of use where `is_new`: this is good and is not that.
     """
     state = _accepted(trigger, before, state, now, zone) if is_new else state
     skipped: SkippedSlot | None = None
@@ -127,7 +116,7 @@ def take_up(
     elif state.paused:  # while it was paused it had no slots: those that came are skipped
         if plan is not None and plan.run_at is None and slot is not None and slot <= now:
             missed = schedule.missed_after(plan, slot, now=now, zone=zone)
-            skipped = SkippedSlot(schedule.slot_name(slot), "paused", missed)
+            skipped = SkippedSlot(time_text(slot), "paused", missed)
             state = state.but(next_run_at=_following(trigger, slot, now, zone))
         state = state.but(paused=False)
     if plan is not None and (trigger.enabled or state.next_run_at is None):
@@ -150,14 +139,9 @@ def _accepted(
     """The state once this definition is known to be good; what was edited begins anew."""
     definition = trigger.to_dict()
     if trigger.schedule is not None:
-        planned = state.next_run_at
-        if (
-            state.last_good is not None
-            and state.last_good.get("schedule") != definition["schedule"]
-        ):
-            planned = schedule.next_run_at(
-                trigger.schedule, now=now, planned=None, last_run_at=now, created_at=now, zone=zone
-            )
+        planned, known = state.next_run_at, state.last_good
+        if known is not None and known.get("schedule") != definition["schedule"]:
+            planned = schedule.next_run_at(trigger.schedule, now=now, planned=None, zone=zone)
         return state.but(
             last_good=definition, next_run_at=planned, seen={}, verdicts={}, blocked_by=None
         )
@@ -176,13 +160,9 @@ def _accepted(
 
 
 def decide(trigger: Trigger, state: TriggerState, facts: TriggerFacts, now: datetime) -> Decision:
-    """Whether a trigger that is looked at fires now, and what else follows.
+    """Whether a trigger that is enabled fires now, and what else follows.
 
-    Args:
-        trigger: as it was taken up; enabled.
-        state: what is known of it; no firing is under way.
-        facts: the rest of the world.
-        now: the time.
+    `state`: what is known of it; no firing is under way.
     """
     if trigger.condition is not None:
         return _decide_edge(trigger, trigger.condition, state, facts, now)
@@ -201,7 +181,7 @@ def _decide_slot(
     now: datetime,
 ) -> Decision:
     """The clock has reached a slot: it runs, unless it has run or the run before is not over."""
-    name = schedule.slot_name(slot)
+    name = time_text(slot)
     run = make_run(trigger, name, now)
     missed = schedule.missed_after(plan, slot, now=now, zone=facts.zone)
     following = _following(trigger, slot, now, facts.zone)
@@ -214,18 +194,12 @@ def _decide_slot(
             skipped=SkippedSlot(name, "overlap", missed),
             look_at=following,
         )
-    return Decision(
-        state,
-        firing=FiringIntent(slot=name, task=run, fired_at=now, planned_at=slot, missed=missed),
-    )
+    firing = FiringIntent(slot=name, task=run, fired_at=now, planned_at=slot, missed=missed)
+    return Decision(state, firing=firing)
 
 
 def _decide_edge(
-    trigger: Trigger,
-    condition: Condition,
-    state: TriggerState,
-    facts: TriggerFacts,
-    now: datetime,
+    trigger: Trigger, condition: Condition, state: TriggerState, facts: TriggerFacts, now: datetime
 ) -> Decision:
     """A condition is judged: it fires where something new makes it hold and nothing hinders it."""
     if state.last_triggered_at is not None and state.last_triggered_at > now:
@@ -349,24 +323,14 @@ def _following(
     """The slot after this one, which is settled; None where there is none."""
     if trigger.schedule is None or slot is None:
         return None
-    return schedule.next_run_at(
-        trigger.schedule,
-        now=now,
-        planned=slot,
-        last_run_at=now,
-        created_at=trigger.created_at,
-        zone=zone,
-    )
+    return schedule.next_run_at(trigger.schedule, now=now, planned=slot, zone=zone)
 
 
 def make_run(trigger: Trigger, slot: str, now: datetime, upstream: tuple[str, ...] = ()) -> Task:
     """The run of a trigger for one slot; the same slot always gives the same id.
 
-    Args:
-        trigger: as defined.
-        slot: a planned time, a condition's edge or an order, by name.
-        now: the time.
-        upstream: the tasks whose results it builds on.
+    `slot`: a planned time, a condition's edge or an order, by name; `upstream`: the tasks whose
+    results it builds on.
     """
     return Task(
         id=derived_id("task", trigger.id, slot),

@@ -40,10 +40,11 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
             )
         trigger = Trigger.model_validate_json(dump_line(_filled(given, trigger_id, seen_at)))
         check(trigger)
-    except ValidationError as error:
-        raise _with_line(bad_record(error), data) from None
-    except BadInput as error:
-        raise _with_line(error, data) from None
+    except (ValidationError, BadInput) as error:
+        complaint = bad_record(error) if isinstance(error, ValidationError) else error
+        line = line_of(data, complaint.field) if complaint.field else None
+        text = f"line {line}: {complaint}" if line else str(complaint)
+        raise BadRecord(text, field=complaint.field) from None
     return trigger
 
 
@@ -59,12 +60,6 @@ def _filled(given: dict[str, Json], trigger_id: str, seen_at: datetime) -> dict[
         "origin": "file",
     }
     return given | {name: value for name, value in known.items() if given.get(name) is None}
-
-
-def _with_line(error: BadInput, data: bytes) -> BadRecord:
-    """The complaint with the line of the field it is about."""
-    line = line_of(data, error.field) if error.field else None
-    return BadRecord(f"line {line}: {error}" if line else str(error), field=error.field)
 
 
 def check(trigger: Trigger) -> None:
@@ -133,20 +128,18 @@ def find_cycle(
     """
     came_from: dict[str, str] = dict.fromkeys(named, trigger_id)
     waiting = list(came_from)
-    while waiting:
+    while waiting and trigger_id not in came_from:
         here = waiting.pop()
-        if here == trigger_id:
-            way = [trigger_id]
-            at = came_from[here]
-            while at != trigger_id:
-                way.append(at)
-                at = came_from[at]
-            return [trigger_id, *reversed(way)] if len(way) > 1 else [trigger_id, trigger_id]
         for following in names_of(here):
             if following not in came_from:
                 came_from[following] = here
                 waiting.append(following)
-    return None
+    if trigger_id not in came_from:
+        return None
+    way = [trigger_id, came_from[trigger_id]]
+    while way[-1] != trigger_id:
+        way.append(came_from[way[-1]])
+    return way[::-1]
 
 
 # ---- files
@@ -158,7 +151,7 @@ def create(files: Files, trigger: Trigger) -> bool:
 
 
 def check_new(files: Files, trigger: Trigger) -> None:
-    """Raise BadInput unless this trigger can fire and can be stored beside the others.
+    """See that this trigger can fire and can be stored beside the others.
 
     Raises:
         BadInput: a field can not be used.
@@ -238,19 +231,12 @@ def sound(definition_: Mapping[str, object] | None) -> Trigger | None:
 def state(files: Files, trigger_id: str) -> TriggerState:
     """What the consumer knows of it; a fresh state when nothing yet."""
     found = files.load(paths.trigger_state(trigger_id), TriggerState) or TriggerState()
-    return _migrated(found) if found.__pydantic_extra__ else found
-
-
-def _migrated(old: TriggerState) -> TriggerState:
-    """A state as an earlier format had it: one memory for the whole condition.
-
-    Source: spec 1, records: lastSeenResultId and lastMtime (milliseconds) are read on.
-    """
-    extra = old.__pydantic_extra__ or {}
+    # An earlier format had one memory for the whole condition: an id, or a time in milliseconds.
+    extra = found.__pydantic_extra__ or {}
     used = extra.get("lastSeenResultId") or extra.get("lastMtime")
-    if old.seen or not isinstance(used, (str, int, float)):
-        return old
-    return old.but(seen={conditions.ROOT: used}, initialized=True)
+    if found.seen or not isinstance(used, (str, int, float)):
+        return found
+    return found.but(seen={conditions.ROOT: used}, initialized=True)
 
 
 def save_state(files: Files, trigger_id: str, new: TriggerState) -> None:

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from mimikit.errors import BadInput
-from mimikit.protocol.models import Schedule, time_text, to_utc
+from mimikit.protocol.models import Schedule, to_utc
 
 UTC_ZONE = ZoneInfo("UTC")
 MOST_COUNTED = 1000
@@ -29,15 +29,8 @@ _JUMP = 2
 
 def check(schedule: Schedule) -> None:
     """Raise BadInput unless exactly one of interval, cron, runAt is given and can be used."""
-    given = [
-        name
-        for name, value in (
-            ("interval", schedule.interval),
-            ("cron", schedule.cron),
-            ("runAt", schedule.run_at),
-        )
-        if value is not None
-    ]
+    plan = {"interval": schedule.interval, "cron": schedule.cron, "runAt": schedule.run_at}
+    given = [name for name, value in plan.items() if value is not None]
     if len(given) != 1:
         got = " and ".join(given) or "none"
         raise BadInput(
@@ -72,8 +65,7 @@ def next_run_at(
     *,
     now: datetime,
     planned: datetime | None,
-    last_run_at: datetime | None,
-    created_at: datetime,
+    since: datetime | None = None,
     zone: ZoneInfo = UTC_ZONE,
 ) -> datetime | None:
     """The slot to wait for; None when the schedule has none any more.
@@ -83,8 +75,7 @@ def next_run_at(
         now: the time.
         planned: the slot that was settled just now (ran or skipped), or one that is still to come
             and shall be looked at again; None when no slot is recorded.
-        last_run_at: when the trigger last fired.
-        created_at: when it was made.
+        since: when an interval without a recorded slot began: the last run; None: now.
         zone: the workspace's, for a cron line without one.
 
     Source: spec 4: planned time + interval while on time, so nothing drifts; now + interval after a
@@ -94,13 +85,16 @@ def next_run_at(
     if schedule.run_at is not None:
         return schedule.run_at if planned is None or planned > now else None
     if schedule.cron is not None:
-        ahead = planned if planned is not None and planned > now else None
-        return _next_by_cron(schedule.cron, now, ahead, zone_of(schedule, zone))
+        coming = cron_times(schedule.cron, now, zone_of(schedule, zone))
+        near = list(itertools.islice(coming, _JUMP))
+        if planned is not None and planned > now and (not near or planned <= near[-1]):
+            return planned
+        return near[0] if near else None
     if schedule.interval is None:
         return None
     interval = timedelta(seconds=schedule.interval)
     if planned is None:
-        return _pulled_in(_plus(last_run_at or created_at, interval), now, interval)
+        return _pulled_in(_plus(since or now, interval), now, interval)
     if planned > now:
         return _pulled_in(planned, now, interval)
     following = _plus(planned, interval)
@@ -125,14 +119,8 @@ def slot_to_wait_for(
         # It may have come since the trigger was made or ran, while nobody looked.
         start = created_at if last_run_at is None else max(created_at, min(last_run_at, now))
         return next(cron_times(schedule.cron, start, zone_of(schedule, zone)), None)
-    return next_run_at(
-        schedule,
-        now=now,
-        planned=recorded,
-        last_run_at=last_run_at,
-        created_at=created_at,
-        zone=zone,
-    )
+    since = last_run_at or created_at
+    return next_run_at(schedule, now=now, planned=recorded, since=since, zone=zone)
 
 
 def missed_after(
@@ -157,35 +145,17 @@ def upcoming(
     if schedule.cron is not None:
         coming = cron_times(schedule.cron, now, zone_of(schedule, zone))
         return list(itertools.islice(coming, count))
-    times: list[datetime] = []
-    for number in range(1, count + 1) if schedule.interval else ():
-        time = _plus(now, timedelta(seconds=number * (schedule.interval or 0)))
-        times += [time] if time else []
-    return times
+    interval = schedule.interval or 0
+    numbers = range(1, count + 1) if interval else ()
+    times = [_plus(now, timedelta(seconds=number * interval)) for number in numbers]
+    return [time for time in times if time is not None]
 
 
 def is_far_ahead(
     schedule: Schedule, slot: datetime, *, now: datetime, zone: ZoneInfo = UTC_ZONE
 ) -> bool:
     """Whether no honest clock that shows `now` can have planned this slot."""
-    looked_at = next_run_at(
-        schedule, now=now, planned=slot, last_run_at=None, created_at=now, zone=zone
-    )
-    return slot > now and looked_at != slot
-
-
-def slot_name(slot: datetime) -> str:
-    """A slot as it goes into the id of its run; the same for the same instant in any zone."""
-    return time_text(slot)
-
-
-def _next_by_cron(
-    expression: str, now: datetime, ahead: datetime | None, zone: ZoneInfo
-) -> datetime | None:
-    near = list(itertools.islice(cron_times(expression, now, zone), _JUMP))
-    if ahead is not None and (not near or ahead <= near[-1]):
-        return ahead
-    return near[0] if near else None
+    return slot > now and next_run_at(schedule, now=now, planned=slot, zone=zone) != slot
 
 
 def _plus(start: datetime, interval: timedelta) -> datetime | None:
@@ -218,10 +188,8 @@ def check_cron(expression: str) -> None:
         raise BadInput(
             f"{expected}; got {expression[:60]!r}{told}", field="schedule.cron"
         ) from None
-    if (
-        next(cron_times(expression, datetime(2026, 1, 1, tzinfo=UTC), ZoneInfo("UTC")), None)
-        is None
-    ):
+    coming = cron_times(expression, datetime(2026, 1, 1, tzinfo=UTC), UTC_ZONE)
+    if next(coming, None) is None:
         raise BadInput(f"cron: {expression!r} has no time to come", field="schedule.cron")
 
 

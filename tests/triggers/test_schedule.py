@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.errors import BadInput
-from mimikit.protocol.models import Schedule
+from mimikit.protocol.models import Schedule, time_text
 from mimikit.triggers.schedule import (
     MOST_COUNTED,
     check,
     is_far_ahead,
     missed_after,
     next_run_at,
-    slot_name,
     slot_to_wait_for,
     upcoming,
     zone_of,
@@ -36,8 +35,7 @@ def following(interval: float, *, now: float, planned: float | None, last: float
         Schedule(interval=interval),
         now=at(now),
         planned=None if planned is None else at(planned),
-        last_run_at=None if last is None else at(last),
-        created_at=T0,
+        since=T0 if last is None else at(last),
     )
     assert slot is not None
     return (slot - T0).total_seconds()
@@ -102,14 +100,12 @@ def test_a_recorded_slot_that_is_due_is_kept_until_it_has_fired() -> None:
 
 def test_a_slot_has_one_name_in_every_zone() -> None:
     shanghai = T0.astimezone(tz=None).astimezone(UTC) + timedelta(0)
-    assert slot_name(T0) == "2026-11-21T09:30:00.000Z"
-    assert slot_name(shanghai) == slot_name(T0)
+    assert time_text(T0) == "2026-11-21T09:30:00.000Z"
+    assert time_text(shanghai) == time_text(T0)
 
 
 def test_slots_are_whole_milliseconds() -> None:
-    slot = next_run_at(
-        Schedule(interval=1.23456), now=T0, planned=T0, last_run_at=None, created_at=T0
-    )
+    slot = next_run_at(Schedule(interval=1.23456), now=T0, planned=T0, since=T0)
     assert slot == at(1.234)
 
 
@@ -117,7 +113,7 @@ def test_beyond_the_end_of_the_calendar_there_is_no_slot() -> None:
     end = datetime.max.replace(tzinfo=UTC)
     schedule = Schedule(interval=86400)
     for planned in (end, None):
-        slot = next_run_at(schedule, now=end, planned=planned, last_run_at=end, created_at=end)
+        slot = next_run_at(schedule, now=end, planned=planned, since=end)
         assert slot is None
 
 
@@ -139,8 +135,7 @@ class Life:
             self.schedule,
             now=now,
             planned=planned,
-            last_run_at=self.last,
-            created_at=self.created,
+            since=self.last or self.created,
         )
         assert slot is not None
         return slot
@@ -215,7 +210,7 @@ def test_a_clock_set_far_back_may_meet_an_old_slot_which_keeps_its_name() -> Non
     assert life.tick(2)
     assert not life.tick(0)
     assert life.slot == at(1)
-    assert slot_name(life.slot) in {slot_name(slot) for slot in life.ran}
+    assert time_text(life.slot) in {time_text(slot) for slot in life.ran}
     assert life.tick(1)
     assert life.slot == at(2)
     assert life.tick(2)
@@ -254,7 +249,7 @@ NINE = Schedule(cron="0 9 * * *", timezone="Europe/Berlin")  # 08:00 UTC in wint
 def cron_slot(
     now: datetime, planned: datetime | None = None, last: datetime | None = None
 ) -> datetime | None:
-    return next_run_at(NINE, now=now, planned=planned, last_run_at=last, created_at=T0)
+    return next_run_at(NINE, now=now, planned=planned, since=last or T0)
 
 
 def test_the_next_cron_slot_comes_after_now_whatever_was_missed() -> None:
@@ -273,9 +268,7 @@ def test_a_cron_slot_to_come_stays_unless_no_honest_clock_planned_it() -> None:
 
 def test_a_cron_line_without_a_zone_is_meant_in_the_workspace_s() -> None:
     line = Schedule(cron="0 9 * * *")
-    slot = next_run_at(
-        line, now=T0, planned=None, last_run_at=None, created_at=T0, zone=ZoneInfo("Asia/Shanghai")
-    )
+    slot = next_run_at(line, now=T0, planned=None, since=T0, zone=ZoneInfo("Asia/Shanghai"))
     assert slot == datetime(2026, 11, 22, 1, tzinfo=UTC)
     assert zone_of(line, BERLIN) == BERLIN
     assert zone_of(NINE, ZoneInfo("UTC")).key == "Europe/Berlin"
@@ -321,8 +314,8 @@ def test_a_single_time_is_its_own_slot_and_has_no_next() -> None:
     for recorded in (None, at(60)):
         assert wait_for(once, T0, recorded) == at(60)
         assert wait_for(once, at(9999), recorded) == at(60)
-    assert next_run_at(once, now=at(61), planned=at(60), last_run_at=at(61), created_at=T0) is None
-    assert next_run_at(once, now=at(61), planned=None, last_run_at=None, created_at=T0) == at(60)
+    assert next_run_at(once, now=at(61), planned=at(60), since=at(61)) is None
+    assert next_run_at(once, now=at(61), planned=None, since=T0) == at(60)
 
 
 def test_missed_slots_are_counted_and_a_single_time_misses_none() -> None:
@@ -368,9 +361,7 @@ class CronLife:
         self.slot = self._next(start, None)
 
     def _next(self, now: datetime, planned: datetime | None) -> datetime:
-        slot = next_run_at(
-            self.schedule, now=now, planned=planned, last_run_at=None, created_at=now
-        )
+        slot = next_run_at(self.schedule, now=now, planned=planned, since=now)
         assert slot is not None
         return slot
 
