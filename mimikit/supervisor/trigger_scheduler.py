@@ -76,13 +76,10 @@ class TriggerScheduler:
                 self._store.events.trigger_changed(trigger_id)
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
                 self.fault(trigger_id, error, now)
-        self._sweep(registry.states(self._store.files) - set(known), now)
-
-    def _sweep(self, orphans: set[str], now: datetime) -> None:
-        """Remove what is known of triggers that are gone; an editor may have one away just now."""
         files = self._store.files
-        for trigger_id in orphans:
+        for trigger_id in registry.states(files) - set(known):
             stat = files.stat(paths.trigger_state(trigger_id))
+            # Their definitions are gone; an editor may have one away just now.
             age_s = now.timestamp() - stat.mtime_ns / 1e9 if stat else 0
             if registry.state(files, trigger_id).firing is not None or age_s > _KEPT_S:
                 registry.remove(files, trigger_id)
@@ -183,7 +180,6 @@ class TriggerScheduler:
                 self._index.look_soon([trigger_id])
 
     def next_due(self) -> datetime | None:
-        """The earliest due time."""
         return self._index.next_due()
 
     def judge_soon(self, trigger_id: str) -> None:
@@ -226,17 +222,15 @@ class TriggerScheduler:
 
     def _look_back(self, now: datetime) -> bool:
         """The clock was set back: slots planned far ahead of it are planned anew."""
-        far = [id_ for id_, due in self._index.planned() if self._is_far(id_, due, now)]
-        for trigger_id in far:
-            self._store.events.trigger_changed(trigger_id)
-        return bool(far)
-
-    def _is_far(self, trigger_id: str, due: datetime, now: datetime) -> bool:
-        trigger = self._accepted(trigger_id)
-        if trigger is None or trigger.schedule is None:
-            return trigger is not None
-        zone = self._store.settings.zone
-        return schedule.is_far_ahead(trigger.schedule, due, now=now, zone=zone)
+        worked, zone = False, self._store.settings.zone
+        for trigger_id, due in self._index.planned():
+            trigger = self._accepted(trigger_id)
+            plan = trigger.schedule if trigger is not None else None
+            is_far = plan is None or schedule.is_far_ahead(plan, due, now=now, zone=zone)
+            if trigger is not None and is_far:
+                self._store.events.trigger_changed(trigger_id)
+                worked = True
+        return worked
 
     def _look(self, trigger_id: str, now: datetime) -> bool:
         """A trigger's time has come, or something it waits for has happened."""
@@ -305,10 +299,9 @@ class TriggerScheduler:
             registry.save_state(store.files, trigger.id, state)
         if state != before:
             store.feed.tell("trigger", id=trigger.id)
+        self.asks.pop(trigger.id, None)
         if decided.asks:
             self.asks[trigger.id] = decided.asks
-        else:
-            self.asks.pop(trigger.id, None)
         if state.blocked_by != before.blocked_by:
             self._index.tell(trigger.id)
         if decided.waits_for is not None:
@@ -406,9 +399,8 @@ class FactsNow:
         return found.result
 
     def is_live(self, task_id: str) -> bool:
-        if self._store.ledger.end_of(task_id):
-            return False
-        return queue.find(self._store.files, task_id) is not None
+        store = self._store
+        return not store.ledger.end_of(task_id) and queue.find(store.files, task_id) is not None
 
     def is_settled(self, slot: str, run: Task) -> bool:
         if self._store.ledger.newest_slot(self._trigger.id) == slot:

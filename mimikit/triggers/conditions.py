@@ -57,10 +57,7 @@ class Facts(Protocol):
     """What conditions are judged by."""
 
     def results(self, subject: str, status: Literal["done", "failed"]) -> Sequence[str]:
-        """The tasks that ended so, oldest first: the one named, its retries, or a trigger's runs.
-
-        Of very many the newest.
-        """
+        """The task named, its retries, or a trigger's runs that ended so, oldest first."""
         ...
 
     def standing(self, subject: str) -> Standing:
@@ -160,12 +157,8 @@ def all_of(parts: Sequence[Condition]) -> Condition:
     return read({"type": "and", "params": {"conditions": [*parts]}})
 
 
-def children(condition: Condition) -> Sequence[Condition]:
+def _inner(params: object) -> Sequence[Condition]:
     """The conditions an and, or, not is made of."""
-    return _inner(condition.params) if isinstance(condition.params, BaseModel) else ()
-
-
-def _inner(params: BaseModel) -> Sequence[Condition]:
     match params:
         case JoinedParameters():
             return params.conditions
@@ -175,11 +168,16 @@ def _inner(params: BaseModel) -> Sequence[Condition]:
             return ()
 
 
+def _below(condition: Condition, path: str) -> list[tuple[str, Condition]]:
+    """The nodes right below one, with their paths."""
+    return [(f"{path}.{number}", it) for number, it in enumerate(_inner(condition.params))]
+
+
 def walk(condition: Condition, path: str = ROOT, depth: int = 0) -> Iterator[Leaf]:
     """Every node, parents first."""
     yield Leaf(path, depth, condition)
-    for number, child in enumerate(children(condition)):
-        yield from walk(child, f"{path}.{number}", depth + 1)
+    for place, child in _below(condition, path):
+        yield from walk(child, place, depth + 1)
 
 
 def check(condition: Condition) -> None:
@@ -197,11 +195,7 @@ def _check(condition: Condition, place: str, depth: int, nodes: Iterator[int]) -
         )
     if depth >= MAX_DEPTH:
         raise BadInput(f"{place}: expected at most {MAX_DEPTH} levels", field=place)
-    params = (
-        _params_of(condition, f"{place}.params")
-        if isinstance(condition, BrokenCondition)
-        else condition.params
-    )
+    params = _params_of(condition, f"{place}.params")
     if isinstance(params, (FileChangedParameters, FileExistsParameters)):
         try:
             patterns.parse(params.path)
@@ -227,12 +221,14 @@ _COMPLAINTS = {
 }
 
 
-def _params_of(condition: BrokenCondition, place: str) -> BaseModel:
-    """What could be read of a condition that is broken somewhere below, or has too many nodes.
+def _params_of(condition: Condition, place: str) -> BaseModel:
+    """What a condition takes, also of one that is broken somewhere below or has too many nodes.
 
     Raises:
         BadInput: it is broken here.
     """
+    if not isinstance(condition, BrokenCondition):
+        return condition.params
     try:
         return _PARAMS[condition.type].model_validate(condition.params)
     except ValidationError as error:
@@ -312,29 +308,20 @@ def evaluate(condition: Condition, facts: Facts, seen: Uses, *, cooldown: float 
     moment it is written. With one, or beside a sibling of an `and`, what has gathered meanwhile is
     used up together.
 
-    Args:
-        condition: as defined.
-        facts: the world.
-        seen: what earlier firings used and first looks found, by node path.
-        cooldown: in force. Units: seconds.
+    `seen`: what earlier firings used and first looks found, by node path. `cooldown`: the one in
+    force. Units: seconds.
     """
     judge = _Judge(facts, seen)
     judge.node(condition, ROOT, each=cooldown == 0)
     judge.ask(condition, ROOT)
-    nodes, root = judge.nodes, judge.nodes[ROOT]
+    nodes, levels = judge.nodes, {p: n for p, n in judge.nodes.items() if n.kind not in EDGES}
     return Verdict(
-        root=root,
+        root=nodes[ROOT],
         nodes=nodes,
         baseline=judge.baseline,
-        forgets=frozenset(
-            path
-            for path, node in nodes.items()
-            if node.kind not in EDGES and node.holds is False and path in seen
-        ),
-        asks=tuple(
-            path for path, node in nodes.items() if node.kind == "llm_eval" and node.why == "to_ask"
-        ),
-        blocked_by=None if root.holds else _blocked_by(condition, ROOT, nodes),
+        forgets=frozenset(p for p, node in levels.items() if node.holds is False and p in seen),
+        asks=tuple(p for p, n in levels.items() if n.kind == "llm_eval" and n.why == "to_ask"),
+        blocked_by=_blocked_by(condition, ROOT, nodes),
         more=judge.more,
     )
 
@@ -379,8 +366,8 @@ class _Judge:
         node = self.nodes[path]
         if node.holds is not None:
             return
-        for number, child in enumerate(children(condition)):
-            self.ask(child, f"{path}.{number}")
+        for place, child in _below(condition, path):
+            self.ask(child, place)
         if isinstance(condition, LlmEvalCondition):
             self.nodes[path] = replace(node, why="to_ask")
         elif isinstance(condition, NotCondition):
@@ -389,14 +376,13 @@ class _Judge:
 
     def _joined(self, condition: AndCondition | OrCondition, path: str, *, each: bool) -> Node:
         decisive = isinstance(condition, OrCondition)
-        judged = [
-            self.node(child, f"{path}.{number}", each=each and decisive)
-            for number, child in enumerate(condition.params.conditions)
-        ]
+        one_by_one = each and decisive
+        below = _below(condition, path)
+        judged = [self.node(child, place, each=one_by_one) for place, child in below]
         values = [node.holds for node in judged]
         holds = decisive if decisive in values else (None if None in values else not decisive)
         true = sorted((node for node in judged if node.holds), key=lambda node: not node.fresh)
-        if each and decisive and len(true) > 1 and true[0].fresh:
+        if one_by_one and len(true) > 1 and true[0].fresh:
             self.more |= true[1].fresh
             true = true[:1]
         return Node(
@@ -461,6 +447,7 @@ _NEVER: dict[str, frozenset[Standing]] = {
     "task_done": frozenset({"failed", "canceled", "unknown", "blocked"}),
     "task_failed": frozenset({"done", "canceled", "unknown", "blocked"}),
 }
+"""How it is with a task that will never end so."""
 
 
 def _blocked_by(condition: Condition, path: str, nodes: dict[str, Node]) -> str | None:
@@ -469,12 +456,6 @@ def _blocked_by(condition: Condition, path: str, nodes: dict[str, Node]) -> str 
         return None
     if condition.type in _NEVER:
         return node.facts["subject"] if node.why in _NEVER[condition.type] else None
-    below = [
-        _blocked_by(child, f"{path}.{number}", nodes)
-        for number, child in enumerate(children(condition))
-    ]
-    if condition.type == "and":
-        return next(filter(None, below), None)
-    if condition.type == "or":
-        return below[0] if below and all(below) else None
-    return None
+    below = [_blocked_by(child, place, nodes) for place, child in _below(condition, path)]
+    is_never = any(below) if condition.type == "and" else condition.type == "or" and all(below)
+    return next(filter(None, below), None) if is_never else None

@@ -188,13 +188,9 @@ _TOLD = frozenset({"slot", "ordered"})
 def explain(
     trigger: Trigger | None, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> Explanation:
-    """Everything there is to say about one trigger.
+    """Everything there is to say about one trigger: its definition in force, if there is one.
 
-    Args:
-        trigger: the definition in force; None when there is none.
-        state: what the consumer knows of it.
-        broken: what is wrong with its file.
-        here: the rest of the world.
+    `broken`: what is wrong with its file.
     """
     told = [line for line in here.slots if line.get("event") in _TOLD and _time(line.get("at"))]
     slots = [row for line in told[::-1] for row in _rows(line)][:MAX_SLOTS]
@@ -229,7 +225,9 @@ def _without_definition(
         return "broken", say_both("trigger_never_good", broken=broken)
     ran = next((slot for slot in slots if slot.task_id), None)
     if ran is not None:
-        return "gone", say_both("trigger_fired_and_gone", at=_at(ran.at, here), task=ran.task_id)
+        return "gone", say_both(
+            "trigger_fired_and_gone", at=_when(_time(ran.at), here), task=ran.task_id
+        )
     if any(line.get("event") in ("trigger_created", "trigger_removed") for line in here.slots):
         return "gone", say_both("trigger_removed")
     return "unknown", say_both("trigger_no_such")
@@ -277,7 +275,7 @@ def _about_last(
     if not slots:
         return [say_both("trigger_not_fired")]
     last = slots[0]
-    at, task = _at(last.at, here), last.task_id
+    at, task = _when(_time(last.at), here), last.task_id
     if last.reason == _reason("ordered"):
         lines = [say_both("trigger_ran_on_request", at=at, task=task)]
     elif last.state == "ran":
@@ -390,12 +388,8 @@ def _time(text: object) -> datetime | None:
         return None
 
 
-def _at(text: str, here: ExplanationContext) -> str:
-    return _when(_time(text) or here.now, here)
-
-
-def _when(time: datetime, here: ExplanationContext) -> str:
-    local, today = local_time(time, here.zone), local_time(here.now, here.zone).date()
+def _when(time: datetime | None, here: ExplanationContext) -> str:
+    local, today = local_time(time or here.now, here.zone), local_time(here.now, here.zone).date()
     return f"{local:%H:%M:%S}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
 
 
