@@ -45,7 +45,6 @@ class TriggerScheduler:
     """Looks at triggers when the index says so, and fires those that are due."""
 
     def __init__(self, store: Store, workspace: Workspace, watch: Watch) -> None:
-        """Know of no trigger until `load`."""
         self._store, self._workspace, self._watch = store, workspace, watch
         self._index = TriggerIndex()
         self._reported: dict[str, str] = {}
@@ -60,7 +59,7 @@ class TriggerScheduler:
         self.happened = 0
         """Counts what has happened that a model might see: ends of tasks, changes of files."""
 
-    # ---- definitions ---------------------------------------------------------------------
+    # ---- definitions
 
     def load(self, now: datetime) -> None:
         """Read every definition, end the firings a crash cut short, judge every condition.
@@ -153,8 +152,8 @@ class TriggerScheduler:
             self._index.look_soon([trigger.id])
         else:
             self.asks.pop(trigger.id, None)
-        clocked = trigger.schedule is not None and trigger.enabled
-        self._index.look_at(trigger.id, taken.state.next_run_at if clocked else None)
+        is_clocked = trigger.schedule is not None and trigger.enabled
+        self._index.look_at(trigger.id, taken.state.next_run_at if is_clocked else None)
 
     def _forget(self, trigger_id: str) -> None:
         self._index.forget(trigger_id)
@@ -186,7 +185,7 @@ class TriggerScheduler:
         """Judge this one at the next pass."""
         self._index.look_soon([trigger_id])
 
-    # ---- firing --------------------------------------------------------------------------
+    # ---- firing
 
     def fire_due(self, now: datetime) -> bool:
         """Look at everything that is due and fire; gives whether anything was."""

@@ -142,11 +142,7 @@ _ADAPTER: TypeAdapter[Condition] = TypeAdapter(Condition)
 
 
 def read(given: object) -> Condition:
-    """A condition as it stands on disk, still to be checked.
-
-    Raises:
-        ValidationError: it is none, whatever its type.
-    """
+    """A condition as on disk, still to be checked; ValidationError where it is none at all."""
     return _ADAPTER.validate_python(given)
 
 
@@ -222,11 +218,7 @@ _COMPLAINTS = {
 
 
 def _params_of(condition: Condition, place: str) -> BaseModel:
-    """What a condition takes, also of one that is broken somewhere below or has too many nodes.
-
-    Raises:
-        BadInput: it is broken here.
-    """
+    """What a condition takes, also of one that is broken below, or has too many nodes."""
     if not isinstance(condition, BrokenCondition):
         return condition.params
     try:
@@ -302,14 +294,11 @@ def still_meant(old: Condition | None, new: Condition, seen: Uses) -> Uses:
 
 
 def evaluate(condition: Condition, facts: Facts, seen: Uses, *, cooldown: float = 0) -> Verdict:
-    """Judge a checked condition.
+    """Judge a checked condition by what earlier firings used and first looks found (`seen`).
 
-    Without a cooldown every result has a firing of its own, as it has when each is judged at the
-    moment it is written. With one, or beside a sibling of an `and`, what has gathered meanwhile is
-    used up together.
-
-    `seen`: what earlier firings used and first looks found, by node path. `cooldown`: the one in
-    force. Units: seconds.
+    Without a cooldown (units: seconds) every result has a firing of its own, as it has when each is
+    judged at the moment it is written. With one, or beside a sibling of an `and`, what has gathered
+    meanwhile is used up together.
     """
     judge = _Judge(facts, seen)
     judge.node(condition, ROOT, each=cooldown == 0)

@@ -50,12 +50,11 @@ class Workspace(Protocol):
 
 
 class FolderWorkspace:
-    """The real workspace. What can not be read is not there."""
+    """The folder `root` but for `closed`, the state folder. What can not be read is not there."""
 
     def __init__(self, root: Path, closed: Path) -> None:
-        """Look below `root`, but not into `closed`, the state folder."""
         self.root = root
-        self._closed, self._really_closed = str(closed), os.path.realpath(closed)
+        self._closed, self._really_closed = closed, os.path.realpath(closed)
 
     def base_of(self, pattern: Pattern) -> Path:
         """Where the matches of a pattern lie."""
@@ -116,15 +115,10 @@ class FolderWorkspace:
                     if entry.is_dir(follow_symlinks=False):
                         if pattern.enters(name) and not self.is_closed(Path(entry.path)):
                             folders.append((entry.path, f"{name}/"))
-                    elif self._is_meant(pattern, name) and _is_file_or_link(entry):
+                    elif _is_meant(pattern, name, entry):
                         yield _shown(name), entry.stat(follow_symlinks=False)
                 except OSError:
                     continue
-
-    def _is_meant(self, pattern: Pattern, name: str) -> bool:
-        if pattern.is_plain:  # a folder: all of its files but hidden ones
-            return not name.rpartition("/")[2].startswith(".")
-        return pattern.matches(name)
 
     def folders_in(self, folder: Path) -> list[Path]:
         """The folders in a folder; links are none."""
@@ -132,11 +126,8 @@ class FolderWorkspace:
 
     def is_closed(self, path: Path) -> bool:
         """Whether it is the state folder, or in it, by whatever links."""
-        real = os.path.realpath(path)
-        return any(
-            name == closed or name.startswith(closed + os.sep)
-            for name, closed in ((str(path), self._closed), (real, self._really_closed))
-        )
+        really = Path(os.path.realpath(path))
+        return path.is_relative_to(self._closed) or really.is_relative_to(self._really_closed)
 
 
 def exists(path: str | Path) -> bool:
@@ -154,8 +145,10 @@ def _shown(name: str) -> str:
     return os.fsencode(name).decode(errors="backslashreplace")
 
 
-def _is_file_or_link(entry: os.DirEntry[str]) -> bool:
-    return entry.is_symlink() or entry.is_file(follow_symlinks=False)
+def _is_meant(pattern: Pattern, name: str, entry: os.DirEntry[str]) -> bool:
+    """Whether a file or a link is meant; of a plain folder all are but hidden ones."""
+    is_named = not entry.name.startswith(".") if pattern.is_plain else pattern.matches(name)
+    return is_named and (entry.is_symlink() or entry.is_file(follow_symlinks=False))
 
 
 def _listed(folder: str) -> list[os.DirEntry[str]]:
@@ -242,9 +235,8 @@ class FileWatch:
 
     def _forget_gone(self, folder: str) -> bool:
         """Drop a folder that is no more, and all below it; whoever holds it tells of a new one."""
-        if folder not in self._folders or is_folder(folder):
-            return False
-        if str(Path(folder).parent) not in self._folders:
+        parent = str(Path(folder).parent)
+        if folder not in self._folders or parent not in self._folders or is_folder(folder):
             return False
         for name in [n for n in self._folders if n == folder or n.startswith(f"{folder}/")]:
             self._drop(name)
