@@ -36,7 +36,6 @@ class LlmEvalBatch:
     """Knows which questions are open and when each was asked last."""
 
     def __init__(self, store: Store, triggers: TriggerScheduler, context: RunContext) -> None:
-        """Ask the questions that `triggers` finds open, of the context's Worker."""
         self._store, self._triggers, self._context = store, triggers, context
         self._look_at: datetime | None = None
         self._happened: dict[str, int] = {}
@@ -170,23 +169,19 @@ def parse_answers(text: str, asked: str) -> dict[str, bool] | None:
     """
     for start in itertools.islice((found.start() for found in re.finditer(r"\[", text)), _TRIES):
         try:
-            value, _ = json.JSONDecoder().raw_decode(text, start)
+            value: object = json.JSONDecoder().raw_decode(text, start)[0]
         except (ValueError, RecursionError):
             continue
-        if found := _answers(value, asked):
+        found: dict[str, bool] = {}
+        for entry in cast("list[object]", value):
+            match entry:
+                case {"id": str(id_), "result": bool(result)} if f'"{id_}"' in asked:
+                    found[id_] = result
+                case _:
+                    pass
+        if found:
             return found
     return None
-
-
-def _answers(value: object, asked: str) -> dict[str, bool]:
-    found: dict[str, bool] = {}
-    for entry in cast("list[object]", value) if isinstance(value, list) else ():
-        if isinstance(entry, dict):
-            given = cast("dict[str, object]", entry)
-            id_, result = given.get("id"), given.get("result")
-            if isinstance(id_, str) and isinstance(result, bool) and f'"{id_}"' in asked:
-                found[id_] = result
-    return found
 
 
 def _question_id(asked_at: datetime, trigger_id: str, path: str, prompt: str) -> str:

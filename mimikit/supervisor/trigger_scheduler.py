@@ -77,8 +77,8 @@ class TriggerScheduler:
                 self.fault(trigger_id, error, now)
         files = self._store.files
         for trigger_id in registry.states(files) - set(known):
+            # Its definition is gone, or an editor has it away just now.
             stat = files.stat(paths.trigger_state(trigger_id))
-            # Their definitions are gone; an editor may have one away just now.
             age_s = now.timestamp() - stat.mtime_ns / 1e9 if stat else 0
             if registry.state(files, trigger_id).firing is not None or age_s > _KEPT_S:
                 registry.remove(files, trigger_id)
@@ -182,7 +182,6 @@ class TriggerScheduler:
         return self._index.next_due()
 
     def judge_soon(self, trigger_id: str) -> None:
-        """Judge this one at the next pass."""
         self._index.look_soon([trigger_id])
 
     # ---- firing
@@ -264,7 +263,8 @@ class TriggerScheduler:
         again by the words of 3, and finds what it has done before.
         """
         clock, began = self._store.clock, self._store.clock.monotonic()
-        decided = decide(trigger, state, self._facts(trigger, state, now), now)
+        facts = FactsNow(self._store, self._workspace, self._watch, trigger, state, now)
+        decided = decide(trigger, state, facts, now)
         spent_s = clock.monotonic() - began
         self._rests.pop(trigger.id, None)
         if spent_s > _CHEAP_S:
@@ -281,9 +281,6 @@ class TriggerScheduler:
         if decided.more:
             self._index.look_soon([trigger.id])
         return True
-
-    def _facts(self, trigger: Trigger, state: TriggerState, now: datetime) -> FactsNow:
-        return FactsNow(self._store, self._workspace, self._watch, trigger, state, now)
 
     def _note(
         self, trigger: Trigger, before: TriggerState, decided: Decision, now: datetime
@@ -325,8 +322,8 @@ class TriggerScheduler:
             self._forget(trigger.id)
         else:
             registry.save_state(store.files, trigger.id, fired)
-            again = look_after_firing(trigger, fired, self._facts(trigger, fired, now), now)
-            self._index.look_at(trigger.id, again)
+            facts = FactsNow(store, self._workspace, self._watch, trigger, fired, now)
+            self._index.look_at(trigger.id, look_after_firing(trigger, fired, facts, now))
             self.asks.pop(trigger.id, None)
             if trigger.condition is not None and conditions.questions(trigger.condition):
                 self._index.look_soon([trigger.id])

@@ -60,10 +60,6 @@ class Facts(Protocol):
         """The task named, its retries, or a trigger's runs that ended so, oldest first."""
         ...
 
-    def standing(self, subject: str) -> Standing:
-        """How it is with a task or trigger now."""
-        ...
-
     def files(self, pattern: Pattern) -> Seen | None:
         """The files that are meant; None when they are too many."""
         ...
@@ -75,6 +71,8 @@ class Facts(Protocol):
     def answer(self, path: str) -> bool | None:
         """What a model said of this node a short time ago; None when it was not asked."""
         ...
+
+    def standing(self, subject: str) -> Standing: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,21 +43,16 @@ class TriggerFacts(conditions.Facts, Protocol):
     answers_last: timedelta
     """So long what a model said counts."""
 
-    def is_live(self, task_id: str) -> bool:
-        """Whether a task waits or runs."""
-        ...
-
     def is_settled(self, slot: str, run: Task) -> bool:
         """Whether this slot ran or was skipped: the clock went back over it, or a crash came."""
-        ...
-
-    def trace_of(self, task_id: str) -> str | None:
-        """The trace of a task that has ended."""
         ...
 
     def is_blind(self) -> bool:
         """Whether files it looks at may change without anybody being told."""
         ...
+
+    def is_live(self, task_id: str) -> bool: ...
+    def trace_of(self, task_id: str) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +201,13 @@ def _decide_edge(
         state = state.but(last_triggered_at=now)  # the clock was set back
     cooldown = conditions.cooldown_of(condition, trigger.cooldown)
     verdict = conditions.evaluate(condition, facts, state.seen, cooldown=cooldown)
-    found = _found(state, verdict, now)
+    kept = {path: used for path, used in state.seen.items() if path not in verdict.forgets}
+    found = state.but(
+        seen={**kept, **verdict.baseline},
+        initialized=True,
+        verdicts=_verdicts(state, verdict, now),
+        blocked_by=verdict.blocked_by,
+    )
     cools_until = conditions.cools_until(condition, trigger.cooldown, state.last_triggered_at)
     if cools_until is not None and cools_until > now:
         said = "cooling" if verdict.root.holds else "waits"
@@ -250,16 +251,6 @@ def _edge_firing(
     if upstream and trigger.origin == "file":  # a step made by hand knows no trace of its own
         run = run.but(trace_id=facts.trace_of(upstream[0]) or run.trace_id)
     return FiringIntent(slot=slot, task=run, fired_at=now, seen=uses)
-
-
-def _found(state: TriggerState, verdict: Verdict, now: datetime) -> TriggerState:
-    kept = {path: used for path, used in state.seen.items() if path not in verdict.forgets}
-    return state.but(
-        seen={**kept, **verdict.baseline},
-        initialized=True,
-        verdicts=_verdicts(state, verdict, now),
-        blocked_by=verdict.blocked_by,
-    )
 
 
 def _verdicts(state: TriggerState, verdict: Verdict, now: datetime) -> dict[str, NodeVerdict]:

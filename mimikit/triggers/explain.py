@@ -194,13 +194,12 @@ def explain(
     """
     told = [line for line in here.slots if line.get("event") in _TOLD and _time(line.get("at"))]
     slots = [row for line in told[::-1] for row in _rows(line)][:MAX_SLOTS]
+    kind, said = headline(trigger, state, broken, here, slots)
     if trigger is None:
-        kind, headline = _without_definition(broken, slots, here)
-        return Explanation(state=kind, headline=headline, slots=slots)
-    kind, headline = _now(trigger, state, broken, here)
+        return Explanation(state=kind, headline=said, slots=slots)
     return Explanation(
         state=kind,
-        headline=headline,
+        headline=said,
         lines=[
             say_both("trigger_runs", when=trigger_words(trigger, here.title_of)),
             *_about_last(state, slots, here),
@@ -212,15 +211,15 @@ def explain(
 
 
 def headline(
-    trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
-) -> Words:
-    """What it waits for or does, in one line."""
-    return _now(trigger, state, broken, here)[1]
-
-
-def _without_definition(
-    broken: str | None, slots: list[SlotExplanation], here: ExplanationContext
+    trigger: Trigger | None,
+    state: TriggerState,
+    broken: str | None,
+    here: ExplanationContext,
+    slots: Sequence[SlotExplanation] = (),
 ) -> tuple[State, Words]:
+    """What a trigger waits for or does, in one line; of one that is gone what it did."""
+    if trigger is not None:
+        return _now(trigger, state, broken, here)
     if broken is not None:
         return "broken", say_both("trigger_never_good", broken=broken)
     ran = next((slot for slot in slots if slot.task_id), None)

@@ -93,7 +93,7 @@ def parse(text: str) -> Pattern:
         if part != "**" or before != "**"
     ]
     if ".." in parts:
-        raise BadInput(f"expected a path without `..`, got {text[:60]!r}", field="path")
+        raise _refusal("a path without `..`", text)
     if not absolute and parts[:1] == [_STATE_FOLDER]:
         raise BadInput(
             f"expected a path outside of `{_STATE_FOLDER}`, got {text[:60]!r}: the state folder is "
@@ -101,21 +101,21 @@ def parse(text: str) -> Pattern:
             field="path",
         )
     if any("**" in part and part != "**" for part in parts):
-        raise BadInput(
-            f"expected `**` to stand alone between slashes, got {text[:60]!r}", field="path"
-        )
+        raise _refusal("`**` to stand alone between slashes", text)
     if any(part != "**" and part.count("*") > _MOST_STARS for part in parts):
-        raise BadInput(
-            f"expected at most {_MOST_STARS} `*` in a name, got {text[:60]!r}", field="path"
-        )
+        raise _refusal(f"at most {_MOST_STARS} `*` in a name", text)
     fixed = next((i for i, part in enumerate(parts) if _GLOB.search(part)), len(parts))
     base = ("/" if absolute else "") + "/".join(parts[:fixed])
     try:
         for part in parts[fixed:]:
             _regex(part)
     except re.error:
-        raise BadInput(f"expected a glob, got {text[:60]!r}", field="path") from None
+        raise _refusal("a glob", text) from None
     return Pattern(text, base or ("/" if absolute else "."), tuple(parts[fixed:]))
+
+
+def _refusal(expected: str, text: str) -> BadInput:
+    return BadInput(f"expected {expected}, got {text[:60]!r}", field="path")
 
 
 @functools.lru_cache(maxsize=1000)

@@ -176,10 +176,7 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
     if trigger is None and broken is None:
         return None
     state = registry.state(files, trigger_id)
-    if trigger is None:
-        headline = explain.explain(None, state, broken, here).headline
-    else:
-        headline = explain.headline(trigger, state, broken, here)
+    _, headline = explain.headline(trigger, state, broken, here)
     return TriggerView(
         **_definition(trigger_id, trigger, here),
         last_run_at=state.last_run_at,
