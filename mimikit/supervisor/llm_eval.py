@@ -47,7 +47,10 @@ class LlmEvalBatch:
         if not self._triggers.asks or (looked is not None and timedelta() <= looked - now):
             return False
         self._look_at = now + _LOOK
-        if self._is_asking() or self.unavailable() is not None:
+        asking = self._store.runtime.asking
+        places = (paths.queued("worker", asking), paths.running("worker", asking)) if asking else ()
+        is_asking = any(self._store.files.exists(path) for path in places)
+        if is_asking or self.unavailable() is not None:
             return False
         due: dict[str, dict[str, str]] = {}
         room, space = MOST_AT_ONCE, MOST_CHARACTERS
@@ -141,11 +144,6 @@ class LlmEvalBatch:
             registry.save_state(self._store.files, trigger_id, state.but(last_eval_at=now))
             self._happened[trigger_id] = self._triggers.happened
         self._store.log.write("audit", "llm_eval_asked", taskId=task.id, triggers=len(due))
-
-    def _is_asking(self) -> bool:
-        asking = self._store.runtime.asking
-        places = (paths.queued("worker", asking), paths.running("worker", asking)) if asking else ()
-        return any(self._store.files.exists(path) for path in places)
 
     def _is_due(self, trigger_id: str, now: datetime) -> bool:
         state = registry.state(self._store.files, trigger_id)

@@ -136,18 +136,17 @@ def missed_after(
     return sum(1 for _ in itertools.islice(passed, MOST_COUNTED))
 
 
-def upcoming(
-    schedule: Schedule, *, now: datetime, zone: ZoneInfo = UTC_ZONE, count: int = 3
-) -> list[datetime]:
-    """The next times of a schedule that would be made now."""
+def upcoming(schedule: Schedule, *, now: datetime, zone: ZoneInfo = UTC_ZONE) -> list[datetime]:
+    """The next three times of a schedule that would be made now."""
     if schedule.run_at is not None:
         return [max(schedule.run_at, now)]
     if schedule.cron is not None:
         coming = cron_times(schedule.cron, now, zone_of(schedule, zone))
-        return list(itertools.islice(coming, count))
-    interval = schedule.interval or 0
-    numbers = range(1, count + 1) if interval else ()
-    times = [_plus(now, timedelta(seconds=number * interval)) for number in numbers]
+        return list(itertools.islice(coming, 3))
+    if schedule.interval is None:
+        return []
+    seconds = schedule.interval
+    times = [_plus(now, timedelta(seconds=number * seconds)) for number in (1, 2, 3)]
     return [time for time in times if time is not None]
 
 

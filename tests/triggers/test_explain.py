@@ -106,7 +106,7 @@ def test_the_headline_says_what_it_does_now(
     assert en in found.headline["en"]
     assert zh in found.headline["zh"]
     if trigger is not None:
-        assert explain.headline(trigger, TriggerState.model_validate(state), broken, HERE) == (
+        assert explain.headline(trigger, TriggerState.model_validate(state), broken, HERE)[1] == (
             found.headline
         )
 
