@@ -11,7 +11,7 @@ SECTIONS = {
     "Run": {
         "up": ("up", "Start the page and the consumer together; one Ctrl-C ends both."),
         "web": ("up", "Start the page alone."),
-        "consumer": ("consumer", "Start the consumer alone: it answers, plans and works."),
+        "consumer": ("process_group", "Start the consumer alone: it answers, plans and works."),
         "init": ("setup", "Make a state folder here."),
     },
     "Talk and work": {
@@ -20,14 +20,14 @@ SECTIONS = {
         "tasks": ("tasks", "List tasks, show one, follow its output, cancel or retry it."),
         "triggers": ("triggers", "List what repeats; pause, resume, run or remove it."),
         "memory": ("memory", "Search what is known, show it, add a note."),
-        "backlog": ("backlog", "The list of things to do: see it, add, tick, remove."),
+        "backlog": ("memory", "The list of things to do: see it, add, tick, remove."),
         "pause": ("tasks", "Let the queues rest: what runs goes on, nothing new starts."),
         "resume": ("tasks", "Let the queues go on."),
     },
     "Look": {
         "status": ("status", "Everything that matters on one screen."),
         "doctor": ("doctor", "Check everything and say how to mend it."),
-        "logs": ("logs", "What happened, newest last."),
+        "logs": ("status", "What happened, newest last."),
         "token": ("setup", "The token for scripts, or a login link for the page."),
     },
 }

@@ -21,7 +21,6 @@ from mimikit.cli.client import (
 )
 from mimikit.cli.conversation import (
     ConversationClient,
-    NewMessage,
     ReplyPrinter,
     message_text,
     question_lines,
@@ -114,8 +113,8 @@ class _OneMessage:
             is_settled = self._client.is_settled(item.id)
             for event in self._client.events():
                 self._printer.take(event, item.id)
-                if isinstance(event, NewMessage) and item.id in event.message.in_reply_to:
-                    replies.append(event.message)
+                if isinstance(event, Message) and item.id in event.in_reply_to:
+                    replies.append(event)
             if is_settled:
                 self._printer.end()
                 return replies
@@ -146,8 +145,8 @@ class _OneMessage:
             is_over = self._is_over(traces) or self._client.question() is not None
             for event in self._client.events():
                 self._printer.take(event, None)
-                if isinstance(event, NewMessage) and event.message.role != "user":
-                    late.append(event.message)
+                if isinstance(event, Message) and event.role != "user":
+                    late.append(event)
             if is_over:
                 self._printer.end()
                 return late
@@ -305,12 +304,12 @@ class _Conversation:
                     continue
                 if not self._at_prompt:
                     self._printer.take(event, awaited)
-                elif isinstance(event, NewMessage) and event.message.id != awaited:
-                    self._between(_line_of(event.message))
+                elif isinstance(event, Message) and event.id != awaited:
+                    self._between(_line_of(event))
                 else:
                     continue
-                if isinstance(event, NewMessage):
-                    self._last_said = event.message.text
+                if isinstance(event, Message):
+                    self._last_said = event.text
             self._show_question()
             if is_settled or not look_at_consumer(self._state).is_there:
                 self._printer.end()
@@ -321,7 +320,7 @@ class _Conversation:
 
     def _repeats_question(self, event: object) -> bool:
         """The transcript gets a question with its answer: its card was seen long before."""
-        if not isinstance(event, NewMessage) or event.message.text != self._asked:
+        if not isinstance(event, Message) or event.text != self._asked:
             return False
         self._asked = None
         return True

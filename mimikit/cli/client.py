@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import Any, Self
 
+from mimikit.cli import terminal
 from mimikit.errors import BadInput, MimikitError, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
@@ -37,9 +37,7 @@ def short_id(id_: str) -> str:
 def find_task(files: Files, given: str) -> str:
     """The id of the task that is meant.
 
-    Raises:
-        NotFound: there is none.
-        BadInput: several end so.
+    Raises NotFound, or BadInput when several end so.
     """
     check_id(given)
     if queue.find(files, given) is not None:
@@ -50,9 +48,7 @@ def find_task(files: Files, given: str) -> str:
 def find_trigger(files: Files, given: str) -> str:
     """The id of the trigger that is meant; of a broken file its name, whatever that is.
 
-    Raises:
-        NotFound: there is none.
-        BadInput: several end so.
+    Raises NotFound, or BadInput when several end so.
     """
     ids = registry.ids(files)
     return given if given in ids else _the_one(check_id(given), ids, "trigger")
@@ -61,9 +57,7 @@ def find_trigger(files: Files, given: str) -> str:
 def find_either(files: ReadOnlyFiles, given: str) -> str:
     """The id of the task or trigger that is meant; of a trigger also when it has fired and gone.
 
-    Raises:
-        NotFound: there is none.
-        BadInput: several end so.
+    Raises NotFound, or BadInput when several end so.
     """
     check_id(given)
     if files.exists(paths.trigger(given)) or queue.find(files, given) is not None:
@@ -77,9 +71,7 @@ def find_either(files: ReadOnlyFiles, given: str) -> str:
 def find_trigger_ever(files: ReadOnlyFiles, given: str) -> str:
     """The id of the trigger that is meant, or was before it fired or was removed.
 
-    Raises:
-        NotFound: there is none, and none is remembered.
-        BadInput: several end so.
+    Raises NotFound when none is remembered either, or BadInput when several end so.
     """
     try:
         return find_trigger(files, given)
@@ -130,12 +122,7 @@ class Watcher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """End the watch; its thread ends by itself."""
         self._watch.close(wait=False)
 
@@ -166,6 +153,12 @@ def situation(state: ReadOnlyState) -> ExplanationContext:
     )
 
 
+def carry_out(state: State, action: str, target: str = "", *, as_json: bool) -> None:
+    """Give a command and print what comes of it."""
+    outcome = give_command(state, action, target)
+    terminal.show(outcome, [terminal.sentence(outcome.message)], as_json=as_json)
+
+
 def give_command(
     state: State, action: str, target: str = "", args: dict[str, Any] | None = None
 ) -> CommandResult:
@@ -175,16 +168,8 @@ def give_command(
         RequestFailed: it could not be carried out, or nobody is there to do it (it is kept then).
     """
     now = state.clock.now()
-    command = Command.model_validate(
-        {
-            "id": new_id("cmd", now),
-            "action": action,
-            "target": target,
-            "args": args or {},
-            "created_at": now,
-            "origin": "cli",
-        }
-    )
+    given = {"action": action, "target": target, "args": args or {}, "origin": "cli"}
+    command = Command.model_validate({"id": new_id("cmd", now), "created_at": now, **given})
     is_served = look_at_consumer(state).is_there
     with Watcher(state, [paths.COMMANDS_DONE]) as watcher:
         found = commands.give_and_wait(

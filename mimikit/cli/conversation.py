@@ -41,12 +41,7 @@ class TurnStarted:
     inputs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NewMessage:
-    message: Message
-
-
-ConversationEvent: TypeAlias = ReplyPart | TurnStarted | NewMessage
+ConversationEvent: TypeAlias = ReplyPart | TurnStarted | Message
 
 
 class ConversationClient:
@@ -112,14 +107,11 @@ class ConversationClient:
                 yield TurnStarted(
                     turn_id, tuple(map(str, inputs if isinstance(inputs, list) else ()))
                 )
-        yield from self.messages()
-
-    def messages(self) -> Iterator[NewMessage]:
-        """New messages, oldest first."""
+        # New messages, oldest first.
         for message in history.page(self._files, limit=_PAGE).messages:
             if message.id not in self._known:
                 self._known.add(message.id)
-                yield NewMessage(message)
+                yield message
 
 
 def option_of(question: Question | None, text: str) -> str | None:
@@ -158,18 +150,14 @@ class ReplyPrinter:
             case ReplyPart(turn_id, text) if turn_id == self._turn:
                 self._streamed += text
                 self._write(terminal.safe(text))
-            case NewMessage(message) if message.role != "user":
-                self._message(message)
+            case Message(turn_id=turn_id, text=text, role="agent" | "system"):
+                # One that was streamed just now is there already.
+                is_there = turn_id == self._turn and text.strip() == self._streamed.strip()
+                self.end()
+                if not is_there:
+                    self._write(message_text(event) + "\n")
             case _:
                 return
-
-    def _message(self, message: Message) -> None:
-        """A whole message; one that was streamed just now is there already."""
-        if message.turn_id == self._turn and message.text.strip() == self._streamed.strip():
-            self.end()
-            return
-        self.end()
-        self._write(message_text(message) + "\n")
 
     def end(self) -> None:
         if self._streamed and not self._streamed.endswith("\n"):

@@ -12,7 +12,7 @@ import click
 
 from mimikit import config
 from mimikit.cli import checks, terminal
-from mimikit.cli.checks import Finding
+from mimikit.cli.checks import Finding, broken, note, ok, warning
 from mimikit.cli.client import look_at_consumer
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
 from mimikit.cli.setup import settings_in_force
@@ -22,7 +22,7 @@ from mimikit.log import EventLog
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.state import State
-from mimikit.views.overview import DoctorReport, SettingView
+from mimikit.views.overview import DoctorReport, FindingView, SettingView
 
 _MARKS = {
     "ok": ("✓", "green"),
@@ -30,7 +30,6 @@ _MARKS = {
     "warning": ("!", "yellow"),
     "broken": ("✗", "red"),
 }
-_HEAD = 11
 _SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
 
 
@@ -55,8 +54,8 @@ def doctor(frame: Frame, fix: bool, as_json: bool) -> None:
     settings = [(key, _without_secrets(value), origin) for key, value, origin in settings]
     if as_json:
         shown = [SettingView(key=k, value=v, origin=o) for k, v, o in settings]
-        report = DoctorReport(settings=shown, findings=[finding.view for finding in findings])
-        terminal.print_json(report.to_dict())
+        seen = [FindingView.model_validate(found, from_attributes=True) for found in findings]
+        terminal.print_json(DoctorReport(settings=shown, findings=seen).to_dict())
     else:
         _print_settings(settings)
         _print_findings(findings)
@@ -71,13 +70,12 @@ def examine(frame: Frame, folder: Path, workspace: Path) -> Iterator[Finding]:
     yield from checks.token_counts()
     yield from checks.search_modules()
     if not workspace.is_dir():
-        yield Finding("broken", "workspace", f"expected a folder, got {workspace}")
+        yield broken("workspace", f"expected a folder, got {workspace}")
         return
     if not folder.exists():
-        yield Finding(
-            "broken", "state", f"expected a state folder at {folder}, got none",
-            "`mimikit init` makes one", lambda: frame.open_as_keeper(create=True),
-        )  # fmt: skip
+        missing = f"expected a state folder at {folder}, got none"
+        mend = "`mimikit init` makes one"
+        yield broken("state", missing, mend, lambda: frame.open_as_keeper(create=True))
         return
     ground = list(checks.folder_itself(folder))
     yield from ground
@@ -96,10 +94,10 @@ def _examine_state(frame: Frame, folder: Path, workspace: Path) -> Iterator[Find
     try:
         settings = config.load(folder)
         path = folder / "config.toml"
-        yield Finding("ok", "settings", str(path) if path.exists() else f"no {path}: defaults")
+        yield ok("settings", str(path) if path.exists() else f"no {path}: defaults")
     except MimikitError as error:
         settings = None
-        yield Finding("broken", "settings", str(error))
+        yield broken("settings", str(error))
     yield from checks.clock(now, checks.newest_write(folder), settings)
     if not (folder / "corrupt").is_dir():
         return  # what comes now reads the folders
@@ -112,20 +110,18 @@ def _examine_state(frame: Frame, folder: Path, workspace: Path) -> Iterator[Find
 def _examine_work(state: State) -> Iterator[Finding]:
     consumer = look_at_consumer(state)
     if not consumer.is_there:
-        yield Finding("note", "consumer", "none is running", "`mimikit up` starts one")
+        yield note("consumer", "none is running", "`mimikit up` starts one")
     elif consumer.state == "stuck":
-        yield Finding(
-            "broken", "consumer", f"{consumer.who} holds the lock and does not move", "restart it"
-        )
+        yield broken("consumer", f"{consumer.who} holds the lock and does not move", "restart it")
     else:
-        yield Finding("ok", "consumer", f"{consumer.state}: {consumer.who} holds the lock")
+        yield ok("consumer", f"{consumer.state}: {consumer.who} holds the lock")
     health = consumer.health if consumer.is_there else None
     if health is not None and health.degraded:
-        yield Finding("warning", "consumer", f"in trouble: {health.degraded}")
+        yield warning("consumer", f"in trouble: {health.degraded}")
     if health is not None and health.paused:
-        yield Finding("note", "queues", "paused", "`mimikit resume` lets them go on")
+        yield note("queues", "paused", "`mimikit resume` lets them go on")
     if state.settings.durability == "fast":
-        yield Finding("note", "durability", "fast: a power cut may lose the last seconds")
+        yield note("durability", "fast: a power cut may lose the last seconds")
     yield from checks.port(state.settings)
     yield from checks.prompts(state)
     yield from checks.engines(state)
@@ -161,16 +157,16 @@ def _print_findings(findings: Sequence[Finding]) -> None:
     terminal.out(terminal.bold("Findings"))
     for finding in findings:
         mark, colour = _MARKS[finding.level]
-        lead = f"  {click.style(mark, fg=colour)} {terminal.dim(finding.area.ljust(_HEAD))}"
+        lead = f"  {click.style(mark, fg=colour)} {terminal.heading(finding.area)}"
         terminal.out("\n".join(terminal.hanging(lead, terminal.one_line(finding.text))))
         if finding.mend:
             mend = finding.mend + (" (`mimikit doctor --fix` does it)" if finding.fix else "")
-            lead = f"    {' ' * _HEAD}{terminal.dim('→')} "
+            lead = f"    {terminal.heading('')}{terminal.dim('→')} "
             terminal.out("\n".join(terminal.hanging(lead, mend)))
     levels = [finding.level for finding in findings]
-    counts = (
-        (levels.count("broken"), "thing is broken", "things are broken"),
-        (levels.count("warning"), "warning", "warnings"),
-    )
-    told = [f"{number} {one if number == 1 else many}" for number, one, many in counts if number]
+    told: list[str] = []
+    if number := levels.count("broken"):
+        told.append("1 thing is broken" if number == 1 else f"{number} things are broken")
+    if number := levels.count("warning"):
+        told.append(terminal.plural(number, "warning"))
     terminal.out(f"\n{', '.join(told) or 'All is well'}.")

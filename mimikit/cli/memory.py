@@ -1,29 +1,32 @@
-"""`mimikit memory`: status, index, search, show, add."""
+"""`mimikit memory` and `mimikit backlog`: what is known, and what is to be done."""
 
 from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 import click
 
 from mimikit.cli import terminal
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
-from mimikit.cli.options import NumberRange, parse_past
+from mimikit.cli.options import NumberRange, blame, parse_past
 from mimikit.errors import BadInput, NotFound
 from mimikit.memory import notes
+from mimikit.memory.notes import Action
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, RememberedNote
 from mimikit.state import ReadOnlyState
+from mimikit.tools.reader import backlog_item
 from mimikit.views.documents import Documents
 from mimikit.views.memory import (
     MAX_SHOWN_BYTES,
     HitView,
     MemoryFile,
     MemoryReader,
+    backlog_view,
     hit_view,
     named,
     unmarked,
@@ -54,11 +57,7 @@ def status(frame: Frame, as_json: bool) -> None:
     """Show what there is, and how its search index is."""
     state = frame.open()
     report = memory_report(state.search.status(), _library(state).listed())
-    if as_json:
-        terminal.print_json(report.to_dict())
-        return
-    for line in status_lines(report, state.clock.now()):
-        terminal.out(line)
+    terminal.show(report, status_lines(report, state.clock.now()), as_json=as_json)
 
 
 @memory.command()
@@ -77,13 +76,11 @@ def index(frame: Frame, rebuild: bool, as_json: bool) -> None:
     after = state.search.refresh(rebuild=rebuild)
     took_s = state.clock.monotonic() - began
     report = memory_report(after, _library(state).listed(), round(took_s * 1000))
-    if as_json:
-        terminal.print_json(report.to_dict())
-    elif report.index.fallback:
+    said = f"Indexed {_size(report.index)}, in {terminal.span(took_s)}."
+    if report.index.fallback:
         why = report.index.fallback
-        terminal.out(f"No index: {why}. Searches look through the files one by one.")
-    else:
-        terminal.out(f"Indexed {_size(report.index)}, in {terminal.span(took_s)}.")
+        said = f"No index: {why}. Searches look through the files one by one."
+    terminal.show(report, [said], as_json=as_json)
 
 
 @memory.command()
@@ -148,11 +145,8 @@ def show(frame: Frame, path: str | None, as_json: bool) -> None:
         return
     file = _meant(path, listed)
     text = _text(state, file.path)
-    if as_json:
-        whole = MemoryText(**dict(file), text=text, hash=notes.content_hash(text))
-        terminal.print_json(whole.to_dict())
-    else:
-        terminal.out(terminal.block(without_marks(text)))
+    whole = MemoryText(**dict(file), text=text, hash=notes.content_hash(text))
+    terminal.show(whole, [terminal.block(without_marks(text))], as_json=as_json)
 
 
 @memory.command()
@@ -172,10 +166,8 @@ def add(frame: Frame, text: str, long_term: bool, as_json: bool) -> None:
     local = now.astimezone(state.settings.zone)
     notes.remember(state.files, note, local)
     path = paths.MEMORY if long_term else paths.memory_file(f"{local:%Y-%m-%d}.md")
-    if as_json:
-        terminal.print_json(NoteReport(id=note.id, path=path, text=content).to_dict())
-    else:
-        terminal.out(f"Remembered in {path}.")
+    report = NoteReport(id=note.id, path=path, text=content)
+    terminal.show(report, [f"Remembered in {path}."], as_json=as_json)
 
 
 # ---- parts
@@ -186,12 +178,9 @@ def _library(state: ReadOnlyState) -> MemoryReader:
 
 
 def _time(state: ReadOnlyState, option: str, given: str | None) -> datetime | None:
-    if given is None:
-        return None
-    try:
-        return parse_past(given, state.clock.now(), state.settings.zone)
-    except BadInput as error:
-        raise BadInput(f"{option}: {error}") from None
+    with blame(option):
+        now, zone = state.clock.now(), state.settings.zone
+        return None if given is None else parse_past(given, now, zone)
 
 
 def _meant(given: str, listed: list[MemoryFile]) -> MemoryFile:
@@ -235,43 +224,41 @@ _KINDS = {
     "month": ("monthly summary", "monthly summaries"),
     "docs": ("document of the workspace", "documents of the workspace"),
 }
-_HEAD = 11
 _KB = 1024
 
 
 def status_lines(report: MemoryReport, now: datetime) -> Iterator[str]:
+    return (f"{terminal.heading(head)}{text}" for head, text in _status_facts(report, now))
+
+
+def _status_facts(report: MemoryReport, now: datetime) -> Iterator[tuple[str, str]]:
     index = report.index
-    stale = f"{index.stale_files} newer file{'' if index.stale_files == 1 else 's'}"
+    stale = terminal.plural(index.stale_files, "newer file")
     age = f"{stale} not in it yet, taken in by the next search"
     if index.fresh:
         age = terminal.coloured("up to date", "ok")
-    yield _fact("index", f"{age}; {_size(index)}")
+    yield "index", f"{age}; {_size(index)}"
     if index.fallback:
-        yield _fact("", terminal.coloured(f"not used: {index.fallback}", "warning"))
+        yield "", terminal.coloured(f"not used: {index.fallback}", "warning")
     if index.refreshed_at:
-        yield _fact("refreshed", terminal.ago(index.refreshed_at, now))
-    yield _fact("tokens", f"counted, by {report.tokens}" if report.tokens else "estimated")
+        yield "refreshed", terminal.ago(index.refreshed_at, now)
+    yield "tokens", f"counted, by {report.tokens}" if report.tokens else "estimated"
     shown = [(count, _KINDS[kind]) for kind, count in report.files.items() if count]
     for number, (count, (one, many)) in enumerate(shown):
-        yield _fact("" if number else "files", f"{count} {one if count == 1 else many}")
+        yield "" if number else "files", f"{count} {one if count == 1 else many}"
     if not shown:
-        yield _fact("files", "none yet; `mimikit memory add TEXT` makes one")
+        yield "files", "none yet; `mimikit memory add TEXT` makes one"
 
 
 def _size(index: IndexReport) -> str:
-    files = f"{index.files:,} file{'' if index.files == 1 else 's'}"
-    passages = f"{index.passages:,} passage{'' if index.passages == 1 else 's'}"
-    return f"{files}, {passages}, {_bytes(index.bytes)}"
+    files = terminal.plural(index.files, "file")
+    return f"{files}, {terminal.plural(index.passages, 'passage')}, {_bytes(index.bytes)}"
 
 
 def _bytes(size: int) -> str:
     if size < _KB:
         return f"{size} bytes"
     return f"{size / _KB:,.0f} KB" if size < _KB * _KB else f"{size / _KB / _KB:,.1f} MB"
-
-
-def _fact(head: str, text: str) -> str:
-    return f"{terminal.dim(head.ljust(_HEAD))}{text}"
 
 
 def print_files(files: Sequence[MemoryFile], now: datetime) -> None:
@@ -320,3 +307,85 @@ def _marked(snippet: str, marks: Sequence[tuple[int, int]]) -> str:
 
 def _flat(text: str) -> str:
     return terminal.safe(text).replace("\n", " ").replace("\t", " ")
+
+
+# ---- the backlog
+
+_SAID = {
+    "add": "On the backlog: {item}",
+    "done": "Done: {item}",
+    "undone": "Open again: {item}",
+    "remove": "Off the backlog: {item}",
+}
+
+
+@click.group(cls=PlainGroup)
+def backlog() -> None:
+    """The list of things to do."""
+
+
+@backlog.command("list")
+@click.option("--open", "only_open", is_flag=True, help="Only what is not done.")
+@json_option
+@pass_frame
+def list_backlog(frame: Frame, only_open: bool, as_json: bool) -> None:
+    """List every item with its number."""
+    found = notes.load_backlog(frame.open().files)
+    if as_json:
+        terminal.print_json(backlog_view(found, only_open=only_open).to_dict())
+        return
+    rows = [
+        (str(number), terminal.state("done" if item.done else "open"), terminal.one_line(item.text))
+        for number, item in enumerate(found.items, 1)
+        if not (only_open and item.done)
+    ]
+    if rows:
+        terminal.table(("NO.", "STATE", "WHAT"), rows)
+    elif found.items:
+        terminal.out("All done.")
+    else:
+        terminal.out("Nothing on the backlog. `mimikit backlog add TEXT` puts something on it.")
+
+
+@backlog.command("add")
+@click.argument("text", metavar="TEXT...", nargs=-1, required=True)
+@json_option
+@pass_frame
+def add_item(frame: Frame, text: tuple[str, ...], as_json: bool) -> None:
+    """Put an item on the list; one that is ticked is open again."""
+    item = notes.plain_item(" ".join(text))
+    if not item or len(item) > notes.MAX_ITEM:
+        got = f"{len(item)} characters" if item else "only blanks"
+        raise click.UsageError(f"expected an item of 1 to {notes.MAX_ITEM} characters, got {got}")
+    _change(frame, "add", item, as_json=as_json)
+
+
+def _changing(name: Action, text: str) -> Callable[..., None]:
+    @backlog.command(name, help=f"{text} ITEM is its number, its text, or a part only it has.")
+    @click.argument("item", metavar="ITEM...", nargs=-1, required=True)
+    @json_option
+    @pass_frame
+    def command(frame: Frame, item: tuple[str, ...], as_json: bool) -> None:
+        given = " ".join(item)
+        found = notes.load_backlog(frame.open().files).items
+        texts = [known.text for known in found]
+        number = int(given) if given.isascii() and given.isdigit() and len(given) < 6 else 0
+        if given not in texts and 1 <= number <= len(texts):
+            _change(frame, name, texts[number - 1], as_json=as_json)
+            return
+        if not found:
+            raise NotFound("expected an item of the backlog, which is empty")
+        _change(frame, name, backlog_item(found, given, name), as_json=as_json)
+
+    return command
+
+
+done = _changing("done", "Tick an item.")
+undone = _changing("undone", "Open a ticked item again.")
+remove = _changing("remove", "Take an item off the list.")
+
+
+def _change(frame: Frame, action: Action, item: str, *, as_json: bool) -> None:
+    found = notes.change_backlog(frame.open().files, action, item)
+    said = _SAID[action].format(item=terminal.one_line(item))
+    terminal.show(backlog_view(found), [said], as_json=as_json)

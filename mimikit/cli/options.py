@@ -5,8 +5,9 @@ Complaints read "expected X, got Y".
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from datetime import MAXYEAR, UTC, date, datetime, time, timedelta, tzinfo
 from pathlib import Path
@@ -49,6 +50,7 @@ _PLAIN_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
 _DAY = re.compile(r"(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d\d))?")
 _MONTH = re.compile(r"(\d{4})-(\d\d)")
 _MOST_BACK_S = 100 * 366 * 86400
+_FIELD = re.compile(r"^(when|cron|timezone): ")
 _ZERO = ("0", "0s", "none")
 
 
@@ -237,10 +239,12 @@ class TimingOptions:
         """
         clock, events = self.clock, self.events
         if len(clock) > 1:
-            raise click.UsageError(f"expected one of --at, --every, --cron; got {_and(clock)}")
+            raise click.UsageError(
+                f"expected one of --at, --every, --cron; got {' and '.join(clock)}"
+            )
         if clock and events:
             raise click.UsageError(
-                f"expected a time or a condition, got {clock[0]} and {_and(events)}; "
+                f"expected a time or a condition, got {clock[0]} and {' and '.join(events)}; "
                 "make a second trigger with --after the first"
             )
         if self.tz is not None and not is_edit and not set(clock) & {"--at", "--cron"}:
@@ -254,7 +258,7 @@ class TimingOptions:
             if given and (self.clock or not (self.events or is_edit)):
                 raise click.UsageError(
                     f"expected --when-changed, --when-exists or --after with {name}, "
-                    f"got {_and(self.clock) or 'none of them'}"
+                    f"got {' and '.join(self.clock) or 'none of them'}"
                 )
         if self.cooldown and (self.once or (self.after and self.once is None)):
             reason = "--once" if self.once else "--after, which runs once"
@@ -279,17 +283,13 @@ class TimingOptions:
 
     def _schedule(self, state: ReadOnlyState, now: datetime) -> Schedule:
         zone = self.zone()
-        try:
+        with blame(self.clock[0]):
             if self.at is not None:
                 here = requests.zone_named(zone) if zone else state.settings.zone
                 return requests.schedule_of(self.at, now=now, zone=here)
             if self.cron is not None:
                 schedule.check_cron(self.cron)
             return Schedule(interval=self.every, cron=self.cron, timezone=zone)
-        except ValidationError as error:
-            raise BadInput(f"{self.clock[0]}: {bad_record(error)}") from None
-        except BadInput as error:
-            raise BadInput(f"{self.clock[0]}: {_bare(error)}") from None
 
     def zone(self) -> str | None:
         """The zone that was named, if any.
@@ -297,39 +297,37 @@ class TimingOptions:
         Raises:
             BadInput: there is none of that name.
         """
-        try:
+        with blame("--tz"):
             return requests.zone_named(self.tz).key if self.tz is not None else None
-        except BadInput as error:
-            raise BadInput(f"--tz: {_bare(error)}") from None
 
     def _condition(self, state: ReadOnlyState) -> Condition:
         parts: list[Condition] = []
         if self.when_changed is not None:
-            path = _checked("--when-changed", self.when_changed)
-            parts.append(FileChanged(params=FileChangedParameters(path=path)))
+            with blame("--when-changed"):
+                changed = FileChangedParameters(path=_pattern(self.when_changed))
+            parts.append(FileChanged(params=changed))
         if self.when_exists is not None:
-            path = _checked("--when-exists", self.when_exists)
-            parts.append(FileExists(params=FileExistsParameters(path=path)))
+            with blame("--when-exists"):
+                there = FileExistsParameters(path=_pattern(self.when_exists))
+            parts.append(FileExists(params=there))
         if self.after:
             ids = dict.fromkeys(client.find_either(state.files, given) for given in self.after)
             parts += [TaskDone(params=TaskParameters(taskId=id_)) for id_ in ids]
         return conditions.all_of(parts)
 
 
-def _checked(option: str, path: str) -> str:
+def _pattern(path: str) -> str:
     """A path with its `~` replaced; a relative one stays so, and is the workspace's."""
-    try:
-        whole = str(Path(path).expanduser()) if path.startswith("~") else path
-        patterns.parse(whole)
-    except (BadInput, RuntimeError) as error:
-        raise BadInput(f"{option}: {error}") from None
+    whole = str(Path(path).expanduser()) if path.startswith("~") else path
+    patterns.parse(whole)
     return whole
 
 
-def _bare(error: BadInput) -> str:
-    """A complaint without the field's own name, which is the option's here."""
-    return re.sub(r"^(when|cron|timezone): ", "", str(error))
-
-
-def _and(names: list[str]) -> str:
-    return " and ".join(names)
+@contextlib.contextmanager
+def blame(option: str) -> Generator[None]:
+    """Complaints from inside name the option, not the field that it sets."""
+    try:
+        yield
+    except (BadInput, RuntimeError, ValidationError) as error:
+        text = str(bad_record(error) if isinstance(error, ValidationError) else error)
+        raise BadInput(f"{option}: {_FIELD.sub('', text)}") from None

@@ -1,4 +1,8 @@
-"""Some processes under one parent, started, watched, restarted and ended together."""
+"""Processes under one parent: started, watched, restarted and ended together; `mimikit consumer`.
+
+A child has a pipe as its input. Nobody ever writes to it: when it closes, its parent is gone.
+Nothing heavy is imported here: the consumer hears signals from its start.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NoReturn
+
+import click
 
 import mimikit
+from mimikit.cli.frame import Frame, LeafCommand, pass_frame
 from mimikit.clock import Clock
 
 QUICK_DEATH_S = 60.0
@@ -54,17 +61,17 @@ class ProcessGroup:
     hurry: Mapping[str, signal.Signals] = field(default_factory=dict[str, signal.Signals])
     """Who ends at once on which signal; the others do on SIGTERM."""
     first_delay_s: float = 1.0
-    _children: list[_Child] = field(init=False)
+    _children: dict[str, _Child] = field(init=False)
     _events: queue.SimpleQueue[ProcessEvent] = field(init=False, default_factory=queue.SimpleQueue)
 
     def __post_init__(self) -> None:
-        self._children = [_Child(name, argv) for name, argv in self.commands.items()]
+        self._children = {name: _Child(name, argv) for name, argv in self.commands.items()}
 
     def start(self) -> None:
         """Hear signals from now on, and start every process."""
         for number in _SIGNALS:
             signal.signal(number, self._heard)
-        for child in self._children:
+        for child in self._children.values():
             self._launch(child)
 
     def _heard(self, _number: int, _frame: FrameType | None) -> None:
@@ -88,8 +95,8 @@ class ProcessGroup:
         self._events.put(ProcessEvent("died", name, code))
 
     def pid_of(self, name: str) -> int | None:
-        child = self._child(name)
-        return child.process.pid if child.process else None
+        process = self._children[name].process
+        return process.pid if process else None
 
     def next_event(self, timeout_s: float | None) -> ProcessEvent | None:
         """The next thing that happens; None when nothing does in time."""
@@ -107,7 +114,7 @@ class ProcessGroup:
                 continue
             if event.kind == "stop":
                 return 0
-            if not self._bury(self._child(event.who), event.code):
+            if not self._bury(self._children[event.who], event.code):
                 return 1
 
     def _bury(self, child: _Child, code: int) -> bool:
@@ -129,12 +136,14 @@ class ProcessGroup:
 
     def _start_due(self) -> None:
         now_s = self.clock.monotonic()
-        for child in self._children:
+        for child in self._children.values():
             if child.start_at_s is not None and child.start_at_s <= now_s:
                 self._launch(child)
 
     def _until_next_start(self) -> float | None:
-        starts = [child.start_at_s for child in self._children if child.start_at_s is not None]
+        starts = [
+            child.start_at_s for child in self._children.values() if child.start_at_s is not None
+        ]
         return max(min(starts) - self.clock.monotonic(), 0) if starts else None
 
     def end(self, grace_s: float) -> None:
@@ -159,7 +168,7 @@ class ProcessGroup:
     def _living(self) -> dict[str, subprocess.Popen[bytes]]:
         return {
             child.name: child.process
-            for child in self._children
+            for child in self._children.values()
             if child.process is not None and child.process.returncode is None
         }
 
@@ -167,9 +176,6 @@ class ProcessGroup:
         for name, process in self._living().items():
             if name in numbers:
                 process.send_signal(numbers[name])
-
-    def _child(self, name: str) -> _Child:
-        return next(child for child in self._children if child.name == name)
 
 
 def delay_after(quick_deaths: int, first_s: float = 1.0) -> float | None:
@@ -198,3 +204,82 @@ def environment() -> dict[str, str]:
         return dict(os.environ)
     known = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": home + (os.pathsep + known if known else "")}
+
+
+# ---- the consumer, and how a child ends with its parent
+
+PARENT_OPTION = "--with-parent"
+HURRY = signal.SIGUSR1
+"""Tells the consumer that its runs get no more time."""
+_LONGEST_END_S = 30.0
+
+parent_option = click.option(
+    PARENT_OPTION, is_flag=True, hidden=True, help="End when the input closes; say little."
+)
+
+
+def end_with_parent() -> None:
+    """End this process as SIGTERM would when its input closes; by force if that takes long."""
+    threading.Thread(target=_wait_for_the_end, args=(sys.stdin.fileno(),), daemon=True).start()
+
+
+def _wait_for_the_end(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 1024):
+            pass
+    except OSError:
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait(_LONGEST_END_S)
+    os._exit(1)
+
+
+@click.command(cls=LeafCommand)
+@click.option("--workers-only", is_flag=True, help="Only run tasks for a shared queue.")
+@parent_option
+@pass_frame
+def consumer(frame: Frame, workers_only: bool, with_parent: bool) -> None:
+    """Start the consumer: it answers messages, plans, runs tasks and fires triggers.
+
+    One at a time for a state folder. Ctrl-C or SIGTERM lets runs end (10 seconds), then leaves.
+    """
+    if workers_only:
+        raise click.UsageError(
+            "--workers-only is not supported yet: it needs a queue shared between machines; "
+            "leave it out"
+        )
+    _leave_cleanly_from_the_start()
+    if with_parent:
+        end_with_parent()
+    from mimikit.app import ConsumerApp, take_consumer_lock
+
+    state = frame.open_as_keeper(create=True)
+    lock = take_consumer_lock(state)
+    try:
+        app = ConsumerApp(state)
+
+        def hurry(_number: int, _frame: FrameType | None) -> None:
+            # Apart: a handler must not wait for a lock that the thread it interrupts may hold.
+            threading.Thread(target=app.store.live.stop_all).start()
+
+        signal.signal(HURRY, hurry)
+        if not with_parent:
+            click.echo(f"The consumer of {state.path} starts; Ctrl-C ends it.", err=True)
+        code = app.run()
+    finally:
+        lock.release()
+    sys.exit(code)
+
+
+def _leave_cleanly_from_the_start() -> None:
+    """Until the consumer listens itself, a signal ends the start as if nothing had begun.
+
+    At once, as a kill would: an exception out of a handler may come in the middle of anything, also
+    of a lock being taken. What is half done then is made good at the next start, as after a kill.
+    """
+
+    def leave(_number: int, _frame: FrameType | None) -> NoReturn:
+        os._exit(0)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, leave)

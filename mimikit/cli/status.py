@@ -1,23 +1,27 @@
-"""`mimikit status`: one screen."""
+"""`mimikit status`, how it goes on one screen; `mimikit logs`, what happened."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
+import json
+from collections.abc import Callable, Iterator
+from datetime import datetime, tzinfo
+from typing import Any
 
 import click
 
 from mimikit import __version__
 from mimikit.cli import client, terminal
+from mimikit.cli.client import Watcher
 from mimikit.cli.conversation import without_answer
 from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
+from mimikit.cli.options import NumberRange
 from mimikit.protocol import paths
+from mimikit.protocol.files import ReadOnlyFiles, whole_lines
 from mimikit.protocol.models import LiveRun, Question
 from mimikit.state import ReadOnlyState
 from mimikit.views.overview import ConsumerView, StateOverview, overview
 from mimikit.views.triggers import TriggerView
 
-_HEAD = 11
 _WRAPPED = ("consumer", "engines", "question")
 
 
@@ -32,13 +36,14 @@ def status(frame: Frame, as_json: bool) -> None:
         return
     terminal.out(f"{terminal.bold('mimikit ' + __version__)}  {seen.workspace}")
     for head, text in lines(seen):
+        lead = f"  {terminal.heading(head)}"
         if head in _WRAPPED:
             for number, part in enumerate(text.split("\n")):
-                lead = f"  {terminal.dim(('' if number else head).ljust(_HEAD))}"
+                lead = f"  {terminal.heading('' if number else head)}"
                 terminal.out("\n".join(terminal.hanging(lead, part)))
         else:
-            room = (terminal.room() or 10_000) - _HEAD - 2
-            terminal.out(f"  {terminal.dim(head.ljust(_HEAD))}{terminal.clip(text, room)}".rstrip())
+            room = (terminal.room() or 10_000) - terminal.width(lead)
+            terminal.out(f"{lead}{terminal.clip(text, room)}".rstrip())
 
 
 def look(state: ReadOnlyState) -> StateOverview:
@@ -56,11 +61,9 @@ def lines(seen: StateOverview) -> Iterator[tuple[str, str]]:
     counts = ", ".join(f"{seat} {seen.queues.get(seat, 0)}" for seat in paths.QUEUES)
     yield "queues", counts + (paused if seen.paused else "")
     if seen.unanswered:
-        number = "1 message" if seen.unanswered == 1 else f"{seen.unanswered} messages"
-        yield "inbox", f"{number} not answered yet"
+        yield "inbox", f"{terminal.plural(seen.unanswered, 'message')} not answered yet"
     if seen.orders_waiting:
-        number = "1 order" if seen.orders_waiting == 1 else f"{seen.orders_waiting} orders"
-        yield "orders", f"{number} not carried out yet"
+        yield "orders", f"{terminal.plural(seen.orders_waiting, 'order')} not carried out yet"
     yield "triggers", _trigger_words(seen.listed, seen.now)
     if seen.consumer.health is not None and seen.consumer.state != "down":
         shown = terminal.engine_lines(seen.consumer.health.engines)
@@ -68,7 +71,7 @@ def lines(seen: StateOverview) -> Iterator[tuple[str, str]]:
     if seen.question is not None:
         yield from _question(seen.question, seen.now)
     if seen.quarantined:
-        number = "1 file" if seen.quarantined == 1 else f"{seen.quarantined} files"
+        number = terminal.plural(seen.quarantined, "file")
         text = f"{number} that could not be read; `mimikit doctor` says why"
         yield terminal.state("corrupt"), text
     yield from _troubles(seen)
@@ -141,3 +144,85 @@ def _troubles(seen: StateOverview) -> Iterator[tuple[str, str]]:
         facts = {k: v for k, v in line.items() if k not in ("timestamp", "type", "event")}
         what = terminal.one_line(" ".join(map(str, facts.values())))
         yield "" if number else "errors", f"{when}  {line.get('event')}  {what}"
+
+
+# ---- the log
+
+_TAIL_BYTES = 4 * 2**20
+_PART_BYTES = 2**20
+_LOG_HEADS = ("timestamp", "type", "event")
+_COLOURS = {"error": "red", "audit": "yellow"}
+
+
+@click.command(cls=LeafCommand)
+@click.option("-f", "--follow", is_flag=True, help="Go on printing what happens.")
+@click.option("--type", "type_", metavar="T", help="Lines of one type: task, audit, error…")
+@click.option(
+    "-n", "--lines", type=NumberRange(0, 100_000), default=30, help="How many to begin with."
+)
+@json_option
+@pass_frame
+def logs(frame: Frame, follow: bool, type_: str | None, lines: int, as_json: bool) -> None:
+    """Print what happened, newest last, from log.jsonl."""
+    state = frame.open()
+    files = state.files
+
+    def show(line: dict[str, Any]) -> None:
+        if type_ is None or line.get("type") == type_:
+            if as_json:
+                click.echo(json.dumps(line, ensure_ascii=False))
+            else:
+                terminal.out(_line_text(line, state.clock.now(), state.settings.zone))
+
+    with Watcher(state, [paths.ROOT]) as watcher:
+        stat = files.stat(paths.LOG)
+        offset = stat.size if stat else 0
+        for line in _last_lines(files, lines, type_):
+            show(line)
+        while follow:
+            offset = _print_after(files, offset, show)
+            watcher.pause()
+
+
+def _last_lines(files: ReadOnlyFiles, count: int, type_: str | None) -> list[dict[str, Any]]:
+    """The last lines of a type, also those of rotated files."""
+    names = [name for name in files.names(paths.ROOT, suffix=".jsonl") if name.startswith("log.2")]
+    found: list[dict[str, Any]] = []
+    for name in [paths.LOG, *reversed(names)]:
+        if len(found) >= count:
+            break
+        there: list[dict[str, Any]] = list(files.tail(name, _TAIL_BYTES))
+        found = [line for line in there if type_ is None or line.get("type") == type_] + found
+    return found[len(found) - count :] if count < len(found) else found
+
+
+def _print_after(files: ReadOnlyFiles, offset: int, show: Callable[[dict[str, Any]], None]) -> int:
+    """Print what came after an offset; gives the new one. A fresh file is read from its start."""
+    stat = files.stat(paths.LOG)
+    if stat is None or stat.size < offset:
+        offset = 0
+    data = files.part(paths.LOG, offset, _PART_BYTES)
+    printed = 0
+    for end, line in whole_lines(data):
+        show(line)
+        printed = end
+    return offset + printed
+
+
+def _line_text(line: dict[str, Any], now: datetime, zone: tzinfo) -> str:
+    try:
+        when = terminal.moment(datetime.fromisoformat(str(line.get("timestamp"))), now, zone)
+    except ValueError:
+        when = "?"
+    type_ = str(line.get("type", ""))
+    facts = "  ".join(
+        f"{k}={_value(v)}" for k, v in line.items() if k not in _LOG_HEADS and v != ""
+    )
+    head = click.style(type_.ljust(5), fg=_COLOURS.get(type_))
+    event = terminal.one_line(str(line.get("event")))
+    return f"{terminal.dim(when)}  {head}  {event}  {facts}".rstrip()
+
+
+def _value(value: object) -> str:
+    text = terminal.one_line(str(value))
+    return json.dumps(text, ensure_ascii=False) if " " in text else text

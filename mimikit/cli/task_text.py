@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
-from types import TracebackType
 from typing import Self
 
 import click
@@ -19,7 +18,6 @@ from mimikit.views.overview import TaskOutcome, TaskReport
 from mimikit.views.tasks import LedgerEvent, OutputEvent, TaskView
 
 _MOST_EVENTS = 30
-_HEAD = 11
 _WORTH_TELLING_MS = 100
 _ORIGINS = {
     "teller": "the Teller",
@@ -37,10 +35,8 @@ _ORIGINS = {
 def lines(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[str]:
     task, result = report.task, report.result
     yield f"{terminal.bold(task.id)}  {terminal.state(task.state)}"
-    for head, text in _facts(task, now, zone):
-        yield f"  {terminal.dim(head.ljust(_HEAD))}{terminal.one_line(text)}"
-    for head, text in _outcome_facts(result) if result else ():
-        yield f"  {terminal.dim(head.ljust(_HEAD))}{terminal.one_line(text)}"
+    yield from terminal.facts(_facts(task, now, zone))
+    yield from terminal.facts(_outcome_facts(result) if result else ())
     yield from _section("Prompt", task.prompt)
     if result is not None:
         yield from _section("Result", result.text if result.text != result.error else "")
@@ -184,24 +180,15 @@ class RunFollower:
         self._state, self._id, self._as_json = state, task_id, as_json
         folders = [paths.RUNS, *(f"{seat}/results" for seat in paths.QUEUES)]
         self._watcher = Watcher(state, folders)
-        self._printer = EventPrinter()
+        self.printer = EventPrinter()
         self._offset = 0
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._printer.end()
-        self._watcher.__exit__(kind, error, trace)
-
-    @property
-    def printed_anything(self) -> bool:
-        return self._printer.printed_anything
+    def __exit__(self, *error: object) -> None:
+        self.printer.end()
+        self._watcher.__exit__(*error)
 
     def print_present(self) -> None:
         at_end = False
@@ -211,7 +198,7 @@ class RunFollower:
                 if self._as_json:
                     click.echo(json.dumps(event.to_dict(), ensure_ascii=False))
                 else:
-                    self._printer.event(event)
+                    self.printer.event(event)
 
     def print_until_end(self) -> None:
         told = False
@@ -226,6 +213,6 @@ class RunFollower:
                 terminal.note(f"It waits: {HINT}.")
                 told = True
             self._watcher.pause()
-        self._printer.end()
+        self.printer.end()
         if view is not None and not self._as_json:
             terminal.note(f"Ended: {view.state}{': ' + view.error if view.error else ''}")

@@ -9,15 +9,7 @@ from typing import Any
 import click
 
 from mimikit.cli import client, task_text, terminal
-from mimikit.cli.client import (
-    HINT,
-    RequestFailed,
-    WaitGuard,
-    Watcher,
-    give_command,
-    live_runs,
-    look_at_consumer,
-)
+from mimikit.cli.client import HINT, RequestFailed, WaitGuard, Watcher, look_at_consumer
 from mimikit.cli.frame import Frame, LeafCommand, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
 from mimikit.cli.task_text import RunFollower
@@ -26,7 +18,6 @@ from mimikit.errors import NotFound
 from mimikit.protocol.models import Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
-from mimikit.tasks.queue import TaskSnapshot
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
@@ -97,28 +88,20 @@ def enqueue(
     )
     requests.check_request(wanted, type(state.settings.profiles).model_fields)
     if times.clock or times.events:
-        _make_trigger(state, wanted, times, as_json=as_json)
-        return
-    task = requests.new_task(wanted, state.clock.now())
-    queue.submit(state.files, task)
-    if wait:
-        _wait(state, task, as_json=as_json)
+        now = state.clock.now()
+        made = requests.new_trigger(state.files, wanted, times.build(state, now), now)
+        registry.create(state.files, made)
+    else:
+        made = requests.new_task(wanted, state.clock.now())
+        queue.submit(state.files, made)
+    if wait and isinstance(made, Task):
+        _wait(state, made, as_json=as_json)
     elif as_json:
-        terminal.print_json(task.to_dict())
+        terminal.print_json(made.to_dict())
+    elif isinstance(made, Task):
+        _tell(state, made.id, [f"queued{_place(state)}"])
     else:
-        _tell(state, task.id, [f"queued{_place(state)}"])
-
-
-def _make_trigger(
-    state: ReadOnlyState, wanted: TaskRequest, times: TimingOptions, *, as_json: bool
-) -> None:
-    now = state.clock.now()
-    trigger = requests.new_trigger(state.files, wanted, times.build(state, now), now)
-    registry.create(state.files, trigger)
-    if as_json:
-        terminal.print_json(trigger.to_dict())
-    else:
-        _tell(state, trigger.id, promises(state, trigger))
+        _tell(state, made.id, promises(state, made))
 
 
 def _tell(state: ReadOnlyState, id_: str, what: list[str]) -> None:
@@ -141,30 +124,19 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
     Raises:
         RequestFailed: it failed or was canceled, or there is nobody to do it.
     """
-
-    def look() -> TaskSnapshot | None:
-        view = shown.find_view(state.files, task.id)
-        return view if view is not None and view.completed_at is not None else None
-
-    patience = WaitGuard(
-        state, f"task {client.short_id(task.id)} is kept until then", terminal.note
-    )
+    name = f"task {client.short_id(task.id)}"
+    patience = WaitGuard(state, f"{name} is kept until then", terminal.note)
     with Watcher(state, ["worker/results", "worker/ended"]) as watcher:
-        while (view := look()) is None:
+        while (view := shown.find_view(state.files, task.id)) is None or not view.completed_at:
             patience.check(task.profile, queued=True)
             watcher.pause()
-    _print_result(view, as_json=as_json)
-
-
-def _print_result(view: TaskSnapshot, *, as_json: bool) -> None:
     result = task_outcome(view)
     if as_json:
-        terminal.print_json({"id": view.task.id} | (result.to_dict() if result else {}))
+        terminal.print_json({"id": task.id} | (result.to_dict() if result else {}))
     elif result and result.text and (view.state == "done" or result.text != view.error):
         terminal.out(terminal.block(result.text))
     if view.state != "done":
-        reason = view.error or "no reason given"
-        raise RequestFailed(f"task {client.short_id(view.task.id)} {view.state}: {reason}")
+        raise RequestFailed(f"{name} {view.state}: {view.error or 'no reason given'}")
 
 
 STATES = ("queued", "running", "done", "failed", "canceled")
@@ -183,7 +155,7 @@ def tasks() -> None:
 def list_(frame: Frame, only: str | None, limit: int, as_json: bool) -> None:
     """List running and queued tasks, then those that ended last."""
     state = frame.open()
-    found = shown.listed(state.files, live_runs(state), only, limit)
+    found = shown.listed(state.files, client.live_runs(state), only, limit)
     if as_json:
         terminal.print_json(TaskList(tasks=found).to_dict())
         return
@@ -226,14 +198,11 @@ def show(frame: Frame, task_id: str, as_json: bool) -> None:
     """Show a task: what was asked, what came of it, how it got there."""
     state = frame.open()
     id_ = client.find_task(state.files, task_id)
-    report = task_report(state.files, id_, live_runs(state))
+    report = task_report(state.files, id_, client.live_runs(state))
     if report is None:
         raise NotFound(f"expected a task, got {id_!r}, which is gone meanwhile")
-    if as_json:
-        terminal.print_json(report.to_dict())
-        return
-    for line in task_text.lines(report, state.clock.now(), state.settings.zone):
-        terminal.out(line)
+    lines = task_text.lines(report, state.clock.now(), state.settings.zone)
+    terminal.show(report, lines, as_json=as_json)
 
 
 @tasks.command()
@@ -247,13 +216,10 @@ def output(frame: Frame, task_id: str, follow: bool, as_json: bool) -> None:
     id_ = client.find_task(state.files, task_id)
     with RunFollower(state, id_, as_json=as_json) as follower:
         follower.print_until_end() if follow else follower.print_present()
-    if not follow and not as_json and not follower.printed_anything:
-        terminal.note("No output yet." if not _has_ended(state, id_) else "It wrote nothing.")
-
-
-def _has_ended(state: ReadOnlyState, task_id: str) -> bool:
-    view = shown.find_view(state.files, task_id)
-    return view is not None and view.completed_at is not None
+    if not follow and not as_json and not follower.printer.printed_anything:
+        view = shown.find_view(state.files, id_)
+        has_ended = view is not None and view.completed_at is not None
+        terminal.note("It wrote nothing." if has_ended else "No output yet.")
 
 
 @tasks.command()
@@ -275,13 +241,9 @@ def retry(frame: Frame, task_ids: tuple[str, ...], as_json: bool) -> None:
 
 
 def _give_all(state: ReadOnlyState, action: str, given: tuple[str, ...], *, as_json: bool) -> None:
-    ids = [client.find_task(state.files, text) for text in given]
-    for id_ in ids:
-        outcome = give_command(state, action, id_)
-        if as_json:
-            terminal.print_json(outcome.to_dict())
-        else:
-            terminal.out(terminal.sentence(outcome.message))
+    # All are found before the first is touched.
+    for id_ in [client.find_task(state.files, text) for text in given]:
+        client.carry_out(state, action, id_, as_json=as_json)
 
 
 @click.command(cls=LeafCommand)
@@ -289,7 +251,7 @@ def _give_all(state: ReadOnlyState, action: str, given: tuple[str, ...], *, as_j
 @pass_frame
 def pause(frame: Frame, as_json: bool) -> None:
     """Let the queues rest: what runs goes on, nothing new starts."""
-    _give(frame, "pause", as_json=as_json)
+    client.carry_out(frame.open(), "pause", as_json=as_json)
 
 
 @click.command(cls=LeafCommand)
@@ -297,12 +259,4 @@ def pause(frame: Frame, as_json: bool) -> None:
 @pass_frame
 def resume(frame: Frame, as_json: bool) -> None:
     """Let the queues go on."""
-    _give(frame, "resume", as_json=as_json)
-
-
-def _give(frame: Frame, action: str, *, as_json: bool) -> None:
-    outcome = give_command(frame.open(), action)
-    if as_json:
-        terminal.print_json(outcome.to_dict())
-    else:
-        terminal.out(terminal.sentence(outcome.message))
+    client.carry_out(frame.open(), "resume", as_json=as_json)

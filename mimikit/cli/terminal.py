@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,22 +21,20 @@ from wcwidth import width
 from mimikit.language.plain_text import plain
 
 if TYPE_CHECKING:
-    from mimikit.protocol.models import EngineStatus
+    from mimikit.protocol.models import EngineStatus, Record
+    from mimikit.views.base import View
 
 _COLOURS = {
-    "running": "cyan",
-    "done": "green",
-    "ok": "green",
-    "active": "green",
-    "failed": "red",
-    "broken": "red",
-    "down": "red",
-    "blocked": "red",
-    "canceled": "yellow",
-    "paused": "yellow",
-    "warning": "yellow",
-    "queued": None,
+    word: colour
+    for colour, words in {
+        "cyan": "running",
+        "green": "done ok active",
+        "red": "failed broken down blocked",
+        "yellow": "canceled paused warning",
+    }.items()
+    for word in words.split()
 }
+_HEAD = 11
 _GAP = 2
 
 
@@ -51,6 +49,15 @@ def note(text: str) -> None:
 
 def print_json(value: object) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def show(answer: View | Record, lines: Iterable[str], *, as_json: bool) -> None:
+    """Print JSON for programs, or lines for people, which are made only then."""
+    if as_json:
+        print_json(answer.to_dict())
+        return
+    for line in lines:
+        out(line)
 
 
 def bold(text: str) -> str:
@@ -84,6 +91,20 @@ def one_line(text: str) -> str:
 def block(text: str) -> str:
     """Text of any origin, its lines kept, safe for a terminal."""
     return safe(text.expandtabs(4)).rstrip()
+
+
+def heading(text: str) -> str:
+    """What stands before a fact, as wide as all of them."""
+    return dim(text.ljust(_HEAD))
+
+
+def facts(found: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Heading and text, of any origin, as lines."""
+    return (f"  {heading(head)}{one_line(text)}" for head, text in found)
+
+
+def plural(number: int, one: str) -> str:
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
 
 
 def indented(text: str, by: str = "  ") -> str:
@@ -164,9 +185,9 @@ _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 def span(seconds: float) -> str:
     """A span in words, of its one or two greatest units: `1 hour 5 minutes`, `0.4 seconds`."""
     seconds = max(seconds, 0.0)
-    if seconds < 1:
-        return f"{seconds:.1f} seconds" if seconds >= 0.1 else "under 0.1 seconds"
-    if seconds < 10 and round(seconds, 1) % 1:
+    if seconds < 0.1:
+        return "under 0.1 seconds"
+    if seconds < 1 or (seconds < 10 and round(seconds, 1) % 1):
         return f"{seconds:.1f} seconds"
     rest = round(seconds)
     parts: list[str] = []
@@ -211,21 +232,18 @@ _NAMES = {"teller": "Teller", "planner": "Planner"}
 
 
 class EngineLine(NamedTuple):
-    """The roles and profiles that one engine serves, in words."""
+    """The roles and profiles that one engine serves, in words; whether their work waits for it."""
 
     text: str
     waits: bool
-    """Whether their work waits for it."""
 
 
 def engine_lines(engines: Mapping[str, EngineStatus]) -> list[EngineLine]:
     """Role or profile → engine, as lines: those with the same engine and reason stand together."""
-    shared: dict[str, list[str]] = {}
-    waiting: set[str] = set()
+    served: dict[str, list[str]] = {}
     for name, engine in engines.items():
-        shared.setdefault(engine.text, []).append(_NAMES.get(name, name))
-        if engine.state == "waiting":
-            waiting.add(engine.text)
+        served.setdefault(engine.text, []).append(_NAMES.get(name, name))
+    waiting = {engine.text for engine in engines.values() if engine.state == "waiting"}
     return [
-        EngineLine(f"{', '.join(names)}: {text}", text in waiting) for text, names in shared.items()
+        EngineLine(f"{', '.join(names)}: {text}", text in waiting) for text, names in served.items()
     ]

@@ -23,7 +23,6 @@ from mimikit.triggers.explain import Explanation, SlotExplanation, trigger_words
 from mimikit.views import triggers as shown
 from mimikit.views.triggers import TriggerList, TriggerView
 
-_HEAD = 11
 _WHEN = 44
 
 
@@ -50,7 +49,7 @@ def list_(frame: Frame, as_json: bool) -> None:
         (
             client.short_id(trigger.id) if short else trigger.id,
             terminal.state(_state(trigger)),
-            terminal.clip(_when(trigger), _WHEN) if short else _when(trigger),
+            terminal.clip(when, _WHEN) if short else when,
             terminal.ago(trigger.last_run_at, now) if trigger.last_run_at else "never",
             terminal.ago(trigger.next_run_at, now)
             if trigger.enabled and trigger.next_run_at
@@ -59,6 +58,7 @@ def list_(frame: Frame, as_json: bool) -> None:
             terminal.one_line(trigger.title),
         )
         for trigger in found
+        for when in [terminal.one_line(trigger.words["en"])]
     ]
     terminal.table(("ID", "STATE", "WHEN", "LAST", "NEXT", "RUNS", "WHAT"), rows)
 
@@ -69,10 +69,6 @@ def _state(trigger: TriggerView) -> str:
     if trigger.blocked_by:
         return "blocked"
     return "active" if trigger.enabled else "paused"
-
-
-def _when(trigger: TriggerView) -> str:
-    return terminal.one_line(trigger.words["en"])
 
 
 @triggers.command()
@@ -86,14 +82,11 @@ def show(frame: Frame, trigger_id: str, as_json: bool) -> None:
     found = shown.find(state.files, id_, client.situation(state))
     if found is None:
         raise _gone(id_)
-    if as_json:
-        terminal.print_json(found.to_dict())
-        return
-    terminal.out(f"{terminal.bold(terminal.one_line(id_))}  {terminal.state(_state(found))}")
-    for head, text in facts(found, state.clock.now(), state.settings.zone):
-        terminal.out(f"  {terminal.dim(head.ljust(_HEAD))}{terminal.one_line(text)}")
+    head = f"{terminal.bold(terminal.one_line(id_))}  {terminal.state(_state(found))}"
+    lines = [head, *terminal.facts(facts(found, state.clock.now(), state.settings.zone))]
     if found.prompt:
-        terminal.out(f"\n{terminal.bold('Prompt')}\n{terminal.indented(found.prompt)}")
+        lines.append(f"\n{terminal.bold('Prompt')}\n{terminal.indented(found.prompt)}")
+    terminal.show(found, lines, as_json=as_json)
 
 
 @triggers.command()
@@ -108,8 +101,7 @@ def explain(frame: Frame, trigger_id: str, as_json: bool) -> None:
     if as_json:
         terminal.print_json(found.model_dump(mode="json", by_alias=True))
         return
-    zone, now = state.settings.zone, state.clock.now()
-    for line in explained(terminal.one_line(id_), found, now, zone):
+    for line in explained(terminal.one_line(id_), found, state.clock.now(), state.settings.zone):
         terminal.out(line)
 
 
@@ -155,7 +147,10 @@ def edit(
     changes |= _new_times(state, trigger, times)
     if not changes:
         raise click.UsageError("expected an option that says what to change, got none")
-    new = _checked(state, trigger, changes)
+    new = registry.edited(trigger, changes)
+    wanted = TaskRequest(prompt=new.prompt, origin="cli", profile=new.profile)
+    requests.check_request(wanted, type(state.settings.profiles).model_fields)
+    registry.check_new(state.files, new)
     outcome = give_command(state, "trigger_edit", trigger.id, changes)
     if as_json:
         terminal.print_json(outcome.to_dict())
@@ -189,14 +184,6 @@ def _new_times(state: ReadOnlyState, trigger: Trigger, times: TimingOptions) -> 
     }
 
 
-def _checked(state: ReadOnlyState, trigger: Trigger, changes: dict[str, Any]) -> Trigger:
-    new = registry.edited(trigger, changes)
-    wanted = TaskRequest(prompt=new.prompt, origin="cli", profile=new.profile)
-    requests.check_request(wanted, type(state.settings.profiles).model_fields)
-    registry.check_new(state.files, new)
-    return new
-
-
 def _ordering(name: str, text: str) -> Callable[..., None]:
     """A command that gives the order `trigger_{name}`."""
 
@@ -206,17 +193,10 @@ def _ordering(name: str, text: str) -> Callable[..., None]:
     @pass_frame
     def command(frame: Frame, trigger_id: str, as_json: bool) -> None:
         state = frame.open()
-        _give(state, name, client.find_trigger(state.files, trigger_id), as_json=as_json)
+        id_ = client.find_trigger(state.files, trigger_id)
+        client.carry_out(state, f"trigger_{name}", id_, as_json=as_json)
 
     return command
-
-
-def _give(state: ReadOnlyState, name: str, trigger_id: str, *, as_json: bool) -> None:
-    outcome = give_command(state, f"trigger_{name}", trigger_id)
-    if as_json:
-        terminal.print_json(outcome.to_dict())
-    else:
-        terminal.out(terminal.sentence(outcome.message))
 
 
 pause = _ordering("pause", "Let a trigger not fire until it is resumed.")
@@ -233,7 +213,7 @@ def remove(frame: Frame, trigger_id: str, as_json: bool) -> None:
     state = frame.open()
     id_ = client.find_trigger(state.files, trigger_id)
     if is_id(id_):
-        _give(state, "remove", id_, as_json=as_json)
+        client.carry_out(state, "trigger_remove", id_, as_json=as_json)
         return
     # No order can name it, and nothing ever ran under that name: it is a stray file.
     registry.remove(state.files, id_)

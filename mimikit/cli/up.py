@@ -11,10 +11,17 @@ import click
 from mimikit import __version__, app
 from mimikit.cli import terminal
 from mimikit.cli.client import HINT, Watcher, look_at_consumer
-from mimikit.cli.consumer import HURRY, PARENT_OPTION, end_with_parent, parent_option
 from mimikit.cli.frame import Frame, LeafCommand, pass_frame
 from mimikit.cli.options import PORT
-from mimikit.cli.process_group import ProcessGroup, ended_how, own_command
+from mimikit.cli.process_group import (
+    HURRY,
+    PARENT_OPTION,
+    ProcessGroup,
+    end_with_parent,
+    ended_how,
+    own_command,
+    parent_option,
+)
 from mimikit.errors import AlreadyRunning
 from mimikit.protocol import paths
 from mimikit.state import State
@@ -22,15 +29,19 @@ from mimikit.state import State
 _WEB_START_S = 20.0
 _CONSUMER_START_S = 4.0
 _KNOCK_S = 0.05
-
-
-@click.command(cls=LeafCommand)
-@click.option("--host", help="Address to listen on (default: web.host of the settings).")
-@click.option(
+_host_option = click.option(
+    "--host", help="Address to listen on (default: web.host of the settings)."
+)
+_port_option = click.option(
     "--port",
     type=PORT,
     help="Port to listen on (default: $PORT, else web.port of the settings; 0 takes a free one).",
 )
+
+
+@click.command(cls=LeafCommand)
+@_host_option
+@_port_option
 @pass_frame
 def up(frame: Frame, host: str | None, port: int | None) -> None:
     """Start the page and the consumer together; one Ctrl-C ends both.
@@ -148,12 +159,8 @@ def _say(line: str) -> None:
 
 
 @click.command(cls=LeafCommand)
-@click.option("--host", help="Address to listen on (default: web.host of the settings).")
-@click.option(
-    "--port",
-    type=PORT,
-    help="Port to listen on (default: $PORT, else web.port of the settings; 0 takes a free one).",
-)
+@_host_option
+@_port_option
 @parent_option
 @pass_frame
 def web(frame: Frame, host: str | None, port: int | None, with_parent: bool) -> None:

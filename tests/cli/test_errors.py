@@ -9,7 +9,8 @@ import click
 import pytest
 
 from mimikit.__main__ import SECTIONS, main
-from mimikit.cli import status, tasks
+from mimikit.cli import client, status
+from mimikit.cli.frame import Frame
 from tests.cli.conftest import Cli, Place
 
 NAMES = [name for part in SECTIONS.values() for name in part]
@@ -94,7 +95,7 @@ def test_an_unforeseen_error_without_a_state_folder_makes_none(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("surprise")
 
-    monkeypatch.setattr(tasks, "_give", fail)
+    monkeypatch.setattr(Frame, "open", fail)
     result = cli("pause")
     assert result.exit_code == 1
     assert "please report it" in result.stderr
@@ -116,7 +117,7 @@ def test_ctrl_c_ends_a_command_without_a_word(cli: Cli, monkeypatch: pytest.Monk
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tasks, "_give", interrupt)
+    monkeypatch.setattr(client, "carry_out", interrupt)
     result = cli("pause")
     assert result.exit_code == 130
     assert result.stderr.strip() == ""
