@@ -65,15 +65,10 @@ class HistoryStore:
         What became archived may leave the working set at once, so it must stand in memory by now.
         Crash: all are changed, or none.
         """
-        changed = [
-            message.model_copy(update=dict(changes[message.id]))
-            if message.id in changes
-            else message
-            for message in self.messages
-        ]
         count = sum(message.id in changes for message in self.messages)
         if count:
-            self._save(changed)
+            changed = (m.model_copy(update=changes.get(m.id)) for m in self.messages)
+            self._save(list(changed))
         return count
 
     def trim(self) -> bool:

@@ -43,7 +43,6 @@ class Prompts:
         self._templates = {name: _read(files, name) for name in NAMES}
 
     def fill(self, name: str, values: dict[str, str]) -> str:
-        """The template with its placeholders filled."""
         return _PLACEHOLDER.sub(lambda m: values.get(m.group(1), ""), self._templates[name])
 
 
@@ -99,13 +98,8 @@ def teller_prompt(turn_input: TurnInput, budgets: BudgetSettings) -> str:
 def planner_prompt(turn_input: TurnInput, budgets: BudgetSettings) -> str:
     """The Planner's turn in words: its request with the context it came from."""
     request = turn_input.task.prompt if turn_input.task else ""
-    return "\n\n".join(
-        [
-            *_blocks(turn_input, budgets),
-            _section("Request", tokens.cut_tokens(request, budgets.input_tokens)),
-            _environment(turn_input),
-        ]
-    )
+    asked = _section("Request", tokens.cut_tokens(request, budgets.input_tokens))
+    return "\n\n".join([*_blocks(turn_input, budgets), asked, _environment(turn_input)])
 
 
 def worker_prompt(turn_input: TurnInput, folder: str) -> str:

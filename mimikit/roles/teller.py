@@ -93,22 +93,18 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         question_open=_stays_open(job),
     )
     session = context.open_session(TellerSession, caller)
-    seat = job.choice.seat
-    outcome = run_engine(
-        context,
-        EngineRun(
-            run_id=job.id,
-            attempt=job.attempt,
-            role="teller",
-            prompt=prompts.teller_prompt(turn_input, context.settings.budgets),
-            input=turn_input,
-            choice=job.choice,
-            cancel=job.cancel,
-            timeout_s=seat.timeout_s or 180,
-            idle_timeout_s=context.settings.limits.teller_idle_timeout_s,
-        ),
-        session,
+    run = EngineRun(
+        run_id=job.id,
+        attempt=job.attempt,
+        role="teller",
+        prompt=prompts.teller_prompt(turn_input, context.settings.budgets),
+        input=turn_input,
+        choice=job.choice,
+        cancel=job.cancel,
+        timeout_s=job.choice.seat.timeout_s or 180,
+        idle_timeout_s=context.settings.limits.teller_idle_timeout_s,
     )
+    outcome = run_engine(context, run, session)
     effects = session.close()
     replies = effects.replies or ([outcome.text.strip()] if outcome.text.strip() else [])
     if not replies and effects.question is not None:

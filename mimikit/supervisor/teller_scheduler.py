@@ -297,7 +297,7 @@ class TellerScheduler:
 
     def _told(self, item: InboxItem) -> ToldResult:
         view = queue.show(self._store.files, item.task_id) if item.task_id else None
-        outcome = view and (view.result or view.plan)
+        outcome = view and view.outcome
         if view is None or outcome is None:
             return ToldResult(
                 title=item.text or (item.task_id or item.id),

@@ -130,20 +130,17 @@ class TaskSnapshot:
     plan: PlanResult | None = None
 
     @property
-    def started_at(self) -> datetime | None:
-        """When its last attempt began, once it ended."""
-        outcome = self.result or self.plan
-        return outcome.started_at if outcome else None
+    def outcome(self) -> TaskResult | PlanResult | None:
+        """How it ended, or what it has planned; None while it has not."""
+        return self.result or self.plan
 
     @property
     def completed_at(self) -> datetime | None:
-        outcome = self.result or self.plan
-        return outcome.completed_at if outcome else None
+        return self.outcome.completed_at if self.outcome else None
 
     @property
     def error(self) -> str | None:
-        outcome = self.result or self.plan
-        return outcome.error if outcome else None
+        return self.outcome.error if self.outcome else None
 
 
 def show(files: Files, task_id: str) -> TaskSnapshot | None:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mimikit import permission
+from mimikit.config import ProfilesSettings
 from mimikit.errors import BadInput, Refused
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.models import (
@@ -30,8 +31,6 @@ from mimikit.triggers import conditions, explain, registry
 
 
 class PlannerSession(ToolSession):
-    """The Planner's tools."""
-
     role = "planner"
 
     def _needs_input(self, args: arguments.AskArguments) -> str:
@@ -46,7 +45,8 @@ class PlannerSession(ToolSession):
             )
             self._check_plan_size()
             self.effects.tasks.append(task)
-            self._name(args.label, task.id)
+            if args.label is not None:
+                self._labels[args.label] = task.id
             return f"planned as {task.id}"
         once = args.once or args.type == "oneshot"
         more = {"once": once, "notify": self._notify() if once else "change"}
@@ -86,10 +86,6 @@ class PlannerSession(ToolSession):
                 field="after",
             )
         return label
-
-    def _name(self, label: str | None, id_: str) -> None:
-        if label is not None:
-            self._labels[label] = id_
 
     def _schedule(self, args: arguments.ScheduleArguments) -> str:
         clock = [args.interval, args.cron, args.run_at]
@@ -140,7 +136,8 @@ class PlannerSession(ToolSession):
                 field="type",
             )
         self.effects.triggers.append(trigger)
-        self._name(args.label, trigger.id)
+        if args.label is not None:
+            self._labels[args.label] = trigger.id
         every_s = self._settings.triggers.llm_eval_interval_s
         notes = [note["en"] for note in explain.notes(trigger, asked_every_s=every_s)]
         told = f"scheduled as {trigger.id}: {explain.trigger_words(trigger)['en']}"
@@ -193,19 +190,17 @@ class PlannerSession(ToolSession):
         return self._caller.parent.notify if self._caller.parent else "teller"
 
     def _check_profile(self, profile: str) -> None:
-        settings = self._settings
-        permission.check_profile(profile, type(settings.profiles).model_fields)
+        permission.check_profile(profile, ProfilesSettings.model_fields)
         permission.check_planned_profile(
             profile,
             by_user=self._caller.by_user,
-            allow_llm_commands=settings.allow_llm_commands,
+            allow_llm_commands=self._settings.allow_llm_commands,
         )
 
     def _check_plan_size(self) -> None:
-        effects = self.effects
+        effects, most = self.effects, self._limits.tasks_per_plan
         planned = len(effects.tasks) + len(effects.triggers) + len(effects.commands)
-        if planned >= self._limits.tasks_per_plan:
-            most = self._limits.tasks_per_plan
+        if planned >= most:
             raise Refused(f"expected at most {most} tasks and triggers a plan")
         self._check_trace(planned)
 

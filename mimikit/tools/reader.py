@@ -50,9 +50,7 @@ class RoleReader:
         trace_size: Callable[[str], int] = lambda _trace: 0,
     ) -> None:
         """`trace_size` counts the tasks a trace has had."""
-        self._files = files
-        self._searcher = searcher
-        self._trace_size = trace_size
+        self._files, self._searcher, self._trace_size = files, searcher, trace_size
 
     def tasks(self, scope: str) -> list[TaskLine]:
         """Running and queued tasks, triggers and recent ends, as the scope says."""

@@ -83,9 +83,8 @@ class ToolSession:
     ) -> None:
         """`on_refused(tool, reason)` hears of every refusal."""
         self.effects = Effects()
-        self._caller, self._reader, self._settings = caller, reader, settings
-        self._limits = settings.limits
-        self._on_refused = on_refused
+        self._caller, self._reader, self._on_refused = caller, reader, on_refused
+        self._settings, self._limits = settings, settings.limits
         self._lock = threading.Lock()
         self._closed = False
         self._labels: dict[str, str] = {}
@@ -165,8 +164,8 @@ class ToolSession:
 
     def _check_trace(self, more: int) -> None:
         """One request must not breed work for ever, however its results are taken up again."""
-        if self._reader.trace_size(self._caller.trace_id) + more >= self._limits.tasks_per_trace:
-            most = self._limits.tasks_per_trace
+        most = self._limits.tasks_per_trace
+        if self._reader.trace_size(self._caller.trace_id) + more >= most:
             raise Refused(f"expected at most {most} tasks that follow from one request")
 
     def _derive(self, prefix: str, number: int) -> str:
@@ -174,8 +173,6 @@ class ToolSession:
 
 
 class TellerSession(ToolSession):
-    """The Teller's tools."""
-
     role = "teller"
 
     def _reply(self, args: arguments.ReplyArguments) -> str:
@@ -183,10 +180,9 @@ class TellerSession(ToolSession):
         return "sent"
 
     def _remember(self, args: arguments.RememberArguments) -> str:
-        id_ = self._derive("mem", len(self.effects.remembered))
-        self.effects.remembered.append(
-            RememberedNote(id=id_, content=args.content, long_term=args.long_term)
-        )
+        made = self.effects.remembered
+        id_ = self._derive("mem", len(made))
+        made.append(RememberedNote(id=id_, content=args.content, long_term=args.long_term))
         return "remembered"
 
     def _update_backlog(self, args: arguments.BacklogArguments) -> str:

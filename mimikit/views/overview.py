@@ -155,7 +155,7 @@ class TaskReport(View):
 
 def task_outcome(known: TaskSnapshot) -> TaskOutcome | None:
     """None while it has not ended."""
-    outcome = known.result or known.plan
+    outcome = known.outcome
     if outcome is None:
         return None
     is_run = isinstance(outcome, TaskResult)

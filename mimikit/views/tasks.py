@@ -109,10 +109,10 @@ class OutputView(View):
 
 
 def task_view(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun]) -> TaskView:
-    task, outcome = known.task, known.result or known.plan
+    task, outcome = known.task, known.outcome
     run = live.get(task.id) if known.state == "running" else None
-    started = known.started_at or _began(files, known, run)
-    ended = known.completed_at if known.state in _ENDED else None
+    started = (outcome and outcome.started_at) or _began(files, known, run)
+    ended = outcome.completed_at if outcome and known.state in _ENDED else None
     return TaskView(
         id=task.id,
         seat=known.seat,
@@ -129,7 +129,7 @@ def task_view(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun
         attempts=outcome.attempts if outcome else task.attempts + (known.state == "running"),
         max_attempts=task.max_attempts,
         failure_reason=outcome.failure_reason if outcome else None,
-        error=plain(known.error) if known.error else None,
+        error=plain(outcome.error) if outcome and outcome.error else None,
         trace_id=task.trace_id,
         parent_task_id=task.parent_task_id,
         source_trigger_id=task.source_trigger_id,
@@ -215,7 +215,7 @@ def events_of(files: ReadOnlyFiles, task: Task) -> list[LedgerEvent]:
 
 def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
     """How it ended; None while it has not."""
-    outcome = known.result or known.plan
+    outcome = known.outcome
     if outcome is None:
         return None
     is_run = isinstance(outcome, TaskResult)
