@@ -37,20 +37,16 @@ class CancelToken:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._reason: str | None = None
-        self._callbacks: list[Callable[[str], None]] = []
-
-    @property
-    def reason(self) -> str | None:
+        self.reason: str | None = None
         """Why to stop (`canceled`, `killed`, `timeout`); None while the run may go on."""
-        return self._reason
+        self._callbacks: list[Callable[[str], None]] = []
 
     def cancel(self, reason: str) -> bool:
         """Ask the run to stop; False when it was asked before."""
         with self._lock:
-            if self._reason is not None:
+            if self.reason is not None:
                 return False
-            self._reason = reason
+            self.reason = reason
             callbacks = list(self._callbacks)
         for callback in callbacks:
             callback(reason)
@@ -59,11 +55,10 @@ class CancelToken:
     def on_cancel(self, callback: Callable[[str], None]) -> None:
         """Call `callback(reason)` when asked to stop, or at once if that has happened."""
         with self._lock:
-            if self._reason is None:
+            if self.reason is None:
                 self._callbacks.append(callback)
                 return
-            reason = self._reason
-        callback(reason)
+        callback(self.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,11 +221,14 @@ class _Run:
 
     def _watch(self, stack: contextlib.ExitStack) -> None:
         """Let the selector wake on output, on the child's end and on a cancel."""
-        for name, pipe in self._pipes():
-            stack.callback(pipe.close)
-            os.set_blocking(pipe.fileno(), False)
-            read = functools.partial(self._read, name, pipe)
-            self._selector.register(pipe, selectors.EVENT_READ, read)
+        stdout, stderr = self._child.stdout, self._child.stderr
+        outputs: dict[Stream, IO[bytes] | None] = {"stdout": stdout, "stderr": stderr}
+        for name, pipe in outputs.items():
+            if pipe:
+                stack.callback(pipe.close)
+                os.set_blocking(pipe.fileno(), False)
+                read = functools.partial(self._read, name, pipe)
+                self._selector.register(pipe, selectors.EVENT_READ, read)
         if self._child.stdin:
             stack.callback(self._close_stdin)
             os.set_blocking(self._child.stdin.fileno(), False)
@@ -243,10 +246,6 @@ class _Run:
             stack.callback(os.close, handle)
             self._selector.register(handle, selectors.EVENT_READ, self._noticed_exit)
         self.cancel.on_cancel(lambda _reason: self._waker.ring())
-
-    def _pipes(self) -> list[tuple[Stream, IO[bytes]]]:
-        stdout, stderr = self._child.stdout, self._child.stderr
-        return [("stdout", stdout), ("stderr", stderr)] if stdout and stderr else []
 
     def _follow(self) -> None:
         """Pass output on until the child has ended, or does not end when told to."""
@@ -322,9 +321,8 @@ class _Run:
 
     def _drain(self) -> None:
         """Read what still lies in the pipes; bounded, for what could not be ended may write on."""
-        readers = [pipe for _, pipe in self._pipes() if not pipe.closed]
         for key in list(self._selector.get_map().values()):
-            if key.fileobj in readers:
+            if key.fileobj in (self._child.stdout, self._child.stderr):
                 for _ in range(64):
                     if not key.data():
                         break

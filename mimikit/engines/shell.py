@@ -76,8 +76,8 @@ class ShellEngine:
         if code == 0:
             return Outcome("done", text, exit_code=0, data=data)
         said = f"exit code {code}" if code > 0 else f"ended by {process.signal_name(code)}"
-        if last := output.last_errors():
-            said += f"\n{last}"
+        if last := output.errors.text().strip().splitlines()[-_ERROR_LINES:]:
+            said = "\n".join([said, *last])
         shown_code = code if code > 0 else 128 - code
         return Outcome("failed", text, said, "error", exit_code=shown_code, data=data)
 
@@ -93,7 +93,7 @@ class _Output:
         }
         self._result_bytes = result_bytes
         self._result = Tail(result_bytes)
-        self._errors = Tail(_ERROR_CHARACTERS)
+        self.errors = Tail(_ERROR_CHARACTERS)
         self._batch: dict[Stream, Tail] = {}
         self._room = output_bytes
         self._shown_at = 0.0
@@ -106,7 +106,7 @@ class _Output:
             return
         self._result.add(text)
         if stream == "stderr":
-            self._errors.add(text)
+            self.errors.add(text)
         self._batch.setdefault(stream, Tail(_EVENT_CHARACTERS)).add(text)
 
     def tick(self) -> float | None:
@@ -131,9 +131,6 @@ class _Output:
         if cut := self._result.total - len(text):
             return f"[the first {cut} characters are left out]\n{text}"
         return text
-
-    def last_errors(self) -> str:
-        return "\n".join(self._errors.text().strip().splitlines()[-_ERROR_LINES:])
 
     def _show(self) -> None:
         for stream, tail in self._batch.items():

@@ -59,19 +59,13 @@ class Tail:
         """Characters seen."""
 
     def add(self, text: str) -> None:
-        text_kept = text[-self._limit :]
         self.total += len(text)
-        self._parts.append(text_kept)
-        self._kept += len(text_kept)
+        self._parts.append(text[-self._limit :])
+        self._kept += len(self._parts[-1])
         while self._kept - len(self._parts[0]) >= self._limit:
             self._kept -= len(self._parts.popleft())
         if len(self._parts) > 4096:
             self._parts = deque(["".join(self._parts)])
-
-    @property
-    def cut(self) -> int:
-        """Characters that are no longer kept."""
-        return max(0, self.total - self._limit)
 
     def text(self) -> str:
         joined = "".join(self._parts)
@@ -79,37 +73,28 @@ class Tail:
 
 
 class Lines:
-    """Cuts bytes into lines; one longer than `limit` bytes is left out and counted."""
+    """Cuts bytes into lines; one longer than `limit` bytes is left out."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
-        self.too_long = 0
-        """Lines left out."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that these bytes end, without their newline."""
+        lines: list[bytes] = []
         *ends, rest = data.split(b"\n")
-        lines = [line for end in ends if (line := self._end(end)) is not None]
+        for end in ends:
+            self._take(end)
+            if self._size <= self._limit:
+                lines.append(b"".join(self._parts))
+            self._parts, self._size = [], 0
         self._take(rest)
         return lines
-
-    def rest(self) -> bytes | None:
-        line = self._end(b"")
-        return line or None
 
     def _take(self, part: bytes) -> None:
         self._size += len(part)
         if self._size > self._limit:
             self._parts.clear()
-        elif part:
+        else:
             self._parts.append(part)
-
-    def _end(self, part: bytes) -> bytes | None:
-        self._take(part)
-        line = b"".join(self._parts)
-        too_long = self._size > self._limit
-        self._parts, self._size = [], 0
-        self.too_long += too_long
-        return None if too_long else line

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply, TurnInput
 from mimikit.engines.builtin import grammar
 from mimikit.engines.builtin.grammar import Commanding, Intent
+from mimikit.engines.builtin.shell_lines import IsProgram
 from mimikit.language import phrases
 from mimikit.language.phrases import (
     Language,
@@ -31,7 +32,6 @@ from mimikit.language.phrases import (
 from mimikit.language.times import InstantTime, PastTime, RepeatTime, parse_when, when_words
 from mimikit.protocol.models import Hit, InboxItem, Role, time_text
 
-IsProgram = Callable[[str], bool]
 Summarise = Callable[[str], str]
 """Makes the summary that a prompt asks for; empty when it can not."""
 
@@ -121,15 +121,17 @@ class _Turn:
             if isinstance(intent, grammar.PlainSentence) or text.casefold() in options:
                 self._question = None
                 arguments = {"questionId": question.question_id, "text": text}
-                return self._said(self._call("answer_question", arguments), "answered", language)
+                reply = _call(self._request, "answer_question", arguments)
+                return self._said(reply, "answered", language)
         match intent:
             case grammar.RunIntent(command):
-                reply = self._delegate(item.text, _title(command))
+                arguments = {"prompt": item.text, "title": _title(command)}
+                reply = _call(self._request, "delegate", arguments)
                 return self._said(reply, "started", language, command=fence(command, "sh"))
             case _ if isinstance(intent, Commanding):
                 return self._hand_over(intent, item.text, language)
             case grammar.RememberIntent(content):
-                reply = self._call("remember", {"content": content, "longTerm": True})
+                reply = _call(self._request, "remember", {"content": content, "longTerm": True})
                 return self._said(reply, "remembered", language, content=_line(content, 200))
             case grammar.ChangeBacklogIntent(action, what):
                 return self._change_backlog(action, what, language)
@@ -161,12 +163,10 @@ class _Turn:
         plan = plan_of(intent, self._input, self._input.now, language)
         if isinstance(plan, str):
             return plan
-        reply = self._delegate(sentence, _title(f"{plan.when}: {intent.command}"))
+        title = _title(f"{plan.when}: {intent.command}")
+        reply = _call(self._request, "delegate", {"prompt": sentence, "title": title})
         command = fence(intent.command, "sh")
         return self._said(reply, "scheduled", language, when=plan.words, command=command)
-
-    def _delegate(self, sentence: str, title: str) -> ToolReply:
-        return self._call("delegate", {"prompt": sentence, "title": title})
 
     def _recall(self, about: str, language: Language) -> str:
         key = "recall_has" if self._input.memory else "recall_none"
@@ -184,19 +184,19 @@ class _Turn:
         return paragraphs(say("no_model", language), has, _hits(shown), connect)
 
     def _backlog(self, language: Language) -> str:
-        reply = self._call("update_backlog", {"action": "list"})
+        reply = _call(self._request, "update_backlog", {"action": "list"})
         if reply.ok and reply.text.startswith("- "):
             return paragraphs(say("backlog", language), reply.text)
         return self._said(reply, "backlog_none", language)
 
     def _change_backlog(self, action: str, item: str, language: Language) -> str:
-        reply = self._call("update_backlog", {"action": action, "item": item})
+        reply = _call(self._request, "update_backlog", {"action": action, "item": item})
         # The answer ends with the item that was found to be meant.
         whole = reply.text.partition(": ")[2] or item
         return self._said(reply, f"backlog_{action}", language, item=_line(whole, 200))
 
     def _tasks(self, language: Language) -> str:
-        reply = self._call("list_tasks", {"scope": "all"})
+        reply = _call(self._request, "list_tasks", {"scope": "all"})
         if reply.ok and self._input.tasks:
             return paragraphs(say("tasks", language), _task_list(self._input.tasks, language))
         return self._said(reply, "tasks_none", language)
@@ -206,7 +206,7 @@ class _Turn:
         active = [task for task in self._input.tasks if task.state not in _ENDED]
         if len(found) == 1 or (not found and _ID.match(reference)):
             task_id = found[0].id if found else reference
-            reply = self._call("cancel_task", {"id": task_id})
+            reply = _call(self._request, "cancel_task", {"id": task_id})
             return self._said(reply, "canceling", language, task=_named(task_id, found))
         if not active:
             return say("cancel_empty", language)
@@ -221,9 +221,6 @@ class _Turn:
         if not facts:
             return say("status_none", language)
         return paragraphs(say("status", language), "\n".join(facts))
-
-    def _call(self, name: str, arguments: dict[str, Any]) -> ToolReply:
-        return _call(self._request, name, arguments)
 
     def _said(self, reply: ToolReply, key: str, language: Language, **values: object) -> str:
         """What to say of a tool's reply, which may be a refusal."""
@@ -278,8 +275,12 @@ def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine
 def _fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
     """Those that fit by the start of the id, else by the whole title, else by words of it."""
     if len(reference) >= _LEAST_PREFIX:
-        starts = [(task, (task.id, task.id.partition("-")[2])) for task in tasks]
-        if by_id := [task for task, ids in starts if any(i.startswith(reference) for i in ids)]:
+        by_id = [
+            task
+            for task in tasks
+            if task.id.startswith(reference) or task.id.partition("-")[2].startswith(reference)
+        ]
+        if by_id:
             return by_id
     if by_title := [t for t in tasks if t.title.casefold() == reference.casefold()]:
         return by_title
@@ -344,8 +345,7 @@ def _plan_at(
     try:
         when = parse_when(text, now=now, zone=zone)
     except PastTime as past:
-        passed = moment_words(past.at, zone, language)
-        return say("time_passed", language, when=passed)
+        return say("time_passed", language, when=moment_words(past.at, zone, language))
     if when is None:
         return say("time_unclear", language, words=code(text))
     more: dict[str, Any]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from mimikit.engines.builtin import openings
@@ -286,31 +287,23 @@ def _recall(said: _Opened) -> Intent | None:
     return RecallIntent(text) if text and len(text) <= BARE_LIMIT else None
 
 
-def _backlog_verb(action: BacklogAction) -> _Reader:
-    """Reads a sentence that says first what to do, then with which item."""
-
-    def read(said: _Opened) -> Intent | None:
-        rest = said.rest
-        if rest.plain in {"", ":"}:
-            return HelpIntent()
-        if rest.plain.startswith(":"):
-            return _item(action, rest.after(":").raw)
-        if said.asked:
-            rest = without_end(rest, ASKED_AT_END)
-        return _said_item(action, without_end(rest.after(","), COURTESY_AT_END))
-
-    return read
+def _backlog_verb(action: BacklogAction, said: _Opened) -> Intent | None:
+    """A sentence that says first what to do, then with which item."""
+    rest = said.rest
+    if rest.plain in {"", ":"}:
+        return HelpIntent()
+    if rest.plain.startswith(":"):
+        return _item(action, rest.after(":").raw)
+    if said.asked:
+        rest = without_end(rest, ASKED_AT_END)
+    return _said_item(action, without_end(rest.after(","), COURTESY_AT_END))
 
 
-def _backlog_around(action: BacklogAction) -> _Reader:
-    """Reads a sentence that has the item inside."""
-
-    def read(said: _Opened) -> Intent | None:
-        if not said.asked and openings.ASKS.search(said.view.plain):
-            return None
-        return _said_item(action, said.group("item"))
-
-    return read
+def _backlog_around(action: BacklogAction, said: _Opened) -> Intent | None:
+    """A sentence that has the item inside."""
+    if not said.asked and openings.ASKS.search(said.view.plain):
+        return None
+    return _said_item(action, said.group("item"))
 
 
 def _backlog_note(said: _Opened) -> Intent | None:
@@ -372,12 +365,12 @@ ROWS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
     (openings.RUN, _run),
     (openings.BACKLOG, lambda _said: BacklogIntent()),
     *(
-        (pattern, _backlog_verb(action))
+        (pattern, partial(_backlog_verb, action))
         for action, patterns in openings.BACKLOG_VERBS.items()
         for pattern in patterns
     ),
     *(
-        (pattern, _backlog_around(action))
+        (pattern, partial(_backlog_around, action))
         for action, patterns in openings.BACKLOG_AROUND.items()
         for pattern in patterns
     ),

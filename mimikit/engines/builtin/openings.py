@@ -63,22 +63,19 @@ _WHAT = r"(?:什么|啥|多少|哪些)"
 _ABOUT = r"(?P<about>.{1,500}?)"
 
 
-def _whole(*phrases: str) -> re.Pattern[str]:
-    """Matches a text that is one of the phrases, courtesy and end signs aside."""
+def _opening(*phrases: str, end: str = "") -> re.Pattern[str]:
+    """Matches a text that begins with one of the phrases, courtesy aside."""
     either = "|".join(phrase.replace(" ", r"\s++") for phrase in phrases)
-    return re.compile(rf"{_PRE}(?:{either})[\s?!.。~]*+\Z", re.IGNORECASE)
+    return re.compile(rf"{_PRE}(?:{either}){end}", re.IGNORECASE)
+
+
+def _whole(*phrases: str, courtesy: str = "") -> re.Pattern[str]:
+    """Matches a text that is one of the phrases, courtesy and end signs aside."""
+    return _opening(*phrases, end=rf"{courtesy}[\s?!.。~]*+\Z")
 
 
 def _around(phrase: str) -> re.Pattern[str]:
-    """Matches a text that is the phrase, courtesy aside."""
-    spaced = phrase.replace(" ", r"\s++")
-    return re.compile(rf"{_PRE}(?:{spaced}){_GRANTED}[\s?!.。~]*+\Z", re.IGNORECASE)
-
-
-def _opening(*phrases: str) -> re.Pattern[str]:
-    """Matches a text that begins with one of the phrases, courtesy aside."""
-    either = "|".join(phrase.replace(" ", r"\s++") for phrase in phrases)
-    return re.compile(rf"{_PRE}(?:{either})", re.IGNORECASE)
+    return _whole(phrase, courtesy=_GRANTED)
 
 
 HELP = _whole(*SENTENCES["help"])

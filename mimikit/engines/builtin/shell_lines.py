@@ -79,12 +79,25 @@ def read_command(
     marked = read_marked(body, colon=colon)
     if marked is not None:
         return marked
-    return _verbatim(body) if colon else read_bare(body, is_program, asked=asked)
+    if not colon:
+        return read_bare(body, is_program, asked=asked)
+    # All of it, unless it reads as more than a command.
+    if _ANOTHER_SENTENCE.search(body.plain):
+        return "several"
+    found = time_at_end(body.plain, _AFTER_TIME, _TAIL)
+    if found is not None and not found.adverb and not found.vague:
+        return "command_or_time"
+    return ShellLine(body.raw)
 
 
 def read_marked(body: FoldedText, *, colon: bool = False) -> ShellLine | None:
     """A command in quotes, backticks or a fence; None when more than courtesy is around it."""
-    span = _backticked(body.raw) if body.raw.startswith("`") else _paired(body.raw)
+    if body.raw.startswith("`"):
+        span = _backticked(body.raw)
+    else:
+        closing = QUOTES.get(body.raw[0])
+        end = body.raw.find(closing, 1) if closing else -1
+        span = (body.raw[1:end], end + 1) if end > 0 else None
     if span is None or not span[0].strip():
         return None
     inside, after = span[0].strip(), body.cut(span[1]).plain
@@ -149,23 +162,6 @@ def without_end(view: FoldedText, pattern: re.Pattern[str]) -> FoldedText:
     return view.cut(0, match.start()) if match else view
 
 
-def _verbatim(body: FoldedText) -> ShellLine | Doubt:
-    """All of it, unless it reads as more than a command."""
-    if _ANOTHER_SENTENCE.search(body.plain):
-        return "several"
-    found = time_at_end(body.plain, _AFTER_TIME, _TAIL)
-    if found is not None and not found.adverb and not found.vague:
-        return "command_or_time"
-    return ShellLine(body.raw)
-
-
-def _paired(raw: str) -> tuple[str, int] | None:
-    """The text inside the quotes at the start, and where they end."""
-    closing = QUOTES.get(raw[0])
-    end = raw.find(closing, 1) if closing else -1
-    return (raw[1:end], end + 1) if end > 0 else None
-
-
 def _backticked(raw: str) -> tuple[str, int] | None:
     """The text inside the code span or fence at the start, and where that ends."""
     ticks = len(raw) - len(raw.lstrip("`"))
@@ -227,8 +223,5 @@ _PATH_STARTS = ("/", "./", "../", "~/")
 _BUILTINS = frozenset({"cd", "ulimit", "umask"})
 _SPEAKING = frozenset({"echo", "printf", "say", "espeak", "notify-send"})
 """Programs whose arguments are sentences."""
-
 _EVERYDAY = frozenset(SENTENCES["everyday_programs"].split())
-"""Programs that are everyday words as well."""
-
 _TALK = frozenset(SENTENCES["talk"].split())

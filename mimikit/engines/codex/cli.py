@@ -353,13 +353,8 @@ def _usage(counts: Json) -> Usage | None:
     """The tokens that codex counts; None where it counts none."""
     if not isinstance(counts, dict):
         return None
-    told = {name: counts.get(name) for name in Usage.model_fields}
-    numbers = {
-        name: value
-        for name, value in told.items()
-        if isinstance(value, int) and not isinstance(value, bool)
-    }
-    return Usage(**numbers)
+    names = Usage.model_fields
+    return Usage(**{name: n for name in names if type(n := counts.get(name)) is int})
 
 
 # ---- what a failure means: codex gives no code, only prose
@@ -375,10 +370,7 @@ _UNAVAILABLE = re.compile(
     r"|connection failed|network is unreachable",
     re.IGNORECASE,
 )
-_MONTHS: tuple[str, ...] = (
-    *("jan", "feb", "mar", "apr", "may", "jun"),
-    *("jul", "aug", "sep", "oct", "nov", "dec"),
-)
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _AGAIN_AT = re.compile(
     r"try again at (?:(?P<month>[a-z]{3}) (?P<day>\d{1,2})[a-z]{0,2}, (?P<year>\d{4}) )?"
     r"(?P<hour>\d{1,2}):(?P<minute>\d\d) ?(?P<half>[ap]m)",
@@ -402,9 +394,8 @@ def failure_reason(said: str) -> FailureReason:
 def retry_at(said: str, now: datetime, zone: tzinfo) -> datetime | None:
     """When codex says to try again; `zone` is the one its clock times are in."""
     if found := _AGAIN_IN.search(said):
-        pieces = re.findall(_PIECE, found.group(1), re.IGNORECASE)
         seconds = 0.0
-        for number, unit in ((number, unit.lower()) for number, unit in pieces):
+        for number, unit in re.findall(_PIECE, found[1].lower()):
             unit_s = _UNIT_S.get(unit[:3]) or _UNIT_S.get(unit) or _UNIT_S[unit[0]]
             seconds += float(number) * unit_s
         return now + timedelta(seconds=min(seconds, 366 * 86400))
