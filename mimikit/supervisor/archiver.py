@@ -1,26 +1,38 @@
-"""Moves what was said into memory: decided in `memory.archive`, done here.
+"""Moves what was said into memory, and lets memory age: decided in `memory.archive`, done here.
 
 Nothing is marked as archived before it stands in a file of memory. Young days are written by code,
-some messages at a time; older ones go to internal runs, whose summaries are taken in here.
+some messages at a time; older ones go to internal runs, of which nobody is told, and whose
+summaries are taken in here. What these are made from stays.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from datetime import date, datetime
+import threading
+from collections import Counter, deque
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
 
-from mimikit.errors import UnsafeFile
+from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import archive, markdown, notes
-from mimikit.memory.archive import ArchiveRules, MessageGroup
+from mimikit.memory.archive import ArchiveRules, Kind, MessageGroup, SummaryInput, SummaryTarget
 from mimikit.protocol import paths
+from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Message, SummaryScope, Task, TaskResult
 from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import Store
-from mimikit.supervisor.summaries import SummaryRuns, SummaryScheduler
 from mimikit.tasks import queue
 
 SUMMARY_CHARACTERS = 20_000
+PROFILE = "standard"
+PRIORITY = 2
+"""Below what a user asks for."""
+TIMEOUT_S = 900.0
+_TEMPLATES = {"day": "daily-summary", "month": "monthly-summary"}
+LIVE_RUNS = 10
+"""So many runs that let memory age are under way at once."""
+SETTLED_AT_ONCE = 50
+"""So many summaries that lack nothing are passed over at one step."""
+_MOST_ATTEMPTS = 1000
 
 
 class Archiver:
@@ -30,70 +42,62 @@ class Archiver:
         self, store: Store, context: RunContext, rules: ArchiveRules = archive.RULES
     ) -> None:
         self._store, self._rules = store, rules
-        self._summaries = SummaryRuns(store, context)
-        self._aging = SummaryScheduler(store, self._summaries, every=rules.every)
+        self._summaries = SummaryScheduler(store, context, every=rules.every)
+        self._groups: list[MessageGroup] = []
+        """All that the pass under way is about, or was the last."""
         self._todo: deque[MessageGroup] = deque()
         self._is_flush = False
-        """Of the groups to do: they go to the file of their day, whatever their age."""
-        self._finish: Callable[[datetime], None] = lambda now: None
-        """What ends the pass under way."""
+        """Of the pass: its groups go to the file of their day, whatever their age."""
         self._is_over = False
 
     def ring(self) -> None:
         """It may be time; any thread may say so."""
-        self._aging.ring()
+        self._summaries.ring()
 
     def recover(self, now: datetime) -> None:
         """Give back what a crash left pending, unless a run that lives or has ended covers it."""
-        pending = [m for m in self._store.conversation.messages if m.archived == "pending"]
-        for task_id in dict.fromkeys(m.archive_task for m in pending if m.archive_task):
-            self._settle(task_id, now)
+        conversation = self._store.conversation
+        tasks = [m.archive_task for m in conversation.messages if m.archived == "pending"]
+        for task_id in dict.fromkeys(tasks):
+            if task_id:
+                self._settle(task_id, now)
         lost = [
             message.id
-            for message in self._store.conversation.messages
+            for message in conversation.messages
             if message.archived == "pending"
             and not (message.archive_task and self._summaries.is_alive(message.archive_task))
         ]
         back: dict[str, object] = {"archived": False, "archive_task": None}
-        self._store.conversation.change(dict.fromkeys(lost, back))
+        conversation.change(dict.fromkeys(lost, back))
 
     def step(self, now: datetime) -> bool:
         if self._todo:
             self._go_on(now)
             return True
         trimmed = self._store.conversation.trim()
-        return self._begin(now) or self._flush(now) or self._aging.step(now) or trimmed
+        return self._begin(now) or self._flush(now) or self._summaries.step(now) or trimmed
 
     # ---- a pass --------------------------------------------------------------------------
 
     def _begin(self, now: datetime) -> bool:
         """Mark what is due as pending; what is written where stands in the groups to do."""
-        store = self._store
+        store, rules = self._store, self._rules
         messages, last = store.conversation.messages, store.runtime.last_archive_at
         forced = self._must()
-        if not forced and not archive.is_due(messages, now, last, rules=self._rules):
+        if not forced and not archive.is_due(messages, now, last, rules=rules):
             return False
+        zone, available = store.settings.zone, self._summaries.available()
         groups = archive.plan_archive(
-            messages,
-            now,
-            store.settings.zone,
-            last,
-            rules=self._rules,
-            forced=forced,
-            summaries=self._summaries.available(),
+            messages, now, zone, last, rules=rules, forced=forced, summaries=available
         )
-        if not groups:
-            return False
         changes: dict[str, dict[str, object]] = {}
         for group in groups:
             task_id = None if group.kind == "raw" else _task_id(group)
             mark: dict[str, object] = {"archived": "pending", "archive_task": task_id}
             changes |= dict.fromkeys((m.id for m in group.messages), mark)
-        store.conversation.change(changes)
-        self._todo.extend(groups)
-        self._is_flush = False
-        self._finish = lambda at: self._end_pass(groups, at)
-        return True
+        if changes:
+            store.conversation.change(changes)
+        return self._start_pass(groups, is_flush=False)
 
     def _must(self) -> bool:
         """Whether the working set has outgrown its caps, so that neither time nor number count."""
@@ -103,6 +107,18 @@ class Archiver:
             self._store.log.write("error", "history_overflow", messages=len(conversation.messages))
         self._is_over = is_over
         return is_over or len(conversation.messages) > conversation.caps.soft
+
+    def _flush(self, now: datetime) -> bool:
+        """Let out what waits, as it is, when there is too much of it."""
+        store, last = self._store, self._store.runtime.last_flush_at
+        messages, zone = store.conversation.messages, store.settings.zone
+        groups = archive.plan_flush(messages, now, zone, last, rules=self._rules)
+        return self._start_pass(groups, is_flush=True)
+
+    def _start_pass(self, groups: list[MessageGroup], *, is_flush: bool) -> bool:
+        self._groups, self._is_flush = groups, is_flush
+        self._todo.extend(groups)
+        return bool(groups)
 
     def _go_on(self, now: datetime) -> None:
         """Write the next group, or hand it on. One that can not be written costs only itself.
@@ -119,16 +135,20 @@ class Archiver:
         except (UnsafeFile, ValueError) as error:
             self._failed(group.messages, now, str(error))
         if len(self._todo) == 1:
-            self._finish(now)
+            self._end_pass(now)
         self._todo.popleft()
 
-    def _end_pass(self, groups: list[MessageGroup], now: datetime) -> None:
-        counts = {"raw": 0, "day": 0, "month": 0}
-        for group in groups:
+    def _end_pass(self, now: datetime) -> None:
+        counts = Counter({"raw": 0, "day": 0, "month": 0})
+        for group in self._groups:
             counts[group.kind] += len(group.messages)
-        self._store.save_runtime(last_archive_at=now)
-        self._store.log.write("audit", "archive", **counts)
-        self._aging.ring()  # memory ages in the same pass
+        if self._is_flush:
+            self._store.save_runtime(last_flush_at=now)
+            self._store.log.write("audit", "flush", messages=counts.total())
+        else:
+            self._store.save_runtime(last_archive_at=now)
+            self._store.log.write("audit", "archive", **counts)
+            self._summaries.ring()  # memory ages in the same pass
 
     # ---- raw files -----------------------------------------------------------------------
 
@@ -165,65 +185,52 @@ class Archiver:
 
     def _raw_path(self, day: date, messages: list[Message], sizes: dict[str, int]) -> str:
         """Where messages of a day are written; past a link or folder that has the name."""
-        name = markdown.raw_name(day, messages, sizes, flush=self._is_flush)
-        while not self._is_free(name):
-            sizes[name] = -1
-            name = markdown.raw_name(day, messages, sizes)
-        return paths.memory_file(name)
+        path = paths.memory_file(markdown.raw_name(day, messages, sizes, flush=self._is_flush))
+        while (stat := self._store.files.stat(path)) is not None and stat.kind != "file":
+            sizes[path.rpartition("/")[2]] = -1
+            path = paths.memory_file(markdown.raw_name(day, messages, sizes))
+        return path
 
-    def _is_free(self, name: str) -> bool:
-        """Whether a plain file stands there, or nothing."""
-        stat = self._store.files.stat(paths.memory_file(name))
-        return stat is None or stat.kind == "file"
-
-    def _mark(self, messages: tuple[Message, ...] | list[Message]) -> None:
+    def _mark(self, messages: Sequence[Message]) -> None:
         done: dict[str, object] = {"archived": True, "archive_task": None}
         self._store.conversation.change({message.id: done for message in messages})
 
-    def _failed(
-        self, messages: tuple[Message, ...] | list[Message], now: datetime, error: str
-    ) -> None:
+    def _failed(self, messages: Sequence[Message], now: datetime, error: str) -> None:
         """Give messages back, to be tried again later."""
         if not messages:
             return
         changes = {message.id: archive.failed(message, now) for message in messages}
         self._store.conversation.change(changes)
         attempts = max(message.archive_attempts + 1 for message in messages)
-        self._store.log.write(
-            "audit", "archive_failed", messages=len(messages), attempts=attempts, error=error
-        )
+        facts = {"messages": len(messages), "attempts": attempts, "error": error}
+        self._store.log.write("audit", "archive_failed", **facts)
         if attempts >= archive.BACKLOG_AT:
-            self._store.log.write(
-                "error", "archive_backlog", messages=len(messages), attempts=attempts, error=error
-            )
+            self._store.log.write("error", "archive_backlog", **facts)
 
     # ---- summaries -----------------------------------------------------------------------
 
     def _hand_on(self, group: MessageGroup, now: datetime) -> None:
         """Queue the run that summarises a group; what stands in memory already is only marked."""
         have = self._in_memory(group)
-        if any(message.id in have for message in group.messages):
-            self._mark([message for message in group.messages if message.id in have])
+        if known := [message for message in group.messages if message.id in have]:
+            self._mark(known)
             left = tuple(message for message in group.messages if message.id not in have)
             if not left:
                 return
             group = MessageGroup(group.kind, group.name, left)
             mark: dict[str, object] = {"archive_task": _task_id(group)}
             self._store.conversation.change({message.id: mark for message in left})
-        task_id = _task_id(group)
         zone = self._store.settings.zone
         pieces = [archive.piece_of(message, zone) for message in group.messages]
-        self._summaries.ask(task_id, group.kind, group.name, pieces, group.attempt, now)
+        task_id = self._summaries.ask(group.kind, group.name, pieces, group.attempt, now)
         self._settle(task_id, now)
 
-    def _in_memory(self, group: MessageGroup) -> frozenset[str]:
+    def _in_memory(self, group: MessageGroup) -> set[str]:
         """The messages of a group that a file of memory has already."""
         zone = self._store.settings.zone
-        have = markdown.covered(self._summaries.text(paths.summary(group.name)))
+        have = set(self._summaries.covered(group.name))
         for day in {archive.day_of(message, zone) for message in group.messages}:
-            have |= self._raw_of(day)[1] | markdown.covered(
-                self._summaries.text(paths.summary(f"{day}"))
-            )
+            have |= self._raw_of(day)[1] | self._summaries.covered(f"{day}")
         return have
 
     def _settle(self, task_id: str, now: datetime) -> None:
@@ -246,17 +253,15 @@ class Archiver:
         if task.covers is None:
             return
         covers, waiting = task.covers, self._waiting_for(task.id)
-        self._aging.ended(task.id)
+        self._summaries.ended(task.id)
         said = result.text.strip() if result.status == "done" else ""
         if not said:
             error = result.error or "the summary is empty"
             if waiting:
                 self._failed(waiting, result.completed_at, error)
             elif covers.attempt + 1 >= archive.BACKLOG_AT:
-                self._store.log.write(
-                    "error", "archive_backlog", summary=covers.name, attempts=covers.attempt + 1,
-                    error=error,
-                )  # fmt: skip
+                facts = {"summary": covers.name, "attempts": covers.attempt + 1, "error": error}
+                self._store.log.write("error", "archive_backlog", **facts)
             return
         path = paths.summary(covers.name)
         try:
@@ -279,30 +284,6 @@ class Archiver:
             if message.archived == "pending" and message.archive_task == task_id
         ]
 
-    # ---- flush ---------------------------------------------------------------------------
-
-    def _flush(self, now: datetime) -> bool:
-        """Let out what waits, as it is, when there is too much of it."""
-        store = self._store
-        groups = archive.plan_flush(
-            store.conversation.messages,
-            now,
-            store.settings.zone,
-            store.runtime.last_flush_at,
-            rules=self._rules,
-        )
-        if not groups:
-            return False
-        self._todo.extend(groups)
-        self._is_flush = True
-        self._finish = lambda at: self._end_flush(groups, at)
-        return True
-
-    def _end_flush(self, groups: list[MessageGroup], now: datetime) -> None:
-        self._store.save_runtime(last_flush_at=now)
-        messages = sum(len(group.messages) for group in groups)
-        self._store.log.write("audit", "flush", messages=messages)
-
 
 def _task_id(group: MessageGroup) -> str:
     sources = [message.id for message in group.messages]
@@ -314,3 +295,173 @@ def _extended(text: str, task_id: str, covers: SummaryScope, said: str) -> str:
         return text
     short = said[:SUMMARY_CHARACTERS]
     return markdown.extended_summary(text, covers.name, task_id, covers.sources, short)
+
+
+class SummaryScheduler:
+    """Has summaries made: those it is asked for, and those that memory lacks as it ages.
+
+    What a summary has already stands in the summary itself; what is kept here are only hints.
+    """
+
+    def __init__(self, store: Store, context: RunContext, *, every: timedelta) -> None:
+        """`every`: so often memory is looked through without being rung."""
+        self._store, self._context, self._every = store, context, every
+        self._rung = threading.Event()
+        self._rung.set()
+        self._targets: deque[SummaryTarget] = deque()
+        self._look_at: datetime | None = None
+        """When memory is looked through again for what has become old; None: when rung."""
+        self._rolling: set[str] = set()
+        """Runs that were asked for and have not ended, as far as they were met."""
+        self._settled: dict[tuple[str, str], tuple[object, ...]] = {}
+        """Summaries that have all they are to have, with the state of their files."""
+
+    def ring(self) -> None:
+        """Something may have become old; any thread may say so."""
+        self._rung.set()
+
+    def ended(self, task_id: str) -> None:
+        """A run of a summary has ended: there may be more, for which there was no room."""
+        self._rolling.discard(task_id)
+        self._rung.set()
+
+    def available(self) -> bool:
+        """Whether somebody is there; while a model is down, what needs it waits unmarked."""
+        return self._context.engines.for_role("worker", PROFILE).waiting is None
+
+    def is_alive(self, task_id: str) -> bool:
+        """Whether a run waits or goes on; one that has ended was taken in."""
+        return queue.where(self._store.files, "worker", task_id) in ("queued", "running")
+
+    def covered(self, name: str) -> frozenset[str]:
+        """What the summary of a day or month was made from."""
+        return markdown.covered(self._text(paths.summary(name)))
+
+    def ask(
+        self, kind: Kind, name: str, pieces: list[SummaryInput], attempt: int, now: datetime
+    ) -> str:
+        """Queue the run that summarises these pieces, once; gives its id."""
+        sources = [piece.source for piece in pieces]
+        task_id = archive.summary_task_id(kind, name, sources, attempt)
+        values = {"period": name, "messages": archive.fenced(pieces)}
+        task = Task(
+            id=task_id,
+            profile=PROFILE,
+            title=f"Summary of {name}",
+            prompt=self._context.prompts.fill(_TEMPLATES[kind], values),
+            priority=PRIORITY,
+            created_at=now,
+            trace_id=derived_id("trace", task_id),
+            timeout=TIMEOUT_S,
+            internal=True,
+            notify="none",
+            origin="supervisor",
+            covers=SummaryScope(
+                kind="month" if kind == "month" else "day",
+                name=name,
+                sources=list(dict.fromkeys(sources)),
+                attempt=attempt,
+            ),
+        )
+        queue.submit(self._store.files, task)
+        self._store.feed.tell("task", id=task_id, seat="worker")
+        return task_id
+
+    def step(self, now: datetime) -> bool:
+        """Have what has become old summed up, one summary at a look."""
+        if not self._targets:
+            return self._is_time_to_look(now) and self._look(now)
+        for _ in range(SETTLED_AT_ONCE):
+            if self._targets and self._is_settled(self._targets[0]):
+                self._targets.popleft()
+        if self._targets:
+            self._tend(self._targets[0], now)
+            self._targets.popleft()
+        return True
+
+    def _is_time_to_look(self, now: datetime) -> bool:
+        look = self._look_at
+        # Further away than ever set: the clock was set back since.
+        return self._rung.is_set() or look is None or not now < look <= now + self._every
+
+    def _look(self, now: datetime) -> bool:
+        """See which files are old by now."""
+        self._rung.clear()
+        if not self.available():
+            self._look_at = now + archive.BACK_OFF[0]
+            return False
+        self._look_at = now + self._every
+        files, zone = self._store.files, self._store.settings.zone
+        try:
+            self._rolling = {task_id for task_id in self._rolling if self.is_alive(task_id)}
+            raw = files.names(paths.MEMORY_FOLDER, suffix=".md")
+            daily = files.names(paths.SUMMARIES, suffix=".md")
+        except StorageError:
+            self._rung.set()  # as soon as the disk is back
+            raise
+        self._targets.extend(archive.targets(raw, daily, now.astimezone(zone).date()))
+        return bool(self._targets)
+
+    def _is_settled(self, target: SummaryTarget) -> bool:
+        return self._settled.get((target.kind, target.name)) == self._state_of(target)
+
+    def _tend(self, target: SummaryTarget, now: datetime) -> None:
+        """Queue the runs that one summary still lacks; a file that can not be read is left."""
+        state = self._state_of(target)
+        try:
+            pieces = self._lacking(target)
+        except UnsafeFile as error:
+            self._store.log.write("audit", "archive_failed", summary=target.name, error=str(error))
+            pieces = []
+        for pack in archive.packed(pieces):
+            self._ask(target, pack, now)
+        if not pieces:
+            self._settled[(target.kind, target.name)] = state
+
+    def _ask(self, target: SummaryTarget, pack: list[SummaryInput], now: datetime) -> None:
+        """Queue the run for a pack, unless one goes on, or has failed a short while ago."""
+        files = self._store.files
+        sources = [piece.source for piece in pack]
+        for attempt in range(_MOST_ATTEMPTS):
+            task_id = archive.summary_task_id(target.kind, target.name, sources, attempt)
+            where = queue.where(files, "worker", task_id)
+            if where is None and len(self._rolling) < LIVE_RUNS:
+                self._rolling.add(self.ask(target.kind, target.name, pack, attempt, now))
+            elif where in ("queued", "running"):
+                self._rolling.add(task_id)
+            if where != "ended":
+                return
+            result = files.load(paths.result("worker", task_id), TaskResult)
+            if result is not None:
+                again_at = result.completed_at + archive.delay_after(attempt + 1)
+                if now < again_at <= now + archive.BACK_OFF[-1]:
+                    self._look_at = min(self._look_at or again_at, again_at)
+                    return
+
+    def _state_of(self, target: SummaryTarget) -> tuple[object, ...]:
+        """What would be another if one of its files had changed."""
+        names = [*map(paths.memory_file, target.raw), paths.summary(target.name)]
+        names += [f"{paths.SUMMARIES}/{name}" for name in target.daily]
+        stats = [(name, self._store.files.stat(name)) for name in names]
+        return tuple((name, stat and (stat.mtime_ns, stat.size)) for name, stat in stats)
+
+    def _lacking(self, target: SummaryTarget) -> list[SummaryInput]:
+        """What the files of a target hold that no summary has yet."""
+        zone = self._store.settings.zone
+        have = self.covered(target.name)
+        pieces: list[SummaryInput] = []
+        for name in target.raw:
+            day, path = date.fromisoformat(name[:10]), paths.memory_file(name)
+            known = have | self.covered(f"{day}")
+            found = archive.pieces_of_raw(path, day, self._text(path), zone)
+            pieces += [piece for piece in found if piece.source not in known]
+        for name in target.daily:
+            day, path = date.fromisoformat(name[:10]), f"{paths.SUMMARIES}/{name}"
+            found = archive.pieces_of_summary(path, day, self._text(path))
+            pieces += [piece for piece in found if piece.source not in have]
+        return pieces
+
+    def _text(self, path: str) -> str:
+        """A file of memory; empty when there is none."""
+        note = notes.read(self._store.files, path)
+        return note.text if note else ""
