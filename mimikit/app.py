@@ -142,10 +142,9 @@ class ConsumerApp:
         teller = TellerScheduler(store, commits, context, self.teller, self._facts)
         heartbeat = HeartbeatWriter(
             store,
-            worker_seats=self.state.settings.max_concurrency,
+            teller=teller,
             queued=lambda: self.consumer.queued(),  # noqa: PLW0108 - it is made after this
             engines=context.engines.status,
-            teller_waits=lambda: teller.waiting,
         )
         return Supervisor(
             store,
@@ -184,7 +183,7 @@ class ConsumerApp:
                 "archive": ("41 */6 * * *", supervisor.archiver.ring),
             },
             on_stopping=self._stopping,
-            last_tick=supervisor.last_tick,
+            last_tick=lambda: supervisor.last_tick,
             on_hung=lambda age_s: self.state.log.write("error", "supervisor_hung", ageS=age_s),
             is_known_id=lambda task_id: self.store.ledger.end_of(task_id) is not None,
             shutdown_timeout_s=settings.limits.kill_after_s + 5,

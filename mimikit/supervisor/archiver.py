@@ -58,9 +58,8 @@ class Archiver:
         """Give back what a crash left pending, unless a run that lives or has ended covers it."""
         conversation = self._store.conversation
         tasks = [m.archive_task for m in conversation.messages if m.archived == "pending"]
-        for task_id in dict.fromkeys(tasks):
-            if task_id:
-                self._settle(task_id, now)
+        for task_id in filter(None, dict.fromkeys(tasks)):
+            self._settle(task_id, now)
         lost = [
             message.id
             for message in conversation.messages
@@ -83,7 +82,12 @@ class Archiver:
         """Mark what is due as pending; what is written where stands in the groups to do."""
         store, rules = self._store, self._rules
         messages, last = store.conversation.messages, store.runtime.last_archive_at
-        forced = self._must()
+        is_over = store.conversation.is_over()
+        if is_over and not self._is_over:
+            store.log.write("error", "history_overflow", messages=len(messages))
+        self._is_over = is_over
+        # Messages that outgrow their caps are archived whatever their time and number.
+        forced = is_over or len(messages) > store.conversation.caps.soft
         if not forced and not archive.is_due(messages, now, last, rules=rules):
             return False
         zone, available = store.settings.zone, self._summaries.available()
@@ -98,15 +102,6 @@ class Archiver:
         if changes:
             store.conversation.change(changes)
         return self._start_pass(groups, is_flush=False)
-
-    def _must(self) -> bool:
-        """Whether the working set has outgrown its caps, so that neither time nor number count."""
-        conversation = self._store.conversation
-        is_over = conversation.is_over()
-        if is_over and not self._is_over:
-            self._store.log.write("error", "history_overflow", messages=len(conversation.messages))
-        self._is_over = is_over
-        return is_over or len(conversation.messages) > conversation.caps.soft
 
     def _flush(self, now: datetime) -> bool:
         """Let out what waits, as it is, when there is too much of it."""

@@ -97,7 +97,10 @@ class CommitApplier:
             self._give_cancels(plan.id, plan.cancels, plan.completed_at)
             self._give_changes(plan)
             self._end_in_ledger(plan, "planner", task)
-            if task is not None and _plan_is_told(plan):
+            # One that only starts work speaks through its results; findings, failures are told.
+            works = plan.tasks or plan.triggers or plan.cancels or plan.commands
+            is_told = plan.status == "failed" or (plan.status == "done" and not works)
+            if task is not None and is_told:
                 self._put_result(task, "teller", plan.completed_at)
         queue.leave_running(self._files, "planner", plan.id)
         if plan.status != "needs_input":
@@ -118,7 +121,7 @@ class CommitApplier:
         if task is not None:
             if told := notification.telling(task, result, before):
                 self._put_result(task, told, result.completed_at)
-            if trigger_id and not known:
+            if trigger_id and not known and self._files.exists(paths.trigger(trigger_id)):
                 self._remember_outcome(trigger_id, result)
             if task.source_trigger_ids:
                 self._answers_came(task, result)
@@ -169,12 +172,9 @@ class CommitApplier:
 
     def _give_cancels(self, by: str, targets: list[str], now: datetime) -> None:
         for number, target in enumerate(targets):
+            id_ = derived_id("cmd", by, "cancel", str(number))
             command = Command(
-                id=derived_id("cmd", by, "cancel", str(number)),
-                action="cancel",
-                target=target,
-                created_at=now,
-                origin="supervisor",
+                id=id_, action="cancel", target=target, created_at=now, origin="supervisor"
             )
             commands.give(self._files, command)
 
@@ -277,17 +277,11 @@ class CommitApplier:
         )
 
     def _remember_outcome(self, trigger_id: str, result: TaskResult) -> None:
-        if not self._files.exists(paths.trigger(trigger_id)):
-            return
         state = registry.state(self._files, trigger_id)
-        registry.save_state(
-            self._files,
-            trigger_id,
-            state.but(
-                last_outcome=notification.outcome_hash(result),
-                failure_streak=state.failure_streak + 1 if result.status == "failed" else 0,
-            ),
-        )
+        streak = state.failure_streak + 1 if result.status == "failed" else 0
+        outcome = notification.outcome_hash(result)
+        new = state.but(last_outcome=outcome, failure_streak=streak)
+        registry.save_state(self._files, trigger_id, new)
         self._feed.tell("trigger", id=trigger_id)
 
 
@@ -321,10 +315,3 @@ def answered_task(question: Question, answer: str, asker: Task, now: datetime) -
         origin=asker.origin,
         max_attempts=2,
     )
-
-
-def _plan_is_told(plan: PlanResult) -> bool:
-    """A plan that only starts work speaks through its results; findings and failures are told."""
-    if plan.status == "done":
-        return not (plan.tasks or plan.triggers or plan.cancels or plan.commands)
-    return plan.status == "failed"

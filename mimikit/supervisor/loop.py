@@ -63,7 +63,8 @@ class Supervisor:
         """The last error of an operation, and how often it came in a row."""
         self._degraded: tuple[str, str] | None = None
         """The operation that failed last, and how, until it succeeds."""
-        self._last_tick = store.clock.monotonic()
+        self.last_tick = store.clock.monotonic()
+        """The steady time at which the last pass began."""
         self._operations: list[tuple[str, Operation]] = [
             ("end runs", self._end_runs),
             ("apply orders", commands.step),
@@ -92,20 +93,16 @@ class Supervisor:
         """One pass over all operations, repeated while they find work; gives whether any did."""
         worked = False
         for _ in range(1000):
-            self._last_tick = self.store.clock.monotonic()
+            self.last_tick = self.store.clock.monotonic()
             now = self.store.clock.now()
             again = [self._try(name, operation, now) for name, operation in self._operations]
             if self._heartbeat is not None:
-                age_s = self.store.clock.monotonic() - self._last_tick
+                age_s = self.store.clock.monotonic() - self.last_tick
                 self._heartbeat.beat(now, age_s, self._degraded and ": ".join(self._degraded))
             if not any(again):
                 break
             worked = True
         return worked
-
-    def last_tick(self) -> float:
-        """The steady time at which the last pass began."""
-        return self._last_tick
 
     def _wait_s(self) -> float:
         due = self.triggers.next_due()
@@ -121,8 +118,15 @@ class Supervisor:
             done = operation(now)
         except Exception as error:  # noqa: BLE001 - the loop outlives whatever an operation does
             self._resting[name] = self.store.clock.monotonic() + REST_S
-            self._tell(name, repr(error))
             self._degraded = name, str(error)
+            # The same over and over is told only now and then: the log is to last for months.
+            last, times = self._told.get(name, ("", 0))
+            times = times + 1 if last == repr(error) else 1
+            self._told[name] = repr(error), times
+            if times == 1 or times % TOLD_EVERY == 0:
+                self.store.log.write(
+                    "error", "operation_failed", operation=name, error=repr(error), times=times
+                )
             if isinstance(error.__cause__, FileNotFoundError):
                 # Somebody removed a folder of ours: what is next written in it finds it again.
                 with contextlib.suppress(StorageError):
@@ -132,16 +136,6 @@ class Supervisor:
         if self._degraded and self._degraded[0] == name:
             self._degraded = None
         return done
-
-    def _tell(self, name: str, error: str) -> None:
-        """Log it; the same over and over only now and then: the log is to last for months."""
-        last, times = self._told.get(name, ("", 0))
-        times = times + 1 if last == error else 1
-        self._told[name] = error, times
-        if times == 1 or times % TOLD_EVERY == 0:
-            self.store.log.write(
-                "error", "operation_failed", operation=name, error=error, times=times
-            )
 
     def _rests(self, name: str) -> bool:
         return self._resting.get(name, 0) > self.store.clock.monotonic()
@@ -191,22 +185,20 @@ class HeartbeatWriter:
         self,
         store: Store,
         *,
-        worker_seats: int,
+        teller: TellerScheduler,
         queued: Callable[[], dict[str, int]],
         engines: Callable[[], dict[str, EngineStatus]],
-        teller_waits: Callable[[], EngineStatus | None],
     ) -> None:
         """The callables give what only others know."""
-        self._store = store
-        self._worker_seats = worker_seats
-        self._queued, self._engines, self._teller_waits = queued, engines, teller_waits
+        self._store, self._teller = store, teller
+        self._queued, self._engines = queued, engines
         self._started_at = store.clock.now()
         self._last: datetime | None = None
         self._shown: object = None
 
     def beat(self, now: datetime, tick_age_s: float, degraded: str | None) -> None:
         """Write when it is time or something changed."""
-        store, waits = self._store, self._teller_waits()
+        store, waits = self._store, self._teller.waiting
         live, paused = store.live.list(), store.runtime.paused
         seats = [(run.id, run.headline) for run in live]
         shown = (seats, paused, degraded, waits and waits.reason)
@@ -223,7 +215,7 @@ class HeartbeatWriter:
             open_files=_open_files(),
             queued=self._queued(),
             live=live,
-            worker_seats=self._worker_seats,
+            worker_seats=store.settings.max_concurrency,
             paused=paused,
             engines=self._engines() | ({"teller": waits} if waits else {}),
             degraded=degraded,

@@ -71,20 +71,17 @@ def _recover_running(
     if canceled:  # the command was accepted: no next attempt, and no failure either
         begun = task.attempts + (not task.released)
         applier.finish_canceled(task.but(attempts=begun), now)
-    elif task.released:
+        return
+    if task.released:
         queue.finish_release(files, task)
-    else:
-        _end_interrupted(store, applier, task, now)
-
-
-def _end_interrupted(store: Store, applier: CommitApplier, task: Task, now: datetime) -> None:
-    """The consumer died under this run: a failed attempt, or the task's end."""
+        return
+    # The consumer died under this run: a failed attempt, or the task's end.
     ended = RunEnd("failed", "killed", interrupted=True)
     engine_retry_s = store.settings.limits.engine_retry_s
     decision = after_run(task, ended, now, retry_delay_s=0, engine_retry_s=engine_retry_s)
     if isinstance(decision, TaskEnd):
         applier.end_without_engine(task, decision, now, error="the consumer ended while this ran")
-        return
-    facts = {"seat": task.role, "attempt": task.attempts + 1, "next": True}
-    store.ledger.write("interrupted", task.id, now, **facts)
-    queue.release(store.files, decision.task)
+    else:
+        facts = {"seat": seat, "attempt": task.attempts + 1, "next": True}
+        store.ledger.write("interrupted", task.id, now, **facts)
+        queue.release(files, decision.task)

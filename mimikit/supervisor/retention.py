@@ -7,7 +7,7 @@ files and settings, since such bells skip and double.
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from mimikit.protocol import paths
 from mimikit.supervisor.store import Store
@@ -15,17 +15,16 @@ from mimikit.supervisor.store import Store
 EVERY = timedelta(hours=20)
 BATCH = 200
 """Removals in one pass: a tick must not be held up by a month of runs."""
-_SUFFIXES = {paths.RUNS: ".jsonl", paths.SIDE: ".txt"}
-_FOLDERS = (
-    paths.RUNS,
-    paths.SIDE,
-    paths.TURNS_DONE,
-    paths.COMMANDS_DONE,
-    "planner/done",
-    "planner/ended",
-    "worker/ended",
-    "worker/results",
-)
+_SUFFIXES = {
+    paths.RUNS: ".jsonl",
+    paths.SIDE: ".txt",
+    paths.TURNS_DONE: ".json",
+    paths.COMMANDS_DONE: ".json",
+    "planner/done": ".json",
+    "planner/ended": ".json",
+    "worker/ended": ".json",
+    "worker/results": ".json",
+}
 
 
 class Retention:
@@ -55,30 +54,22 @@ class Retention:
         return False
 
     def _expired(self, now: datetime) -> list[str]:
-        """Everything past its time that nothing needs any more."""
-        days = self._store.settings.retention.days
-        limit_ns = int((now - timedelta(days=days)).astimezone(UTC).timestamp() * 1e9)
-        files = self._store.files
+        """Everything past its time that nothing needs; of rotated logs also what is too much."""
+        files, settings = self._store.files, self._store.settings.retention
+        limit_ns = int((now - timedelta(days=settings.days)).timestamp() * 1e9)
         needed = {name.removeprefix("res-") for name in files.names(paths.INBOX)}
         needed |= {f"{run.id}.jsonl" for run in self._store.live.list()}
         found: list[str] = []
-        for folder in _FOLDERS:
-            for name in files.names(folder, suffix=_SUFFIXES.get(folder, ".json")):
+        for folder, suffix in _SUFFIXES.items():
+            for name in files.names(folder, suffix=suffix):
                 stat = files.stat(f"{folder}/{name}")
                 if stat is not None and stat.mtime_ns < limit_ns and name not in needed:
                     found.append(f"{folder}/{name}")
-        return found + self._old_logs(limit_ns)
-
-    def _old_logs(self, limit_ns: int) -> list[str]:
-        """Rotated logs past their time, and the oldest beyond the space they may take."""
-        files = self._store.files
-        left = self._store.settings.retention.logs_mb * 2**20
-        old: list[str] = []
-        for name in reversed(files.names(paths.ROOT, suffix=".jsonl")):
-            stat = files.stat(name)
-            if not name.startswith("log.2") or stat is None:
-                continue
-            left -= stat.size
-            if stat.mtime_ns < limit_ns or left < 0:
-                old.append(name)
-        return old
+        left = settings.logs_mb * 2**20
+        logs = [n for n in files.names(paths.ROOT, suffix=".jsonl") if n.startswith("log.2")]
+        for name in reversed(logs):
+            if (stat := files.stat(name)) is not None:
+                left -= stat.size
+                if stat.mtime_ns < limit_ns or left < 0:
+                    found.append(name)
+        return found

@@ -50,21 +50,18 @@ class EventQueue:
         self.bell.ring()
 
     def ended(self) -> list[tuple[QueueName, str]]:
-        return _taken(self._ended)
+        return _drained(self._ended)
 
     def changed_triggers(self) -> list[str | None]:
         """Take out the definitions that changed; None: any may have."""
-        return _taken(self._triggers)
+        return _drained(self._triggers)
 
     def changed_files(self) -> list[set[str]]:
-        return _taken(self._files)
+        return _drained(self._files)
 
 
-def _taken(waiting: queue.SimpleQueue[T]) -> list[T]:
-    taken: list[T] = []
-    while not waiting.empty():
-        taken.append(waiting.get())
-    return taken
+def _drained(waiting: queue.SimpleQueue[T]) -> list[T]:
+    return [waiting.get() for _ in range(waiting.qsize())]
 
 
 @dataclass
@@ -86,20 +83,21 @@ class Store:
 
     @classmethod
     def open(
-        cls,
-        files: Files,
-        settings: Settings,
-        clock: Clock,
-        *,
-        live: LiveRuns,
-        log: EventLog,
+        cls, files: Files, settings: Settings, clock: Clock, *, live: LiveRuns, log: EventLog
     ) -> Store:
         """Read what is needed before the first operation.
 
         Raises:
             NewerState: a newer version wrote here; nothing was changed.
         """
-        _refuse_newer(files)
+        for path, model in ((paths.HISTORY, History), (paths.TASK_STATUS, StatusCheckpoint)):
+            found = files.peek(path, model)
+            known = model.model_fields["schema_version"].default
+            if found is not None and found.schema_version > known:
+                raise NewerState(
+                    f"{path}: expected schemaVersion {known} or older, got {found.schema_version}; "
+                    "use the newer mimikit that wrote it"
+                )
         ledger = Ledger(files)
         ledger.load()
         return cls(
@@ -122,15 +120,3 @@ class Store:
         """A definition was written or removed here: to be looked at again, and shown."""
         self.events.trigger_changed(trigger_id)
         self.feed.tell("trigger", id=trigger_id)
-
-
-def _refuse_newer(files: Files) -> None:
-    """A format of a newer major version is not ours to rewrite."""
-    for path, model in ((paths.HISTORY, History), (paths.TASK_STATUS, StatusCheckpoint)):
-        found = files.peek(path, model)
-        known = model.model_fields["schema_version"].default
-        if found is not None and found.schema_version > known:
-            raise NewerState(
-                f"{path}: expected schemaVersion {known} or older, got {found.schema_version}; "
-                "use the newer mimikit that wrote it"
-            )

@@ -39,7 +39,6 @@ class TurnRunner(Protocol):
 
     def start(self, job: TurnJob) -> None:
         """Begin a turn; only when nothing is under way."""
-        ...
 
     def outcomes(self) -> list[TurnOutcome]: ...
 
@@ -280,8 +279,6 @@ class TellerScheduler:
             return None
         answered = any(i.question_id == question.question_id for i in items)
         return question.question_id if answered else None
-
-    # ---- plain messages ------------------------------------------------------------------
 
     def _tell_plainly(self, items: list[InboxItem], now: datetime) -> bool:
         """Tell waiting results that need no mind, together."""
