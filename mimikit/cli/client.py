@@ -17,8 +17,10 @@ from mimikit.state import ReadOnlyState, State
 from mimikit.tasks import commands, ledger, queue
 from mimikit.triggers import registry
 from mimikit.triggers.explain import ExplanationContext
-from mimikit.views import status, triggers
-from mimikit.views.status import Consumer
+from mimikit.views import consumer as consumers
+from mimikit.views import triggers
+from mimikit.views.consumer import Consumer
+from mimikit.views.status import is_paused
 
 _GENERATED = re.compile(r"[a-z]+-[0-9a-z]{26}")
 SHORT = 8
@@ -132,7 +134,7 @@ class Watcher:
 
 
 def look_at_consumer(state: State) -> Consumer:
-    return status.look_at_consumer(state.files, state.clock.now())
+    return consumers.look_at_consumer(state.files, state.clock.now())
 
 
 def live_runs(state: State) -> dict[str, LiveRun]:
@@ -149,7 +151,7 @@ def situation(state: ReadOnlyState) -> ExplanationContext:
         zone=state.settings.zone,
         consumer_up=consumer.is_there,
         health=consumer.current,
-        paused=status.is_paused(state.files, consumer.current),
+        paused=is_paused(state.files, consumer.current),
     )
 
 

@@ -28,8 +28,9 @@ from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import chains, tasks, triggers
 from mimikit.views.base import View
 from mimikit.views.chains import GraphView
+from mimikit.views.consumer import Consumer, ConsumerState
 from mimikit.views.memory import HitView, MemoryFile, MemoryKind
-from mimikit.views.status import Consumer, ProcessState, is_paused, queue_counts
+from mimikit.views.status import is_paused, queue_counts
 from mimikit.views.tasks import LedgerEvent, TaskView
 from mimikit.views.triggers import TriggerView
 
@@ -45,7 +46,7 @@ _KINDS: tuple[MemoryKind, ...] = ("longTerm", "raw", "day", "month", "docs")
 class ConsumerView(View):
     """The consumer's process. Units: seconds."""
 
-    state: ProcessState
+    state: ConsumerState
     pid: int | None
     beat_age_s: float | None
     health: Health | None

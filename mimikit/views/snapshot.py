@@ -15,8 +15,9 @@ from mimikit.protocol.models import Instant
 from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import messages, status, tasks, triggers
 from mimikit.views.base import Render, View
+from mimikit.views.consumer import Consumer, look_at_consumer
 from mimikit.views.messages import InboxItemView, MessageView, QuestionView
-from mimikit.views.status import Heartbeat, StatusView
+from mimikit.views.status import StatusView
 from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
 
@@ -142,29 +143,29 @@ class StateReader:
             "delta": self._delta,
         }
 
-    def heartbeat(self) -> Heartbeat:
-        return status.take_heartbeat(self.files, self._clock.now())
+    def consumer(self) -> Consumer:
+        return look_at_consumer(self.files, self._clock.now())
 
-    def status(self, beat: Heartbeat | None = None) -> StatusView:
+    def status(self, consumer: Consumer | None = None) -> StatusView:
         usage = self._usage.today(self._clock.now())
-        return status.status_view(self.files, beat or self.heartbeat(), usage)
+        return status.status_view(self.files, consumer or self.consumer(), usage)
 
-    def situation(self, beat: Heartbeat | None = None) -> ExplanationContext:
+    def situation(self, consumer: Consumer | None = None) -> ExplanationContext:
         """What triggers are explained by."""
-        beat = beat or self.heartbeat()
+        consumer = consumer or self.consumer()
         return triggers.situation(
             self.files,
             now=self._clock.now(),
             zone=self._settings.zone,
-            consumer_up=beat.state != "down",
-            health=beat.health,
-            paused=status.is_paused(self.files, beat.current),
+            consumer_up=consumer.is_there,
+            health=consumer.health,
+            paused=status.is_paused(self.files, consumer.current),
         )
 
     def snapshot(self) -> SnapshotView:
         """All a page needs; its cursor is older than what is in it, so that no change is missed."""
         cursor = read_changes(self.files, None).cursor
-        beat = self.heartbeat()
+        consumer = self.consumer()
         # The inbox before the messages: an item that moves meanwhile is in both, not in neither.
         waiting = messages.waiting(self.files)
         page = self.conversation.page(None, 50)
@@ -178,9 +179,9 @@ class StateReader:
             before=page.before,
             inbox=[item for item in waiting if item.id not in seen],
             question=messages.open_question(self.files),
-            tasks=tasks.listed(self.files, beat.live, None, 0),
-            triggers=triggers.listed(self.files, self.situation(beat)),
-            status=self.status(beat),
+            tasks=tasks.listed(self.files, consumer.live, None, 0),
+            triggers=triggers.listed(self.files, self.situation(consumer)),
+            status=self.status(consumer),
         )
 
     def change(self, hint: dict[str, object]) -> Change | None:
@@ -204,7 +205,7 @@ class StateReader:
 
     def _task(self, hint: dict[str, object]) -> Change | None:
         id_ = _id(hint)
-        task = tasks.find(self.files, id_, self.heartbeat().live) if id_ else None
+        task = tasks.find(self.files, id_, self.consumer().live) if id_ else None
         return task and TaskChange(task=task)
 
     def _trigger(self, hint: dict[str, object]) -> Change | None:
@@ -219,7 +220,7 @@ class StateReader:
             return None
         given = hint.get("inputs")
         inputs = cast("list[object]", given) if isinstance(given, list) else []
-        run = self.heartbeat().live.get(turn_id)
+        run = self.consumer().live.get(turn_id)
         return TurnChange(
             state=state,
             turn_id=turn_id,

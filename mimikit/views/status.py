@@ -1,22 +1,17 @@
-"""How the whole is doing: the consumer's heartbeat, seats, queues, engines."""
+"""How the whole is doing: the consumer, its seats, queues, engines."""
 
 from __future__ import annotations
 
-import socket
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
 from mimikit import __version__
-from mimikit.protocol import paths, process_id
+from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.models import Health, Instant, LiveRun, LockHolder, RuntimeState
+from mimikit.protocol.models import Health, Instant, RuntimeState
 from mimikit.views.base import View
+from mimikit.views.consumer import Consumer, PageState
 
-ConsumerState = Literal["ok", "hung", "down"]
-ProcessState = Literal["running", "starting", "stuck", "down"]
-BEAT_LATE = timedelta(seconds=15)
-TICK_LATE_S = 10.0
 _REASON = ".reason.txt"
 
 
@@ -48,7 +43,7 @@ class WorkersStatus(View):
 class StatusView(View):
     """One object that says how it goes."""
 
-    consumer: ConsumerState
+    consumer: PageState
     beat_age_s: float | None
     teller: TellerStatus
     planner: PlannerStatus
@@ -71,49 +66,17 @@ class HealthzView(View):
     """Whether web and consumer work."""
 
     ok: bool
-    consumer: ConsumerState
+    consumer: PageState
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """The consumer's last heartbeat and what to make of it."""
-
-    health: Health | None
-    state: ConsumerState
-    age_s: float | None
-
-    @property
-    def current(self) -> Health | None:
-        """What the consumer says; None when it is down."""
-        return None if self.state == "down" else self.health
-
-    @property
-    def live(self) -> dict[str, LiveRun]:
-        """Live runs by id; none when the consumer is down."""
-        return {run.id: run for run in self.current.live} if self.current else {}
-
-
-def take_heartbeat(files: Files, now: datetime) -> Heartbeat:
-    health = files.peek(paths.HEALTH, Health)
-    age = None if health is None else round((now - health.beat_at).total_seconds(), 1)
-    return Heartbeat(health, consumer_state(health, now), age)
-
-
-def consumer_state(health: Health | None, now: datetime) -> ConsumerState:
-    """Whether the consumer lives and moves; a beat from the future counts as a late one."""
-    if health is None or abs(now - health.beat_at) > BEAT_LATE:
-        return "down"
-    return "hung" if health.tick_age_s > TICK_LATE_S else "ok"
-
-
-def status_view(files: ReadOnlyFiles, beat: Heartbeat, usage: UsageView) -> StatusView:
-    health, runs = beat.health, list(beat.live.values())
+def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageView) -> StatusView:
+    health, runs = consumer.health, list(consumer.live.values())
     teller = next((run for run in runs if run.role == "teller"), None)
     planner = next((run for run in runs if run.role == "planner"), None)
     ticked = health and health.beat_at - timedelta(seconds=health.tick_age_s)
     return StatusView(
-        consumer=beat.state,
-        beat_age_s=beat.age_s,
+        consumer=consumer.on_page,
+        beat_age_s=None if consumer.age_s is None else round(consumer.age_s, 1),
         teller=TellerStatus(
             state="replying" if teller else "idle",
             since=teller and teller.started_at,
@@ -129,11 +92,11 @@ def status_view(files: ReadOnlyFiles, beat: Heartbeat, usage: UsageView) -> Stat
             busy=sum(run.role == "worker" for run in runs),
             seats=health.worker_seats if health else 0,
         ),
-        queues=queue_counts(files, beat.current),
+        queues=queue_counts(files, consumer.current),
         engines={n: it.text for n, it in health.engines.items()} if health else {},
-        paused=is_paused(files, beat.current),
+        paused=is_paused(files, consumer.current),
         question=files.exists(paths.PENDING_QUESTION),
-        degraded=health.degraded if health and beat.state != "down" else None,
+        degraded=consumer.current.degraded if consumer.current else None,
         quarantined=len(files.names(paths.CORRUPT, suffix=_REASON)),
         last_tick=ticked,
         usage=usage,
@@ -154,57 +117,3 @@ def is_paused(files: Files, current: Health | None) -> bool:
         return current.paused
     runtime = files.peek(paths.RUNTIME, RuntimeState)
     return runtime is not None and runtime.paused
-
-
-# ---- the consumer's process, of which a late heartbeat alone does not tell
-
-
-@dataclass(frozen=True, slots=True)
-class Consumer:
-    """The consumer's process, and its heartbeat. Units: seconds."""
-
-    state: ProcessState
-    holder: LockHolder | None
-    health: Health | None
-    """The last one, whoever wrote it."""
-    age_s: float | None
-
-    @property
-    def is_there(self) -> bool:
-        return self.state != "down"
-
-    @property
-    def who(self) -> str:
-        if self.holder is None:
-            return "another process"
-        here = self.holder.host == socket.gethostname()
-        return f"process {self.holder.pid} on {'this machine' if here else self.holder.host}"
-
-    @property
-    def current(self) -> Health | None:
-        """What it says; None when it is down."""
-        return self.health if self.is_there else None
-
-    @property
-    def live(self) -> dict[str, LiveRun]:
-        """Live runs by id; none when it is down."""
-        return {run.id: run for run in self.current.live} if self.current else {}
-
-
-def look_at_consumer(files: Files, now: datetime) -> Consumer:
-    """Find out without touching its lock: a lock taken to look could keep a starting one out."""
-    holder = files.peek(paths.CONSUMER_HOLDER, LockHolder)
-    health = files.peek(paths.HEALTH, Health)
-    age = now - health.beat_at if health else None
-    if holder is not None and holder.host == socket.gethostname():
-        lives = process_id.is_alive(holder.pid, holder.process_started, holder.boot_id)
-    else:
-        lives = age is not None and abs(age) < BEAT_LATE
-    state: ProcessState = "running"
-    if not lives:
-        state = "down"
-    elif age is None or health is None or (holder is not None and health.pid != holder.pid):
-        state = "starting"
-    elif age > BEAT_LATE:
-        state = "stuck"
-    return Consumer(state, holder, health, age.total_seconds() if age is not None else None)

@@ -124,7 +124,7 @@ def build_web(
         guard=guard,
         state=reader,
         feed=Feed(
-            guest, reader.change, lambda: reader.heartbeat().state, max_streams=web.max_streams
+            guest, reader.change, lambda: reader.consumer().on_page, max_streams=web.max_streams
         ),
         inputs=RateLimit(clock, web.inputs_per_minute),
         known_ids=KnownIds(guest),

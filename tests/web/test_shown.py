@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 from datetime import timedelta
 from typing import Any
 
@@ -11,11 +13,12 @@ import pytest
 from mimikit.conversation import inbox, turns
 from mimikit.conversation.history import HistoryStore
 from mimikit.log import ChangeFeed
-from mimikit.protocol import paths
+from mimikit.protocol import paths, process_id
 from mimikit.protocol.models import (
     EngineStatus,
     Health,
     InboxItem,
+    LockHolder,
     Message,
     PlanResult,
     Question,
@@ -31,7 +34,7 @@ from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
 from mimikit.views import tasks as shown_tasks
-from mimikit.views.status import consumer_state
+from mimikit.views.consumer import look_at_consumer
 from tests.web.conftest import START, live_run
 
 
@@ -196,10 +199,38 @@ def health(**facts: Any) -> Health:
         (health(tick_age_s=99), 16, "down"),
     ],
 )
-def test_the_consumer_is_judged_by_its_heartbeat(
-    found: Health | None, after_s: float, state: str
+def test_the_consumer_of_another_machine_is_judged_by_its_heartbeat(
+    web, found: Health | None, after_s: float, state: str
 ) -> None:
-    assert consumer_state(found, START + timedelta(seconds=after_s)) == state
+    web.files.remove(paths.HEALTH)
+    if found is not None:
+        web.files.save(paths.HEALTH, found)
+    assert look_at_consumer(web.files, START + timedelta(seconds=after_s)).on_page == state
+
+
+@pytest.mark.parametrize(
+    ("pid", "after_s", "state", "on_page"),
+    [
+        (None, 1, "running", "ok"),
+        (None, 16, "stuck", "hung"),
+        (2**22 + 1, 1, "down", "down"),
+    ],
+)
+def test_the_consumer_of_this_machine_is_judged_by_its_process_alike_on_page_and_terminal(
+    web, pid: int | None, after_s: float, state: str, on_page: str
+) -> None:
+    pid = pid or os.getpid()
+    holder = LockHolder(
+        pid=pid,
+        process_started=process_id.own_start_time(),
+        boot_id=process_id.boot_id(),
+        host=socket.gethostname(),
+        started_at=START,
+    )
+    web.files.save(paths.CONSUMER_HOLDER, holder)
+    web.files.save(paths.HEALTH, health(pid=pid))
+    found = look_at_consumer(web.files, START + timedelta(seconds=after_s))
+    assert (found.state, found.on_page) == (state, on_page)
 
 
 @pytest.mark.parametrize(("facts", "code"), [({}, 200), ({"tick_age_s": 11}, 503)])

@@ -77,7 +77,7 @@ def status(_: Input) -> StatusView:
 @status_area.route("GET", "/healthz", {200: HealthzView, 503: HealthzView})
 def healthz() -> tuple[HealthzView, int]:
     """Whether web and consumer work; needs no login and says nothing else."""
-    state = site().state.heartbeat().state
+    state = site().state.consumer().on_page
     ok = state == "ok"
     return HealthzView(ok=ok, consumer=state), 200 if ok else 503
 

@@ -99,7 +99,7 @@ COMMAND_ANSWERS = {200: CommandOutcome, 202: CommandWaiting}
 def listed(asked: TasksQuery) -> TaskList:
     """Running, queued and recently ended tasks."""
     here = site()
-    live = here.state.heartbeat().live
+    live = here.state.consumer().live
     return TaskList(tasks=tasks.listed(here.files, live, asked.state, asked.limit))
 
 
@@ -118,7 +118,7 @@ def create(asked: TaskInput) -> CreatedView:
 def show(task_id: str) -> TaskDetail:
     """One task with its result, its events and the tasks it belongs with."""
     here = site()
-    found = chains.task_detail(here.files, task_id, here.state.heartbeat().live, here.state.render)
+    found = chains.task_detail(here.files, task_id, here.state.consumer().live, here.state.render)
     if found is None:
         raise _no_task(task_id)
     return found
@@ -132,7 +132,7 @@ def output(asked: OutputQuery, task_id: str) -> OutputView:
     if known is None and not here.files.exists(paths.run_output(task_id)):
         raise _no_task(task_id)
     # Asked before reading: what a run wrote before it ended is then surely read.
-    live = here.state.heartbeat().live
+    live = here.state.consumer().live
     is_over = known.completed_at is not None if known else task_id not in live
     events, offset, at_end = tasks.output(here.files, task_id, int(asked.offset))
     return OutputView(events=events, offset=str(offset), ended=is_over and at_end)
@@ -142,7 +142,7 @@ def output(asked: OutputQuery, task_id: str) -> OutputView:
 def cancel(asked: CommandInput, task_id: str) -> Answer:
     """Stop a task, or the turn that is in progress."""
     here = site()
-    is_turn = task_id in here.state.heartbeat().live or here.files.exists(
+    is_turn = task_id in here.state.consumer().live or here.files.exists(
         paths.turn_started(task_id, 1)
     )
     if not is_turn and tasks.find_view(here.files, task_id) is None:
@@ -163,12 +163,12 @@ def retry(asked: CommandInput, task_id: str) -> Answer:
 def show_trace(_: Input, trace_id: str) -> TraceView:
     """The tasks and triggers of one trace."""
     here = site()
-    beat = here.state.heartbeat()
-    traced = tasks.in_trace(here.files, trace_id, beat.live)
-    chain = chains.around(here.files, trace_id, traced, beat.live)
+    consumer = here.state.consumer()
+    traced = tasks.in_trace(here.files, trace_id, consumer.live)
+    chain = chains.around(here.files, trace_id, traced, consumer.live)
     if not chain.tasks and not chain.triggers:
         raise NotFound(f"there is no trace {trace_id}", field="id")
-    around = here.state.situation(beat)
+    around = here.state.situation(consumer)
     found = [triggers.find(here.files, id_, around) for id_ in chain.triggers]
     return TraceView(
         tasks=traced,
@@ -225,9 +225,7 @@ def give_command(
         created_at=now,
         origin="http",
     )
-    found = commands.give_and_wait(
-        here.files, command, is_served=here.state.heartbeat().state != "down"
-    )
+    found = commands.give_and_wait(here.files, command, is_served=here.state.consumer().is_there)
     if found is None:
         return CommandWaiting(command=command.id), 202
     return CommandOutcome(ok=found.ok, message=found.message, result_id=found.result_id)

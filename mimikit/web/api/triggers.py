@@ -143,10 +143,10 @@ def listed(_: Input) -> TriggerList:
 def show(asked: TriggerQuery, trigger_id: str) -> TriggerDetail:
     """One trigger: why it waits, what it did, and the chain around it; also when it is gone."""
     here = site()
-    beat = here.state.heartbeat()
+    consumer = here.state.consumer()
     zone = requests.zone_named(asked.timezone) if asked.timezone else here.settings.zone
     found = chains.trigger_detail(
-        here.files, trigger_id, here.state.situation(beat), beat.live, zone
+        here.files, trigger_id, here.state.situation(consumer), consumer.live, zone
     )
     if found is None:
         raise _no_trigger(trigger_id)
