@@ -57,7 +57,12 @@ def chat(frame: Frame, text: str | None, wait: bool, as_json: bool) -> None:
         raise click.UsageError("expected TEXT with --wait or --json, got none")
     state = frame.open()
     if text is None:
-        converse(state)
+        if not look_at_consumer(state).is_there:
+            terminal.note(f"Note: {HINT}. What you write is kept until then.")
+        if sys.stdin.isatty():
+            terminal.note("Ctrl-D leaves, /help says more.")
+        with Watcher(state, _WATCHED) as watcher:
+            _Conversation(state, watcher).run()
         return
     said = sys.stdin.read() if text == "-" else text
     _OneMessage(state, as_json=as_json).run(said, wait=wait)
@@ -68,7 +73,7 @@ class _OneMessage:
         self._state, self._as_json = state, as_json
         self._client = ConversationClient(state)
         self._printer = ReplyPrinter(quiet=as_json)
-        self._patience = WaitGuard(state, "your message is kept until then", terminal.note)
+        self._patience = WaitGuard(state, "your message is kept until then")
 
     def run(self, text: str, *, wait: bool) -> None:
         with Watcher(self._state, _WATCHED) as watcher:
@@ -191,15 +196,6 @@ class _Line(Protocol):
     """The part of readline that is used; there may be none."""
 
     def get_line_buffer(self) -> str: ...
-
-
-def converse(state: ReadOnlyState) -> None:
-    if not look_at_consumer(state).is_there:
-        terminal.note(f"Note: {HINT}. What you write is kept until then.")
-    if sys.stdin.isatty():
-        terminal.note("Ctrl-D leaves, /help says more.")
-    with Watcher(state, _WATCHED) as watcher:
-        _Conversation(state, watcher).run()
 
 
 class _Conversation:

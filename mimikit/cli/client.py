@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 from mimikit.cli import terminal
@@ -133,6 +133,10 @@ class Watcher:
         self._bell.wait(timeout_s)
 
 
+def gone(kind: str, id_: str) -> NotFound:
+    return NotFound(f"expected a {kind}, got {id_!r}, which is gone meanwhile")
+
+
 def look_at_consumer(state: State) -> Consumer:
     return consumers.look_at_consumer(state.files, state.clock.now())
 
@@ -189,15 +193,17 @@ def give_command(
 
 
 class WaitGuard:
-    """Watches, while a command waits, over what could make it wait in vain."""
+    """Watches, while a command waits, over what could make it wait in vain; tells each thing once.
 
-    def __init__(self, state: State, what_is_kept: str, say: Callable[[str], None]) -> None:
-        """`say` is told once of each thing that holds it up."""
-        self._state, self._kept, self._say = state, what_is_kept, say
-        self._said: set[str] = set()
+    what_is_kept: what becomes of the wish when there is nobody to fulfil it.
+    """
 
-    def check(self, *seats: str, queued: bool) -> None:
-        """Look once more; `seats` are the roles and profiles waited for.
+    def __init__(self, state: State, what_is_kept: str) -> None:
+        self._state, self._kept = state, what_is_kept
+        self._told: set[str] = set()
+
+    def check(self, seat: str, *, queued: bool) -> None:
+        """Look once more at the role or profile waited for.
 
         queued: whether the wait is for the queues, which may be paused.
 
@@ -207,17 +213,15 @@ class WaitGuard:
         consumer = look_at_consumer(self._state)
         if not consumer.is_there:
             raise RequestFailed(f"{NO_CONSUMER}; {self._kept}")
-        health = consumer.health
-        if health is None:
+        if consumer.health is None:
             return
-        if queued and health.paused:
-            self._tell("The queues are paused; `mimikit resume` lets them go on.")
-        for seat in seats:
-            engine = health.engines.get(seat)
-            if engine is not None and engine.state == "waiting":
-                self._tell(f"It waits for its engine: {engine.reason}.")
-
-    def _tell(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            self._say(text)
+        found: list[str] = []
+        if queued and consumer.health.paused:
+            found.append("The queues are paused; `mimikit resume` lets them go on.")
+        engine = consumer.health.engines.get(seat)
+        if engine is not None and engine.state == "waiting":
+            found.append(f"It waits for its engine: {engine.reason}.")
+        for text in found:
+            if text not in self._told:
+                terminal.note(text)
+        self._told.update(found)

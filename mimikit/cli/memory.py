@@ -9,7 +9,7 @@ from datetime import datetime
 
 import click
 
-from mimikit.cli import terminal
+from mimikit.cli import client, terminal
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import NumberRange, blame, parse_past
 from mimikit.errors import BadInput, NotFound
@@ -213,7 +213,7 @@ def _text(state: ReadOnlyState, path: str) -> str:
     else:
         data = state.files.read(path)
     if data is None:
-        raise NotFound(f"expected a memory file, got {path!r}, which is gone meanwhile")
+        raise client.gone("memory file", path)
     return data.decode("utf-8", "replace").removeprefix("\ufeff")
 
 

@@ -57,8 +57,7 @@ _ZERO = ("0", "0s", "none")
 def parse_duration(text: str) -> float:
     """Seconds of a span such as `90s`, `10m`, `1h30m`, `2 days`; a bare number means seconds.
 
-    Raises:
-        BadInput: it is none, or no time at all.
+    Raises BadInput when it is none, or no time at all.
     """
     folded = text.strip().lower()
     parts = _PART.findall(folded)
@@ -75,8 +74,7 @@ def parse_duration(text: str) -> float:
 def parse_past(text: str, now: datetime, zone: tzinfo) -> datetime:
     """The time that is meant, in UTC: a day or month means its beginning, a span so long ago.
 
-    Raises:
-        BadInput: it is none.
+    Raises BadInput when it is none.
     """
     folded = " ".join(text.lower().split())
     try:
@@ -292,11 +290,7 @@ class TimingOptions:
             return Schedule(interval=self.every, cron=self.cron, timezone=zone)
 
     def zone(self) -> str | None:
-        """The zone that was named, if any.
-
-        Raises:
-            BadInput: there is none of that name.
-        """
+        """The zone that was named, if any; BadInput when there is none of that name."""
         with blame("--tz"):
             return requests.zone_named(self.tz).key if self.tz is not None else None
 

@@ -6,6 +6,7 @@ Nothing heavy is imported here: the consumer hears signals from its start.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import signal
@@ -141,10 +142,9 @@ class ProcessGroup:
                 self._launch(child)
 
     def _until_next_start(self) -> float | None:
-        starts = [
-            child.start_at_s for child in self._children.values() if child.start_at_s is not None
-        ]
-        return max(min(starts) - self.clock.monotonic(), 0) if starts else None
+        planned = (child.start_at_s for child in self._children.values())
+        next_s = min((start_s for start_s in planned if start_s is not None), default=None)
+        return None if next_s is None else max(next_s - self.clock.monotonic(), 0)
 
     def end(self, grace_s: float) -> None:
         """End every process: SIGTERM, time to leave, then by force. A second signal hurries."""
@@ -224,11 +224,9 @@ def end_with_parent() -> None:
 
 
 def _wait_for_the_end(descriptor: int) -> None:
-    try:
+    with contextlib.suppress(OSError):
         while os.read(descriptor, 1024):
             pass
-    except OSError:
-        pass
     os.kill(os.getpid(), signal.SIGTERM)
     threading.Event().wait(_LONGEST_END_S)
     os._exit(1)

@@ -59,11 +59,10 @@ def token(
     found: dict[str, str] = {}
     if renew or not link:
         try:
-            found["token"] = app.page_token(state, renew=renew)
+            secret = app.page_token(state, renew=renew)
         except BadInput as error:
             raise click.UsageError(f"--renew: {error}") from None
-    if link:
-        found.clear()
+        found = {} if link else {"token": secret}
     if link or (sys.stdout.isatty() and not as_json):
         web = state.settings.web
         at_port = web.port if port is None else port

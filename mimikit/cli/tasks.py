@@ -14,7 +14,6 @@ from mimikit.cli.frame import Frame, LeafCommand, PlainGroup, json_option, pass_
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
 from mimikit.cli.task_text import RunFollower
 from mimikit.cli.triggers import promises
-from mimikit.errors import NotFound
 from mimikit.protocol.models import Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
@@ -125,7 +124,7 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
         RequestFailed: it failed or was canceled, or there is nobody to do it.
     """
     name = f"task {client.short_id(task.id)}"
-    patience = WaitGuard(state, f"{name} is kept until then", terminal.note)
+    patience = WaitGuard(state, f"{name} is kept until then")
     with Watcher(state, ["worker/results", "worker/ended"]) as watcher:
         while (view := shown.find_view(state.files, task.id)) is None or not view.completed_at:
             patience.check(task.profile, queued=True)
@@ -200,7 +199,7 @@ def show(frame: Frame, task_id: str, as_json: bool) -> None:
     id_ = client.find_task(state.files, task_id)
     report = task_report(state.files, id_, client.live_runs(state))
     if report is None:
-        raise NotFound(f"expected a task, got {id_!r}, which is gone meanwhile")
+        raise client.gone("task", id_)
     lines = task_text.lines(report, state.clock.now(), state.settings.zone)
     terminal.show(report, lines, as_json=as_json)
 

@@ -12,7 +12,7 @@ from mimikit.cli import client, terminal
 from mimikit.cli.client import give_command
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
-from mimikit.errors import BadInput, NotFound
+from mimikit.errors import BadInput
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Record, Trigger
 from mimikit.state import ReadOnlyState
@@ -23,7 +23,7 @@ from mimikit.triggers.explain import Explanation, SlotExplanation, trigger_words
 from mimikit.views import triggers as shown
 from mimikit.views.triggers import TriggerList, TriggerView
 
-_WHEN = 44
+_WHEN, _UNCUT = 44, 10_000
 
 
 @click.group(cls=PlainGroup)
@@ -49,7 +49,7 @@ def list_(frame: Frame, as_json: bool) -> None:
         (
             client.short_id(trigger.id) if short else trigger.id,
             terminal.state(_state(trigger)),
-            terminal.clip(when, _WHEN) if short else when,
+            terminal.clip(terminal.one_line(trigger.words["en"]), _WHEN if short else _UNCUT),
             terminal.ago(trigger.last_run_at, now) if trigger.last_run_at else "never",
             terminal.ago(trigger.next_run_at, now)
             if trigger.enabled and trigger.next_run_at
@@ -58,7 +58,6 @@ def list_(frame: Frame, as_json: bool) -> None:
             terminal.one_line(trigger.title),
         )
         for trigger in found
-        for when in [terminal.one_line(trigger.words["en"])]
     ]
     terminal.table(("ID", "STATE", "WHEN", "LAST", "NEXT", "RUNS", "WHAT"), rows)
 
@@ -81,7 +80,7 @@ def show(frame: Frame, trigger_id: str, as_json: bool) -> None:
     id_ = client.find_trigger(state.files, trigger_id)
     found = shown.find(state.files, id_, client.situation(state))
     if found is None:
-        raise _gone(id_)
+        raise client.gone("trigger", id_)
     head = f"{terminal.bold(terminal.one_line(id_))}  {terminal.state(_state(found))}"
     lines = [head, *terminal.facts(facts(found, state.clock.now(), state.settings.zone))]
     if found.prompt:
@@ -165,7 +164,7 @@ def _definition(state: ReadOnlyState, trigger_id: str) -> Trigger:
     if broken is not None:
         raise BadInput(f"the file of {trigger_id} is broken: {broken}; mend it there")
     if trigger is None:
-        raise _gone(trigger_id)
+        raise client.gone("trigger", trigger_id)
     return trigger
 
 
@@ -222,10 +221,6 @@ def remove(frame: Frame, trigger_id: str, as_json: bool) -> None:
         terminal.print_json({"ok": True, "message": message})
     else:
         terminal.out(terminal.sentence(message))
-
-
-def _gone(trigger_id: str) -> NotFound:
-    return NotFound(f"expected a trigger, got {trigger_id!r}, which is gone meanwhile")
 
 
 _MARKS = {True: ("✓", "ok"), False: ("✗", "failed"), None: ("?", "paused")}
@@ -303,17 +298,15 @@ def explained(trigger_id: str, found: Explanation, now: datetime, zone: tzinfo) 
 def _slot(slot: SlotExplanation, now: datetime, zone: tzinfo) -> tuple[str, str, str, str]:
     said = [slot.reason["en"]] if slot.reason else []
     if slot.planned_at:
-        said.append(f"planned for {terminal.moment(_time(slot.planned_at), now, zone)}")
+        said.append(
+            f"planned for {terminal.moment(datetime.fromisoformat(slot.planned_at), now, zone)}"
+        )
     state = str(slot.state)
     if slot.missed and state != "ran":  # beside a run they have a row of their own
         said.append(f"{slot.missed} later")
     return (
-        terminal.moment(_time(slot.at), now, zone),
+        terminal.moment(datetime.fromisoformat(slot.at), now, zone),
         terminal.coloured(state, _STATES.get(state, "")),
         client.short_id(slot.task_id) if slot.task_id else "-",
         terminal.one_line("; ".join(said)),
     )
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)

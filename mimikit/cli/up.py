@@ -96,26 +96,28 @@ def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int
     """Wait for the page, and a moment for the consumer; gives an exit code when that failed."""
     deadline_s = state.clock.monotonic() + _WEB_START_S
     while not _answers(host, port):
-        event = group.next_event(_KNOCK_S)
-        if event is not None:
-            return _start_failed(event.who, event.code) if event.kind == "died" else 0
+        if (code := _code_of_end(group, _KNOCK_S)) is not None:
+            return code
         if state.clock.monotonic() > deadline_s:
             _say(f"expected the page to answer within {_WEB_START_S:g} s, got nothing; giving up")
             return 1
     with Watcher(state, [paths.ROOT]) as watcher:
         deadline_s = state.clock.monotonic() + _CONSUMER_START_S
         while look_at_consumer(state).state != "running":
-            event = group.next_event(0)
-            if event is not None:
-                return _start_failed(event.who, event.code) if event.kind == "died" else 0
+            if (code := _code_of_end(group, 0)) is not None:
+                return code
             if state.clock.monotonic() > deadline_s:
                 break
             watcher.pause(_KNOCK_S)
     return None
 
 
-def _start_failed(who: str, code: int) -> int:
-    _say(f"The {who} could not start: it {ended_how(code)}.")
+def _code_of_end(group: ProcessGroup, timeout_s: float) -> int | None:
+    """The exit code when a signal or a death ends the start; None while it goes on."""
+    event = group.next_event(timeout_s)
+    if event is None or event.kind == "stop":
+        return None if event is None else 0
+    _say(f"The {event.who} could not start: it {ended_how(event.code)}.")
     return 1
 
 
@@ -129,9 +131,8 @@ def _answers(host: str, port: int) -> bool:
 def _print_banner(state: State, host: str, port: int) -> None:
     link = app.login_link(state, host, port)
     page = link.partition("#")[0]
-    another = "mimikit token --link"
-    if port != state.settings.web.port:
-        another += f" --port {port}"
+    elsewhere = "" if port == state.settings.web.port else f" --port {port}"
+    another = f"mimikit token --link{elsewhere}"
     consumer = look_at_consumer(state)
     lines = [
         f"{terminal.bold('mimikit ' + __version__)} is running in {state.workspace}",
