@@ -115,11 +115,10 @@ class _TermCounts:
     length: int
 
     def score(self, idf: Mapping[str, float], average: float) -> float:
-        score = 0.0
         norm = K1 * (1 - B + B * self.length / max(average, 1.0))
+        score = 0.0
         for term, weight in idf.items():
-            times = self.often.get(term)
-            if times:
+            if times := self.often.get(term):
                 score += weight * times * (K1 + 1) / (times + norm)
         return score
 
@@ -144,11 +143,8 @@ class MemTableView:
     def __init__(self, files: Mapping[str, _File]) -> None:
         self.files = files
         self.stamps: Mapping[str, Stamp] = {path: file.stamp for path, file in files.items()}
+        self.passage_count = sum(len(file.passages) for file in files.values())
         self._often: dict[Scope, Counter[str]] = {}
-
-    @property
-    def passage_count(self) -> int:
-        return sum(len(file.passages) for file in self.files.values())
 
     def totals(self, scope: Scope) -> Totals:
         found = Totals()
@@ -212,9 +208,8 @@ class MemTable:
     def keep(self, wanted: Callable[[str, Stamp], bool]) -> None:
         """Hold no others than those wanted."""
         with self._guard:
-            files = self.view.files
-            kept = {path: file for path, file in files.items() if wanted(path, file.stamp)}
-            if len(kept) != len(files):
+            kept = {p: file for p, file in self.view.files.items() if wanted(p, file.stamp)}
+            if len(kept) != len(self.view.files):
                 self.view = MemTableView(kept)
 
 
@@ -250,65 +245,59 @@ class _Ranked:
         for number, counts in enumerate(each):
             for term in counts.often:
                 self.places[term].append(number)
-        self._okapi = _okapi(each) if each else None
-        if self._okapi is None:
+        if not each:
             return
+        corpus = (list(counts.often.elements()) for counts in each)
+        made = cast("_Okapi", import_module("rank_bm25").BM25Okapi(corpus, k1=K1, b=B))
+        made.doc_freqs = [counts.often for counts in each]  # equal ones: no second copy of them all
+        # Else made of a list by each term.
+        made.doc_len = import_module("numpy").array(made.doc_len)
         # rank-bm25's own idf is negative for what stands in more than half of a few passages.
         often = {term: len(places) for term, places in self.places.items()}
-        self._okapi.idf = idf(dict.fromkeys(often, 1.0), often, documents)
-        self._okapi.avgdl = max(sum(counts.length for counts in each) / documents, 1.0)
+        made.idf = idf(dict.fromkeys(often, 1.0), often, documents)
+        made.avgdl = max(sum(counts.length for counts in each) / documents, 1.0)
+        self._okapi = made
 
     def scores(self, weights: Mapping[str, float]) -> dict[int, float]:
         """By number, of those that hold any of the terms."""
         scores: dict[int, float] = defaultdict(float)
         for term, weight in weights.items():
-            places = self.places.get(term)
-            if places and self._okapi is not None:
+            if places := self.places.get(term):
                 found = self._okapi.get_batch_scores([term], places)
                 for number, score in zip(places, found, strict=True):
                     scores[number] += weight * score
         return scores
 
 
-def _okapi(each: Sequence[_TermCounts]) -> _Okapi:
-    corpus = (list(counts.often.elements()) for counts in each)
-    made = cast("_Okapi", import_module("rank_bm25").BM25Okapi(corpus, k1=K1, b=B))
-    made.doc_freqs = [counts.often for counts in each]  # equal ones: not a second copy of them all
-    made.doc_len = import_module("numpy").array(made.doc_len)  # else made of a list by each term
-    return made
+class _RankedPart:
+    """What is ranked of one scope."""
+
+    def __init__(self, files: Mapping[str, _File], documents: int) -> None:
+        self.passages = [(path, p) for path, file in files.items() for p in file.passages]
+        self.by_passage = _Ranked([c for file in files.values() for c in file.each], documents)
+        self.paths = list(files)
+        self.by_file = _Ranked([file.whole for file in files.values()], documents)
 
 
 class RankView:
     def __init__(self, held: MemTableView) -> None:
-        self._held = held
-        self.stamps = held.stamps
-        self._passages: dict[Scope, list[tuple[str, Passage]]] = {}
-        self._ranked: dict[Scope, _Ranked] = {}
-        self._paths: dict[Scope, list[str]] = {}
-        self._ranked_files: dict[Scope, _Ranked] = {}
+        self.stamps, self.passage_count, self.totals = held.stamps, held.passage_count, held.totals
         documents = held.passage_count + len(held.files)
-        for scope in (NEAR, FAR):
-            mine = {path: file for path, file in held.files.items() if file.scope == scope}
-            self._passages[scope] = [(path, p) for path, f in mine.items() for p in f.passages]
-            self._ranked[scope] = _Ranked([c for f in mine.values() for c in f.each], documents)
-            self._paths[scope] = list(mine)
-            self._ranked_files[scope] = _Ranked([f.whole for f in mine.values()], documents)
-
-    @property
-    def passage_count(self) -> int:
-        return self._held.passage_count
-
-    def totals(self, scope: Scope) -> Totals:
-        return self._held.totals(scope)
+        self._parts = {
+            scope: _RankedPart(
+                {path: file for path, file in held.files.items() if file.scope == scope}, documents
+            )
+            for scope in (NEAR, FAR)
+        }
 
     def frequency(self, term: str, scope: Scope) -> int:
-        return len(self._ranked[scope].places.get(term, ()))
+        return len(self._parts[scope].by_passage.places.get(term, ()))
 
     def search(
         self, weights: Mapping[str, float], scope: Scope, limit: int, window: Window
     ) -> list[Match]:
-        known = self._passages[scope]
-        scores = self._ranked[scope].scores(weights)
+        known = self._parts[scope].passages
+        scores = self._parts[scope].by_passage.scores(weights)
         inside = [(score, n) for n, score in scores.items() if window.holds(known[n][1].at)]
         best = heapq.nlargest(limit, inside, key=lambda found: (found[0], -found[1]))
         return [Match(*known[number], score) for score, number in best]
@@ -316,9 +305,10 @@ class RankView:
     def search_files(
         self, weights: Mapping[str, float], scope: Scope, limit: int
     ) -> dict[str, float]:
-        scores = self._ranked_files[scope].scores(weights)
+        part = self._parts[scope]
+        scores = part.by_file.scores(weights)
         best = heapq.nlargest(limit, scores, key=lambda number: (scores[number], -number))
-        return {self._paths[scope][number]: scores[number] for number in best}
+        return {part.paths[number]: scores[number] for number in best}
 
 
 class RankIndex:

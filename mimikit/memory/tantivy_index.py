@@ -57,9 +57,6 @@ class IndexCounts(NamedTuple):
     """Totals by path, as plain numbers: there may be very many."""
     sums: dict[Scope, Totals]
 
-    def copy(self) -> IndexCounts:
-        return IndexCounts(dict(self.files), dict(self.sums))
-
     def replace(self, path: str, totals: Totals | None) -> None:
         """Count a file anew, or (None) no more."""
         scope = scope_of(path)
@@ -72,7 +69,7 @@ class IndexCounts(NamedTuple):
 
 
 class TantivyView:
-    """What is indexed at one moment: what can be found, and of which files. Never changes."""
+    """BM25 by tantivy, whose k1 is 1.2 and b 0.75, and no weight of a term negative."""
 
     def __init__(
         self,
@@ -88,43 +85,26 @@ class TantivyView:
         self.counts = counts or IndexCounts({}, {NEAR: Totals(), FAR: Totals()})
 
     def search(
-        self,
-        weights: Mapping[str, float],
-        scope: Scope,
-        limit: int,
-        window: Window,
+        self, weights: Mapping[str, float], scope: Scope, limit: int, window: Window
     ) -> list[Match]:
-        """The passages that share terms with the query, best first, by BM25.
-
-        k1 is 1.2, b 0.75 and the weight of a term never negative: tantivy's own.
-        """
-        searcher = self._searcher
-        if searcher is None or not weights:
-            return []
-        query = self._query(weights, scope.passage)
-        if not window.is_open:
-            query = tantivy.Query.boolean_query(
-                [(tantivy.Occur.Must, query), (tantivy.Occur.Must, self._within(*window))]
-            )
         return _guarded(
             lambda: [
-                _match(searcher.doc(address), score)
-                for score, address in searcher.search(query, self._room(limit), count=False).hits
+                Match(
+                    _path(document),
+                    passages.restored(cast("bytes", document.get_first("body"))),
+                    score,
+                )
+                for document, score in self._best(weights, scope.passage, limit, window)
             ]
         )
 
     def search_files(
         self, weights: Mapping[str, float], scope: Scope, limit: int
     ) -> dict[str, float]:
-        """The score of whole files, by path: what a passage stands among says what it is about."""
-        searcher = self._searcher
-        if searcher is None or not weights:
-            return {}
-        query = self._query(weights, scope.file)
         return _guarded(
             lambda: {
-                _text(searcher.doc(address), "path"): score
-                for score, address in searcher.search(query, self._room(limit), count=False).hits
+                _path(document): score
+                for document, score in self._best(weights, scope.file, limit, Window())
             }
         )
 
@@ -139,39 +119,36 @@ class TantivyView:
     def totals(self, scope: Scope) -> Totals:
         return self.counts.sums[scope]
 
-    def _query(self, weights: Mapping[str, float], field: str) -> tantivy.Query:
-        query = tantivy.Query
-        return query.boolean_query(
-            [
-                (
-                    tantivy.Occur.Should,
-                    query.boost_query(query.term_query(self._schema, field, term, "freq"), weight),
-                )
-                for term, weight in weights.items()
-            ]
+    def _best(
+        self, weights: Mapping[str, float], field: str, limit: int, window: Window
+    ) -> Iterator[tuple[tantivy.Document, float]]:
+        """The documents that share terms with the query and their scores, best first."""
+        searcher, make = self._searcher, tantivy.Query
+        if searcher is None or not weights:
+            return
+        terms = (
+            make.boost_query(make.term_query(self._schema, field, term, "freq"), weight)
+            for term, weight in weights.items()
         )
-
-    def _within(self, after: datetime | None, before: datetime | None) -> tantivy.Query:
-        return tantivy.Query.const_score_query(
-            tantivy.Query.range_query(
+        query = make.boolean_query([(tantivy.Occur.Should, term) for term in terms])
+        if not window.is_open:
+            within = make.range_query(
                 self._schema,
                 "at",
                 tantivy.FieldType.Integer,
-                _instant(after) if after else -(2**62),
-                _instant(before) if before else 2**62,
+                _instant(window.after) if window.after else -(2**62),
+                _instant(window.before) if window.before else 2**62,
                 include_upper=False,
-            ),
-            0.0,
-        )
-
-    def _room(self, limit: int) -> int:
-        """So many places at most are of use: the library makes room for all it is asked for."""
-        return max(min(limit, self.passage_count + len(self.counts.files)), 1)
+            )
+            both = (query, make.const_score_query(within, 0.0))
+            query = make.boolean_query([(tantivy.Occur.Must, one) for one in both])
+        # So many places at most are of use: the library makes room for all it is asked for.
+        room = max(min(limit, self.passage_count + len(self.counts.files)), 1)
+        for score, address in searcher.search(query, room, count=False).hits:
+            yield searcher.doc(address), score
 
 
 class TantivyIndex:
-    """One process's hold of the index; safe from several threads, but updates are one at a time."""
-
     def __init__(self, files: Files, folder: Path | None) -> None:
         """`folder`: the state folder on the disk; None keeps the index in memory alone."""
         self._files = files
@@ -182,14 +159,8 @@ class TantivyIndex:
         self._index: tantivy.Index | None = None
         self._changing = threading.RLock()
         self.view = TantivyView(self._schema)
-        """What can be searched now; another object after each change."""
 
     def refresh(self) -> None:
-        """Take up what another process has indexed since.
-
-        Raises:
-            StorageError: the disk refuses.
-        """
         if self._folder is None:
             return
         with self._changing:
@@ -214,18 +185,9 @@ class TantivyIndex:
             raise StorageError(f"{_FOLDER}: {error.strerror or error}") from error
 
     def update(
-        self,
-        changed: Iterable[Changed],
-        gone: Iterable[str],
-        cut: Cutter | None = None,
+        self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None = None
     ) -> bool:
-        """Index files anew and forget those that are gone; False when another process does so now.
-
-        Crash: the mark of an unfinished update makes the next opening begin from nothing.
-
-        Raises:
-            StorageError: the disk refuses; BrokenIndex: the index can not be used.
-        """
+        """Crash: the mark of an unfinished update makes the next opening begin from nothing."""
         if self._folder is not None:
             self._find_folder()
         lock = self._files.lock(_LOCK)
@@ -315,18 +277,14 @@ class TantivyIndex:
             else:
                 entry.unlink(missing_ok=True)
 
-    def _write(
-        self,
-        changed: Iterable[Changed],
-        gone: Iterable[str],
-        cut: Cutter | None,
-    ) -> None:
+    def _write(self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None) -> None:
         index = self._index
         if index is None:
             raise BrokenIndex(f"{_FOLDER}: expected an index, there is none")
         if self._folder is not None:
             self._files.write(_UNFINISHED, b"", sync=False)
-        stamps, counts = dict(self.view.stamps), self.view.counts.copy()
+        stamps, counts = dict(self.view.stamps), self.view.counts
+        counts = IndexCounts(dict(counts.files), dict(counts.sums))
         try:
             writer = _guarded(lambda: index.writer(_HEAP, 1))
             for path in gone:
@@ -366,13 +324,13 @@ class TantivyIndex:
         """Tell other processes what is indexed now; last, so that the index is never behind."""
         if self._folder is None:
             return
-        view = self.view
-        counts = view.counts
-        files = {path: [*stamp, *counts.files[path]] for path, stamp in view.stamps.items()}
-        sums = [counts.sums[NEAR], counts.sums[FAR]]
+        stamps, counts = self.view.stamps, self.view.counts
         facts = {
-            "format": FORMAT, "generation": self._generation, "totals": sums, "files": files,
-        }  # fmt: skip
+            "format": FORMAT,
+            "generation": self._generation,
+            "totals": [counts.sums[NEAR], counts.sums[FAR]],
+            "files": {path: [*stamp, *counts.files[path]] for path, stamp in stamps.items()},
+        }
         self._files.write(_MANIFEST, json.dumps(facts, separators=(",", ":")).encode(), sync=False)
         self._files.remove(_UNFINISHED)
         self._seen = self._look_at_manifest()
@@ -419,13 +377,8 @@ def _instant(at: datetime) -> int:
     return math.floor(at.timestamp() * 1000)
 
 
-def _match(document: tantivy.Document, score: float) -> Match:
-    body = cast("bytes", document.get_first("body"))
-    return Match(_text(document, "path"), passages.restored(body), score)
-
-
-def _text(document: tantivy.Document, field: str) -> str:
-    return cast("str", document.get_first(field) or "")
+def _path(document: tantivy.Document) -> str:
+    return cast("str", document.get_first("path") or "")
 
 
 def _manifest(data: bytes | None) -> tuple[str, dict[str, Stamp], IndexCounts] | None:
