@@ -129,8 +129,22 @@ def plan_archive(
     """
     if not forced and not is_due(messages, now, last_archive_at, rules=rules):
         return []
+    today = now.astimezone(zone).date()
+    by_place: dict[tuple[Kind, str], list[Message]] = {}
     ready = [m for m in messages if m.archived is False and _is_ready(m, now)]
-    groups = _grouped(ready, now.astimezone(zone).date(), zone, rules.batch)
+    for message in sorted(ready, key=lambda m: (m.created_at, m.id)):
+        day = day_of(message, zone)
+        kind = place(day, today)
+        by_place.setdefault((kind, place_name(kind, day)), []).append(message)
+    groups: list[MessageGroup] = []
+    for (kind, name), said in sorted(
+        by_place.items(), key=lambda item: (item[0][0] != "raw", item[0][1])
+    ):
+        if kind == "raw":
+            packs = _batches(said, rules.batch)
+        else:
+            packs = _packs(said, lambda m: len(piece_of(m, zone).line), PROMPT_CHARACTERS, joint=1)
+        groups += [MessageGroup(kind, name, tuple(pack)) for pack in packs]
     return [group for group in groups if summaries or group.kind == "raw"]
 
 
@@ -162,25 +176,6 @@ def _is_ready(message: Message, now: datetime) -> bool:
     next_at = message.archive_next_at
     # Further away than any delay: the clock was set back since.
     return next_at is None or not now < next_at <= now + BACK_OFF[-1]
-
-
-def _grouped(
-    messages: Iterable[Message], today: date, zone: tzinfo, batch: int
-) -> list[MessageGroup]:
-    by_place: dict[tuple[Kind, str], list[Message]] = {}
-    for message in sorted(messages, key=lambda m: (m.created_at, m.id)):
-        day = day_of(message, zone)
-        kind = place(day, today)
-        by_place.setdefault((kind, place_name(kind, day)), []).append(message)
-    groups: list[MessageGroup] = []
-    for (kind, name), said in sorted(by_place.items(), key=lambda item: item[0][1]):
-        packs = (
-            _batches(said, batch)
-            if kind == "raw"
-            else _packs(said, lambda m: len(piece_of(m, zone).line), PROMPT_CHARACTERS, joint=1)
-        )
-        groups += [MessageGroup(kind, name, tuple(pack)) for pack in packs]
-    return sorted(groups, key=lambda group: group.kind != "raw")
 
 
 def _batches(messages: Iterable[Message], most: int) -> list[list[Message]]:

@@ -45,6 +45,12 @@ class Stamp(NamedTuple):
 Stamps: TypeAlias = Mapping[str, Stamp]
 
 
+def _stamp(path: str, stat: FileStat | None) -> Stamp | None:
+    """None: not searched."""
+    is_searched = stat is not None and stat.kind == "file" and stat.size <= LARGEST
+    return Stamp(stat.size, stat.mtime_ns) if stat and is_searched and _is_text(path) else None
+
+
 class DocumentSnapshot:
     """The files that can be searched at one moment, told from others by identity."""
 
@@ -106,9 +112,8 @@ class DocumentFolders:
             return None
 
     def _memory(self) -> dict[str, Stamp]:
-        found = self._files.stat(paths.MEMORY)
-        is_there = found is not None and found.kind == "file" and found.size <= LARGEST
-        now = {paths.MEMORY: Stamp(found.size, found.mtime_ns)} if found and is_there else {}
+        stamp = _stamp(paths.MEMORY, self._files.stat(paths.MEMORY))
+        now = {paths.MEMORY: stamp} if stamp else {}
         if now != self._long_term:
             self._long_term = now
         return self._long_term
@@ -178,23 +183,18 @@ class _Folder:
 
     def replace(self, folder: str, stats: dict[str, FileStat]) -> None:
         found = {
-            f"{folder}/{name}": Stamp(stats[name].size, stats[name].mtime_ns)
+            f"{folder}/{name}": stamp
             for name in sorted(stats, reverse=True)
-            if stats[name].size <= LARGEST and (name.isascii() or _is_text(name))
+            if (stamp := _stamp(name, stats[name]))
         }
         if found != self.stamps:
             self.stamps = found
 
     def update(self, folder: str, stats: dict[str, FileStat | None]) -> None:
-        stamps = dict(self.stamps)
-        was = {f"{folder}/{name}": stamps.get(f"{folder}/{name}") for name in stats}
-        for name, stat in stats.items():
-            if stat is None or stat.kind != "file" or stat.size > LARGEST or not _is_text(name):
-                stamps.pop(f"{folder}/{name}", None)
-            else:
-                stamps[f"{folder}/{name}"] = Stamp(stat.size, stat.mtime_ns)
-        if any(stamps.get(path) != stamp for path, stamp in was.items()):
-            self.stamps = stamps
+        looked_at = {f"{folder}/{name}": _stamp(name, stat) for name, stat in stats.items()}
+        if any(self.stamps.get(path) != stamp for path, stamp in looked_at.items()):
+            both = {**self.stamps, **looked_at}
+            self.stamps = {path: stamp for path, stamp in both.items() if stamp}
 
 
 def _difference(
@@ -249,8 +249,4 @@ def _is_same(folder: Path, other: str) -> bool:
 
 def _is_text(name: str) -> bool:
     """Whether a name can be told to anybody: not each one is text."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return name.isascii() or name.encode(errors="ignore").decode() == name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, tzinfo
 from typing import Literal, NamedTuple, TypeAlias
@@ -345,20 +345,6 @@ def restored(data: bytes) -> Passage:
     )
 
 
-def neighbours(passages: Iterable[Passage]) -> Iterator[tuple[Passage, dict[int, Passage]]]:
-    """Each passage with those that stand around it: -2, -1 and 1 are places before and after."""
-    known = list(passages)
-    for number, passage in enumerate(known):
-        around = {
-            step: known[number + step]
-            for step in (-2, -1, 1)
-            if not passage.alone
-            and 0 <= number + step < len(known)
-            and not known[number + step].alone
-        }
-        yield passage, around
-
-
 # ---- the terms of passages and files
 
 
@@ -374,10 +360,12 @@ def file_terms(found: list[Passage], cut: Cutter | None) -> FileTerms:
     own = {id(passage): terms(passage.text, cut) for passage in found}
     said = {id(passage): own[id(passage)][_labels(passage.text) :] for passage in found}
     each: list[list[str]] = []
-    for passage, around in neighbours(found):
+    for number, passage in enumerate(found):
         mine = own[id(passage)] * OWN + terms(passage.context, cut) * ABOVE
-        for step, neighbour in around.items():
-            mine += said[id(neighbour)][:_AROUND_TERMS] * AROUND[step]
+        for step, times in AROUND.items():
+            at = number + step
+            if 0 <= at < len(found) and not passage.alone and not found[at].alone:
+                mine += said[id(found[at])][:_AROUND_TERMS] * times
         each.append(mine + date_terms(passage.day))
     every = [term for passage in found for term in own[id(passage)]]
     days = {passage.day for passage in found}

@@ -47,16 +47,12 @@ def rank(
     found: Sequence[Match], file_scores: Mapping[str, float], today: date, limit: int
 ) -> list[Match]:
     """The best hits, one for each message, none far below the best."""
-    scored = [
-        Match(
-            match.path,
-            match.passage,
-            (match.score + FILE_SHARE * file_scores.get(match.path, 0.0))
-            * _WEIGHTS[passages.kind_of(match.path)]
-            * recency(match.passage.day, today),
-        )
-        for match in found
-    ]
+    scored: list[Match] = []
+    for match in found:
+        score = match.score + FILE_SHARE * file_scores.get(match.path, 0.0)
+        weight = _WEIGHTS[passages.kind_of(match.path)]
+        bonus = recency(match.passage.day, today)
+        scored.append(replace(match, score=score * weight * bonus))
     scored.sort(key=lambda hit: -hit.score)
     near = [hit for hit in scored if hit.score >= LEAST_SHARE * scored[0].score]
     return _one_each(near)[: max(limit, 0)]
@@ -99,8 +95,7 @@ def _without_told(hits: list[Match]) -> list[Match]:
         day, kind = hit.passage.day, passages.kind_of(hit.path)
         if kind == "summary" and day in own:
             better.setdefault(day, hit.score)
-            continue
-        if kind == "memory" and day not in seen:
+        elif kind == "memory" and day not in seen:
             seen.add(day)
             kept.append(replace(hit, score=max(hit.score, better.get(day, 0.0))))
         else:
@@ -143,11 +138,8 @@ def best_place(text: str, weights: Mapping[str, float], width: int) -> tuple[int
         if weight > best_weight:
             start = marks[first].start
             best, best_weight = (start, min(mark.end, start + width)), weight  # of an endless word
-    return _opened(text, *best, width)
-
-
-def _opened(text: str, start: int, end: int, width: int) -> tuple[int, int]:
-    """A place widened on both sides, at words where there are some."""
+    # Widened on both sides, at words where there are some.
+    start, end = best
     room = width - (end - start)
     start = max(0, min(start - room // 2, len(text) - width))
     end = min(len(text), start + width)
@@ -244,13 +236,9 @@ def _line(passage: Passage) -> str:
 def scanned_words(query: str) -> list[str]:
     """The words to look for, in lower case: those that say something, else all."""
     words = [word for word in folded(query).split() if terms(word)] or folded(query).split()
-    parts = [part for word in words for part in _parts(word)]
+    # A word as it stands; of Chinese, which has no spaces, its characters and pairs.
+    parts = [part for word in words for part in (has_wide(word) and terms(word)) or [word]]
     return list(dict.fromkeys(parts))[:_MOST_WORDS]
-
-
-def _parts(word: str) -> list[str]:
-    """A word as it stands; of Chinese, which has no spaces, its characters and pairs."""
-    return (has_wide(word) and terms(word)) or [word]
 
 
 def may_hold(data: bytes, words: Sequence[str]) -> bool:
