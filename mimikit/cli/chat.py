@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+from collections.abc import Callable
 from typing import Protocol
 
 import click
@@ -79,7 +80,10 @@ class _OneMessage:
         with Watcher(self._state, _WATCHED) as watcher:
             item = self._client.say(text)
             try:
-                replies = self._follow(watcher, item)
+                heard = self._follow(
+                    watcher, "teller", item.id, lambda: self._client.is_settled(item.id)
+                )
+                replies = [message for message in heard if item.id in message.in_reply_to]
                 started = self._started_by(item, replies)
                 late = self._follow_tasks(watcher, started) if wait and started else []
             except KeyboardInterrupt:
@@ -106,34 +110,39 @@ class _OneMessage:
                 f"work failed: `mimikit tasks show {client.short_id(bad)}` tells why"
             )
 
-    def _follow(self, watcher: Watcher, item: InboxItem) -> list[Message]:
-        """Print the reply as it comes; gives its messages.
+    def _follow(
+        self, watcher: Watcher, seat: str, awaited: str | None, is_over: Callable[[], bool]
+    ) -> list[Message]:
+        """Print what comes until it is over; gives the new messages.
+
+        awaited: the input whose reply is streamed; None: work in the queues is waited for.
 
         Raises:
-            RequestFailed: there is nobody to reply.
+            RequestFailed: there is nobody to do it.
         """
-        replies: list[Message] = []
+        heard: list[Message] = []
         while True:
-            # Asked before reading: once it is settled, the transcript has the whole reply.
-            is_settled = self._client.is_settled(item.id)
-            for event in self._client.events():
-                self._printer.take(event, item.id)
-                if isinstance(event, Message) and item.id in event.in_reply_to:
-                    replies.append(event)
-            if is_settled:
+            # Asked before reading: once it is over, the transcript has all of it.
+            has_ended = is_over()
+            heard += self._hear(awaited)
+            if has_ended:
                 self._printer.end()
-                return replies
-            self._check("teller", item.id, queued=False)
+                return heard
+            try:
+                self._patience.check(seat, queued=awaited is None)
+            except RequestFailed:
+                self._hear(awaited)  # what came just before the end
+                self._printer.end()
+                raise
             watcher.pause()
 
-    def _check(self, seat: str, awaited: str | None, *, queued: bool) -> None:
-        try:
-            self._patience.check(seat, queued=queued)
-        except RequestFailed:
-            for event in self._client.events():  # what came just before the end
-                self._printer.take(event, awaited)
-            self._printer.end()
-            raise
+    def _hear(self, awaited: str | None) -> list[Message]:
+        heard: list[Message] = []
+        for event in self._client.events():
+            self._printer.take(event, awaited)
+            if isinstance(event, Message):
+                heard.append(event)
+        return heard
 
     def _started_by(self, item: InboxItem, replies: list[Message]) -> list[Task]:
         """Tasks that the reply started, over or not: what it tells of is older than the message."""
@@ -145,18 +154,12 @@ class _OneMessage:
     def _follow_tasks(self, watcher: Watcher, started: list[Task]) -> list[Message]:
         """Print what is told of the work until all of it is over, or it asks a question."""
         traces = {task.trace_id for task in started}
-        late: list[Message] = []
-        while True:
-            is_over = self._is_over(traces) or self._client.question() is not None
-            for event in self._client.events():
-                self._printer.take(event, None)
-                if isinstance(event, Message) and event.role != "user":
-                    late.append(event)
-            if is_over:
-                self._printer.end()
-                return late
-            self._check("planner", None, queued=True)
-            watcher.pause()
+
+        def is_over() -> bool:
+            return self._is_over(traces) or self._client.question() is not None
+
+        heard = self._follow(watcher, "planner", None, is_over)
+        return [message for message in heard if message.role != "user"]
 
     def _is_over(self, traces: set[str]) -> bool:
         """Nothing of these traces runs, waits, or is still to be told; what repeats aside."""

@@ -104,9 +104,8 @@ class ConversationClient:
                 yield ReplyPart(turn_id, str(event.get("text", "")))
             elif event["kind"] == "turn" and event.get("state") == "started":
                 inputs = event.get("inputs")
-                yield TurnStarted(
-                    turn_id, tuple(map(str, inputs if isinstance(inputs, list) else ()))
-                )
+                known = map(str, inputs if isinstance(inputs, list) else ())
+                yield TurnStarted(turn_id, tuple(known))
         # New messages, oldest first.
         for message in history.page(self._files, limit=_PAGE).messages:
             if message.id not in self._known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime, tzinfo
 from typing import Any
@@ -23,7 +24,7 @@ from mimikit.triggers.explain import Explanation, SlotExplanation, trigger_words
 from mimikit.views import triggers as shown
 from mimikit.views.triggers import TriggerList, TriggerView
 
-_WHEN, _UNCUT = 44, 10_000
+_WHEN = 44
 
 
 @click.group(cls=PlainGroup)
@@ -45,11 +46,12 @@ def list_(frame: Frame, as_json: bool) -> None:
         terminal.out('No triggers. `mimikit enqueue --command "date" --every 10m` makes one.')
         return
     now, short = state.clock.now(), terminal.room() is not None
+    most = _WHEN if short else sys.maxsize
     rows = [
         (
             client.short_id(trigger.id) if short else trigger.id,
             terminal.state(_state(trigger)),
-            terminal.clip(terminal.one_line(trigger.words["en"]), _WHEN if short else _UNCUT),
+            terminal.clip(terminal.one_line(trigger.words["en"]), most),
             terminal.ago(trigger.last_run_at, now) if trigger.last_run_at else "never",
             terminal.ago(trigger.next_run_at, now)
             if trigger.enabled and trigger.next_run_at
