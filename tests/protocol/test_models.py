@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -75,7 +76,8 @@ def test_keys_of_a_newer_version_survive_a_rewrite(record: Record) -> None:
 
 
 def test_unknown_keys_survive_deep_inside_too() -> None:
-    data = History(messages=[Message(id="m", role="user", text="hi", created_at=NOW)]).to_dict()
+    said = Message(id="m", role="user", text="hi", created_at=NOW)
+    data: dict[str, Any] = {**History(messages=[said]).to_dict()}
     data["messages"][0]["mood"] = "good"
     history = decode(json.dumps(data).encode(), History)
     more = history.but(messages=[*history.messages, history.messages[0]])
@@ -170,7 +172,7 @@ JSON = st.recursive(
 def test_no_value_of_a_field_raises_anything_but_a_reason(
     record: Record, which: int, value: object
 ) -> None:
-    data = record.to_dict()
+    data: dict[str, object] = {**record.to_dict()}
     data[sorted(data)[which % len(data)]] = value
     try:
         again = decode(json.dumps(data).encode(), type(record))
