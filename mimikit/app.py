@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mimikit.config import Settings
 from mimikit.engines.base import Engine
 from mimikit.errors import AlreadyRunning, BadInput
-from mimikit.protocol import paths, process_id
+from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock
 from mimikit.protocol.models import LockHolder, QueueName, Task
 from mimikit.state import State, make_search
@@ -56,8 +56,8 @@ def take_consumer_lock(state: State) -> Lock:
         paths.CONSUMER_HOLDER,
         LockHolder(
             pid=os.getpid(),
-            process_started=process_id.own_start_time(),
-            boot_id=process_id.boot_id(),
+            process_started=ids.own_start_time(),
+            boot_id=ids.boot_id(),
             host=socket.gethostname(),
             started_at=state.clock.now(),
         ),

@@ -25,6 +25,7 @@ from mimikit.log import ChangeFeed  # noqa: E402
 from mimikit.memory.search import MemorySearch  # noqa: E402
 from mimikit.memory.tantivy_index import TantivyIndex  # noqa: E402
 from mimikit.protocol import paths  # noqa: E402
+from mimikit.protocol.conditions import Schedule, Trigger  # noqa: E402
 from mimikit.protocol.files import Files  # noqa: E402
 from mimikit.protocol.models import (  # noqa: E402
     EngineStatus,
@@ -33,16 +34,14 @@ from mimikit.protocol.models import (  # noqa: E402
     LiveRun,
     Message,
     Question,
-    Schedule,
     Task,
     TaskResult,
-    Trigger,
     TurnRecord,
     Usage,
 )
 from mimikit.tasks.ledger import Ledger  # noqa: E402
-from mimikit.testing.clock import FakeClock  # noqa: E402
 from mimikit.testing.memory_disk import MemoryDisk  # noqa: E402
+from mimikit.testing.twins import FakeClock  # noqa: E402
 from mimikit.web import openapi  # noqa: E402
 from mimikit.web.app import AREAS, build_web  # noqa: E402
 

@@ -18,8 +18,7 @@ from pydantic import ValidationError
 
 from mimikit.cli import client
 from mimikit.errors import BadInput
-from mimikit.protocol.files import bad_record
-from mimikit.protocol.models import (
+from mimikit.protocol.conditions import (
     Condition,
     FileChanged,
     FileChangedParameters,
@@ -29,6 +28,7 @@ from mimikit.protocol.models import (
     TaskDone,
     TaskParameters,
 )
+from mimikit.protocol.files import bad_record
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import TriggerFields

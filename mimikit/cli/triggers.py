@@ -14,8 +14,9 @@ from mimikit.cli.client import give_command
 from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
 from mimikit.errors import BadInput
+from mimikit.protocol.conditions import Trigger
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Record, Trigger
+from mimikit.protocol.models import Record
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest

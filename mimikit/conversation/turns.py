@@ -10,7 +10,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime
 
-from mimikit.protocol import paths, process_id
+from mimikit.protocol import ids, paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import TurnAttempt, TurnRecord
@@ -33,8 +33,8 @@ def start(files: Files, id_: str, attempt: int, inputs: list[str], now: datetime
         attempt=attempt,
         token=secrets.token_hex(8),
         pid=os.getpid(),
-        process_started=process_id.own_start_time(),
-        boot_id=process_id.boot_id(),
+        process_started=ids.own_start_time(),
+        boot_id=ids.boot_id(),
         started_at=now,
         inputs=inputs,
     )

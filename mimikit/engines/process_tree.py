@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimikit.errors import EngineError
-from mimikit.protocol import process_id
+from mimikit.protocol import ids
 
 MARK = "MIMIKIT_RUN"
 _SWEEP_GRACE_S = 2.0
@@ -69,7 +69,7 @@ def mark(state: Path | None, run_id: str) -> str:
 
     Shape: `state:run:pid.started:count`; without a state the first part is empty.
     """
-    owner = f"{os.getpid()}.{process_id.own_start_time()}"
+    owner = f"{os.getpid()}.{ids.own_start_time()}"
     return f"{state_id(state) if state else ''}:{run_id}:{owner}:{next(_count)}"
 
 
@@ -228,9 +228,9 @@ def _is_orphaned(value: str | None, state_id: str) -> bool:
         return False
     owner = rest.partition(":")[2].partition(":")[0]
     pid, _, started = owner.partition(".")
-    if pid == str(os.getpid()) and started == process_id.own_start_time():
+    if pid == str(os.getpid()) and started == ids.own_start_time():
         return value not in {leader.mark for leader in _live.values()}
-    return not pid.isdigit() or process_id.start_time(int(pid)) != started
+    return not pid.isdigit() or ids.start_time(int(pid)) != started
 
 
 # ---- the table of processes, as the kernel shows it

@@ -18,7 +18,7 @@ from typing import TypeAlias, TypeVar
 from pydantic import ValidationError
 
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
-from mimikit.protocol import paths, process_id
+from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import FileStat, FileSystem, Lock
 from mimikit.protocol.json import Json, dump_line, parse_object
 from mimikit.protocol.models import Record
@@ -45,8 +45,8 @@ class Files:
         self.fs = fs
         self.durable = durable
         self._on_event: OnEvent = on_event or _tell_nobody
-        self._temp_owner = f"{os.getpid()}-{process_id.own_start_time()}"
-        self._temp_boot = process_id.boot_id()[:8]
+        self._temp_owner = f"{os.getpid()}-{ids.own_start_time()}"
+        self._temp_boot = ids.boot_id()[:8]
 
     def on_event(self, listener: OnEvent) -> None:
         """Tell `listener` of quarantines from now on (the log stands above this room)."""
@@ -439,4 +439,4 @@ def _owner_lives(name: str) -> bool:
     if len(parts) != 4 or not parts[0].isdigit():
         return False
     pid, started, boot, _ = parts
-    return process_id.boot_id().startswith(boot) and process_id.start_time(int(pid)) == started
+    return ids.boot_id().startswith(boot) and ids.start_time(int(pid)) == started

@@ -7,9 +7,8 @@ version loses nothing. Times are UTC with milliseconds. Records are frozen: a ch
 
 from __future__ import annotations
 
-import contextlib
 from datetime import UTC, date, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, Unpack
 
 from pydantic import (
     AfterValidator,
@@ -18,21 +17,14 @@ from pydantic import (
     Field,
     PlainSerializer,
     StringConstraints,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic.json_schema import SkipJsonSchema
-from pydantic_core import PydanticKnownError
 
 from mimikit.protocol.ids import ID_PATTERN
 from mimikit.protocol.json import Json
 from mimikit.protocol.paths import QueueName
 
 MAX_TEXT = 200_000
-MAX_NODES = 50
-"""Of one condition."""
 
 
 def to_utc(value: datetime) -> datetime:
@@ -59,20 +51,12 @@ Origin = Literal[
 Notify = Literal["teller", "message", "change", "failure", "none"]
 EndStatus = Literal["done", "failed", "canceled"]
 FailureReason = Literal[
-    "timeout",
-    "error",
-    "killed",
-    "canceled",
-    "engine_unavailable",
-    "rate_limited",
-    "budget",
-    "refused",
-]
+    "timeout", "error", "killed", "canceled",
+    "engine_unavailable", "rate_limited", "budget", "refused",
+]  # fmt: skip
 
 
 class Record(BaseModel):
-    """The root of all records."""
-
     model_config = ConfigDict(
         frozen=True,
         strict=True,
@@ -92,14 +76,10 @@ class Record(BaseModel):
 
     def but(self, **changes: object) -> Self:
         """A copy with some fields changed and checked, unknown keys kept."""
-        unknown = self.__pydantic_extra__ or {}
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
-        return type(self).model_validate({**fields, **unknown, **changes})
+        return type(self).model_validate({**dict(self), **changes})
 
 
 class Usage(Record):
-    """Tokens of a run. Units: tokens."""
-
     input_tokens: int = 0
     cached_input_tokens: int = 0
     output_tokens: int = 0
@@ -159,6 +139,16 @@ class Task(Record):
     origin: Origin = "file"
 
 
+class RunEnd(TypedDict):
+    """What a task's result and a plan's say alike of how their run ended."""
+
+    attempts: int
+    started_at: datetime
+    completed_at: datetime
+    failure_reason: NotRequired[FailureReason | None]
+    error: NotRequired[str | None]
+
+
 class TaskResult(Record):
     """How a Worker task ended. Lives in `worker/results`."""
 
@@ -182,31 +172,18 @@ class TaskResult(Record):
     session_id: str | None = None
 
     @classmethod
-    def of(
-        cls,
-        task: Task,
-        status: EndStatus,
-        *,
-        failure_reason: FailureReason | None = None,
-        error: str | None = None,
-        attempts: int,
-        started_at: datetime,
-        completed_at: datetime,
-    ) -> Self:
+    def of(cls, task: Task, status: EndStatus, **end: Unpack[RunEnd]) -> Self:
         """How this task ended; what only its engine knows is added by `but`."""
+        duration = end["completed_at"] - end["started_at"]
         return cls(
             id=task.id,
             status=status,
-            error=error,
-            failure_reason=failure_reason,
-            attempts=attempts,
             trace_id=task.trace_id,
             parent_task_id=task.parent_task_id,
             source_trigger_id=task.source_trigger_id,
             internal=task.internal,
-            started_at=started_at,
-            completed_at=completed_at,
-            duration_ms=max(0, int((completed_at - started_at).total_seconds() * 1000)),
+            duration_ms=max(0, int(duration.total_seconds() * 1000)),
+            **end,
         )
 
     @property
@@ -216,297 +193,7 @@ class TaskResult(Record):
         return text if isinstance(text, str) and text else (self.error or "")
 
 
-class Schedule(Record):
-    """When a trigger is due. Exactly one of interval, cron, runAt. Units: seconds."""
-
-    interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
-    cron: str | None = None
-    timezone: str | None = None
-    run_at: Instant | None = None
-
-
-class _Params(BaseModel):
-    """What a condition of one type takes, by its names on disk; anything else is refused."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class FileChangedParameters(_Params):
-    path: str
-    fire_on_init: bool = Field(default=False, alias="fireOnInit", exclude_if=lambda on: not on)
-
-
-class FileExistsParameters(_Params):
-    path: str
-
-
-class TaskParameters(_Params):
-    task_id: str = Field(alias="taskId", pattern=ID_PATTERN)
-    """Of a task or of a trigger."""
-
-
-class LlmEvalParameters(_Params):
-    prompt: str = Field(min_length=1, max_length=2000)
-
-
-class JoinedParameters(_Params):
-    conditions: list[Condition] = Field(min_length=1, max_length=MAX_NODES)
-
-
-class NotParameters(_Params):
-    condition: Condition
-
-
-class FileChanged(Record):
-    type: Literal["file_changed"] = "file_changed"
-    params: FileChangedParameters
-
-
-class FileExists(Record):
-    type: Literal["file_exists"] = "file_exists"
-    params: FileExistsParameters
-
-
-class TaskDone(Record):
-    type: Literal["task_done"] = "task_done"
-    params: TaskParameters
-
-
-class TaskFailed(Record):
-    type: Literal["task_failed"] = "task_failed"
-    params: TaskParameters
-
-
-class LlmEvalCondition(Record):
-    type: Literal["llm_eval"] = "llm_eval"
-    params: LlmEvalParameters
-
-
-class AndCondition(Record):
-    type: Literal["and"] = "and"
-    params: JoinedParameters
-
-
-class OrCondition(Record):
-    type: Literal["or"] = "or"
-    params: JoinedParameters
-
-
-class NotCondition(Record):
-    type: Literal["not"] = "not"
-    params: NotParameters
-
-
-class BrokenCondition(Record):
-    """What is no condition that is known here, as it was given.
-
-    It is kept, so that the record around it can be read and written back whole;
-    `triggers.conditions.check` says what is wrong with it.
-    """
-
-    type: str
-    params: dict[str, Any] = Field(default_factory=dict)
-
-
-def _read_condition(given: Any, read: ValidatorFunctionWrapHandler) -> object:
-    """Typed if it can be, else as it was given."""
-    if isinstance(given, Record):
-        return read(given)
-    if not isinstance(given, dict):
-        raise PydanticKnownError("model_type", {"class_name": "Condition"})
-    if _has_few_nodes(given):
-        with contextlib.suppress(ValidationError):
-            return read(given)
-    return BrokenCondition.model_validate(given)
-
-
-def _has_few_nodes(given: Any) -> bool:
-    """Whether a tree may be walked: one object that stands in many places makes it huge."""
-    waiting: list[Any] = [given]
-    nodes = 0
-    while waiting and nodes <= MAX_NODES:
-        nodes += 1
-        match waiting.pop():
-            case {"params": {"conditions": [*inner]}}:
-                waiting += inner[: MAX_NODES + 1]
-            case {"params": {"condition": inner}}:
-                waiting.append(inner)
-            case _:
-                pass
-    return nodes <= MAX_NODES
-
-
-Condition = Annotated[
-    Annotated[
-        FileChanged
-        | FileExists
-        | TaskDone
-        | TaskFailed
-        | LlmEvalCondition
-        | AndCondition
-        | OrCondition
-        | NotCondition,
-        Field(discriminator="type"),
-    ]
-    | SkipJsonSchema[BrokenCondition],
-    Field(union_mode="left_to_right"),
-    WrapValidator(_read_condition),
-]
-"""What must hold for a conditional trigger. On disk `{"type": …, "params": {…}}`."""
-
-
-class Trigger(Record):
-    """A stored definition that makes tasks. Lives in `triggers/`; firing never rewrites it."""
-
-    id: Id
-    type: Literal["recurring", "scheduled", "conditional"]
-    title: Annotated[str, StringConstraints(max_length=200)] = ""
-    prompt: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
-    profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
-    priority: Annotated[int, Field(ge=0, le=10)] = 5
-    created_at: Instant
-    origin: Origin = "file"
-    timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
-    max_attempts: Annotated[int, Field(ge=1, le=100)] = 1
-    trace_id: Id
-    parent_task_id: Id | None = None
-    enabled: bool = True
-    overlap: Literal["skip", "queue"] = "skip"
-    once: bool = False
-    role: QueueName = "worker"
-    allow_triggers: bool = False
-    notify: Notify = "change"
-    schedule: Schedule | None = None
-    condition: Condition | None = None
-    cooldown: Annotated[float, Field(ge=0, le=366 * 86400)] | None = None
-    """Seconds after a firing in which it does not fire again; None means the condition's own."""
-
-
-class NodeVerdict(Record):
-    """What one node of a condition was found to be when it last changed."""
-
-    holds: bool | None
-    """None: not known, or not looked at since the others decided."""
-    why: str
-    """A word of `triggers.explain`, which `facts` complete."""
-    facts: dict[str, Any] = Field(default_factory=dict)
-    at: Instant
-
-
-class FiringIntent(Record):
-    """A firing that has been decided on and is carried out, however often that begins anew."""
-
-    slot: str
-    task: Task
-    fired_at: Instant
-    planned_at: Instant | None = None
-    missed: int = 0
-    seen: dict[str, Any] = Field(default_factory=dict)
-    """What the condition's nodes will have used up."""
-
-
-class NodeAnswer(Record):
-    """What a model said of one `llm_eval` node."""
-
-    result: bool
-    at: Instant
-
-
-class TriggerState(Record):
-    """What the consumer knows of a trigger. Lives in `triggers/state/`."""
-
-    last_run_at: Instant | None = None
-    next_run_at: Instant | None = None
-    last_triggered_at: Instant | None = None
-    last_eval_at: Instant | None = None
-    seen: dict[str, Any] = Field(default_factory=dict)
-    initialized: bool = False
-    fire_count: int = 0
-    last_task_id: Id | None = None
-    last_verdict: str | None = None
-    verdicts: dict[str, NodeVerdict] = Field(default_factory=dict[str, NodeVerdict])
-    """By node path, of a conditional trigger."""
-    answers: dict[str, NodeAnswer] = Field(default_factory=dict[str, NodeAnswer])
-    """By node path: what a model answered last."""
-    false_streak: int = 0
-    """How often in a row a model said no while nothing changed: it is asked ever less often."""
-    firing: FiringIntent | None = None
-    """Set between the decision to fire and its end; a crash in between is made good by it."""
-    paused: bool = False
-    """It was seen paused: the slots since then are skipped, not missed."""
-    last_outcome: str | None = None
-    """A hash of the last run's status and text, for `notify: change`."""
-    failure_streak: int = 0
-    blocked_by: Id | None = None
-    last_good: dict[str, Any] | None = None
-    """The definition as it was last valid: it stays active when its user breaks the file."""
-
-
-class PlannedCommand(Record):
-    """A change of a trigger that a plan asks for."""
-
-    action: Literal["trigger_pause", "trigger_resume", "trigger_run", "trigger_edit"]
-    target: Id
-    args: dict[str, Any] = Field(default_factory=dict)
-
-
-class PlanResult(Record):
-    """A Planner run's commit record: the whole plan or none of it. Lives in `planner/results`."""
-
-    id: Id
-    status: Literal["done", "needs_input", "failed", "canceled"]
-    summary: str | None = None
-    tasks: list[Task] = Field(default_factory=list[Task])
-    triggers: list[Trigger] = Field(default_factory=list[Trigger])
-    cancels: list[Id] = Field(default_factory=list[str])
-    commands: list[PlannedCommand] = Field(
-        default_factory=list[PlannedCommand],
-        validation_alias="orders",
-        serialization_alias="orders",
-    )
-    question: str | None = None
-    options: list[str] | None = None
-    default: str | None = None
-    question_timeout: float = 3600
-    error: str | None = None
-    failure_reason: FailureReason | None = None
-    attempts: int = 1
-    turn_id: Id
-    trace_id: Id
-    started_at: Instant
-    completed_at: Instant
-    usage: Usage = Usage()
-    engine: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        task: Task,
-        status: EndStatus,
-        *,
-        failure_reason: FailureReason | None = None,
-        error: str | None = None,
-        attempts: int,
-        started_at: datetime,
-        completed_at: datetime,
-    ) -> Self:
-        """How this run ended; what it planned is added by `but`."""
-        return cls(
-            id=task.id,
-            status=status,
-            error=error,
-            failure_reason=failure_reason,
-            attempts=attempts,
-            turn_id=task.id,
-            trace_id=task.trace_id,
-            started_at=started_at,
-            completed_at=completed_at,
-        )
-
-
 class StatusEntry(Record):
-    """How a task ended, as the index knows it."""
-
     id: Id
     status: EndStatus
     completed_at: Instant
@@ -530,8 +217,6 @@ class StatusCheckpoint(Record):
 
 
 class Message(Record):
-    """One message of the conversation."""
-
     id: Id
     role: Literal["user", "agent", "system"]
     text: str
@@ -593,23 +278,19 @@ class Question(Record):
 
 
 class RememberedNote(Record):
-    """One thing to be kept in memory."""
-
     id: Id
     content: str
     long_term: bool = False
 
 
 class BacklogChange(Record):
-    """One change of the backlog."""
-
     id: Id
     action: Literal["add", "done", "remove"]
     item: str
 
 
 class RoutedAnswer(Record):
-    """An answer to a question, routed by code into a new Planner task."""
+    """One that code routed into a new Planner task."""
 
     question_id: Id
     text: str
@@ -630,10 +311,7 @@ class TurnAttempt(Record):
 
 
 class Hit(Record):
-    """A passage that a search has found; in a turn's record, one that the turn was given.
-
-    What only the answer to a search has (below `day`) is not written to disk.
-    """
+    """A passage that a search has found; in a turn's record, one that the turn was given."""
 
     source: str
     """`memory/2026-01-28-deploy.md`, `docs/setup.md` (in the workspace), …"""
@@ -644,6 +322,7 @@ class Hit(Record):
     kind: str = "memory"
     """`memory`, `summary`, `docs`, `transcript` or `result`."""
     day: date | None = None
+    # Only the answer to a search has these; they are not written to disk.
     score: Annotated[float, Field(exclude=True)] = 0.0
     """Above 0; comparable within one answer only."""
     snippet: Annotated[str, Field(exclude=True)] = ""
@@ -654,15 +333,12 @@ class Hit(Record):
 
 
 class TurnRecord(Record):
-    """The commit of a turn: everything it changes, in one file. Lives in `turns/new`, `turns/done`.
-
-    `author` is the Teller, or code where no mind was needed (results told as plain messages,
-    answers routed, a turn that failed twice).
-    """
+    """The commit of a turn: all it changes, in one file of `turns/new`, then of `turns/done`."""
 
     schema_version: int = 1
     id: Id
     author: Literal["teller", "code"]
+    """Code where no mind was needed: results told, answers routed, a turn that failed twice."""
     attempt: int = 1
     consumed: list[Id] = Field(default_factory=list[str])
     """Inbox ids this turn answers; removed last."""
@@ -691,16 +367,9 @@ class Command(Record):
 
     id: Id
     action: Literal[
-        "cancel",
-        "retry",
-        "pause",
-        "resume",
-        "trigger_pause",
-        "trigger_resume",
-        "trigger_remove",
-        "trigger_run",
-        "trigger_edit",
-    ]
+        "cancel", "retry", "pause", "resume",
+        "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
+    ]  # fmt: skip
     target: str = ""
     args: dict[str, Any] = Field(default_factory=dict)
     created_at: Instant
@@ -753,8 +422,6 @@ class PageAddress(Record):
 
 
 class LiveRun(Record):
-    """One run as `health.json` shows it."""
-
     id: str
     role: Role
     title: str = ""
@@ -805,18 +472,9 @@ class RunEvent(Record):
 
     at: Instant
     type: Literal[
-        "started",
-        "output",
-        "delta",
-        "message",
-        "tool",
-        "command",
-        "file",
-        "note",
-        "error",
-        "ended",
-        "process",
-    ]
+        "started", "output", "delta", "message", "tool", "command", "file", "note", "error",
+        "ended", "process",
+    ]  # fmt: skip
     text: str = ""
     stream: Literal["stdout", "stderr"] | None = None
     data: dict[str, Any] = Field(default_factory=dict)

@@ -14,8 +14,9 @@ from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.errors import BadInput, UnsafeFile
 from mimikit.protocol import paths
+from mimikit.protocol.conditions import Trigger
 from mimikit.protocol.ids import derived_id, is_id
-from mimikit.protocol.models import Command, CommandResult, Task, Trigger
+from mimikit.protocol.models import Command, CommandResult, Task
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
 from mimikit.tasks import commands, queue

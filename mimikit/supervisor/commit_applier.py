@@ -14,11 +14,11 @@ from mimikit.conversation import inbox, turns
 from mimikit.errors import UnsafeFile
 from mimikit.memory import notes
 from mimikit.protocol import paths
+from mimikit.protocol.conditions import PlanResult
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     Command,
     InboxItem,
-    PlanResult,
     Question,
     QueueName,
     Task,

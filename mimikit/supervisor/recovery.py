@@ -8,7 +8,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from mimikit.protocol import paths
-from mimikit.protocol.models import PlanResult, QueueName, Task, TaskResult
+from mimikit.protocol.conditions import PlanResult
+from mimikit.protocol.models import QueueName, Task, TaskResult
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
 from mimikit.tasks import commands, queue

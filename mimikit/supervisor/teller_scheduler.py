@@ -15,12 +15,12 @@ from mimikit.errors import StorageError
 from mimikit.language import phrases
 from mimikit.language.phrases import ToldResult
 from mimikit.protocol import paths
+from mimikit.protocol.conditions import PlanResult
 from mimikit.protocol.ids import derived_id, new_id
 from mimikit.protocol.models import (
     EngineStatus,
     InboxItem,
     Message,
-    PlanResult,
     Question,
     RoutedAnswer,
     TurnAttempt,

@@ -14,7 +14,8 @@ from typing import Literal
 from mimikit import permission
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import FiringIntent, Task, Trigger, TriggerState
+from mimikit.protocol.conditions import FiringIntent, Trigger, TriggerState
+from mimikit.protocol.models import Task
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.trigger_index import TriggerIndex
 from mimikit.tasks import queue

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from mimikit.protocol.models import EndStatus, FailureReason, PlanResult, Task, TaskResult
+from mimikit.protocol.conditions import PlanResult
+from mimikit.protocol.models import EndStatus, FailureReason, Task, TaskResult
 
 MAX_INTERRUPTIONS = 3
 WAITING: frozenset[FailureReason] = frozenset({"rate_limited", "engine_unavailable", "budget"})

@@ -11,20 +11,19 @@ from pydantic import ValidationError
 from mimikit import permission
 from mimikit.config import ProfilesSettings
 from mimikit.errors import BadInput, Refused
-from mimikit.protocol.files import bad_record
-from mimikit.protocol.models import (
+from mimikit.protocol.conditions import (
     AndCondition,
     Condition,
     NotCondition,
-    Notify,
     OrCondition,
     PlannedCommand,
     Schedule,
     TaskDone,
     TaskFailed,
     Trigger,
-    to_utc,
 )
+from mimikit.protocol.files import bad_record
+from mimikit.protocol.models import Notify, to_utc
 from mimikit.tools import arguments, reader, requests
 from mimikit.tools.session import ToolSession, first_line
 from mimikit.triggers import conditions, explain, registry

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mimikit.errors import BadInput
-from mimikit.protocol.models import (
+from mimikit.protocol.conditions import (
     MAX_NODES,
     AndCondition,
     BrokenCondition,

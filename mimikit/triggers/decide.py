@@ -14,18 +14,17 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
-from mimikit.protocol.ids import derived_id
-from mimikit.protocol.json import dump_line
-from mimikit.protocol.models import (
+from mimikit.protocol.conditions import (
     Condition,
     FiringIntent,
     NodeVerdict,
     Schedule,
-    Task,
     Trigger,
     TriggerState,
-    time_text,
 )
+from mimikit.protocol.ids import derived_id
+from mimikit.protocol.json import dump_line
+from mimikit.protocol.models import Task, time_text
 from mimikit.triggers import conditions, schedule
 from mimikit.triggers.conditions import Verdict
 

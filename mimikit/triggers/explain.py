@@ -24,13 +24,12 @@ from mimikit.language.phrases import (
     moment_words,
     say_both,
 )
-from mimikit.protocol.models import (
+from mimikit.protocol.conditions import (
     AndCondition,
     BrokenCondition,
     Condition,
     FileChanged,
     FileExists,
-    Instant,
     LlmEvalCondition,
     NodeVerdict,
     NotCondition,
@@ -40,8 +39,8 @@ from mimikit.protocol.models import (
     TaskFailed,
     Trigger,
     TriggerState,
-    to_utc,
 )
+from mimikit.protocol.models import Instant, to_utc
 from mimikit.triggers import conditions
 from mimikit.triggers.schedule import MOST_COUNTED
 

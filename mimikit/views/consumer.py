@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from mimikit.protocol import paths, process_id
+from mimikit.protocol import ids, paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Health, LiveRun, LockHolder
 
@@ -70,7 +70,7 @@ def look_at_consumer(files: Files, now: datetime) -> Consumer:
     health = files.peek(paths.HEALTH, Health)
     age = now - health.beat_at if health else None
     if holder is not None and holder.host == socket.gethostname():
-        lives = process_id.is_alive(holder.pid, holder.process_started, holder.boot_id)
+        lives = ids.is_alive(holder.pid, holder.process_started, holder.boot_id)
     else:
         lives = age is not None and abs(age) <= BEAT_LATE
     state: ConsumerState = "running"

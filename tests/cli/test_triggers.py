@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from mimikit.protocol.models import Command, Trigger
+from mimikit.protocol.conditions import Trigger
+from mimikit.protocol.models import Command
 from tests.cli.conftest import Cli, Place
 
 

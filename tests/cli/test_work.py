@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from mimikit.protocol.models import Task, Trigger
+from mimikit.protocol.conditions import Trigger
+from mimikit.protocol.models import Task
 from tests.cli.conftest import Cli, Place, read_line
 
 

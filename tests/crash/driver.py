@@ -26,11 +26,12 @@ from mimikit.engines.base import EngineRequest
 from mimikit.memory import notes
 from mimikit.memory.archive import RULES, ArchiveRules
 from mimikit.protocol import paths
+from mimikit.protocol.conditions import Trigger
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Command, InboxItem, Task, Trigger
+from mimikit.protocol.models import Command, InboxItem, Task
 from mimikit.tasks import commands, queue
-from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import Step
+from mimikit.testing.twins import FakeClock
 from mimikit.triggers import registry
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Endless, Image, Site, WatchedDisk, asker

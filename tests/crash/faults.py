@@ -13,7 +13,7 @@ from datetime import datetime
 
 from mimikit.errors import StorageError
 from mimikit.protocol.files import Files
-from mimikit.testing.clock import FakeClock
+from mimikit.testing.twins import FakeClock
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Endless, Image, WatchedDisk
 from tests.crash.driver import START_NS, Client, Flow, warm_folder

@@ -14,8 +14,8 @@ from mimikit.memory.archive import MessageGroup
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, Task, TaskResult
 from mimikit.supervisor.archiver import Archiver
-from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import Crash, MemoryDisk, Step
+from mimikit.testing.twins import FakeClock
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Image, Site, WatchedDisk, is_hint
 from tests.crash.driver import START_NS, Client, Explorer, Flow, warm_folder

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from mimikit.protocol.files import Files
-from mimikit.testing.clock import FakeClock
+from mimikit.testing.twins import FakeClock
 from tests.crash.disk import Image, WatchedDisk
 from tests.crash.driver import START_NS, Client
 from tests.crash.oracle import Oracle, judge

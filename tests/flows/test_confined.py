@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mimikit.engines.base import EngineRequest
-from mimikit.protocol.models import Trigger, TriggerState
+from mimikit.protocol.conditions import Trigger, TriggerState
 from mimikit.supervisor.trigger_scheduler import FactsNow
 from mimikit.triggers.patterns import parse
 from mimikit.triggers.workspace import FolderWorkspace

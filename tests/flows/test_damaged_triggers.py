@@ -12,7 +12,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.supervisor.loop import LONGEST_WAIT_S, REST_S, TOLD_EVERY
-from mimikit.testing.clock import FakeClock
+from mimikit.testing.twins import FakeClock
 from tests.crash.disk import WatchedDisk
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle

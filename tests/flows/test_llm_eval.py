@@ -11,7 +11,7 @@ from mimikit.engines.builtin.assistant import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.supervisor.llm_eval import parse_answers
-from mimikit.testing.clock import FakeClock
+from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.product import START, Product

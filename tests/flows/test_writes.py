@@ -17,7 +17,7 @@ from mimikit.engines.builtin.assistant import BuiltinEngine
 from mimikit.engines.shell import ShellEngine
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.testing.clock import FakeClock
+from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.flows import FLOWS
 from tests.crash.oracle import Oracle

@@ -16,10 +16,11 @@ from mimikit.memory.index import PassageIndex, RankIndex
 from mimikit.memory.search import MemorySearch
 from mimikit.memory.tantivy_index import TantivyIndex
 from mimikit.memory.terms import ChineseDictionary
+from mimikit.protocol.conditions import PlanResult
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Hit, Message, PlanResult, TaskResult
+from mimikit.protocol.models import Hit, Message, TaskResult
 from mimikit.state import State, open_state
-from mimikit.testing.clock import FakeClock
+from mimikit.testing.twins import FakeClock
 
 ZONE = ZoneInfo("Asia/Shanghai")
 NOW = datetime(2026, 2, 1, 9, 0, tzinfo=UTC)

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from mimikit.engines.process_tree import MARK, state_id
-from mimikit.protocol import process_id
+from mimikit.protocol import ids
 from tests.process.world import World, children, is_alive, stretched, until, wait_ended
 from tests.support.runs import alive, tag
 
@@ -319,7 +319,7 @@ def test_a_state_folder_of_another_boot_ends_no_process(world: World) -> None:
     other_boot = "00000000-0000-4000-8000-000000000000"
     who = {
         "pid": foreign.pid,
-        "processStarted": process_id.start_time(foreign.pid),
+        "processStarted": ids.start_time(foreign.pid),
         "bootId": other_boot,
         "startedAt": "2026-01-01T00:00:00.000Z",
     }
@@ -346,7 +346,7 @@ def test_only_runs_of_a_dead_consumer_of_this_state_are_ended_at_the_start(world
     assert first.wait(30) == 0
     own = state_id(world.state)
     dead = f"{first.pid}.1"
-    living = f"{os.getpid()}.{process_id.own_start_time()}"
+    living = f"{os.getpid()}.{ids.own_start_time()}"
     spared = [
         stranger(world),
         stranger(world, **{MARK: f"0123456789abcdef:job:{dead}:1"}),
@@ -367,9 +367,9 @@ def test_temp_files_of_dead_writers_are_swept_and_a_living_ones_are_kept(world: 
     first = world.start_consumer()
     first.kill()
     first.wait()
-    boot = process_id.boot_id()[:8]
+    boot = ids.boot_id()[:8]
     writer = stranger(world)
-    started = process_id.start_time(writer.pid)
+    started = ids.start_time(writer.pid)
     folders = ["", "inbox", "worker/queue", "turns/new", "history"]
 
     def temps(owner: str) -> list[Path]:
@@ -404,7 +404,7 @@ def test_the_page_is_not_taken_for_dead_by_a_consumer_that_starts(world: World) 
             break
     assert seen, "no write was seen under way"
     pid, started, *_ = seen.pop().removeprefix(".tmp-").split("-")
-    assert (int(pid), started) == (worker.pid, process_id.start_time(worker.pid))
+    assert (int(pid), started) == (worker.pid, ids.start_time(worker.pid))
 
 
 def _temps(world: World) -> list[str]:

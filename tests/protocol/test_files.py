@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mimikit.errors import BadRecord, StorageError
-from mimikit.protocol import paths, process_id
+from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files, decode
 from mimikit.protocol.models import InboxItem
@@ -387,7 +387,7 @@ def owned(pid: int, started: str, boot: str) -> str:
 
 
 def test_only_temps_of_the_dead_are_swept(files: Files, disk: MemoryDisk) -> None:
-    boot, me = process_id.boot_id()[:8], process_id.own_start_time()
+    boot, me = ids.boot_id()[:8], ids.own_start_time()
     kept = owned(os.getpid(), me, boot)
     swept = [
         owned(os.getpid(), "1", boot),  # the number was given to us later

@@ -13,18 +13,15 @@ from pydantic import ValidationError
 
 from mimikit.errors import BadRecord
 from mimikit.protocol import models
+from mimikit.protocol.conditions import PlanResult, Schedule, Trigger, TriggerState
 from mimikit.protocol.files import Files, decode
 from mimikit.protocol.models import (
     History,
     InboxItem,
     Message,
-    PlanResult,
     Record,
-    Schedule,
     Task,
     TaskResult,
-    Trigger,
-    TriggerState,
     TurnRecord,
     Usage,
     time_text,

@@ -18,8 +18,8 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import FolderWatch
 from mimikit.runner.queues import FileBytes, TaskHuey, TaskStorage
-from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk, Step
+from mimikit.testing.twins import FakeClock
 from tests.hueyfiles.helpers import START, memory_files, names, real_files, reasons, until
 from tests.runner.helpers import by_rank, task_storage
 

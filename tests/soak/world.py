@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from mimikit.protocol.conditions import Trigger
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import Command, Trigger, time_text
+from mimikit.protocol.models import Command, time_text
 from mimikit.tasks import commands
-from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import Crash, MemoryDisk
+from mimikit.testing.twins import FakeClock
 from mimikit.triggers import registry
 from tests.support.desk import Desk
 from tests.support.mind import Mind

@@ -10,7 +10,7 @@ import pytest
 from mimikit.conversation.history import HistoryCaps
 from mimikit.memory.archive import ArchiveRules
 from mimikit.protocol.files import Files
-from mimikit.testing.clock import FakeClock
+from mimikit.testing.twins import FakeClock
 from tests.crash.disk import Contents, Image, WatchedDisk
 from tests.crash.driver import START_NS, TOLD_ERRORS, Client, warm_folder
 from tests.crash.oracle import Folder, Oracle, remembered

@@ -21,7 +21,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import History, Message, RememberedNote, Task
-from mimikit.testing.clock import FakeClock
+from mimikit.testing.twins import FakeClock
 from tests.crash.disk import Image, WatchedDisk
 from tests.crash.driver import START_NS, Client
 from tests.crash.oracle import Oracle

@@ -9,18 +9,12 @@ import pytest
 
 from mimikit.conversation import turns
 from mimikit.protocol import paths
+from mimikit.protocol.conditions import PlanResult
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import (
-    Command,
-    InboxItem,
-    PlanResult,
-    Task,
-    TaskResult,
-    TurnRecord,
-)
+from mimikit.protocol.models import Command, InboxItem, Task, TaskResult, TurnRecord
 from mimikit.supervisor import recovery
 from mimikit.tasks import commands, ledger
-from mimikit.testing.clock import FakeClock
+from mimikit.testing.twins import FakeClock
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
 from tests.support.product import START, Product

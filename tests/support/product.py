@@ -46,9 +46,8 @@ from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 from mimikit.tasks.queue import order_of, parse_task
-from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.teller import TellerInPlace
+from mimikit.testing.twins import FakeClock, TellerInPlace
 from mimikit.tools.reader import RoleReader
 from tests.support.desk import Desk
 from tests.support.searching import plain_search

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from mimikit.config import LimitSettings, Settings
-from mimikit.protocol.models import Schedule, Task, TaskParameters, Trigger
+from mimikit.protocol.conditions import Schedule, TaskParameters, Trigger
+from mimikit.protocol.models import Task
 from mimikit.tools import arguments
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.reader import RoleReader

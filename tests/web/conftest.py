@@ -26,8 +26,8 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Health, LiveRun
-from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
+from mimikit.testing.twins import FakeClock
 from mimikit.web.app import build_web
 from mimikit.web.page import Assets
 from mimikit.web.site import EXTENSION, Site

@@ -12,8 +12,8 @@ from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
+from mimikit.testing.twins import FakeClock
 from mimikit.web import tokens
 from mimikit.web.guard import RateLimit
 

@@ -18,8 +18,8 @@ from mimikit.memory.search import IndexStatus, MemorySearch
 from mimikit.memory.tantivy_index import TantivyIndex
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message
-from mimikit.testing.clock import FakeClock
 from mimikit.testing.memory_disk import MemoryDisk
+from mimikit.testing.twins import FakeClock
 from mimikit.views.memory import marks
 from tests.web.conftest import START, MakeWeb, Web, error_of
 

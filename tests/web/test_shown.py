@@ -13,21 +13,18 @@ import pytest
 from mimikit.conversation import inbox, turns
 from mimikit.conversation.history import HistoryStore
 from mimikit.log import ChangeFeed
-from mimikit.protocol import paths, process_id
+from mimikit.protocol import ids, paths
+from mimikit.protocol.conditions import PlanResult, Schedule, Trigger, TriggerState
 from mimikit.protocol.models import (
     EngineStatus,
     Health,
     InboxItem,
     LockHolder,
     Message,
-    PlanResult,
     Question,
     RuntimeState,
-    Schedule,
     Task,
     TaskResult,
-    Trigger,
-    TriggerState,
     Usage,
 )
 from mimikit.tasks import queue
@@ -222,8 +219,8 @@ def test_the_consumer_of_this_machine_is_judged_by_its_process_alike_on_page_and
     pid = pid or os.getpid()
     holder = LockHolder(
         pid=pid,
-        process_started=process_id.own_start_time(),
-        boot_id=process_id.boot_id(),
+        process_started=ids.own_start_time(),
+        boot_id=ids.boot_id(),
         host=socket.gethostname(),
         started_at=START,
     )

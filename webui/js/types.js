@@ -452,7 +452,7 @@
  * @typedef {object} TurnHitList
  * @property {TurnHit[]} hits
  *
- * @typedef {object} Usage Tokens of a run. Units: tokens.
+ * @typedef {object} Usage
  * @property {number} inputTokens
  * @property {number} cachedInputTokens
  * @property {number} outputTokens
