@@ -22,7 +22,7 @@ from pathlib import Path
 
 from huey.api import FileHuey, Huey
 
-from mimikit.hueyfiles.api import ClaimHuey
+from mimikit.hueyfiles.storage import ClaimHuey
 
 POLLING = {"claim": {}, "file": {}, "file 10 ms": {"initial_delay": 0.01, "max_delay": 0.01}}
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -24,7 +24,7 @@ from pathlib import Path
 from huey.api import FileHuey, Huey, RedisHuey, SqliteHuey
 from huey.consumer import Worker
 
-from mimikit.hueyfiles.api import ClaimHuey
+from mimikit.hueyfiles.storage import ClaimHuey
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 

@@ -123,7 +123,7 @@ def _after(files: Files, path: str, segment: str, offset: int) -> FeedChanges:
 
 def _segment(files: Files, path: str) -> str | None:
     """The name of the segment a file holds, from its first line."""
-    for _, line in files.head_lines(path):
+    for _, line in files.lines(path, limit=4096):
         name = line.get("segment")
         return name if isinstance(name, str) else None
     return None

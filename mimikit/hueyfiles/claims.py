@@ -16,7 +16,6 @@ import secrets
 import threading
 import time
 from collections.abc import Generator
-from typing import Protocol
 
 from mimikit.errors import BadRecord, StorageError
 from mimikit.hueyfiles.folder import QueueFolder, WaitingFile, read_bytes
@@ -111,8 +110,8 @@ class Owner:
             lock.release()
 
 
-class Claims(Protocol):
-    """How a queue's files are claimed, and what becomes of the claims."""
+class Claims:
+    """How a queue's files are claimed; what becomes of the claims is here the caller's matter."""
 
     def claim(self, waiting: WaitingFile) -> bytes | None:
         """Claim a file and give its bytes; None when it is gone, or can not be used now.
@@ -120,19 +119,16 @@ class Claims(Protocol):
         Raises:
             StorageError: the disk could not; the file is where it was.
         """
-        ...
+        raise NotImplementedError
 
     def finish_held(self) -> None:
         """The calling thread is done with the claim it holds, if it holds one."""
-        ...
 
     def idle(self) -> None:
         """Nothing is ready: time for chores."""
-        ...
 
     def close(self) -> None:
         """Claim no more."""
-        ...
 
 
 class _Hold:
@@ -154,7 +150,7 @@ class _Hold:
                 self._claims.finish(self.name)
 
 
-class OwnedClaims:
+class OwnedClaims(Claims):
     """Claims with their owner in the name, acknowledged by the thread that made them.
 
     Huey knows no acknowledgement, so a message is done when its thread asks for the next one, when

@@ -18,27 +18,33 @@ Layout, below the storage's own folder:
 from __future__ import annotations
 
 import contextlib
-import math
 import os
-import secrets
-import struct
 import threading
 import time
 import weakref
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+from huey.api import Huey
+from huey.api import Task as HueyTask
 from huey.constants import EmptyData
+from huey.signals import SIGNAL_INTERRUPTED
 from huey.storage import BaseStorage
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.errors import BadRecord, StorageError
 from mimikit.hueyfiles.claims import Claims, OwnedClaims, Owner
 from mimikit.hueyfiles.folder import QueueEntry, QueueFolder
-from mimikit.hueyfiles.keyvalue import Counters, KeyValue
-from mimikit.hueyfiles.schedule import MessageSchedule, read_messages
-from mimikit.hueyfiles.serializer import unwrap, wrap
+from mimikit.hueyfiles.serializer import JsonSerializer, unwrap, wrap
+from mimikit.hueyfiles.stores import (
+    Counters,
+    KeyValue,
+    MessageNamer,
+    MessageSchedule,
+    read_messages,
+)
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -50,9 +56,6 @@ _LOOK_AGAIN_S = 1.0
 """And a busy one, for what others put in with a higher priority; at most one in so many parts of
 its time."""
 _LOOK_SHARE = 50
-
-_SIGN = 1 << 63
-_ALL_BITS = (1 << 64) - 1
 
 
 class _Session:
@@ -138,7 +141,11 @@ class ClaimStorage(BaseStorage):
         self.blocking = blocking
         self.read_timeout = read_timeout
         self._root = Path(path) if path is not None else None
-        self._files = files or _open_files(Path(path or "."), durable=durable)
+        if files is None:
+            root = Path(path or ".")
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            files = Files(RealDisk(root), durable=durable)
+        self._files = files
         self._clock = clock or SystemClock()
         self._watch = watch
         self._settle_s = settle_s
@@ -168,10 +175,7 @@ class ClaimStorage(BaseStorage):
     # ---- Huey's contract: the queue -------------------------------------------------------
 
     def enqueue(self, data: bytes, priority: float | None = None) -> None:
-        """Add a message.
-
-        Crash: the whole message or none.
-        """
+        """Add a message. Crash: the whole message or none."""
         name = self._namer.name(priority)
         target = f"{self._queue}/{name}"
         session = self._session
@@ -219,11 +223,9 @@ class ClaimStorage(BaseStorage):
         return len(self._files.names(self._queue))
 
     def enqueued_items(self, limit: int | None = None) -> list[bytes]:
-        """The messages that wait, in their order."""
         return read_messages(self._files, self._queue, self._files.names(self._queue)[:limit])
 
     def flush_queue(self) -> None:
-        """Remove every waiting message; the folder stays."""
         self._empty(self._queue)
         if self._session is not None:
             self._session.look()
@@ -234,14 +236,13 @@ class ClaimStorage(BaseStorage):
         self._schedule.add(data, ts, self._namer.suffix())
 
     def read_schedule(self, ts: datetime) -> list[bytes]:
-        """The messages due at `ts`; see `mimikit.hueyfiles.schedule` for what a crash leaves."""
+        """The messages due at `ts`; see `MessageSchedule` for what a crash leaves."""
         return self._schedule.read(ts, self._open().owner.token)
 
     def schedule_size(self) -> int:
         return len(self._schedule.names())
 
     def scheduled_items(self, limit: int | None = None) -> list[bytes]:
-        """The messages that wait for their time, soonest first."""
         return self._schedule.items(limit)
 
     def flush_schedule(self) -> None:
@@ -256,14 +257,12 @@ class ClaimStorage(BaseStorage):
         return self._values.peek(key)
 
     def peek_many(self, keys: Iterable[str | bytes]) -> dict[str | bytes, bytes]:
-        """The values of those keys that have one."""
         return self._values.peek_many(keys)
 
     def pop_data(self, key: str | bytes) -> bytes | type[EmptyData]:
         return self._values.pop(key)
 
     def delete_data(self, key: str | bytes) -> bool:
-        """Remove a value; whether there was one."""
         return self._values.delete(key)
 
     def has_data_for_key(self, key: str | bytes) -> bool:
@@ -275,7 +274,6 @@ class ClaimStorage(BaseStorage):
         return self._values.put_if_empty(key, value)
 
     def incr(self, key: str | bytes, amount: int = 1) -> int:
-        """Add to a counter and give its new value."""
         return self._counters.incr(key, amount)
 
     def delete_counter(self, key: str | bytes) -> None:
@@ -285,7 +283,6 @@ class ClaimStorage(BaseStorage):
         return len(self._values)
 
     def result_items(self) -> dict[str, bytes]:
-        """Every value by its key as text."""
         return dict(self._values.items())
 
     def flush_results(self) -> None:
@@ -346,8 +343,6 @@ class ClaimStorage(BaseStorage):
         if session is not None and session.pid == os.getpid():
             session.close()
 
-    # ---- for subclasses -------------------------------------------------------------------
-
     def new_folder(self) -> QueueFolder:
         """How the waiting messages are put in order: here by their names."""
 
@@ -367,8 +362,6 @@ class ClaimStorage(BaseStorage):
     def new_claims(self, folder: QueueFolder, owner: Owner) -> Claims:
         """How messages are claimed: here each claim has an owner, and is put back when it dies."""
         return OwnedClaims(self._files, folder, self._running, self._done, owner)
-
-    # ---- inside ---------------------------------------------------------------------------
 
     def _wait(self, session: _Session, deadline: float, wakes: int) -> bool:
         """Nothing is ready: wait for it. Whether to try again."""
@@ -427,42 +420,61 @@ class ClaimStorage(BaseStorage):
             self._files.fs.sync_dir(folder)
 
 
-def _open_files(root: Path, *, durable: bool) -> Files:
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Files(RealDisk(root), durable=durable)
+class ClaimHuey(Huey):
+    """Huey on files, for any program: `huey = ClaimHuey("my-app", path="queue")`.
 
-
-class MessageNamer:
-    """Makes names that are never used twice, by this process or another.
-
-    Sorted as text they are in Huey's order: higher priority and older first. Where the clock stands
-    or goes back, the names still count on.
+    Crash: a message is acknowledged after it was executed and what follows from it (result, retry,
+    next in the pipeline) was written. Killed before that, it runs again at the next start.
     """
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._guard = threading.Lock()
-        self._pid = 0
-        self._maker = ""
-        self._last = 0
+    storage_class = ClaimStorage
 
-    def name(self, priority: float | None) -> str:
-        return f"{falling(priority or 0)}-{self.suffix()}"
+    def __init__(self, name: str = "huey", *, path: str | Path, **options: Any) -> None:
+        """Take Huey's own options and `ClaimStorage`'s."""
+        options.setdefault("serializer", JsonSerializer())
+        super().__init__(name, path=path, **options)
+        self.signal(SIGNAL_INTERRUPTED)(self._interrupted)
 
-    def suffix(self) -> str:
-        """The microsecond of its making, never the same twice, and who made it."""
-        with self._guard:
-            if self._pid != os.getpid():
-                self._pid, self._maker = os.getpid(), secrets.token_hex(4)
-            # The clock has milliseconds; what comes within one counts on.
-            now = int(self._clock.now().timestamp() * 1000) * 1000
-            self._last = max(now, self._last + 1)
-            return f"{self._last:014x}-{self._maker}.json"
+    def dequeue(self) -> HueyTask | None:
+        """The next task; a message that is none, or of an unknown function, goes to `corrupt/`."""
+        try:
+            task = super().dequeue()
+        except Exception as error:
+            claims = self._claims()
+            if claims is not None:
+                claims.reject_held(f"expected a task of this program, got {error!r}")
+            raise
+        claims = self._claims()
+        if task is not None and claims is not None:
+            task.claim = claims.held()
+        return task
 
+    def execute(self, task: HueyTask, timestamp: datetime | None = None) -> Any:
+        """Run a task; its message is done when this returns."""
+        claims = self._claims()
+        claim = getattr(task, "claim", None)
+        if claims is None or claim is None:
+            return super().execute(task, timestamp)
+        try:
+            value = super().execute(task, timestamp)
+        except BaseException:
+            # The thread ends: the claim is neither done nor to be repeated at once.
+            claims.keep_held()
+            raise
+        if claims.held() == claim:
+            claims.finish_held()
+        return value
 
-def falling(priority: float) -> str:
-    """Any number as text that sorts the other way round: the bits of a float, made to count up."""
-    if math.isnan(priority):
-        raise ValueError("priority: expected a number, got nan")
-    (bits,) = struct.unpack(">Q", struct.pack(">d", 0.0 - priority))
-    return f"{bits ^ (_ALL_BITS if bits >> 63 else _SIGN):016x}"
+    def _interrupted(self, _signal: str, task: HueyTask) -> None:
+        """A task was broken off in this thread: its message goes back to the queue.
+
+        Huey also tells this of tasks that other threads are still at: those keep their claims, and
+        the next start finds them without an owner.
+        """
+        claims = self._claims()
+        claim = getattr(task, "claim", None)
+        if claims is not None and claim is not None and claims.held() == claim:
+            claims.return_held()
+
+    def _claims(self) -> OwnedClaims | None:
+        return self.storage.owned() if isinstance(self.storage, ClaimStorage) else None

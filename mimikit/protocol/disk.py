@@ -15,7 +15,7 @@ import os
 import stat as stat_bits
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
@@ -149,26 +149,16 @@ class RealDisk:
             os.mkdir(name, 0o700, dir_fd=folder)
 
     def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
-        # A descriptor of its own: copies of one share their place in the folder, and two threads
-        # that list it at once would each get a part.
-        listing = os.open(".", _FOLDER_FLAGS, dir_fd=self.folder_fd(path))
-        try:
-            with os.scandir(listing) as entries:
-                return [(entry.name, _entry_kind(entry)) for entry in entries]
-        finally:
-            os.close(listing)
+        with self._scan(path) as entries:
+            return [(entry.name, _entry_kind(entry)) for entry in entries]
 
     def stat_dir(self, path: str) -> list[tuple[str, FileStat]]:
         """Names with what is known of each; what goes meanwhile is not among them."""
-        listing = os.open(".", _FOLDER_FLAGS, dir_fd=self.folder_fd(path))
         found: list[tuple[str, FileStat]] = []
-        try:
-            with os.scandir(listing) as entries:
-                for entry in entries:
-                    with contextlib.suppress(FileNotFoundError):
-                        found.append((entry.name, _stat_of(entry.stat(follow_symlinks=False))))
-        finally:
-            os.close(listing)
+        with self._scan(path) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    found.append((entry.name, _stat_of(entry.stat(follow_symlinks=False))))
         return found
 
     def stat(self, path: str) -> FileStat | None:
@@ -183,10 +173,7 @@ class RealDisk:
         """Bytes of a plain file; a fifo or device is refused, never waited for."""
         descriptor = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            found = os.fstat(descriptor)
-            if not stat_bits.S_ISREG(found.st_mode):
-                raise UnsafeFile(f"expected a plain file, got something else, at {path}")
-            rest = max(found.st_size - offset, 0)
+            rest = max(_plain_size(descriptor, path) - offset, 0)
             return _read_all(descriptor, offset, rest if limit is None else min(rest, limit))
         finally:
             os.close(descriptor)
@@ -207,10 +194,7 @@ class RealDisk:
         """One write on an O_APPEND descriptor; a torn last line is closed first."""
         descriptor = self._open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
         try:
-            found = os.fstat(descriptor)
-            if not stat_bits.S_ISREG(found.st_mode):
-                raise UnsafeFile(f"expected a plain file, got something else, at {path}")
-            size = found.st_size
+            size = _plain_size(descriptor, path)
             torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
             written = os.write(descriptor, b"\n" + line if torn else line)
             if written != len(line) + torn:
@@ -268,6 +252,17 @@ class RealDisk:
             raise
         return _FileLock(descriptor)
 
+    @contextlib.contextmanager
+    def _scan(self, path: str) -> Generator[Iterator[os.DirEntry[str]]]:
+        # A descriptor of its own: copies of one share their place in the folder, and two threads
+        # that list it at once would each get a part.
+        listing = os.open(".", _FOLDER_FLAGS, dir_fd=self.folder_fd(path))
+        try:
+            with os.scandir(listing) as entries:
+                yield entries
+        finally:
+            os.close(listing)
+
     def _split(self, path: str) -> tuple[int, str]:
         folder, _, name = path.rpartition("/")
         return self.folder_fd(folder), _part(name)
@@ -280,6 +275,13 @@ class RealDisk:
             if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
                 raise UnsafeFile(f"expected a plain file, got something else, at {path}") from None
             raise
+
+
+def _plain_size(descriptor: int, path: str) -> int:
+    found = os.fstat(descriptor)
+    if not stat_bits.S_ISREG(found.st_mode):
+        raise UnsafeFile(f"expected a plain file, got something else, at {path}")
+    return found.st_size
 
 
 def _close_all(folders: dict[str, int]) -> None:

@@ -236,13 +236,13 @@ class Files:
                 self._sync_folders(path)
             return offset
 
-    def lines(self, path: str, *, offset: int = 0) -> Iterator[tuple[int, dict[str, Json]]]:
-        """Each line's end offset and object from `offset` on; torn and foreign ones are skipped."""
-        return self._parse_lines(path, offset, None)
-
-    def _parse_lines(
-        self, path: str, offset: int, limit: int | None
+    def lines(
+        self, path: str, *, offset: int = 0, limit: int | None = None
     ) -> Iterator[tuple[int, dict[str, Json]]]:
+        """Each line's end offset and object, within `limit` bytes from `offset` on.
+
+        Torn and foreign ones are skipped.
+        """
         with _disk_errors(path):
             try:
                 data = self.fs.read(path, offset=offset, limit=limit)
@@ -254,12 +254,6 @@ class Files:
                 yield offset, parse_object(line)
             except BadRecord:
                 continue
-
-    def head_lines(
-        self, path: str, *, limit_bytes: int = 4096
-    ) -> Iterator[tuple[int, dict[str, Json]]]:
-        """The lines within the first bytes of a file."""
-        return self._parse_lines(path, 0, limit_bytes)
 
     # ---- locks and temps ------------------------------------------------------------------
 
@@ -340,21 +334,12 @@ class ReadOnlyFiles(Files):
     def quarantine(self, path: str, reason: str) -> None:
         """Nothing: a broken file is its keeper's to move."""
 
-    def lines(self, path: str, *, offset: int = 0) -> Iterator[tuple[int, dict[str, Json]]]:
-        """Each line's end offset and object; none where no plain file stands."""
-        try:
-            yield from super().lines(path, offset=offset)
-        except UnsafeFile:
-            return
-
-    def head_lines(
-        self, path: str, *, limit_bytes: int = 4096
+    def lines(
+        self, path: str, *, offset: int = 0, limit: int | None = None
     ) -> Iterator[tuple[int, dict[str, Json]]]:
-        """The lines within the first bytes of a file; none where no plain file stands."""
-        try:
-            yield from super().head_lines(path, limit_bytes=limit_bytes)
-        except UnsafeFile:
-            return
+        """Each line's end offset and object; none where no plain file stands."""
+        with contextlib.suppress(UnsafeFile):
+            yield from super().lines(path, offset=offset, limit=limit)
 
     def tail(self, path: str, limit: int) -> list[dict[str, Json]]:
         """The objects on the whole lines within the last `limit` bytes, oldest first."""

@@ -86,12 +86,10 @@ def result_inbox_id(task_id: str) -> str:
 
 
 def command(command_id: str) -> str:
-    """An order not yet applied."""
     return f"{COMMANDS}/{command_id}.json"
 
 
 def command_done(command_id: str) -> str:
-    """An applied order with its outcome."""
     return f"{COMMANDS_DONE}/{command_id}.json"
 
 
@@ -101,17 +99,14 @@ def turn_started(turn_id: str, attempt: int) -> str:
 
 
 def turn_new(turn_id: str) -> str:
-    """A committed turn, not yet applied."""
     return f"{TURNS_NEW}/{turn_id}.json"
 
 
 def turn_done(turn_id: str) -> str:
-    """An applied turn."""
     return f"{TURNS_DONE}/{turn_id}.json"
 
 
 def queued(queue: QueueName, task_id: str) -> str:
-    """A task that waits."""
     return f"{queue}/queue/{task_id}.json"
 
 
@@ -131,12 +126,10 @@ def ended(queue: QueueName, task_id: str) -> str:
 
 
 def plan_done(task_id: str) -> str:
-    """A published plan."""
     return f"planner/done/{task_id}.json"
 
 
 def trigger(trigger_id: str) -> str:
-    """A trigger's definition."""
     return f"{TRIGGERS}/{trigger_id}.json"
 
 
@@ -146,22 +139,18 @@ def trigger_state(trigger_id: str) -> str:
 
 
 def transcript(day: date) -> str:
-    """The transcript of one UTC day."""
     return f"{TRANSCRIPT}/{day.isoformat()}.jsonl"
 
 
 def memory_file(name: str) -> str:
-    """A raw file of memory."""
     return f"{MEMORY_FOLDER}/{name}"
 
 
 def summary(name: str) -> str:
-    """The summary of a day or a month."""
     return f"{SUMMARIES}/{name}.md"
 
 
 def ledger(now: datetime) -> str:
-    """The ledger of one UTC month."""
     return f"{LEDGER}/{now.astimezone(UTC):%Y-%m}.jsonl"
 
 

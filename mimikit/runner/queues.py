@@ -51,7 +51,7 @@ class FileBytes(bytes):
         return made
 
 
-class TaskClaims:
+class TaskClaims(Claims):
     """Claims of tasks: whoever runs a task ends its claim, the storage forgets it.
 
     One consumer holds the lock of the state folder, so a claim needs no owner in its name.
@@ -94,15 +94,6 @@ class TaskClaims:
                     self._files.fs.rename(target, source)
             raise
         return FileBytes(data, name, waiting.seen_at)
-
-    def finish_held(self) -> None:
-        """Nothing is held: the product's own code ends a claim."""
-
-    def idle(self) -> None:
-        """No chores."""
-
-    def close(self) -> None:
-        """Nothing to free."""
 
 
 class TaskStorage(ClaimStorage):

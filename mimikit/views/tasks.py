@@ -273,7 +273,7 @@ def _began(files: ReadOnlyFiles, known: TaskSnapshot, run: LiveRun | None) -> da
         return None
     if run is not None:
         return run.started_at
-    for _, line in files.head_lines(paths.run_output(known.task.id)):
+    for _, line in files.lines(paths.run_output(known.task.id), limit=4096):
         at = line.get("at")
         try:
             return to_utc(datetime.fromisoformat(at)) if isinstance(at, str) else None

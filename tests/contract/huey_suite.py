@@ -42,7 +42,7 @@ def main(sdist: Path, work: Path) -> None:
     import huey
     from huey.tests import base, test_storage
 
-    from mimikit.hueyfiles.api import ClaimHuey
+    from mimikit.hueyfiles.storage import ClaimHuey
 
     numbers = itertools.count()
 

@@ -9,8 +9,7 @@ import pytest
 from huey import api, constants, consumer, registry, serializer, signals, storage, utils
 from huey.api import MemoryHuey
 
-from mimikit.hueyfiles.api import ClaimHuey
-from mimikit.hueyfiles.storage import ClaimStorage
+from mimikit.hueyfiles.storage import ClaimHuey, ClaimStorage
 from mimikit.runner.queues import TaskHuey
 
 STORAGE = {

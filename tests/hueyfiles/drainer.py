@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-from mimikit.hueyfiles.api import ClaimHuey
+from mimikit.hueyfiles.storage import ClaimHuey
 
 
 def make_huey(folder: str, lines: str) -> ClaimHuey:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from huey.exceptions import HueyException
 
-from mimikit.hueyfiles.api import ClaimHuey
+from mimikit.hueyfiles.storage import ClaimHuey
 from tests.hueyfiles.helpers import names, real_files, reasons
 
 

@@ -365,10 +365,10 @@ def test_torn_and_foreign_lines_hide_no_other(files: Files, disk: MemoryDisk) ->
     assert [line["n"] for _, line in files.lines("log.jsonl")] == [1, 2, 3, 5]
 
 
-def test_head_lines_read_the_beginning_only(files: Files) -> None:
+def test_lines_within_a_limit_are_the_beginning_only(files: Files) -> None:
     for number in range(1000):
         files.append("log.jsonl", {"n": number}, sync=False)
-    seen = [line["n"] for _, line in files.head_lines("log.jsonl", limit_bytes=64)]
+    seen = [line["n"] for _, line in files.lines("log.jsonl", limit=64)]
     assert seen == list(range(8))
 
 
