@@ -75,7 +75,6 @@ class QueueIndex:
         return name in self._entries
 
     def entries(self) -> dict[str, QueueEntry]:
-        """Every entry by its name; a copy."""
         return dict(self._entries)
 
     def seen_at(self, name: str) -> datetime:

@@ -105,16 +105,12 @@ class Files:
             try:
                 self._sync_folders(source, target)
             except OSError:
-                if self._moved_back(source, target):
-                    raise
+                try:
+                    self.fs.rename(target, source)
+                except OSError:
+                    return True
+                raise
             return True
-
-    def _moved_back(self, source: str, target: str) -> bool:
-        try:
-            self.fs.rename(target, source)
-        except OSError:
-            return False
-        return True
 
     def remove(self, path: str) -> bool:
         """Remove a file for good; False when it was gone already."""
@@ -144,7 +140,6 @@ class Files:
             raise StorageError(f"{path}: {error.strerror or error}") from error
 
     def exists(self, path: str) -> bool:
-        """Whether anything stands at `path`."""
         return self.stat(path) is not None
 
     def stat(self, path: str) -> FileStat | None:
@@ -173,11 +168,9 @@ class Files:
     # ---- records --------------------------------------------------------------------------
 
     def save(self, path: str, record: Record) -> None:
-        """Write a record as readable JSON."""
         self.write(path, record.to_json())
 
     def save_new(self, path: str, record: Record) -> bool:
-        """Create a record's file; False when it exists."""
         return self.create(path, record.to_json())
 
     def load(self, path: str, model: type[R]) -> R | None:

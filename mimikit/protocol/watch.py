@@ -23,7 +23,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from inotify_simple import INotify, flags
 
@@ -38,9 +38,6 @@ _WANTED = (
     | flags.ONLYDIR | flags.DONT_FOLLOW
 )  # fmt: skip
 _MORE_WANTED = _WANTED | flags.MODIFY | flags.ATTRIB | flags.MOVED_FROM | flags.DELETE
-
-_SAFETY_SHARE = 50  # a whole look is given at most 1/50 of the time where events tell the rest
-_POLLING_SHARE = 5  # and 1/5 where it is all there is
 
 
 class WakeBell:
@@ -77,32 +74,6 @@ class _Folder:
     rest_until: float = 0.0
 
 
-class _Events(Protocol):
-    """Where news come from."""
-
-    @property
-    def pause_s(self) -> float: ...
-
-    @property
-    def share(self) -> int:
-        """Which part of the time (one in so many) whole looks may take."""
-        ...
-
-    def add(self, path: Path) -> int | None:
-        """Begin to tell of a folder; None when this can not."""
-        ...
-
-    def drop(self, watch_id: int) -> None: ...
-
-    def wait(self, timeout_s: float) -> list[tuple[int, int, str]]:
-        """The next events (watch id, mask, name); none when time is up, and at `wake`."""
-        ...
-
-    def wake(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
 class FolderWatch:
     """One thread that tells listeners which names appeared or changed in their folders.
 
@@ -134,7 +105,7 @@ class FolderWatch:
         self._guard = threading.RLock()
         self._everything = everything
         wanted = _MORE_WANTED if everything else _WANTED
-        self._events: _Events = _NoEvents(poll_s)
+        self._events: _InotifyEvents | _NoEvents = _NoEvents(poll_s)
         if inotify:
             try:
                 self._events = _InotifyEvents(INotify(), rescan_s, wanted)
@@ -304,7 +275,8 @@ class FolderWatch:
 class _InotifyEvents:
     """The kernel's own news: no delay, no idle work."""
 
-    share = _SAFETY_SHARE
+    share = 50
+    """A whole look is given at most 1/50 of the time: events tell the rest."""
 
     def __init__(self, inotify: INotify, pause_s: float, wanted: int) -> None:
         self.pause_s = pause_s
@@ -321,6 +293,7 @@ class _InotifyEvents:
         self._poller.register(self._wake, select.POLLIN)
 
     def add(self, path: Path) -> int | None:
+        """Begin to tell of a folder; None when this can not."""
         try:
             return self._inotify.add_watch(path, self._wanted)
         except ValueError:  # closed meanwhile
@@ -339,6 +312,7 @@ class _InotifyEvents:
             self._inotify.rm_watch(watch_id)
 
     def wait(self, timeout_s: float) -> list[tuple[int, int, str]]:
+        """The next events (watch id, mask, name); none when time is up, and at `wake`."""
         # Rounded up: a wait that ends a little early would spin until its time has come.
         ready = [descriptor for descriptor, _ in self._poller.poll(int(timeout_s * 1000) + 1)]
         if self._wake in ready:
@@ -358,7 +332,8 @@ class _InotifyEvents:
 class _NoEvents:
     """Where the system tells nothing: wait, and let times be compared."""
 
-    share = _POLLING_SHARE
+    share = 5
+    """A whole look is given at most 1/5 of the time: it is all there is."""
 
     def __init__(self, pause_s: float) -> None:
         self.pause_s = pause_s
