@@ -25,7 +25,6 @@ from mimikit.log import ChangeFeed  # noqa: E402
 from mimikit.memory.search import MemorySearch  # noqa: E402
 from mimikit.memory.tantivy_index import TantivyIndex  # noqa: E402
 from mimikit.protocol import paths  # noqa: E402
-from mimikit.protocol.conditions import Schedule, Trigger  # noqa: E402
 from mimikit.protocol.files import Files  # noqa: E402
 from mimikit.protocol.models import (  # noqa: E402
     EngineStatus,
@@ -39,6 +38,7 @@ from mimikit.protocol.models import (  # noqa: E402
     TurnRecord,
     Usage,
 )
+from mimikit.protocol.triggers import Schedule, Trigger  # noqa: E402
 from mimikit.tasks.ledger import Ledger  # noqa: E402
 from mimikit.testing.memory_disk import MemoryDisk  # noqa: E402
 from mimikit.testing.twins import FakeClock  # noqa: E402

@@ -26,7 +26,7 @@ from mimikit.cli.conversation import (
     message_text,
     question_lines,
 )
-from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
+from mimikit.cli.frame import CliContext, LeafCommand, json_option, pass_frame
 from mimikit.errors import MimikitError, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem, Message, Question, Task
@@ -48,7 +48,7 @@ Ctrl-D or /quit: leave. Everything goes on without you."""
 @click.option("--wait", is_flag=True, help="Also wait for the tasks that the reply starts.")
 @json_option
 @pass_frame
-def chat(frame: Frame, text: str | None, wait: bool, as_json: bool) -> None:
+def chat(frame: CliContext, text: str | None, wait: bool, as_json: bool) -> None:
     """Send TEXT and print the reply as it comes; `-` reads it from the input.
 
     Without TEXT this is a conversation: Ctrl-D leaves it, /help says more. While a question is

@@ -14,7 +14,7 @@ from mimikit import config
 from mimikit.cli import checks, terminal
 from mimikit.cli.checks import Finding, broken, note, ok, warning
 from mimikit.cli.client import look_at_consumer
-from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
+from mimikit.cli.frame import CliContext, LeafCommand, json_option, pass_frame
 from mimikit.cli.setup import settings_in_force
 from mimikit.clock import SystemClock
 from mimikit.errors import MimikitError
@@ -37,7 +37,7 @@ _SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
 @click.option("--fix", is_flag=True, help="Mend what is safe to mend: rights, folders, leftovers.")
 @json_option
 @pass_frame
-def doctor(frame: Frame, fix: bool, as_json: bool) -> None:
+def doctor(frame: CliContext, fix: bool, as_json: bool) -> None:
     """Check everything and say how to mend it; exit code 1 when something is broken."""
     folder, workspace = frame.places()
     findings = list(examine(frame, folder, workspace))
@@ -63,7 +63,7 @@ def doctor(frame: Frame, fix: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def examine(frame: Frame, folder: Path, workspace: Path) -> Iterator[Finding]:
+def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Finding]:
     """Every finding, the ground first."""
     yield from checks.python()
     yield from checks.assets()
@@ -84,7 +84,7 @@ def examine(frame: Frame, folder: Path, workspace: Path) -> Iterator[Finding]:
     yield from _examine_state(frame, folder, workspace)
 
 
-def _examine_state(frame: Frame, folder: Path, workspace: Path) -> Iterator[Finding]:
+def _examine_state(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Finding]:
     files, clock = Files(frame.keep(RealDisk(folder))), SystemClock()
     now = clock.now()
     yield from checks.inside(folder, files)

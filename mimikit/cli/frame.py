@@ -26,7 +26,7 @@ GITIGNORE = "# Conversations, results and secrets: none of it belongs into a rep
 
 
 @dataclasses.dataclass
-class Frame:
+class CliContext:
     """The folders that were named; `open` finds the rest."""
 
     workspace: Path | None = None
@@ -84,7 +84,9 @@ class Frame:
         return f"{what} (at {where}); details in {folder.name}/log.jsonl"
 
 
-pass_frame: Callable[[Callable[..., Any]], Callable[..., Any]] = click.make_pass_decorator(Frame)
+pass_frame: Callable[[Callable[..., Any]], Callable[..., Any]] = click.make_pass_decorator(
+    CliContext
+)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
@@ -94,7 +96,7 @@ def place_options(*, hidden: bool = False) -> list[click.Option]:
 
     def remember(context: click.Context, option: click.Parameter, value: Path | None) -> None:
         if value is not None:
-            setattr(context.ensure_object(Frame), str(option.name), value)
+            setattr(context.ensure_object(CliContext), str(option.name), value)
 
     def option(name: str, text: str) -> click.Option:
         kind = click.Path(path_type=Path, file_okay=False)
@@ -165,7 +167,7 @@ class LazyGroup(PlainGroup):
 
     def main(self, *args: Any, **settings: Any) -> Any:
         """Run, and end with 0 (done), 1 (failed) or 2 (wrongly called); never with a traceback."""
-        frame = Frame()
+        frame = CliContext()
         # No colours where they are not wanted, wherever the output goes; else click looks itself.
         is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         settings = {"prog_name": "mimikit", "color": False if is_plain else None} | settings

@@ -10,7 +10,7 @@ from datetime import datetime
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
+from mimikit.cli.frame import CliContext, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import NumberRange, blame, parse_past
 from mimikit.errors import BadInput, NotFound
 from mimikit.memory import notes
@@ -53,7 +53,7 @@ def memory() -> None:
 @memory.command()
 @json_option
 @pass_frame
-def status(frame: Frame, as_json: bool) -> None:
+def status(frame: CliContext, as_json: bool) -> None:
     """Show what there is, and how its search index is."""
     state = frame.open()
     report = memory_report(state.search.status(), _library(state).listed())
@@ -64,7 +64,7 @@ def status(frame: Frame, as_json: bool) -> None:
 @click.option("--rebuild", is_flag=True, help="Make it anew, from nothing.")
 @json_option
 @pass_frame
-def index(frame: Frame, rebuild: bool, as_json: bool) -> None:
+def index(frame: CliContext, rebuild: bool, as_json: bool) -> None:
     """Bring the search index up to date.
 
     Searches do so by themselves, too.
@@ -92,7 +92,7 @@ def index(frame: Frame, rebuild: bool, as_json: bool) -> None:
 @json_option
 @pass_frame
 def search(
-    frame: Frame,
+    frame: CliContext,
     query: tuple[str, ...],
     limit: int,
     after: str | None,
@@ -133,7 +133,7 @@ def search(
 @click.argument("path", required=False)
 @json_option
 @pass_frame
-def show(frame: Frame, path: str | None, as_json: bool) -> None:
+def show(frame: CliContext, path: str | None, as_json: bool) -> None:
     """Show a file; without PATH, list them all."""
     state = frame.open()
     listed = _library(state).listed()
@@ -154,7 +154,7 @@ def show(frame: Frame, path: str | None, as_json: bool) -> None:
 @click.option("--long-term", is_flag=True, help="Into memory.md, for what stays true.")
 @json_option
 @pass_frame
-def add(frame: Frame, text: str, long_term: bool, as_json: bool) -> None:
+def add(frame: CliContext, text: str, long_term: bool, as_json: bool) -> None:
     """Remember a note; `-` reads it from the input."""
     content = " ".join((sys.stdin.read() if text == "-" else text).split())
     if not content or len(content) > MAX_TEXT:
@@ -328,7 +328,7 @@ def backlog() -> None:
 @click.option("--open", "only_open", is_flag=True, help="Only what is not done.")
 @json_option
 @pass_frame
-def list_backlog(frame: Frame, only_open: bool, as_json: bool) -> None:
+def list_backlog(frame: CliContext, only_open: bool, as_json: bool) -> None:
     """List every item with its number."""
     found = notes.load_backlog(frame.open().files)
     if as_json:
@@ -351,7 +351,7 @@ def list_backlog(frame: Frame, only_open: bool, as_json: bool) -> None:
 @click.argument("text", metavar="TEXT...", nargs=-1, required=True)
 @json_option
 @pass_frame
-def add_item(frame: Frame, text: tuple[str, ...], as_json: bool) -> None:
+def add_item(frame: CliContext, text: tuple[str, ...], as_json: bool) -> None:
     """Put an item on the list; one that is ticked is open again."""
     item = notes.plain_item(" ".join(text))
     if not item or len(item) > notes.MAX_ITEM:
@@ -365,7 +365,7 @@ def _changing(name: Action, text: str) -> Callable[..., None]:
     @click.argument("item", metavar="ITEM...", nargs=-1, required=True)
     @json_option
     @pass_frame
-    def command(frame: Frame, item: tuple[str, ...], as_json: bool) -> None:
+    def command(frame: CliContext, item: tuple[str, ...], as_json: bool) -> None:
         given = " ".join(item)
         found = notes.load_backlog(frame.open().files).items
         texts = [known.text for known in found]
@@ -385,7 +385,7 @@ undone = _changing("undone", "Open a ticked item again.")
 remove = _changing("remove", "Take an item off the list.")
 
 
-def _change(frame: Frame, action: Action, item: str, *, as_json: bool) -> None:
+def _change(frame: CliContext, action: Action, item: str, *, as_json: bool) -> None:
     found = notes.change_backlog(frame.open().files, action, item)
     said = _SAID[action].format(item=terminal.one_line(item))
     terminal.show(backlog_view(found), [said], as_json=as_json)

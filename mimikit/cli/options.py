@@ -18,7 +18,8 @@ from pydantic import ValidationError
 
 from mimikit.cli import client
 from mimikit.errors import BadInput
-from mimikit.protocol.conditions import (
+from mimikit.protocol.files import bad_record
+from mimikit.protocol.triggers import (
     Condition,
     FileChanged,
     FileChangedParameters,
@@ -28,7 +29,6 @@ from mimikit.protocol.conditions import (
     TaskDone,
     TaskParameters,
 )
-from mimikit.protocol.files import bad_record
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import TriggerFields

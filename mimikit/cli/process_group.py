@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, NoReturn
 import click
 
 import mimikit
-from mimikit.cli.frame import Frame, LeafCommand, pass_frame
+from mimikit.cli.frame import CliContext, LeafCommand, pass_frame
 from mimikit.clock import Clock
 
 QUICK_DEATH_S = 60.0
@@ -236,7 +236,7 @@ def _wait_for_the_end(descriptor: int) -> None:
 @click.option("--workers-only", is_flag=True, help="Only run tasks for a shared queue.")
 @parent_option
 @pass_frame
-def consumer(frame: Frame, workers_only: bool, with_parent: bool) -> None:
+def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
     """Start the consumer: it answers messages, plans, runs tasks and fires triggers.
 
     One at a time for a state folder. Ctrl-C or SIGTERM lets runs end (10 seconds), then leaves.

@@ -14,7 +14,7 @@ from typing import Any, cast
 import click
 
 from mimikit.cli import terminal
-from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
+from mimikit.cli.frame import CliContext, LeafCommand, json_option, pass_frame
 from mimikit.cli.options import PORT
 from mimikit.config import Settings, known_keys
 from mimikit.errors import BadInput
@@ -22,7 +22,7 @@ from mimikit.errors import BadInput
 
 @click.command(cls=LeafCommand)
 @pass_frame
-def init(frame: Frame) -> None:
+def init(frame: CliContext) -> None:
     """Make a state folder here; one that exists is left as it is."""
     from mimikit.protocol import paths
 
@@ -46,7 +46,7 @@ def init(frame: Frame) -> None:
 @json_option
 @pass_frame
 def token(
-    frame: Frame, link: bool, renew: bool, host: str | None, port: int | None, as_json: bool
+    frame: CliContext, link: bool, renew: bool, host: str | None, port: int | None, as_json: bool
 ) -> None:
     """Print the token, and in a terminal a fresh login link for the page.
 

@@ -13,7 +13,7 @@ from mimikit import __version__
 from mimikit.cli import client, terminal
 from mimikit.cli.client import Watcher
 from mimikit.cli.conversation import without_answer
-from mimikit.cli.frame import Frame, LeafCommand, json_option, pass_frame
+from mimikit.cli.frame import CliContext, LeafCommand, json_option, pass_frame
 from mimikit.cli.options import NumberRange
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles, whole_lines
@@ -28,7 +28,7 @@ _WRAPPED = ("consumer", "engines", "question")
 @click.command(cls=LeafCommand)
 @json_option
 @pass_frame
-def status(frame: Frame, as_json: bool) -> None:
+def status(frame: CliContext, as_json: bool) -> None:
     """Show how it goes: consumer, seats, queues, engines, question, errors."""
     seen = look(frame.open())
     if as_json:
@@ -162,7 +162,7 @@ _COLOURS = {"error": "red", "audit": "yellow"}
 )
 @json_option
 @pass_frame
-def logs(frame: Frame, follow: bool, type_: str | None, lines: int, as_json: bool) -> None:
+def logs(frame: CliContext, follow: bool, type_: str | None, lines: int, as_json: bool) -> None:
     """Print what happened, newest last, from log.jsonl."""
     state = frame.open()
     files = state.files

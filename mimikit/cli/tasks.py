@@ -10,7 +10,7 @@ import click
 
 from mimikit.cli import client, task_text, terminal
 from mimikit.cli.client import HINT, RequestFailed, WaitGuard, Watcher, look_at_consumer
-from mimikit.cli.frame import Frame, LeafCommand, PlainGroup, json_option, pass_frame
+from mimikit.cli.frame import CliContext, LeafCommand, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
 from mimikit.cli.task_text import RunFollower
 from mimikit.cli.triggers import promises
@@ -54,7 +54,7 @@ Examples:
 @json_option
 @pass_frame
 def enqueue(
-    frame: Frame,
+    frame: CliContext,
     prompt: str,
     is_command: bool,
     profile: str | None,
@@ -151,7 +151,7 @@ def tasks() -> None:
 @click.option("-n", "--limit", type=NumberRange(1, 1000), default=20, help="How many ended ones.")
 @json_option
 @pass_frame
-def list_(frame: Frame, only: str | None, limit: int, as_json: bool) -> None:
+def list_(frame: CliContext, only: str | None, limit: int, as_json: bool) -> None:
     """List running and queued tasks, then those that ended last."""
     state = frame.open()
     found = shown.listed(state.files, client.live_runs(state), only, limit)
@@ -193,7 +193,7 @@ def _when(task: TaskView, now: datetime) -> str:
 @click.argument("task_id", metavar="ID")
 @json_option
 @pass_frame
-def show(frame: Frame, task_id: str, as_json: bool) -> None:
+def show(frame: CliContext, task_id: str, as_json: bool) -> None:
     """Show a task: what was asked, what came of it, how it got there."""
     state = frame.open()
     id_ = client.find_task(state.files, task_id)
@@ -209,7 +209,7 @@ def show(frame: Frame, task_id: str, as_json: bool) -> None:
 @click.option("-f", "--follow", is_flag=True, help="Go on until the task has ended.")
 @json_option
 @pass_frame
-def output(frame: Frame, task_id: str, follow: bool, as_json: bool) -> None:
+def output(frame: CliContext, task_id: str, follow: bool, as_json: bool) -> None:
     """Print what a task's run did and wrote; with -f as it comes."""
     state = frame.open()
     id_ = client.find_task(state.files, task_id)
@@ -225,7 +225,7 @@ def output(frame: Frame, task_id: str, follow: bool, as_json: bool) -> None:
 @click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
 @json_option
 @pass_frame
-def cancel(frame: Frame, task_ids: tuple[str, ...], as_json: bool) -> None:
+def cancel(frame: CliContext, task_ids: tuple[str, ...], as_json: bool) -> None:
     """Cancel tasks: a queued one never starts, a running one is ended."""
     _give_all(frame.open(), "cancel", task_ids, as_json=as_json)
 
@@ -234,7 +234,7 @@ def cancel(frame: Frame, task_ids: tuple[str, ...], as_json: bool) -> None:
 @click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
 @json_option
 @pass_frame
-def retry(frame: Frame, task_ids: tuple[str, ...], as_json: bool) -> None:
+def retry(frame: CliContext, task_ids: tuple[str, ...], as_json: bool) -> None:
     """Do ended tasks again, as new ones."""
     _give_all(frame.open(), "retry", task_ids, as_json=as_json)
 
@@ -248,7 +248,7 @@ def _give_all(state: ReadOnlyState, action: str, given: tuple[str, ...], *, as_j
 @click.command(cls=LeafCommand)
 @json_option
 @pass_frame
-def pause(frame: Frame, as_json: bool) -> None:
+def pause(frame: CliContext, as_json: bool) -> None:
     """Let the queues rest: what runs goes on, nothing new starts."""
     client.carry_out(frame.open(), "pause", as_json=as_json)
 
@@ -256,6 +256,6 @@ def pause(frame: Frame, as_json: bool) -> None:
 @click.command(cls=LeafCommand)
 @json_option
 @pass_frame
-def resume(frame: Frame, as_json: bool) -> None:
+def resume(frame: CliContext, as_json: bool) -> None:
     """Let the queues go on."""
     client.carry_out(frame.open(), "resume", as_json=as_json)

@@ -11,12 +11,12 @@ import click
 
 from mimikit.cli import client, terminal
 from mimikit.cli.client import give_command
-from mimikit.cli.frame import Frame, PlainGroup, json_option, pass_frame
+from mimikit.cli.frame import CliContext, PlainGroup, json_option, pass_frame
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
 from mimikit.errors import BadInput
-from mimikit.protocol.conditions import Trigger
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Record
+from mimikit.protocol.triggers import Trigger
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
@@ -36,7 +36,7 @@ def triggers() -> None:
 @triggers.command("list")
 @json_option
 @pass_frame
-def list_(frame: Frame, as_json: bool) -> None:
+def list_(frame: CliContext, as_json: bool) -> None:
     """List every trigger with its last and next run."""
     state = frame.open()
     found = shown.listed(state.files, client.situation(state))
@@ -77,7 +77,7 @@ def _state(trigger: TriggerView) -> str:
 @click.argument("trigger_id", metavar="ID")
 @json_option
 @pass_frame
-def show(frame: Frame, trigger_id: str, as_json: bool) -> None:
+def show(frame: CliContext, trigger_id: str, as_json: bool) -> None:
     """Show a trigger: what it does, when, and how that went."""
     state = frame.open()
     id_ = client.find_trigger(state.files, trigger_id)
@@ -95,7 +95,7 @@ def show(frame: Frame, trigger_id: str, as_json: bool) -> None:
 @click.argument("trigger_id", metavar="ID")
 @json_option
 @pass_frame
-def explain(frame: Frame, trigger_id: str, as_json: bool) -> None:
+def explain(frame: CliContext, trigger_id: str, as_json: bool) -> None:
     """Explain why a trigger did or did not fire; also one that is gone."""
     state = frame.open()
     id_ = client.find_trigger_ever(state.files, trigger_id)
@@ -125,7 +125,7 @@ def explain(frame: Frame, trigger_id: str, as_json: bool) -> None:
 @json_option
 @pass_frame
 def edit(
-    frame: Frame,
+    frame: CliContext,
     trigger_id: str,
     title: str | None,
     prompt: str | None,
@@ -193,7 +193,7 @@ def _ordering(name: str, text: str) -> Callable[..., None]:
     @click.argument("trigger_id", metavar="ID")
     @json_option
     @pass_frame
-    def command(frame: Frame, trigger_id: str, as_json: bool) -> None:
+    def command(frame: CliContext, trigger_id: str, as_json: bool) -> None:
         state = frame.open()
         id_ = client.find_trigger(state.files, trigger_id)
         client.carry_out(state, f"trigger_{name}", id_, as_json=as_json)
@@ -210,7 +210,7 @@ run = _ordering("run", "Run a trigger once, now; its times stay as they are.")
 @click.argument("trigger_id", metavar="ID")
 @json_option
 @pass_frame
-def remove(frame: Frame, trigger_id: str, as_json: bool) -> None:
+def remove(frame: CliContext, trigger_id: str, as_json: bool) -> None:
     """Remove a trigger, also a broken file by its name; past runs stay."""
     state = frame.open()
     id_ = client.find_trigger(state.files, trigger_id)

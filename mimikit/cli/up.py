@@ -11,7 +11,7 @@ import click
 from mimikit import __version__, app
 from mimikit.cli import terminal
 from mimikit.cli.client import HINT, Watcher, look_at_consumer
-from mimikit.cli.frame import Frame, LeafCommand, pass_frame
+from mimikit.cli.frame import CliContext, LeafCommand, pass_frame
 from mimikit.cli.options import PORT
 from mimikit.cli.process_group import (
     HURRY,
@@ -43,7 +43,7 @@ _port_option = click.option(
 @_host_option
 @_port_option
 @pass_frame
-def up(frame: Frame, host: str | None, port: int | None) -> None:
+def up(frame: CliContext, host: str | None, port: int | None) -> None:
     """Start the page and the consumer together; one Ctrl-C ends both.
 
     Prints the page's address and a link that logs a browser in once. What ends by itself is started
@@ -164,7 +164,7 @@ def _say(line: str) -> None:
 @_port_option
 @parent_option
 @pass_frame
-def web(frame: Frame, host: str | None, port: int | None, with_parent: bool) -> None:
+def web(frame: CliContext, host: str | None, port: int | None, with_parent: bool) -> None:
     """Start the page and its API; the consumer, which does the work, is started apart."""
     state = frame.open_as_keeper(create=True)
 

@@ -14,7 +14,7 @@ from mimikit.engines import process, process_tree
 from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.process import Program, Stream
 from mimikit.errors import EngineError
-from mimikit.language.plain_text import PlainStream, Tail
+from mimikit.language.plain_text import PlainStream, TextTail
 from mimikit.protocol.models import Role
 
 SHELL = "/bin/sh"
@@ -92,9 +92,9 @@ class _Output:
             "stderr": PlainStream(),
         }
         self._result_bytes = result_bytes
-        self._result = Tail(result_bytes)
-        self.errors = Tail(_ERROR_CHARACTERS)
-        self._batch: dict[Stream, Tail] = {}
+        self._result = TextTail(result_bytes)
+        self.errors = TextTail(_ERROR_CHARACTERS)
+        self._batch: dict[Stream, TextTail] = {}
         self._room = output_bytes
         self._shown_at = 0.0
         self.unshown = 0
@@ -107,7 +107,7 @@ class _Output:
         self._result.add(text)
         if stream == "stderr":
             self.errors.add(text)
-        self._batch.setdefault(stream, Tail(_EVENT_CHARACTERS)).add(text)
+        self._batch.setdefault(stream, TextTail(_EVENT_CHARACTERS)).add(text)
 
     def tick(self) -> float | None:
         """Show what came, if the last time is long enough ago; gives when to ask again."""

@@ -35,8 +35,8 @@ from huey.storage import BaseStorage
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.errors import BadRecord, StorageError
-from mimikit.hueyfiles.claims import Claims, OwnedClaims, Owner
 from mimikit.hueyfiles.folder import QueueEntry, QueueFolder
+from mimikit.hueyfiles.owned_claims import Claims, OwnedClaims, Owner
 from mimikit.hueyfiles.serializer import JsonSerializer, unwrap, wrap
 from mimikit.hueyfiles.stores import (
     Counters,

@@ -20,8 +20,8 @@ from huey.constants import EmptyData
 
 from mimikit.clock import Clock
 from mimikit.errors import BadRecord
-from mimikit.hueyfiles.claims import claim_name, wait_for_lock
 from mimikit.hueyfiles.folder import read_bytes
+from mimikit.hueyfiles.owned_claims import claim_name, wait_for_lock
 from mimikit.hueyfiles.serializer import embed, extract, identity, unwrap, wrap
 from mimikit.protocol.files import Files
 from mimikit.protocol.json import Json, dump_line, parse_object

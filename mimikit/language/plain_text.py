@@ -48,7 +48,7 @@ class PlainStream:
         return plain(text[: cut.start()] if cut else text)
 
 
-class Tail:
+class TextTail:
     """The last `limit` characters of a text that is too long to keep."""
 
     def __init__(self, limit: int) -> None:
@@ -72,7 +72,7 @@ class Tail:
         return joined[len(joined) - self._limit :] if len(joined) > self._limit else joined
 
 
-class Lines:
+class LineReader:
     """Cuts bytes into lines; one longer than `limit` bytes is left out."""
 
     def __init__(self, limit: int) -> None:

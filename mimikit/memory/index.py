@@ -30,7 +30,7 @@ Changed: TypeAlias = tuple[str, Stamp, list[Passage]]
 K1, B = 1.2, 0.75
 
 
-class Totals(NamedTuple):
+class TermTotals(NamedTuple):
     """Of one part of what is searched: how many passages and files, and how many terms in them."""
 
     passages: int = 0
@@ -38,8 +38,8 @@ class Totals(NamedTuple):
     files: int = 0
     file_terms: int = 0
 
-    def plus(self, other: Totals) -> Totals:
-        return Totals(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+    def plus(self, other: TermTotals) -> TermTotals:
+        return TermTotals(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class BrokenIndex(StorageError):
@@ -55,7 +55,7 @@ class PassageView(Protocol):
     @property
     def passage_count(self) -> int: ...
 
-    def totals(self, scope: Scope) -> Totals: ...
+    def totals(self, scope: Scope) -> TermTotals: ...
 
     def frequency(self, term: str, scope: Scope) -> int: ...
 
@@ -132,9 +132,9 @@ class _File:
     whole: _TermCounts
 
     @property
-    def totals(self) -> Totals:
+    def totals(self) -> TermTotals:
         terms = sum(counts.length for counts in self.each)
-        return Totals(len(self.passages), terms, 1, self.whole.length)
+        return TermTotals(len(self.passages), terms, 1, self.whole.length)
 
 
 class MemTableView:
@@ -146,8 +146,8 @@ class MemTableView:
         self.passage_count = sum(len(file.passages) for file in files.values())
         self._often: dict[Scope, Counter[str]] = {}
 
-    def totals(self, scope: Scope) -> Totals:
-        found = Totals()
+    def totals(self, scope: Scope) -> TermTotals:
+        found = TermTotals()
         for file in self._of(scope):
             found = found.plus(file.totals)
         return found

@@ -23,7 +23,7 @@ import tantivy
 from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import passages
 from mimikit.memory.documents import Stamp
-from mimikit.memory.index import BrokenIndex, Changed, Totals
+from mimikit.memory.index import BrokenIndex, Changed, TermTotals
 from mimikit.memory.passages import (
     FAR,
     NEAR,
@@ -55,15 +55,15 @@ _BATCH = 2000
 class IndexCounts(NamedTuple):
     files: dict[str, Sequence[int]]
     """Totals by path, as plain numbers: there may be very many."""
-    sums: dict[Scope, Totals]
+    sums: dict[Scope, TermTotals]
 
-    def replace(self, path: str, totals: Totals | None) -> None:
+    def replace(self, path: str, totals: TermTotals | None) -> None:
         """Count a file anew, or (None) no more."""
         scope = scope_of(path)
-        was = Totals(*self.files.pop(path, ()))
-        now = totals or Totals()
+        was = TermTotals(*self.files.pop(path, ()))
+        now = totals or TermTotals()
         sums = zip(self.sums[scope], was, now, strict=True)
-        self.sums[scope] = Totals(*(all_ - old + new for all_, old, new in sums))
+        self.sums[scope] = TermTotals(*(all_ - old + new for all_, old, new in sums))
         if totals is not None:
             self.files[path] = totals
 
@@ -82,7 +82,7 @@ class TantivyView:
         self._schema = schema
         self._searcher = searcher
         self.stamps: Mapping[str, Stamp] = stamps or {}
-        self.counts = counts or IndexCounts({}, {NEAR: Totals(), FAR: Totals()})
+        self.counts = counts or IndexCounts({}, {NEAR: TermTotals(), FAR: TermTotals()})
 
     def search(
         self, weights: Mapping[str, float], scope: Scope, limit: int, window: Window
@@ -116,7 +116,7 @@ class TantivyView:
     def passage_count(self) -> int:
         return sum(totals.passages for totals in self.counts.sums.values())
 
-    def totals(self, scope: Scope) -> Totals:
+    def totals(self, scope: Scope) -> TermTotals:
         return self.counts.sums[scope]
 
     def _best(
@@ -300,7 +300,7 @@ class TantivyIndex:
                 )
                 stamps[path] = stamp
                 lengths = sum(map(len, made.each))
-                counts.replace(path, Totals(len(found), lengths, 1, len(made.whole)))
+                counts.replace(path, TermTotals(len(found), lengths, 1, len(made.whole)))
                 if number % _BATCH == 0:
                     _guarded(writer.commit)
             _guarded(writer.commit)
@@ -388,7 +388,7 @@ def _manifest(data: bytes | None) -> tuple[str, dict[str, Stamp], IndexCounts] |
         if facts["format"] != FORMAT:
             return None
         files = facts["files"]
-        near, far = (Totals(*numbers) for numbers in facts["totals"])
+        near, far = (TermTotals(*numbers) for numbers in facts["totals"])
         stamps = {path: Stamp(numbers[0], numbers[1]) for path, numbers in files.items()}
         counts = {path: numbers[2:] for path, numbers in files.items()}
         return facts["generation"], stamps, IndexCounts(counts, {NEAR: near, FAR: far})

@@ -51,7 +51,7 @@ _ASKING = re.compile(
 )
 
 
-class Term(NamedTuple):
+class LocatedTerm(NamedTuple):
     """A term and the characters of the text it stands for."""
 
     start: int
@@ -74,9 +74,9 @@ def terms(text: str, cut: Cutter | None = None) -> list[str]:
     return [term for _, _, term in _pieces(text, cut)]
 
 
-def located(text: str, cut: Cutter | None = None) -> list[Term]:
+def located(text: str, cut: Cutter | None = None) -> list[LocatedTerm]:
     """The terms of a text with their places. Units: characters."""
-    return [Term(*piece) for piece in _pieces(text, cut)]
+    return [LocatedTerm(*piece) for piece in _pieces(text, cut)]
 
 
 _Piece: TypeAlias = tuple[int, int, str]
@@ -98,11 +98,11 @@ def _pieces(text: str, cut: Cutter | None) -> Iterator[_Piece]:
                 yield start, end, word
 
 
-def occurrences(text: str, wanted: Collection[str]) -> list[Term]:
+def occurrences(text: str, wanted: Collection[str]) -> list[LocatedTerm]:
     """Where terms of a query stand in a text, in order: for marks and snippets, without cutting."""
     plain = folded(text)
     found = [
-        Term(at, at + len(term), term)
+        LocatedTerm(at, at + len(term), term)
         for term in wanted
         if has_wide(term)
         for at in (found.start() for found in re.finditer(f"(?={re.escape(term)})", plain))

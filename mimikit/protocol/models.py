@@ -139,7 +139,7 @@ class Task(Record):
     origin: Origin = "file"
 
 
-class RunEnd(TypedDict):
+class ResultFacts(TypedDict):
     """What a task's result and a plan's say alike of how their run ended."""
 
     attempts: int
@@ -172,7 +172,7 @@ class TaskResult(Record):
     session_id: str | None = None
 
     @classmethod
-    def of(cls, task: Task, status: EndStatus, **end: Unpack[RunEnd]) -> Self:
+    def of(cls, task: Task, status: EndStatus, **end: Unpack[ResultFacts]) -> Self:
         """How this task ended; what only its engine knows is added by `but`."""
         duration = end["completed_at"] - end["started_at"]
         return cls(

@@ -20,7 +20,7 @@ from mimikit.protocol.models import (
 from mimikit.roles import prompts
 from mimikit.roles.run import EngineRun, RunContext, run_engine, settle, with_context
 from mimikit.tasks import queue
-from mimikit.tasks.after_run import TaskEnd, result_of
+from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import Effects, ToolCaller
 

@@ -45,7 +45,7 @@ from mimikit.roles import prompts
 from mimikit.roles.prompts import Prompts
 from mimikit.runs import LiveRuns
 from mimikit.tasks import queue
-from mimikit.tasks.after_run import RunEnd, TaskEnd, after_run, result_of
+from mimikit.tasks.retry import RunEnd, TaskEnd, after_run, result_of
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller, ToolSession
 

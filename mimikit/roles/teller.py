@@ -16,7 +16,7 @@ from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, Question, TurnRecord
 from mimikit.roles import prompts
 from mimikit.roles.run import EngineRun, RunContext, run_engine, with_context
-from mimikit.tasks.after_run import WAITING
+from mimikit.tasks.retry import WAITING
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
 
 

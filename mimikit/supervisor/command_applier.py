@@ -14,13 +14,13 @@ from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.errors import BadInput, UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import Trigger
 from mimikit.protocol.ids import derived_id, is_id
 from mimikit.protocol.models import Command, CommandResult, Task
+from mimikit.protocol.triggers import Trigger
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
 from mimikit.tasks import commands, queue
-from mimikit.tasks.after_run import TaskEnd, result_of
+from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import registry
 from mimikit.triggers.decide import make_run
 

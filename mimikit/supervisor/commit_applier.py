@@ -14,7 +14,6 @@ from mimikit.conversation import inbox, turns
 from mimikit.errors import UnsafeFile
 from mimikit.memory import notes
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import PlanResult
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     Command,
@@ -25,10 +24,11 @@ from mimikit.protocol.models import (
     TaskResult,
     TurnRecord,
 )
+from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor import notification
 from mimikit.supervisor.store import Store
 from mimikit.tasks import commands, queue
-from mimikit.tasks.after_run import TaskEnd, result_of
+from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import registry
 
 

@@ -14,9 +14,9 @@ from typing import cast
 
 from mimikit.language.phrases import fence
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import NodeAnswer
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Task, TaskResult, time_text
+from mimikit.protocol.triggers import NodeAnswer
 from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler

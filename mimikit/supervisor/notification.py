@@ -10,9 +10,9 @@ from typing import Literal
 
 from mimikit.language import phrases
 from mimikit.language.phrases import ToldResult
-from mimikit.protocol.conditions import PlanResult, TriggerState
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import InboxItem, Message, Task, TaskResult, TurnRecord
+from mimikit.protocol.triggers import PlanResult, TriggerState
 
 Told = Literal["teller", "message"]
 MAX_TOLD_AT_ONCE = 20

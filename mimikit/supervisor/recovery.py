@@ -8,12 +8,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import PlanResult
 from mimikit.protocol.models import QueueName, Task, TaskResult
+from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
 from mimikit.tasks import commands, queue
-from mimikit.tasks.after_run import RunEnd, TaskEnd, after_run
+from mimikit.tasks.retry import RunEnd, TaskEnd, after_run
 
 CRASHES = 3
 CRASH_WINDOW = timedelta(minutes=5)

@@ -15,7 +15,6 @@ from mimikit.errors import StorageError
 from mimikit.language import phrases
 from mimikit.language.phrases import ToldResult
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import PlanResult
 from mimikit.protocol.ids import derived_id, new_id
 from mimikit.protocol.models import (
     EngineStatus,
@@ -26,6 +25,7 @@ from mimikit.protocol.models import (
     TurnAttempt,
     TurnRecord,
 )
+from mimikit.protocol.triggers import PlanResult
 from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
 from mimikit.supervisor import notification

@@ -14,8 +14,8 @@ from typing import Literal
 from mimikit import permission
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import FiringIntent, Trigger, TriggerState
 from mimikit.protocol.models import Task
+from mimikit.protocol.triggers import FiringIntent, Trigger, TriggerState
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.trigger_index import TriggerIndex
 from mimikit.tasks import queue
@@ -31,7 +31,7 @@ from mimikit.triggers.decide import (
     take_up,
 )
 from mimikit.triggers.patterns import Pattern, Seen
-from mimikit.triggers.workspace import Watch, Workspace
+from mimikit.triggers.workspace import TriggerWatch, Workspace
 
 _CHEAP_S = 0.02
 _SHARE = 10
@@ -45,7 +45,7 @@ _SET_BACK = timedelta(seconds=1)
 class TriggerScheduler:
     """Looks at triggers when the index says so, and fires those that are due."""
 
-    def __init__(self, store: Store, workspace: Workspace, watch: Watch) -> None:
+    def __init__(self, store: Store, workspace: Workspace, watch: TriggerWatch) -> None:
         self._store, self._workspace, self._watch = store, workspace, watch
         self._index = TriggerIndex()
         self._reported: dict[str, str] = {}
@@ -264,7 +264,7 @@ class TriggerScheduler:
         again by the words of 3, and finds what it has done before.
         """
         clock, began = self._store.clock, self._store.clock.monotonic()
-        facts = FactsNow(self._store, self._workspace, self._watch, trigger, state, now)
+        facts = FactReader(self._store, self._workspace, self._watch, trigger, state, now)
         decided = decide(trigger, state, facts, now)
         spent_s = clock.monotonic() - began
         self._rests.pop(trigger.id, None)
@@ -323,7 +323,7 @@ class TriggerScheduler:
             self._forget(trigger.id)
         else:
             registry.save_state(store.files, trigger.id, fired)
-            facts = FactsNow(store, self._workspace, self._watch, trigger, fired, now)
+            facts = FactReader(store, self._workspace, self._watch, trigger, fired, now)
             self._index.look_at(trigger.id, look_after_firing(trigger, fired, facts, now))
             self.asks.pop(trigger.id, None)
             if trigger.condition is not None and conditions.questions(trigger.condition):
@@ -347,14 +347,14 @@ class TriggerScheduler:
             )  # fmt: skip
 
 
-class FactsNow:
+class FactReader:
     """The facts for one look at one trigger. See `TriggerFacts` for what they mean."""
 
     def __init__(
         self,
         store: Store,
         workspace: Workspace,
-        watch: Watch,
+        watch: TriggerWatch,
         trigger: Trigger,
         state: TriggerState,
         now: datetime,

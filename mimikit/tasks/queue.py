@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 from mimikit.errors import BadInput, BadRecord, UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import PlanResult
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files, bad_record
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import QueueName, Task, TaskResult, time_text
+from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import ledger
 
 Where = Literal["queued", "running", "ended"]

@@ -42,7 +42,7 @@ _DISK_ROOMS = ("mimikit.protocol.", "mimikit.testing.")
 
 
 @dataclass(frozen=True)
-class Step:
+class DiskStep:
     """One change: its name, its path, and the code outside this room that asked for it."""
 
     operation: str
@@ -69,8 +69,8 @@ class MemoryDisk:
 
     crash_at: int | None = None
     torn: float = 0.0
-    fail: Callable[[int, Step], OSError | None] | None = None
-    log: list[Step] = field(default_factory=list[Step])
+    fail: Callable[[int, DiskStep], OSError | None] | None = None
+    log: list[DiskStep] = field(default_factory=list[DiskStep])
     dead: bool = False
     record_callers: bool = False
     _folders: dict[str, _Names] = field(default_factory=lambda: {"": {}})
@@ -322,7 +322,7 @@ class MemoryDisk:
     def _step(self, operation: str, path: str) -> None:
         """Count one change; crash or fail here when told to."""
         number = len(self.log)
-        step = Step(operation, path, _caller() if self.record_callers else "")
+        step = DiskStep(operation, path, _caller() if self.record_callers else "")
         if self.fail is not None and (error := self.fail(number, step)) is not None:
             raise error
         if self.crash_at == number:

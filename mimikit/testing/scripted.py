@@ -48,7 +48,7 @@ _CALL_LINE = re.compile(r"^[ \t>*-]*CALL[ \t]+([a-z_]{1,64})[ \t]+(\{.*\})[ \t]*
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ScriptedCall:
     """A tool call that was made, and its answer."""
 
     run_id: str
@@ -93,7 +93,7 @@ class ScriptedEngine:
         self._lock = threading.Lock()
         self._runs: dict[str, int] = {}
         self.requests: list[EngineRequest] = []
-        self.calls: list[Call] = []
+        self.calls: list[ScriptedCall] = []
         self.ignored: list[str] = []
         """`CALL` lines that were no calls."""
         self.reason_unavailable: str | None = None
@@ -167,7 +167,7 @@ class ScriptedEngine:
         request = run.request
         reply = request.call_tool(name, arguments)
         with self._lock:
-            self.calls.append(Call(request.run_id, request.role, name, arguments, reply))
+            self.calls.append(ScriptedCall(request.run_id, request.role, name, arguments, reply))
         request.on_event("tool", name, {"arguments": arguments, "ok": reply.ok})
         return reply
 

@@ -11,7 +11,9 @@ from pydantic import ValidationError
 from mimikit import permission
 from mimikit.config import ProfilesSettings
 from mimikit.errors import BadInput, Refused
-from mimikit.protocol.conditions import (
+from mimikit.protocol.files import bad_record
+from mimikit.protocol.models import Notify, to_utc
+from mimikit.protocol.triggers import (
     AndCondition,
     Condition,
     NotCondition,
@@ -22,8 +24,6 @@ from mimikit.protocol.conditions import (
     TaskFailed,
     Trigger,
 )
-from mimikit.protocol.files import bad_record
-from mimikit.protocol.models import Notify, to_utc
 from mimikit.tools import arguments, reader, requests
 from mimikit.tools.session import ToolSession, first_line
 from mimikit.triggers import conditions, explain, registry

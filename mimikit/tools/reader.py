@@ -23,10 +23,10 @@ from mimikit.memory.search import MemorySearch
 from mimikit.memory.terms import folded
 from mimikit.memory.tokens import cut
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import Trigger
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Hit, Message, time_text
+from mimikit.protocol.triggers import Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import registry
 

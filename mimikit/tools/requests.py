@@ -17,10 +17,10 @@ from mimikit import permission
 from mimikit.errors import BadInput, NotFound
 from mimikit.language.times import CronTime, InstantTime, RepeatTime, parse_when
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import Condition, Schedule, TaskDone, TaskParameters, Trigger
 from mimikit.protocol.files import Files, bad_record
 from mimikit.protocol.ids import check_id, new_id
 from mimikit.protocol.models import Notify, Origin, Task, time_text
+from mimikit.protocol.triggers import Condition, Schedule, TaskDone, TaskParameters, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, registry
 

@@ -20,7 +20,6 @@ from mimikit.config import Settings
 from mimikit.engines.base import ToolReply, ToolSpec
 from mimikit.errors import BadInput, Refused
 from mimikit.memory.notes import plain_item
-from mimikit.protocol.conditions import PlannedCommand, Trigger
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
@@ -31,6 +30,7 @@ from mimikit.protocol.models import (
     RoutedAnswer,
     Task,
 )
+from mimikit.protocol.triggers import PlannedCommand, Trigger
 from mimikit.tools import arguments
 from mimikit.tools.reader import RoleReader, backlog_after, backlog_item, backlog_lines
 

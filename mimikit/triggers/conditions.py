@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mimikit.errors import BadInput
-from mimikit.protocol.conditions import (
+from mimikit.protocol.triggers import (
     MAX_NODES,
     AndCondition,
     BrokenCondition,
@@ -53,7 +53,7 @@ Standing: TypeAlias = Literal["awaited", "live", "done", "failed", "canceled", "
 that never will; unknown: nobody knows the id."""
 
 
-class Facts(Protocol):
+class ConditionFacts(Protocol):
     """What conditions are judged by."""
 
     def results(self, subject: str, status: Literal["done", "failed"]) -> Sequence[str]:
@@ -291,7 +291,9 @@ def still_meant(old: Condition | None, new: Condition, seen: Uses) -> Uses:
 # ---- judgement
 
 
-def evaluate(condition: Condition, facts: Facts, seen: Uses, *, cooldown: float = 0) -> Verdict:
+def evaluate(
+    condition: Condition, facts: ConditionFacts, seen: Uses, *, cooldown: float = 0
+) -> Verdict:
     """Judge a checked condition by what earlier firings used and first looks found (`seen`).
 
     Without a cooldown (units: seconds) every result has a firing of its own, as it has when each is
@@ -314,7 +316,7 @@ def evaluate(condition: Condition, facts: Facts, seen: Uses, *, cooldown: float 
 
 
 class _Judge:
-    def __init__(self, facts: Facts, seen: Uses) -> None:
+    def __init__(self, facts: ConditionFacts, seen: Uses) -> None:
         self._facts, self._seen = facts, seen
         self.nodes: dict[str, Node] = {}
         self.baseline: Uses = {}

@@ -14,7 +14,10 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
-from mimikit.protocol.conditions import (
+from mimikit.protocol.ids import derived_id
+from mimikit.protocol.json import dump_line
+from mimikit.protocol.models import Task, time_text
+from mimikit.protocol.triggers import (
     Condition,
     FiringIntent,
     NodeVerdict,
@@ -22,9 +25,6 @@ from mimikit.protocol.conditions import (
     Trigger,
     TriggerState,
 )
-from mimikit.protocol.ids import derived_id
-from mimikit.protocol.json import dump_line
-from mimikit.protocol.models import Task, time_text
 from mimikit.triggers import conditions, schedule
 from mimikit.triggers.conditions import Verdict
 
@@ -34,7 +34,7 @@ POLL = timedelta(seconds=2)
 """How often files are looked at of which the kernel does not tell."""
 
 
-class TriggerFacts(conditions.Facts, Protocol):
+class TriggerFacts(conditions.ConditionFacts, Protocol):
     """What is decided by, beside the trigger and its state."""
 
     zone: ZoneInfo

@@ -24,7 +24,8 @@ from mimikit.language.phrases import (
     moment_words,
     say_both,
 )
-from mimikit.protocol.conditions import (
+from mimikit.protocol.models import Instant, to_utc
+from mimikit.protocol.triggers import (
     AndCondition,
     BrokenCondition,
     Condition,
@@ -40,7 +41,6 @@ from mimikit.protocol.conditions import (
     Trigger,
     TriggerState,
 )
-from mimikit.protocol.models import Instant, to_utc
 from mimikit.triggers import conditions
 from mimikit.triggers.schedule import MOST_COUNTED
 

@@ -13,11 +13,11 @@ from pydantic import ValidationError
 
 from mimikit.errors import BadInput, BadRecord, Conflict, UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import Schedule, Trigger, TriggerState
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files, bad_record
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, dump_line, line_of, parse_object
 from mimikit.protocol.models import time_text
+from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.triggers import conditions, schedule
 
 

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from mimikit.errors import BadInput
-from mimikit.protocol.conditions import Schedule
 from mimikit.protocol.models import to_utc
+from mimikit.protocol.triggers import Schedule
 
 UTC_ZONE = ZoneInfo("UTC")
 MOST_COUNTED = 1000

@@ -169,7 +169,7 @@ RESCAN_S = 60.0
 """How often folders' times are compared although the kernel tells."""
 
 
-class Watch(Protocol):
+class TriggerWatch(Protocol):
     """Who is told of changed files."""
 
     def set(self, trigger_id: str, patterns: tuple[Pattern, ...]) -> None:

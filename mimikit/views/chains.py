@@ -18,10 +18,10 @@ from pydantic import Field
 
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import TaskDone, TaskFailed, Trigger, TriggerState
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import derived_id, is_id
 from mimikit.protocol.models import LiveRun
+from mimikit.protocol.triggers import TaskDone, TaskFailed, Trigger, TriggerState
 from mimikit.tasks import queue
 from mimikit.triggers import conditions, registry
 from mimikit.triggers.explain import Explanation, ExplanationContext, SlotExplanation

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from mimikit.errors import BadInput, UnsafeFile
 from mimikit.language.phrases import say_both
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import Condition, Schedule, Trigger, TriggerState
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import EngineStatus, Health, Instant
+from mimikit.protocol.triggers import Condition, Schedule, Trigger, TriggerState
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, explain, registry, schedule
 from mimikit.triggers.explain import Explanation, ExplanationContext, TitleOf

@@ -10,7 +10,7 @@ import pytest
 
 from mimikit.__main__ import SECTIONS, main
 from mimikit.cli import client, status
-from mimikit.cli.frame import Frame
+from mimikit.cli.frame import CliContext
 from tests.cli.conftest import Cli, Place
 
 NAMES = [name for part in SECTIONS.values() for name in part]
@@ -95,7 +95,7 @@ def test_an_unforeseen_error_without_a_state_folder_makes_none(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("surprise")
 
-    monkeypatch.setattr(Frame, "open", fail)
+    monkeypatch.setattr(CliContext, "open", fail)
     result = cli("pause")
     assert result.exit_code == 1
     assert "please report it" in result.stderr

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mimikit.protocol.conditions import Trigger
 from mimikit.protocol.models import Task
+from mimikit.protocol.triggers import Trigger
 from tests.cli.conftest import Cli, Place, read_line
 
 

@@ -16,7 +16,7 @@ from mimikit.errors import BadInput, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files
 from mimikit.protocol.models import History, Message
-from mimikit.testing.memory_disk import MemoryDisk, Step
+from mimikit.testing.memory_disk import DiskStep, MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 
@@ -104,7 +104,9 @@ def test_a_refusing_disk_neither_loses_nor_doubles(
     for skip in range(6):
         count = [0]
 
-        def fail(_n: int, step: Step, count: list[int] = count, skip: int = skip) -> OSError | None:
+        def fail(
+            _n: int, step: DiskStep, count: list[int] = count, skip: int = skip
+        ) -> OSError | None:
             if step.operation != operation:
                 return None
             count[0] += 1
@@ -232,7 +234,7 @@ def test_fields_of_messages_are_changed_all_at_once(files: Files) -> None:
     assert len(_writes(files)) == writes + 1, "nothing was to be changed"
 
 
-def _writes(files: Files) -> list[Step]:
+def _writes(files: Files) -> list[DiskStep]:
     disk = files.fs
     assert isinstance(disk, MemoryDisk)
     return [s for s in disk.log if s.operation == "rename" and paths.HISTORY in str(s)]

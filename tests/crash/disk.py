@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from mimikit.protocol.disk import FileKind
 from mimikit.protocol.files import TEMP_PREFIX
-from mimikit.testing.memory_disk import MemoryDisk, Step, _File, _Names, _Unsynced
+from mimikit.testing.memory_disk import DiskStep, MemoryDisk, _File, _Names, _Unsynced
 from tests.crash.sites import SHARED
 
 Contents: TypeAlias = dict[str, dict[str, bytes]]
@@ -102,7 +102,7 @@ class WatchedDisk(MemoryDisk):
     hints: watch the changes of files that are hints as well.
     """
 
-    watch: Callable[[Step, Site], None] | None = None
+    watch: Callable[[DiskStep, Site], None] | None = None
     hints: bool = False
     fault: Callable[[str, str], OSError | None] | None = None
     _torn_file: tuple[_File, bytes] | None = field(default=None)
@@ -225,7 +225,7 @@ class WatchedDisk(MemoryDisk):
         if self.watch is not None:
             folder, _, name = path.rpartition("/")
             if self.hints or not is_hint(folder, name):
-                self.watch(Step(operation, path, ""), site(sys._getframe(1)))
+                self.watch(DiskStep(operation, path, ""), site(sys._getframe(1)))
         if self.fault is not None and (error := self.fault(operation, path)) is not None:
             raise error
         super()._step(operation, path)

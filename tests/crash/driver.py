@@ -26,11 +26,11 @@ from mimikit.engines.base import EngineRequest
 from mimikit.memory import notes
 from mimikit.memory.archive import RULES, ArchiveRules
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import Trigger
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, InboxItem, Task
+from mimikit.protocol.triggers import Trigger
 from mimikit.tasks import commands, queue
-from mimikit.testing.memory_disk import Step
+from mimikit.testing.memory_disk import DiskStep
 from mimikit.testing.twins import FakeClock
 from mimikit.triggers import registry
 from tests.crash.dice import DICE, dead_owner
@@ -408,10 +408,10 @@ class _Watching:
         """
         if at_rest and self._collect is not None:
             for image in self._disk.power_images():
-                self._add(image, Step("rest", "", ""), Site("client", "rest", 0))
+                self._add(image, DiskStep("rest", "", ""), Site("client", "rest", 0))
         self._collect = None
 
-    def see(self, step: Step, site: Site) -> None:
+    def see(self, step: DiskStep, site: Site) -> None:
         """Before a change."""
         self._explorer.report.sites |= {site, asker(sys._getframe(1))}
         if self._collect is None:
@@ -430,7 +430,7 @@ class _Watching:
         for image in images:
             self._add(image, step, site)
 
-    def _add(self, image: Image, step: Step, site: Site) -> None:
+    def _add(self, image: Image, step: DiskStep, site: Site) -> None:
         assert self._collect is not None
         frozen, now = self._oracle.freeze(), self._clock.now()
         node = Node(image, frozen, now, self.action, step.operation, step.path, site)

@@ -14,7 +14,7 @@ from mimikit.memory.archive import MessageGroup
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, Task, TaskResult
 from mimikit.supervisor.archiver import Archiver
-from mimikit.testing.memory_disk import Crash, MemoryDisk, Step
+from mimikit.testing.memory_disk import Crash, DiskStep, MemoryDisk
 from mimikit.testing.twins import FakeClock
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Image, Site, WatchedDisk, is_hint
@@ -64,7 +64,7 @@ def test_what_is_shown_before_each_change_is_what_a_crash_there_leaves(name: str
     shown: list[tuple[int, set[int], int | None]] = []
     disk = fresh()
 
-    def watch(step: Step, _site: Site) -> None:
+    def watch(step: DiskStep, _site: Site) -> None:
         torn = disk.torn_image()
         power = {image.key() for image in disk.power_images()}
         shown.append((disk.kill_image().key(), power, torn and torn.key()))

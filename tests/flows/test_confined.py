@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mimikit.engines.base import EngineRequest
-from mimikit.protocol.conditions import Trigger, TriggerState
-from mimikit.supervisor.trigger_scheduler import FactsNow
+from mimikit.protocol.triggers import Trigger, TriggerState
+from mimikit.supervisor.trigger_scheduler import FactReader
 from mimikit.triggers.patterns import parse
 from mimikit.triggers.workspace import FolderWorkspace
 from tests.crash.driver import Client
@@ -50,7 +50,7 @@ def test_links_lead_nobody_confined_out_of_the_workspace(client: Client, tmp_pat
     workspace = FolderWorkspace(root, root / ".mimikit")
     product, now = client.product, client.now
     free, confined = (
-        FactsNow(
+        FactReader(
             product.store, workspace, product.workspace,
             Trigger(
                 id="t1", type="conditional", prompt="x", created_at=now, trace_id="t1",

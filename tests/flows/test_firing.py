@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import Schedule, Trigger
+from mimikit.protocol.triggers import Schedule, Trigger
 from mimikit.triggers.decide import make_run
 from tests.crash.driver import Client
 from tests.support.product import START

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.language.plain_text import Lines, PlainStream, Tail, plain
+from mimikit.language.plain_text import LineReader, PlainStream, TextTail, plain
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_how_bytes_are_cut_changes_nothing(parts: list[str], size: int) -> None:
 
 @given(st.lists(st.text(max_size=7), max_size=30), st.integers(1, 20))
 def test_a_tail_is_the_end_of_the_whole(parts: list[str], limit: int) -> None:
-    tail, whole = Tail(limit), "".join(parts)
+    tail, whole = TextTail(limit), "".join(parts)
     for part in parts:
         tail.add(part)
     assert tail.text() == whole[-limit:]
@@ -58,7 +58,7 @@ def test_a_tail_is_the_end_of_the_whole(parts: list[str], limit: int) -> None:
 
 
 def test_a_tail_of_many_small_pieces_stays_small() -> None:
-    tail = Tail(1000)
+    tail = TextTail(1000)
     for _ in range(50_000):
         tail.add("x")
     assert len(tail._parts) <= 4097
@@ -67,14 +67,14 @@ def test_a_tail_of_many_small_pieces_stays_small() -> None:
 
 @given(st.binary(max_size=60), st.integers(1, 7))
 def test_lines_are_put_together_whatever_the_pieces(data: bytes, size: int) -> None:
-    lines = Lines(100)
+    lines = LineReader(100)
     got = [line for at in range(0, len(data), size) for line in lines.feed(data[at : at + size])]
     assert got == data.split(b"\n")[:-1]
     assert lines.feed(b"\n") == data.split(b"\n")[-1:]
 
 
 def test_a_line_too_long_is_left_out() -> None:
-    lines = Lines(5)
+    lines = LineReader(5)
     assert lines.feed(b"short\n" + b"x" * 4) == [b"short"]
     assert lines.feed(b"y" * 1000) == []
     assert lines.feed(b"z\nnext\n") == [b"next"]

@@ -21,7 +21,7 @@ from mimikit.memory.index import (
     MemTableView,
     PassageIndex,
     PassageView,
-    Totals,
+    TermTotals,
     idf,
 )
 from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms
@@ -86,7 +86,7 @@ def test_scores_agree_with_each_other_and_with_bm25(make_index: MakeIndex, numbe
     each = [(path, p, t) for path, _, f in files for p, t in zip(f, file_terms(f, None).each)]  # noqa: B905
     oracle = BM25Okapi([terms for _, _, terms in each], k1=K1, b=B)
     assert view.totals(NEAR) == held.totals(NEAR)
-    assert view.totals(FAR) == held.totals(FAR) == Totals()
+    assert view.totals(FAR) == held.totals(FAR) == TermTotals()
     assert view.passage_count == len(each)
     dice = random.Random(number)
     for _ in range(10):

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimikit.protocol.conditions import FiringIntent, Schedule, Trigger, TriggerState
 from mimikit.protocol.models import Task
+from mimikit.protocol.triggers import FiringIntent, Schedule, Trigger, TriggerState
 from mimikit.triggers import conditions
 from mimikit.triggers.decide import after_firing, decide, make_run, take_up
 from tests.properties.test_conditions import TREES

@@ -15,7 +15,7 @@ from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files, decode
 from mimikit.protocol.models import InboxItem
-from mimikit.testing.memory_disk import Crash, MemoryDisk, Step
+from mimikit.testing.memory_disk import Crash, DiskStep, MemoryDisk
 
 GOOD = b'{"id": "m1", "createdAt": "2026-12-01T09:00:00.000Z", "text": "hello"}'
 
@@ -37,7 +37,7 @@ def refusing(disk: MemoryDisk, operation: str, code: int = errno.ENOSPC, times: 
     """Let the next `times` changes of this kind fail."""
     left = [times]
 
-    def fail(_number: int, step: Step) -> OSError | None:
+    def fail(_number: int, step: DiskStep) -> OSError | None:
         if step.operation != operation or not left[0]:
             return None
         left[0] -= 1
@@ -109,7 +109,7 @@ def test_a_flush_that_failed_is_not_repeated_on_the_same_file(
 ) -> None:
     flushed: list[str] = []
 
-    def fail(_number: int, step: Step) -> OSError | None:
+    def fail(_number: int, step: DiskStep) -> OSError | None:
         if step.operation == "sync":
             flushed.append(step.path)
             return OSError(errno.EIO, "failed") if len(flushed) == 1 else None
@@ -208,7 +208,7 @@ def test_a_move_that_can_not_even_be_undone_has_happened(files: Files, disk: Mem
     files.create("worker/queue/t.json", b"x")
     moved: list[str] = []
 
-    def fail(_number: int, step: Step) -> OSError | None:
+    def fail(_number: int, step: DiskStep) -> OSError | None:
         moved.append(step.operation)
         return None if moved == ["rename"] else OSError(errno.EIO, "failed")
 

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from mimikit.errors import BadRecord
 from mimikit.protocol import models
-from mimikit.protocol.conditions import PlanResult, Schedule, Trigger, TriggerState
 from mimikit.protocol.files import Files, decode
 from mimikit.protocol.models import (
     History,
@@ -27,6 +26,7 @@ from mimikit.protocol.models import (
     time_text,
     to_utc,
 )
+from mimikit.protocol.triggers import PlanResult, Schedule, Trigger, TriggerState
 from mimikit.testing.memory_disk import MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, 30, 0, 123456, tzinfo=UTC)

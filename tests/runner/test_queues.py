@@ -18,7 +18,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import FolderWatch
 from mimikit.runner.queues import FileBytes, TaskHuey, TaskStorage
-from mimikit.testing.memory_disk import MemoryDisk, Step
+from mimikit.testing.memory_disk import DiskStep, MemoryDisk
 from mimikit.testing.twins import FakeClock
 from tests.hueyfiles.helpers import START, memory_files, names, real_files, reasons, until
 from tests.runner.helpers import by_rank, task_storage
@@ -333,9 +333,9 @@ def test_a_disk_that_fails_once_delays_a_task_and_loses_nothing(operation: str) 
     files = memory_files(disk)
     storage = task_storage(files)
     data = drop(files, "a")
-    failed: list[Step] = []
+    failed: list[DiskStep] = []
 
-    def fail(_number: int, step: Step) -> OSError | None:
+    def fail(_number: int, step: DiskStep) -> OSError | None:
         if failed or step.operation != operation or "worker/queue" not in step.path:
             return None
         failed.append(step)

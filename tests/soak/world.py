@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from mimikit.protocol.conditions import Trigger
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Command, time_text
+from mimikit.protocol.triggers import Trigger
 from mimikit.tasks import commands
 from mimikit.testing.memory_disk import Crash, MemoryDisk
 from mimikit.testing.twins import FakeClock

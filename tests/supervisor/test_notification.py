@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mimikit.protocol.conditions import PlanResult, TriggerState
 from mimikit.protocol.models import InboxItem, Task, TaskResult, TurnRecord
+from mimikit.protocol.triggers import PlanResult, TriggerState
 from mimikit.supervisor import notification
 from tests.support.product import START
 

@@ -9,9 +9,9 @@ import pytest
 
 from mimikit.conversation import turns
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import PlanResult
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, InboxItem, Task, TaskResult, TurnRecord
+from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor import recovery
 from mimikit.tasks import commands, ledger
 from mimikit.testing.twins import FakeClock

@@ -15,7 +15,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.tasks import ledger
 from mimikit.tasks.ledger import Ledger, events_of
-from mimikit.testing.memory_disk import MemoryDisk, Step
+from mimikit.testing.memory_disk import DiskStep, MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 
@@ -155,7 +155,7 @@ def test_a_line_whose_flush_failed_is_there_and_not_written_twice(
     book = reopened(files)
     end(book, "t0")
 
-    def fail(_number: int, step: Step) -> OSError | None:
+    def fail(_number: int, step: DiskStep) -> OSError | None:
         return OSError(errno.EIO, "failed") if step.operation == "sync" else None
 
     disk.fail = fail

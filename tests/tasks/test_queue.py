@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import PlanResult
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Task, TaskResult
+from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from mimikit.protocol.files import Files
-from mimikit.testing.memory_disk import Crash, MemoryDisk, Step
+from mimikit.testing.memory_disk import Crash, DiskStep, MemoryDisk
 
 OLD, NEW = b'{"text": "old"}', b'{"text": "newer"}'
 Protocol = Callable[[MemoryDisk], None]
@@ -181,7 +181,7 @@ def test_locks_are_gone_with_their_process() -> None:
 def test_a_refusal_hits_the_change_it_is_meant_for_and_leaves_it_undone() -> None:
     disk = prepared()
 
-    def refuse(_number: int, step: Step) -> OSError | None:
+    def refuse(_number: int, step: DiskStep) -> OSError | None:
         return OSError(errno.ENOSPC, "full") if step.operation == "rename" else None
 
     disk.fail = refuse

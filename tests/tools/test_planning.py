@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mimikit.config import LimitSettings, Settings
-from mimikit.protocol.conditions import Schedule, TaskParameters, Trigger
 from mimikit.protocol.models import Task
+from mimikit.protocol.triggers import Schedule, TaskParameters, Trigger
 from mimikit.tools import arguments
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.reader import RoleReader

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.errors import BadInput
-from mimikit.protocol.conditions import Condition
+from mimikit.protocol.triggers import Condition
 from mimikit.triggers import conditions
 from mimikit.triggers.conditions import MAX_DEPTH, MAX_NODES, Standing, evaluate
 from tests.triggers.naive_condition import World

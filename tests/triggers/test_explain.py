@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.language.phrases import TABLE
-from mimikit.protocol.conditions import (
+from mimikit.protocol.triggers import (
     Condition,
     FileExists,
     FileExistsParameters,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.errors import BadInput, BadRecord
-from mimikit.protocol.conditions import FileExists, FileExistsParameters, Schedule, Trigger
+from mimikit.protocol.triggers import FileExists, FileExistsParameters, Schedule, Trigger
 from mimikit.triggers import registry
 from mimikit.triggers.registry import edited, find_cycle, parse
 

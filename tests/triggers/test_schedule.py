@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.errors import BadInput
-from mimikit.protocol.conditions import Schedule
 from mimikit.protocol.models import time_text
+from mimikit.protocol.triggers import Schedule
 from mimikit.triggers.schedule import (
     MOST_COUNTED,
     check,

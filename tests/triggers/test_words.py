@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mimikit.errors import BadInput
 from mimikit.language.phrases import UNITS
-from mimikit.protocol.conditions import Condition, Schedule, Trigger
+from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.triggers import conditions, explain, schedule
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import TriggerState
+from mimikit.protocol.triggers import TriggerState
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
 from mimikit.views import chains

@@ -12,8 +12,8 @@ import pytest
 from mimikit.conversation import inbox
 from mimikit.conversation.history import HistoryStore
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import Schedule, Trigger
 from mimikit.protocol.models import Command, CommandResult, InboxItem, Message, Question, Task
+from mimikit.protocol.triggers import Schedule, Trigger
 from mimikit.tasks import commands, queue
 from mimikit.triggers import registry
 from tests.web.conftest import START, error_of, live_run

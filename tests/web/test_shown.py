@@ -14,7 +14,6 @@ from mimikit.conversation import inbox, turns
 from mimikit.conversation.history import HistoryStore
 from mimikit.log import ChangeFeed
 from mimikit.protocol import ids, paths
-from mimikit.protocol.conditions import PlanResult, Schedule, Trigger, TriggerState
 from mimikit.protocol.models import (
     EngineStatus,
     Health,
@@ -27,6 +26,7 @@ from mimikit.protocol.models import (
     TaskResult,
     Usage,
 )
+from mimikit.protocol.triggers import PlanResult, Schedule, Trigger, TriggerState
 from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mimikit.protocol import paths
-from mimikit.protocol.conditions import NodeVerdict, Schedule, Trigger, TriggerState
 from mimikit.protocol.models import Command, EngineStatus, RuntimeState, time_text
+from mimikit.protocol.triggers import NodeVerdict, Schedule, Trigger, TriggerState
 from mimikit.tasks import commands, ledger
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry

@@ -23,7 +23,7 @@ from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation, TurnReader
 from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, StorageError
-from mimikit.language.plain_text import Lines, PlainStream, Tail
+from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -209,9 +209,9 @@ class _Output:
 
     def __init__(self, on_event: OnEvent) -> None:
         self.turn = TurnReader(on_event)
-        self._lines = Lines(_LINE_BYTES)
+        self._lines = LineReader(_LINE_BYTES)
         self._stderr = PlainStream()
-        self._complaints = Tail(_STDERR_CHARACTERS)
+        self._complaints = TextTail(_STDERR_CHARACTERS)
 
     def take(self, stream: Stream, data: bytes) -> None:
         if stream == "stderr":

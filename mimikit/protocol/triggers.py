@@ -28,7 +28,7 @@ from mimikit.protocol.models import (
     Origin,
     QueueName,
     Record,
-    RunEnd,
+    ResultFacts,
     Task,
     Usage,
 )
@@ -300,6 +300,6 @@ class PlanResult(Record):
     engine: str = ""
 
     @classmethod
-    def of(cls, task: Task, status: EndStatus, **end: Unpack[RunEnd]) -> Self:
+    def of(cls, task: Task, status: EndStatus, **end: Unpack[ResultFacts]) -> Self:
         """How this run ended; what it planned is added by `but`."""
         return cls(id=task.id, status=status, turn_id=task.id, trace_id=task.trace_id, **end)

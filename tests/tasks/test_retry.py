@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.protocol.models import FailureReason, Task
-from mimikit.tasks.after_run import (
+from mimikit.tasks.retry import (
     MAX_INTERRUPTIONS,
     WAITING,
     RunEnd,
