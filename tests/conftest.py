@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.support import summaries
+
 EXEMPT = "skip-exempt"
 LONG_FIRST = (
     "tests/crash/test_crash.py",
@@ -38,9 +40,10 @@ def size(pytestconfig: pytest.Config) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch for skips, once: in the process that reports, not in its workers."""
+    """Watch for skips and sum up, once: in the process that reports, not in its workers."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipWatch(), "skip-watch")
+        config.pluginmanager.register(summaries, "summaries")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

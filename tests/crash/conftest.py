@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -38,35 +37,3 @@ def lines(record_property: Callable[[str, object], None]) -> Iterator[list[str]]
     yield told
     for line in told:
         record_property("crash line", line)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many distinct crash states were seen, and where, by all processes of the run."""
-    found = [
-        (name, value)
-        for reports in terminalreporter.stats.values()
-        for report in reports
-        if getattr(report, "when", "") == "teardown"
-        for name, value in report.user_properties
-    ]
-    states = [value for name, value in found if name == "crash states"]
-    more = [value for name, value in found if name == "crash line"]
-    if not states and not more:
-        return
-    terminalreporter.section("crash states")
-    for line in [summary for summary, *_ in states] + more:
-        terminalreporter.line(line)
-    if not states:
-        return
-    rooms: dict[str, Counter[str]] = {}
-    for *_, operations in states:
-        for site, operation, count in operations:
-            rooms.setdefault(site, Counter())[operation] += count
-    for site in sorted(rooms):
-        shown = ", ".join(f"{operation} {n}" for operation, n in rooms[site].most_common())
-        terminalreporter.line(f"  {site}: {shown}")
-    total, lives, seconds = (sum(state[n] for state in states) for n in (1, 2, 3))
-    terminalreporter.line(
-        f"{total:,} distinct (disk, operation, place) states, {lives:,} recoveries, "
-        f"{seconds:.0f} s of CPU, {total / max(seconds, 0.001) * 60:,.0f} states a minute"
-    )

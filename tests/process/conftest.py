@@ -1,8 +1,7 @@
-"""Shows at the end what the tests of this folder counted and measured."""
+"""Real processes over a state folder, ended with their test."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,19 +16,3 @@ def world(tmp_path: Path) -> Iterator[World]:
     made = World(tmp_path)
     yield made
     made.close()
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Sum up the figures of the kills, and list what was measured."""
-    figures: Counter[str] = Counter()
-    measured: list[str] = []
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if getattr(report, "when", "") == "call":
-                properties = dict(report.user_properties)
-                figures.update(properties.get("figures", {}))
-                measured += [f"{name}: {value}" for name, value in properties.get("measured", [])]
-    if figures or measured:
-        terminalreporter.section("real processes")
-        for line in [f"{name}: {n}" for name, n in sorted(figures.items())] + measured:
-            terminalreporter.line(line)
