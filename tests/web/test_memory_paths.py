@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -207,7 +208,8 @@ def test_reading_leaves_no_descriptor_open(on_disk: Web, docs: Path) -> None:
         on_disk.get("/api/memory")
 
     ask()
+    gc.collect()  # what earlier tests of this process left open goes now, not in between
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
         ask()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
