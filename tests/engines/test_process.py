@@ -330,7 +330,8 @@ def test_nothing_is_leaked(tmp_path: Path) -> None:
     files, threads = open_files(), threading.active_count()
     for _ in range(20):
         run(shell("echo x; (setsid sleep 1 &)", tmp_path, stdin=b"x"))
-    assert (open_files(), threading.active_count()) == (files, threads)
+    assert open_files() <= files
+    assert threading.active_count() <= threads
 
 
 def test_waiting_costs_nothing(tmp_path: Path) -> None:
