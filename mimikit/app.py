@@ -180,7 +180,7 @@ class ConsumerApp:
             wake_supervisor=events.bell.ring,
             periodic={
                 "retention": ("17 */6 * * *", supervisor.retention.ring),
-                "archive": ("41 */6 * * *", supervisor.archiver.ring),
+                "archive": ("41 */6 * * *", supervisor.archiver.summaries.ring),
             },
             on_stopping=self._stopping,
             last_tick=lambda: supervisor.last_tick,

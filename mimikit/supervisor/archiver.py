@@ -24,10 +24,6 @@ from mimikit.tasks import queue
 
 SUMMARY_CHARACTERS = 20_000
 PROFILE = "standard"
-PRIORITY = 2
-"""Below what a user asks for."""
-TIMEOUT_S = 900.0
-_TEMPLATES = {"day": "daily-summary", "month": "monthly-summary"}
 LIVE_RUNS = 10
 """So many runs that let memory age are under way at once."""
 SETTLED_AT_ONCE = 50
@@ -42,17 +38,13 @@ class Archiver:
         self, store: Store, context: RunContext, rules: ArchiveRules = archive.RULES
     ) -> None:
         self._store, self._rules = store, rules
-        self._summaries = SummaryScheduler(store, context, every=rules.every)
+        self.summaries = SummaryScheduler(store, context, every=rules.every)
         self._groups: list[MessageGroup] = []
         """All that the pass under way is about, or was the last."""
         self._todo: deque[MessageGroup] = deque()
         self._is_flush = False
         """Of the pass: its groups go to the file of their day, whatever their age."""
         self._is_over = False
-
-    def ring(self) -> None:
-        """It may be time; any thread may say so."""
-        self._summaries.ring()
 
     def recover(self, now: datetime) -> None:
         """Give back what a crash left pending, unless a run that lives or has ended covers it."""
@@ -61,25 +53,31 @@ class Archiver:
         for task_id in filter(None, dict.fromkeys(tasks)):
             self._settle(task_id, now)
         lost = [
-            message.id
+            message
             for message in conversation.messages
             if message.archived == "pending"
-            and not (message.archive_task and self._summaries.is_alive(message.archive_task))
+            and not (message.archive_task and self.summaries.is_alive(message.archive_task))
         ]
-        back: dict[str, object] = {"archived": False, "archive_task": None}
-        conversation.change(dict.fromkeys(lost, back))
+        self._change(lost, archived=False, archive_task=None)
 
     def step(self, now: datetime) -> bool:
         if self._todo:
             self._go_on(now)
             return True
-        trimmed = self._store.conversation.trim()
-        return self._begin(now) or self._flush(now) or self._summaries.step(now) or trimmed
+        store, rules = self._store, self._rules
+        trimmed = store.conversation.trim()
+        groups = self._begin(now)
+        self._is_flush = not groups
+        if not groups:  # let out what waits, as it is, when there is too much of it
+            messages, last = store.conversation.messages, store.runtime.last_flush_at
+            groups = archive.plan_flush(messages, now, store.settings.zone, last, rules=rules)
+        self._groups, self._todo = groups, deque(groups)
+        return bool(groups) or self.summaries.step(now) or trimmed
 
     # ---- a pass --------------------------------------------------------------------------
 
-    def _begin(self, now: datetime) -> bool:
-        """Mark what is due as pending; what is written where stands in the groups to do."""
+    def _begin(self, now: datetime) -> list[MessageGroup]:
+        """Mark what is due as pending; the groups say what is to be written where."""
         store, rules = self._store, self._rules
         messages, last = store.conversation.messages, store.runtime.last_archive_at
         is_over = store.conversation.is_over()
@@ -89,8 +87,8 @@ class Archiver:
         # Messages that outgrow their caps are archived whatever their time and number.
         forced = is_over or len(messages) > store.conversation.caps.soft
         if not forced and not archive.is_due(messages, now, last, rules=rules):
-            return False
-        zone, available = store.settings.zone, self._summaries.available()
+            return []
+        zone, available = store.settings.zone, self.summaries.available()
         groups = archive.plan_archive(
             messages, now, zone, last, rules=rules, forced=forced, summaries=available
         )
@@ -99,21 +97,8 @@ class Archiver:
             task_id = None if group.kind == "raw" else _task_id(group)
             mark: dict[str, object] = {"archived": "pending", "archive_task": task_id}
             changes |= dict.fromkeys((m.id for m in group.messages), mark)
-        if changes:
-            store.conversation.change(changes)
-        return self._start_pass(groups, is_flush=False)
-
-    def _flush(self, now: datetime) -> bool:
-        """Let out what waits, as it is, when there is too much of it."""
-        store, last = self._store, self._store.runtime.last_flush_at
-        messages, zone = store.conversation.messages, store.settings.zone
-        groups = archive.plan_flush(messages, now, zone, last, rules=self._rules)
-        return self._start_pass(groups, is_flush=True)
-
-    def _start_pass(self, groups: list[MessageGroup], *, is_flush: bool) -> bool:
-        self._groups, self._is_flush = groups, is_flush
-        self._todo.extend(groups)
-        return bool(groups)
+        store.conversation.change(changes)
+        return groups
 
     def _go_on(self, now: datetime) -> None:
         """Write the next group, or hand it on. One that can not be written costs only itself.
@@ -129,21 +114,18 @@ class Archiver:
                 self._hand_on(group, now)
         except (UnsafeFile, ValueError) as error:
             self._failed(group.messages, now, str(error))
-        if len(self._todo) == 1:
-            self._end_pass(now)
+        if len(self._todo) == 1:  # the last: the pass is over
+            counts = Counter({"raw": 0, "day": 0, "month": 0})
+            for done in self._groups:
+                counts[done.kind] += len(done.messages)
+            if self._is_flush:
+                self._store.save_runtime(last_flush_at=now)
+                self._store.log.write("audit", "flush", messages=counts.total())
+            else:
+                self._store.save_runtime(last_archive_at=now)
+                self._store.log.write("audit", "archive", **counts)
+                self.summaries.ring()  # memory ages in the same pass
         self._todo.popleft()
-
-    def _end_pass(self, now: datetime) -> None:
-        counts = Counter({"raw": 0, "day": 0, "month": 0})
-        for group in self._groups:
-            counts[group.kind] += len(group.messages)
-        if self._is_flush:
-            self._store.save_runtime(last_flush_at=now)
-            self._store.log.write("audit", "flush", messages=counts.total())
-        else:
-            self._store.save_runtime(last_archive_at=now)
-            self._store.log.write("audit", "archive", **counts)
-            self._summaries.ring()  # memory ages in the same pass
 
     # ---- raw files -----------------------------------------------------------------------
 
@@ -157,7 +139,11 @@ class Archiver:
         sizes, have = self._raw_of(day)
         missing = [message for message in group.messages if message.id not in have]
         if missing:
-            path = self._raw_path(day, missing, sizes)
+            path = paths.memory_file(markdown.raw_name(day, missing, sizes, flush=self._is_flush))
+            # Past a link or folder that has the name.
+            while (stat := files.stat(path)) is not None and stat.kind != "file":
+                sizes[path.rpartition("/")[2]] = -1
+                path = paths.memory_file(markdown.raw_name(day, missing, sizes))
             notes.amend(files, path, lambda text: markdown.extended(text, day, missing, zone))
             self._store.feed.tell("memory", path=path)
         self._mark(group.messages)
@@ -178,17 +164,11 @@ class Archiver:
                 sizes[name] = len(data) if ids else -1
         return sizes, have
 
-    def _raw_path(self, day: date, messages: list[Message], sizes: dict[str, int]) -> str:
-        """Where messages of a day are written; past a link or folder that has the name."""
-        path = paths.memory_file(markdown.raw_name(day, messages, sizes, flush=self._is_flush))
-        while (stat := self._store.files.stat(path)) is not None and stat.kind != "file":
-            sizes[path.rpartition("/")[2]] = -1
-            path = paths.memory_file(markdown.raw_name(day, messages, sizes))
-        return path
-
     def _mark(self, messages: Sequence[Message]) -> None:
-        done: dict[str, object] = {"archived": True, "archive_task": None}
-        self._store.conversation.change({message.id: done for message in messages})
+        self._change(messages, archived=True, archive_task=None)
+
+    def _change(self, messages: Sequence[Message], **fields: object) -> None:
+        self._store.conversation.change({message.id: fields for message in messages})
 
     def _failed(self, messages: Sequence[Message], now: datetime, error: str) -> None:
         """Give messages back, to be tried again later."""
@@ -206,27 +186,20 @@ class Archiver:
 
     def _hand_on(self, group: MessageGroup, now: datetime) -> None:
         """Queue the run that summarises a group; what stands in memory already is only marked."""
-        have = self._in_memory(group)
+        zone = self._store.settings.zone
+        have = set(self.summaries.covered(group.name))
+        for day in {archive.day_of(message, zone) for message in group.messages}:
+            have |= self._raw_of(day)[1] | self.summaries.covered(f"{day}")
         if known := [message for message in group.messages if message.id in have]:
             self._mark(known)
             left = tuple(message for message in group.messages if message.id not in have)
             if not left:
                 return
             group = MessageGroup(group.kind, group.name, left)
-            mark: dict[str, object] = {"archive_task": _task_id(group)}
-            self._store.conversation.change({message.id: mark for message in left})
-        zone = self._store.settings.zone
+            self._change(left, archive_task=_task_id(group))
         pieces = [archive.piece_of(message, zone) for message in group.messages]
-        task_id = self._summaries.ask(group.kind, group.name, pieces, group.attempt, now)
+        task_id = self.summaries.ask(group.kind, group.name, pieces, group.attempt, now)
         self._settle(task_id, now)
-
-    def _in_memory(self, group: MessageGroup) -> set[str]:
-        """The messages of a group that a file of memory has already."""
-        zone = self._store.settings.zone
-        have = set(self._summaries.covered(group.name))
-        for day in {archive.day_of(message, zone) for message in group.messages}:
-            have |= self._raw_of(day)[1] | self._summaries.covered(f"{day}")
-        return have
 
     def _settle(self, task_id: str, now: datetime) -> None:
         """Take in, once more, the outcome of a run that ended before; it may have been lost."""
@@ -248,7 +221,7 @@ class Archiver:
         if task.covers is None:
             return
         covers, waiting = task.covers, self._waiting_for(task.id)
-        self._summaries.ended(task.id)
+        self.summaries.ended(task.id)
         said = result.text.strip() if result.status == "done" else ""
         if not said:
             error = result.error or "the summary is empty"
@@ -259,10 +232,15 @@ class Archiver:
                 self._store.log.write("error", "archive_backlog", **facts)
             return
         path = paths.summary(covers.name)
+
+        def with_part(text: str) -> str:
+            if markdown.covered(text) >= set(covers.sources):
+                return text
+            short = said[:SUMMARY_CHARACTERS]
+            return markdown.extended_summary(text, covers.name, task.id, covers.sources, short)
+
         try:
-            notes.amend(
-                self._store.files, path, lambda text: _extended(text, task.id, covers, said)
-            )
+            notes.amend(self._store.files, path, with_part)
         except (UnsafeFile, ValueError) as error:
             self._failed(waiting, result.completed_at, str(error))
             return
@@ -283,13 +261,6 @@ class Archiver:
 def _task_id(group: MessageGroup) -> str:
     sources = [message.id for message in group.messages]
     return archive.summary_task_id(group.kind, group.name, sources, group.attempt)
-
-
-def _extended(text: str, task_id: str, covers: SummaryScope, said: str) -> str:
-    if markdown.covered(text) >= set(covers.sources):
-        return text
-    short = said[:SUMMARY_CHARACTERS]
-    return markdown.extended_summary(text, covers.name, task_id, covers.sources, short)
 
 
 class SummaryScheduler:
@@ -338,21 +309,23 @@ class SummaryScheduler:
         """Queue the run that summarises these pieces, once; gives its id."""
         sources = [piece.source for piece in pieces]
         task_id = archive.summary_task_id(kind, name, sources, attempt)
+        is_month = kind == "month"
+        template = "monthly-summary" if is_month else "daily-summary"
         values = {"period": name, "messages": archive.fenced(pieces)}
         task = Task(
             id=task_id,
             profile=PROFILE,
             title=f"Summary of {name}",
-            prompt=self._context.prompts.fill(_TEMPLATES[kind], values),
-            priority=PRIORITY,
+            prompt=self._context.prompts.fill(template, values),
+            priority=2,  # below what a user asks for
             created_at=now,
             trace_id=derived_id("trace", task_id),
-            timeout=TIMEOUT_S,
+            timeout=900.0,
             internal=True,
             notify="none",
             origin="supervisor",
             covers=SummaryScope(
-                kind="month" if kind == "month" else "day",
+                kind="month" if is_month else "day",
                 name=name,
                 sources=list(dict.fromkeys(sources)),
                 attempt=attempt,
@@ -365,7 +338,7 @@ class SummaryScheduler:
     def step(self, now: datetime) -> bool:
         """Have what has become old summed up, one summary at a look."""
         if not self._targets:
-            return self._is_time_to_look(now) and self._look(now)
+            return self._look(now)
         for _ in range(SETTLED_AT_ONCE):
             if self._targets and self._is_settled(self._targets[0]):
                 self._targets.popleft()
@@ -374,13 +347,12 @@ class SummaryScheduler:
             self._targets.popleft()
         return True
 
-    def _is_time_to_look(self, now: datetime) -> bool:
+    def _look(self, now: datetime) -> bool:
+        """See which files are old by now, if it is time; gives whether any is."""
         look = self._look_at
         # Further away than ever set: the clock was set back since.
-        return self._rung.is_set() or look is None or not now < look <= now + self._every
-
-    def _look(self, now: datetime) -> bool:
-        """See which files are old by now."""
+        if look is not None and now < look <= now + self._every and not self._rung.is_set():
+            return False
         self._rung.clear()
         if not self.available():
             self._look_at = now + archive.BACK_OFF[0]

@@ -6,9 +6,11 @@ record out of sight, so that only what is not yet applied is ever applied again.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
+from typing import Literal
 
 from mimikit.conversation import inbox, turns
 from mimikit.errors import UnsafeFile
@@ -18,18 +20,19 @@ from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     Command,
     InboxItem,
-    Question,
     QueueName,
+    RoutedAnswer,
     Task,
     TaskResult,
     TurnRecord,
 )
-from mimikit.protocol.triggers import PlanResult
-from mimikit.supervisor import notification
+from mimikit.protocol.triggers import PlanResult, TriggerState
 from mimikit.supervisor.store import Store
 from mimikit.tasks import commands, queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import registry
+
+Told = Literal["teller", "message"]
 
 
 class CommitApplier:
@@ -54,6 +57,24 @@ class CommitApplier:
         self._task_ended = task_ended
         self._answers_came = answers_came
         self._summary_came = summary_came
+        self._to_end: dict[tuple[QueueName, str], None] = {}
+        """Runs that have finished, in that order."""
+
+    def end_runs(self, now: datetime) -> bool:
+        """Bring finished runs to their end; one whose end fails is tried again later."""
+        self._to_end |= dict.fromkeys(self._store.events.ended())
+        failed: Exception | None = None
+        for seat, task_id in list(self._to_end):
+            try:
+                self.end_run(seat, task_id)
+                self._feed.tell("task", id=task_id, seat=seat)
+            except Exception as error:  # noqa: BLE001 - raised again below
+                failed = error  # the others go first
+            else:
+                del self._to_end[(seat, task_id)]
+        if failed is not None:
+            raise failed
+        return False
 
     def apply_turns(self) -> bool:
         """Apply every committed turn that is not applied yet; gives whether there was one."""
@@ -73,7 +94,16 @@ class CommitApplier:
             self.submit(task)
         self._give_cancels(record.id, record.cancels, record.completed_at)
         self._keep(record)
-        self._apply_questions(record)
+        if record.closes_question is not None:
+            inbox.close_question(self._files, record.closes_question)
+            self._feed.tell("question")
+        for answer in record.answers:
+            self._route_answer(answer, record.completed_at)
+        if record.question is not None:  # after the old one is closed: only one is open
+            inbox.ask(self._files, record.question)
+            self._feed.tell("question")
+        if record.settles_plan is not None:
+            self._settle_plan(record.settles_plan)
         for item_id in record.consumed:
             inbox.take_out(self._files, item_id)
             self._feed.tell("inbox", id=item_id, gone=True)
@@ -95,7 +125,16 @@ class CommitApplier:
                 registry.create(self._files, trigger)
                 self._store.trigger_changed(trigger.id)
             self._give_cancels(plan.id, plan.cancels, plan.completed_at)
-            self._give_changes(plan)
+            for number, planned in enumerate(plan.commands):
+                command = Command(
+                    id=derived_id("cmd", plan.id, "change", str(number)),
+                    action=planned.action,
+                    target=planned.target,
+                    args=planned.args,
+                    created_at=plan.completed_at,
+                    origin="planner",
+                )
+                commands.give(self._files, command)
             self._end_in_ledger(plan, "planner", task)
             # One that only starts work speaks through its results; findings, failures are told.
             works = plan.tasks or plan.triggers or plan.cancels or plan.commands
@@ -119,10 +158,14 @@ class CommitApplier:
         before = registry.state(self._files, trigger_id) if trigger_id else None
         self._end_in_ledger(result, "worker", task)
         if task is not None:
-            if told := notification.telling(task, result, before):
+            if told := telling(task, result, before):
                 self._put_result(task, told, result.completed_at)
             if trigger_id and not known and self._files.exists(paths.trigger(trigger_id)):
-                self._remember_outcome(trigger_id, result)
+                state = registry.state(self._files, trigger_id)
+                streak = state.failure_streak + 1 if result.status == "failed" else 0
+                new = state.but(last_outcome=outcome_hash(result), failure_streak=streak)
+                registry.save_state(self._files, trigger_id, new)
+                self._feed.tell("trigger", id=trigger_id)
             if task.source_trigger_ids:
                 self._answers_came(task, result)
             if task.covers is not None:
@@ -178,19 +221,6 @@ class CommitApplier:
             )
             commands.give(self._files, command)
 
-    def _give_changes(self, plan: PlanResult) -> None:
-        """Hand on what a plan wants of triggers that exist."""
-        for number, planned in enumerate(plan.commands):
-            command = Command(
-                id=derived_id("cmd", plan.id, "change", str(number)),
-                action=planned.action,
-                target=planned.target,
-                args=planned.args,
-                created_at=plan.completed_at,
-                origin="planner",
-            )
-            commands.give(self._files, command)
-
     def _keep(self, record: TurnRecord) -> None:
         """Write what is to be remembered; a link in the way of one thing is in no other's."""
         said_at = record.completed_at.astimezone(self._store.settings.zone)
@@ -210,30 +240,32 @@ class CommitApplier:
             return False
         return True
 
-    def _apply_questions(self, record: TurnRecord) -> None:
-        """Open the turn's question, close and pass on what it answers."""
-        if record.closes_question is not None:
-            inbox.close_question(self._files, record.closes_question)
-            self._feed.tell("question")
-        for answer in record.answers:
-            self._pass_on(record, answer.question_id, answer.text)
-        if record.question is not None:  # after the old one is closed: only one is open
-            inbox.ask(self._files, record.question)
-            self._feed.tell("question")
-        if record.settles_plan is not None:
-            self._settle_plan(record.settles_plan)
-
-    def _pass_on(self, record: TurnRecord, question_id: str, text: str) -> None:
-        """Route an answer the Teller passed on: to the asking plan, or just close the question."""
+    def _route_answer(self, answer: RoutedAnswer, now: datetime) -> None:
+        """Have a new Planner task go on with the answer, if a plan asked; close the question."""
         question = inbox.pending_question(self._files)
-        if question is None or question.question_id != question_id:
+        if question is None or question.question_id != answer.question_id:
             return
         if question.planner_task_id is not None:
             found = queue.find(self._files, question.planner_task_id, seats=("planner",))
             if found is not None:
-                self.submit(answered_task(question, text, found.task, record.completed_at))
+                asker = found.task
+                task = Task(
+                    id=derived_id("task", question.question_id),
+                    role="planner",
+                    prompt=f"{asker.prompt}\n\nYou asked: {question.question}\n"
+                    f"The user answered: {answer.text}",
+                    title=asker.title,
+                    priority=asker.priority,
+                    created_at=now,
+                    trace_id=asker.trace_id,
+                    parent_task_id=asker.id,
+                    notify=asker.notify,
+                    origin=asker.origin,
+                    max_attempts=2,
+                )
+                self.submit(task)
             self._settle_plan(question.planner_task_id)
-        inbox.close_question(self._files, question_id)
+        inbox.close_question(self._files, question.question_id)
         self._feed.tell("question")
 
     def _settle_plan(self, plan_id: str) -> None:
@@ -261,7 +293,7 @@ class CommitApplier:
         if task is None or not task.internal:
             self._task_ended(outcome.id)  # a line that stood there may be all that came of it
 
-    def _put_result(self, task: Task, told: notification.Told, now: datetime) -> None:
+    def _put_result(self, task: Task, told: Told, now: datetime) -> None:
         """Enter a result to be told; the entry is there until a committed turn told it."""
         inbox.put(
             self._files,
@@ -276,42 +308,22 @@ class CommitApplier:
             ),
         )
 
-    def _remember_outcome(self, trigger_id: str, result: TaskResult) -> None:
-        state = registry.state(self._files, trigger_id)
-        streak = state.failure_streak + 1 if result.status == "failed" else 0
-        outcome = notification.outcome_hash(result)
-        new = state.but(last_outcome=outcome, failure_streak=streak)
-        registry.save_state(self._files, trigger_id, new)
-        self._feed.tell("trigger", id=trigger_id)
+
+def telling(task: Task, result: TaskResult, before: TriggerState | None) -> Told | None:
+    """Who tells this result: the Teller, a plain message, or nobody. Source: spec 0."""
+    if task.internal or task.notify == "none":
+        return None
+    if task.notify == "teller":
+        return "message" if result.status == "canceled" else "teller"
+    if task.notify == "failure":
+        return "message" if result.status == "failed" else None
+    if task.notify == "change":
+        # No outcome yet: the first run, which is a change.
+        changed = before is None or before.last_outcome != outcome_hash(result)
+        return "message" if changed or result.status == "failed" else None
+    return "message"
 
 
-def question_of(plan: PlanResult, now: datetime) -> Question:
-    """The question a plan waits with, opened now."""
-    return Question(
-        question_id=derived_id("q", plan.id),
-        question=plan.question or "",
-        options=plan.options or [],
-        default=plan.default,
-        timeout=plan.question_timeout,
-        created_at=now,
-        expires_at=now + timedelta(seconds=plan.question_timeout),
-        planner_task_id=plan.id,
-        trace_id=plan.trace_id,
-    )
-
-
-def answered_task(question: Question, answer: str, asker: Task, now: datetime) -> Task:
-    """The new Planner task that goes on with request, question and answer."""
-    return Task(
-        id=derived_id("task", question.question_id),
-        role="planner",
-        prompt=f"{asker.prompt}\n\nYou asked: {question.question}\nThe user answered: {answer}",
-        title=asker.title,
-        priority=asker.priority,
-        created_at=now,
-        trace_id=asker.trace_id,
-        parent_task_id=asker.id,
-        notify=asker.notify,
-        origin=asker.origin,
-        max_attempts=2,
-    )
+def outcome_hash(result: TaskResult) -> str:
+    """What `notify: change` compares: status and text."""
+    return hashlib.sha256(f"{result.status}\x00{result.text}".encode()).hexdigest()[:16]

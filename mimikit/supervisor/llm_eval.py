@@ -111,7 +111,7 @@ class LlmEvalBatch:
             "audit", "llm_eval", triggerId=trigger_id,
             answers=", ".join(f"{path}: {answer.result}" for path, answer in said.items()),
         )  # fmt: skip
-        self._triggers.judge_soon(trigger_id)
+        self._triggers.index.look_soon(trigger_id)
 
     def _ask(self, due: dict[str, dict[str, str]], now: datetime) -> None:
         """Queue the run.

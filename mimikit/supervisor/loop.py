@@ -16,7 +16,7 @@ import mimikit
 from mimikit.conversation import inbox
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import EngineStatus, Health, QueueName
+from mimikit.protocol.models import EngineStatus, Health
 from mimikit.supervisor import recovery
 from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.command_applier import CommandApplier
@@ -56,8 +56,6 @@ class Supervisor:
         self.retention = retention
         self._heartbeat = heartbeat
         self._applier = applier
-        self._to_end: dict[tuple[QueueName, str], None] = {}
-        self._to_look_at: set[str] = set()
         self._resting: dict[str, float] = {}
         self._told: dict[str, tuple[str, int]] = {}
         """The last error of an operation, and how often it came in a row."""
@@ -66,10 +64,10 @@ class Supervisor:
         self.last_tick = store.clock.monotonic()
         """The steady time at which the last pass began."""
         self._operations: list[tuple[str, Operation]] = [
-            ("end runs", self._end_runs),
+            ("end runs", applier.end_runs),
             ("apply orders", commands.step),
             ("take in", lambda now: inbox.take_in_dropped(store.files, now)),
-            ("look at triggers", self._look_at_triggers),
+            ("look at triggers", triggers.refresh_changed),
             ("fire", triggers.fire_due),
             ("ask about conditions", llm_eval.step),
             ("wake", teller.step),
@@ -105,7 +103,7 @@ class Supervisor:
         return worked
 
     def _wait_s(self) -> float:
-        due = self.triggers.next_due()
+        due = self.triggers.index.next_due()
         if due is None or self._rests("fire"):
             return LONGEST_WAIT_S
         until_due = (due - self.store.clock.now()).total_seconds()
@@ -140,43 +138,6 @@ class Supervisor:
     def _rests(self, name: str) -> bool:
         return self._resting.get(name, 0) > self.store.clock.monotonic()
 
-    def _end_runs(self, now: datetime) -> bool:
-        """Bring finished runs to their end; one whose end fails is tried again later."""
-        self._to_end |= dict.fromkeys(self.store.events.ended())
-        failed: Exception | None = None
-        for seat, task_id in list(self._to_end):
-            try:
-                self._applier.end_run(seat, task_id)
-                self.store.feed.tell("task", id=task_id, seat=seat)
-            except Exception as error:  # noqa: BLE001 - raised again below
-                failed = error  # the others go first
-            else:
-                del self._to_end[(seat, task_id)]
-        if failed is not None:
-            raise failed
-        return False
-
-    def _look_at_triggers(self, now: datetime) -> bool:
-        for trigger_id in self.store.events.changed_triggers():
-            self._to_look_at |= {trigger_id} if trigger_id else self.triggers.changed()
-        for trigger_ids in self.store.events.changed_files():
-            self.triggers.files_changed(trigger_ids)
-        failed: StorageError | None = None
-        for trigger_id in sorted(self._to_look_at):
-            try:
-                self.triggers.refresh(trigger_id, now)
-            except StorageError as error:
-                failed = error  # the others go first
-            except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
-                self._to_look_at.discard(trigger_id)
-                self.triggers.fault(trigger_id, error, now)
-            else:
-                self._to_look_at.discard(trigger_id)
-                self.store.feed.tell("trigger", id=trigger_id)
-        if failed is not None:
-            raise failed
-        return False
-
 
 class HeartbeatWriter:
     """Writes at most every BEAT, and at once when the seats change."""
@@ -206,13 +167,17 @@ class HeartbeatWriter:
         if not changed and self._last is not None and timedelta() <= now - self._last < BEAT:
             return
         self._last, self._shown = now, shown
+        try:
+            open_files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count, no paths
+        except OSError:
+            open_files = 0
         health = Health(
             pid=os.getpid(),
             version=mimikit.__version__,
             started_at=self._started_at,
             beat_at=now,
             tick_age_s=round(tick_age_s, 2),
-            open_files=_open_files(),
+            open_files=open_files,
             queued=self._queued(),
             live=live,
             worker_seats=store.settings.max_concurrency,
@@ -226,10 +191,3 @@ class HeartbeatWriter:
             return
         if changed:
             store.feed.tell("status")
-
-
-def _open_files() -> int:
-    try:
-        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count, no paths
-    except OSError:
-        return 0

@@ -22,16 +22,19 @@ from mimikit.protocol.models import (
     Message,
     Question,
     RoutedAnswer,
+    Task,
+    TaskResult,
     TurnAttempt,
     TurnRecord,
 )
 from mimikit.protocol.triggers import PlanResult
 from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
-from mimikit.supervisor import notification
-from mimikit.supervisor.commit_applier import CommitApplier, question_of
+from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
+
+MAX_TOLD_AT_ONCE = 20
 
 
 class TurnRunner(Protocol):
@@ -122,25 +125,14 @@ class TellerScheduler:
             self.waiting = None
             return False
         items.sort(key=lambda i: (i.created_at, i.id))
-        turn_id = turns.turn_id([item.id for item in items])
+        ids = [item.id for item in items]
+        turn_id = turns.turn_id(ids)
         if turns.is_committed(self._store.files, turn_id):
-            self._take_out([item.id for item in items])
+            self._take_out(ids)
             return True
         if attempt > turns.MAX_ATTEMPTS:
             self._end_by_code(turn_id, items, now, error="both attempts were cut short")
             return True
-        return self._begin(turn_id, attempt, items, now)
-
-    def _next_inputs(self) -> tuple[list[InboxItem], int]:
-        """What a turn is to be about, and its attempt: of one that was cut short, or all else."""
-        for turn in turns.open_turns(self._store.files):
-            items = [self._items[id_] for id_ in turn.inputs if id_ in self._items]
-            if items and len(items) == len(turn.inputs):
-                return items, turn.attempts + 1
-            turns.drop_marks(self._store.files, turn.id)
-        return [i for i in self._items.values() if _is_tellers(i) and self._is_over(i)], 1
-
-    def _begin(self, turn_id: str, attempt: int, items: list[InboxItem], now: datetime) -> bool:
         choice = self._context.engines.for_role("teller")
         if choice.waiting:
             self._wait(choice, choice.waiting, None, now)
@@ -148,7 +140,6 @@ class TellerScheduler:
         self.waiting = None
         results = tuple(self._told(item) for item in items if item.kind == "task_result")
         question = inbox.pending_question(self._store.files)
-        ids = [item.id for item in items]
         self._under_way = turns.start(self._store.files, turn_id, attempt, ids, now)
         cancel = self._store.live.start(turn_id, "teller", items[-1].text[:80], now)
         self._store.feed.tell("turn", state="started", turnId=turn_id, inputs=ids)
@@ -160,6 +151,15 @@ class TellerScheduler:
             )
         )
         return True
+
+    def _next_inputs(self) -> tuple[list[InboxItem], int]:
+        """What a turn is to be about, and its attempt: of one that was cut short, or all else."""
+        for turn in turns.open_turns(self._store.files):
+            items = [self._items[id_] for id_ in turn.inputs if id_ in self._items]
+            if items and len(items) == len(turn.inputs):
+                return items, turn.attempts + 1
+            turns.drop_marks(self._store.files, turn.id)
+        return [i for i in self._items.values() if _is_tellers(i) and self._is_over(i)], 1
 
     def _take_outcomes(self, now: datetime) -> bool:
         self._outcomes += self._seat.outcomes()
@@ -223,27 +223,42 @@ class TellerScheduler:
         base = _code_record(turn_id, now)
         said = user_messages(tuple(items), turn_id)
         told = [item.task_id for item in items if item.task_id]
-        message = notification.system_message(base, text, task_ids=told).but(
+        message = system_message(base, text, task_ids=told).but(
             in_reply_to=[m.id for m in said], failed=failed
         )
         self._apply(base.but(consumed=[i.id for i in items], messages=[*said, message]))
 
     # ---- questions -----------------------------------------------------------------------
 
+    def _ask_next(self, now: datetime) -> bool:
+        """Open the question of the plan that has waited longest for its answer."""
+        plans = self._store.files.load_all("planner/results", PlanResult)
+        asking = [plan for plan in plans if plan.status == "needs_input"]
+        if not asking:
+            return False
+        plan = min(asking, key=lambda plan: plan.completed_at)
+        question = Question(
+            question_id=derived_id("q", plan.id),
+            question=plan.question or "",
+            options=plan.options or [],
+            default=plan.default,
+            timeout=plan.question_timeout,
+            created_at=now,
+            expires_at=now + timedelta(seconds=plan.question_timeout),
+            planner_task_id=plan.id,
+            trace_id=plan.trace_id,
+        )
+        inbox.ask(self._store.files, question)
+        self._store.feed.tell("question")
+        return True
+
     def _tend_question(self, now: datetime) -> bool:
         """Open the next question, or take the default of one whose time is over."""
         store = self._store
         question = inbox.pending_question(store.files)
         if question is None:
-            if self._under_way is not None:
-                return False  # the Teller may be about to ask: one question at a time
-            plans = store.files.load_all("planner/results", PlanResult)
-            asking = [plan for plan in plans if plan.status == "needs_input"]
-            if asking:
-                oldest = min(asking, key=lambda plan: plan.completed_at)
-                inbox.ask(store.files, question_of(oldest, now))
-                store.feed.tell("question")
-            return bool(asking)
+            # The Teller may be about to ask: one question at a time.
+            return self._under_way is None and self._ask_next(now)
         if not inbox.is_expired(question, now):
             return False
         id_, default = question.question_id, question.default
@@ -254,7 +269,7 @@ class TellerScheduler:
         else:
             text = phrases.say("question_default", self._last_language(), default=default)
             record = base.but(answers=[RoutedAnswer(question_id=id_, text=default)])
-        said = [_asked(question, base), notification.system_message(base, text, task_ids=[])]
+        said = [_asked(question, base), system_message(base, text, task_ids=[])]
         self._apply(record.but(messages=said))
         return True
 
@@ -282,14 +297,13 @@ class TellerScheduler:
 
     def _tell_plainly(self, items: list[InboxItem], now: datetime) -> bool:
         """Tell waiting results that need no mind, together."""
-        batch = [i for i in items if not _is_tellers(i) and self._is_over(i)]
-        batch = batch[: notification.MAX_TOLD_AT_ONCE]
+        batch = [i for i in items if not _is_tellers(i) and self._is_over(i)][:MAX_TOLD_AT_ONCE]
         if not batch:
             return False
         ids = [item.id for item in batch]
         base = _code_record(derived_id("turn", "code", *sorted(ids)), now)
         told = [self._told(item) for item in batch]
-        self._apply(notification.message_turn(batch, told, self._last_language(), base))
+        self._apply(message_turn(batch, told, self._last_language(), base))
         return True
 
     def _told(self, item: InboxItem) -> ToldResult:
@@ -306,7 +320,7 @@ class TellerScheduler:
                 failure_reason=None,
                 task_id=item.task_id or item.id,
             )
-        return notification.told_result(view.task, outcome)
+        return told_result(view.task, outcome)
 
     def _apply(self, record: TurnRecord) -> None:
         files = self._store.files
@@ -344,4 +358,42 @@ def _asked(question: Question, record: TurnRecord) -> Message:
         text=question.question,
         created_at=question.created_at,
         turn_id=record.id,
+    )
+
+
+def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
+    """A result with what was asked, for an input or a message."""
+    is_plan = isinstance(outcome, PlanResult)
+    return ToldResult(
+        title=task.title or task.prompt[:60],
+        prompt=task.prompt,
+        seat="planner" if is_plan else "worker",
+        status=outcome.status,
+        text=(outcome.summary or "") if is_plan else outcome.text,
+        error=outcome.error,
+        failure_reason=outcome.failure_reason,
+        task_id=task.id,
+    )
+
+
+def message_turn(
+    items: list[InboxItem], told: list[ToldResult], language: str, record_base: TurnRecord
+) -> TurnRecord:
+    """The turn by which code tells results: one message, no mind, consuming their entries."""
+    text = phrases.results(told, language)
+    return record_base.but(
+        consumed=[item.id for item in items],
+        messages=[system_message(record_base, text, task_ids=[r.task_id for r in told])],
+    )
+
+
+def system_message(record: TurnRecord, text: str, *, task_ids: list[str]) -> Message:
+    """A message of the system's own."""
+    return Message(
+        id=derived_id("msg", record.id, "system"),
+        role="system",
+        text=text,
+        created_at=record.completed_at,
+        turn_id=record.id,
+        task_ids=task_ids,
     )

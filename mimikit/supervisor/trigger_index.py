@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable
 from datetime import datetime
 
 
@@ -18,7 +17,8 @@ class TriggerIndex:
         self._due: dict[str, datetime] = {}
         self._listeners: defaultdict[str, set[str]] = defaultdict(set)
         self._subjects: dict[str, frozenset[str]] = {}
-        self._after_run: defaultdict[str, set[str]] = defaultdict(set)
+        self._waiting: defaultdict[str, set[str]] = defaultdict(set)
+        """Run → the triggers whose next firing waits for its end."""
         self._soon: set[str] = set()
 
     def look_at(self, trigger_id: str, due: datetime | None) -> None:
@@ -29,11 +29,11 @@ class TriggerIndex:
             self._due[trigger_id] = due
             heapq.heappush(self._heap, (due, trigger_id))
 
-    def look_soon(self, trigger_ids: Iterable[str]) -> None:
-        self._soon.update(trigger_ids)
+    def look_soon(self, trigger_id: str) -> None:
+        self._soon.add(trigger_id)
 
     def look_after(self, task_id: str, trigger_id: str) -> None:
-        self._after_run[task_id].add(trigger_id)
+        self._waiting[task_id].add(trigger_id)
 
     def listen(self, trigger_id: str, subjects: frozenset[str] | None) -> None:
         """Look at a trigger whenever one of these tasks or triggers has news; None: never."""
@@ -52,7 +52,7 @@ class TriggerIndex:
     def tell(self, subject: str) -> None:
         """This task or trigger has news: look at all who wait for it."""
         self._soon |= self._listeners.get(subject, set())
-        self._soon |= self._after_run.pop(subject, set())
+        self._soon |= self._waiting.pop(subject, set())
 
     def forget(self, trigger_id: str) -> None:
         """A trigger is gone; who waited for it looks again."""

@@ -47,10 +47,11 @@ class TriggerScheduler:
 
     def __init__(self, store: Store, workspace: Workspace, watch: TriggerWatch) -> None:
         self._store, self._workspace, self._watch = store, workspace, watch
-        self._index = TriggerIndex()
+        self.index = TriggerIndex()
         self._reported: dict[str, str] = {}
         """Broken definition → what is wrong with it; its last good version is in force."""
         self._faulted: set[str] = set()
+        self._to_refresh: set[str] = set()
         self._stamps: dict[str, object] = {}
         self._rests: dict[str, datetime] = {}
         """Triggers whose look is costly → until when changes of files are gathered."""
@@ -75,7 +76,7 @@ class TriggerScheduler:
             except StorageError:
                 self._store.events.trigger_changed(trigger_id)
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
-                self.fault(trigger_id, error, now)
+                self._fault(trigger_id, error, now)
         files = self._store.files
         for trigger_id in registry.states(files) - set(known):
             # Its definition is gone, or an editor has it away just now.
@@ -84,7 +85,36 @@ class TriggerScheduler:
             if registry.state(files, trigger_id).firing is not None or age_s > _KEPT_S:
                 registry.remove(files, trigger_id)
 
-    def changed(self) -> set[str]:
+    def refresh_changed(self, now: datetime) -> bool:
+        """Look again at the definitions that have changed, and soon at whose files have."""
+        events = self._store.events
+        for trigger_id in events.changed_triggers():
+            self._to_refresh |= {trigger_id} if trigger_id else self._changed()
+        for trigger_ids in events.changed_files():
+            self.happened += 1
+            for trigger_id in trigger_ids:
+                rests_until = self._rests.get(trigger_id)
+                if rests_until is not None and rests_until > self._store.clock.now():
+                    self.index.look_at(trigger_id, rests_until)
+                elif self.index.listens(trigger_id):
+                    self.index.look_soon(trigger_id)
+        failed: StorageError | None = None
+        for trigger_id in sorted(self._to_refresh):
+            try:
+                self.refresh(trigger_id, now)
+            except StorageError as error:
+                failed = error  # the others go first
+            except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
+                self._to_refresh.discard(trigger_id)
+                self._fault(trigger_id, error, now)
+            else:
+                self._to_refresh.discard(trigger_id)
+                self._store.feed.tell("trigger", id=trigger_id)
+        if failed is not None:
+            raise failed
+        return False
+
+    def _changed(self) -> set[str]:
         """Triggers whose file is not as it was at the last look: made, edited, gone."""
         files = self._store.files
         names = set(registry.ids(files))
@@ -147,17 +177,17 @@ class TriggerScheduler:
             registry.save_state(store.files, trigger.id, taken.state)
             store.feed.tell("trigger", id=trigger.id)
         condition = trigger.condition if trigger.enabled else None
-        self._index.listen(trigger.id, conditions.subjects(condition) if condition else None)
+        self.index.listen(trigger.id, conditions.subjects(condition) if condition else None)
         self._watch.set(trigger.id, conditions.watched(condition) if condition else ())
         if condition is not None:
-            self._index.look_soon([trigger.id])
+            self.index.look_soon(trigger.id)
         else:
             self.asks.pop(trigger.id, None)
         is_clocked = trigger.schedule is not None and trigger.enabled
-        self._index.look_at(trigger.id, taken.state.next_run_at if is_clocked else None)
+        self.index.look_at(trigger.id, taken.state.next_run_at if is_clocked else None)
 
     def _forget(self, trigger_id: str) -> None:
-        self._index.forget(trigger_id)
+        self.index.forget(trigger_id)
         self._watch.set(trigger_id, ())
         self.asks.pop(trigger_id, None)
         self._stamps.pop(trigger_id, None)
@@ -167,23 +197,7 @@ class TriggerScheduler:
         """Judge what waits for this task; called at the moment its end is written."""
         self.happened += 1
         for subject in self._store.ledger.subjects_of(task_id):
-            self._index.tell(subject)
-
-    def files_changed(self, trigger_ids: set[str]) -> None:
-        """Judge these: files they look at have changed."""
-        self.happened += 1
-        for trigger_id in trigger_ids:
-            rests_until = self._rests.get(trigger_id)
-            if rests_until is not None and rests_until > self._store.clock.now():
-                self._index.look_at(trigger_id, rests_until)
-            elif self._index.listens(trigger_id):
-                self._index.look_soon([trigger_id])
-
-    def next_due(self) -> datetime | None:
-        return self._index.next_due()
-
-    def judge_soon(self, trigger_id: str) -> None:
-        self._index.look_soon([trigger_id])
+            self.index.tell(subject)
 
     # ---- firing
 
@@ -193,19 +207,19 @@ class TriggerScheduler:
         worked = set_back and self._look_back(now)
         self._looked_at = now
         failed: StorageError | None = None
-        while (trigger_id := self._index.take(now)) is not None:
+        while (trigger_id := self.index.take(now)) is not None:
             try:
                 worked = self._look(trigger_id, now) or worked
             except StorageError as error:
                 self._store.events.trigger_changed(trigger_id)  # found again by another look
                 failed = error  # the others go first
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
-                self.fault(trigger_id, error, now)
+                self._fault(trigger_id, error, now)
         if failed is not None:
             raise failed
         return worked
 
-    def fault(self, trigger_id: str, error: Exception, now: datetime) -> None:
+    def _fault(self, trigger_id: str, error: Exception, now: datetime) -> None:
         """A trigger that can not be looked at must not hold up the others.
 
         What is known of it is put aside, once: most likely that is what is damaged.
@@ -217,12 +231,12 @@ class TriggerScheduler:
             store.files.quarantine(path, f"the trigger could not be looked at: {error!r}")
             store.events.trigger_changed(trigger_id)
         else:
-            self._index.look_at(trigger_id, now + LOOK_AGAIN)
+            self.index.look_at(trigger_id, now + LOOK_AGAIN)
 
     def _look_back(self, now: datetime) -> bool:
         """The clock was set back: slots planned far ahead of it are planned anew."""
         worked, zone = False, self._store.settings.zone
-        for trigger_id, due in self._index.planned():
+        for trigger_id, due in self.index.planned():
             trigger = self._accepted(trigger_id)
             plan = trigger.schedule if trigger is not None else None
             is_far = plan is None or schedule.is_far_ahead(plan, due, now=now, zone=zone)
@@ -280,7 +294,7 @@ class TriggerScheduler:
         registry.save_state(self._store.files, trigger.id, firing)
         self._carry_out(trigger, firing, decided.firing)
         if decided.more:
-            self._index.look_soon([trigger.id])
+            self.index.look_soon(trigger.id)
         return True
 
     def _note(
@@ -300,10 +314,10 @@ class TriggerScheduler:
         if decided.asks:
             self.asks[trigger.id] = decided.asks
         if state.blocked_by != before.blocked_by:
-            self._index.tell(trigger.id)
+            self.index.tell(trigger.id)
         if decided.waits_for is not None:
-            self._index.look_after(decided.waits_for, trigger.id)
-        self._index.look_at(trigger.id, decided.look_at)
+            self.index.look_after(decided.waits_for, trigger.id)
+        self.index.look_at(trigger.id, decided.look_at)
 
     def _carry_out(self, trigger: Trigger, state: TriggerState, firing: FiringIntent) -> None:
         """Do what a firing says.
@@ -324,10 +338,10 @@ class TriggerScheduler:
         else:
             registry.save_state(store.files, trigger.id, fired)
             facts = FactReader(store, self._workspace, self._watch, trigger, fired, now)
-            self._index.look_at(trigger.id, look_after_firing(trigger, fired, facts, now))
+            self.index.look_at(trigger.id, look_after_firing(trigger, fired, facts, now))
             self.asks.pop(trigger.id, None)
             if trigger.condition is not None and conditions.questions(trigger.condition):
-                self._index.look_soon([trigger.id])
+                self.index.look_soon(trigger.id)
         store.feed.tell("trigger", id=trigger.id)
 
     def _write_skipped(self, trigger: Trigger, skipped: SkippedSlot, now: datetime) -> None:

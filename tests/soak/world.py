@@ -83,7 +83,7 @@ class World:
         events = self._events()
         at, event = next(events)
         while self.clock.now() < self.end:
-            due = self.product.supervisor.triggers.next_due()
+            due = self.product.supervisor.triggers.index.next_due()
             until = min(due or at, at, self.end)
             self.clock.advance(max(0.0, (until - self.clock.now()).total_seconds()))
             self._work()

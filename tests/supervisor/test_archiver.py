@@ -342,7 +342,7 @@ def test_the_bell_has_memory_looked_through(builtin: Client) -> None:
     builtin.files.write("memory/2026-11-20-mine.md", b"The cellar key hangs behind the door.\n")
     builtin.product.idle()
     assert builtin.files.names(paths.SUMMARIES, suffix=".md") == []
-    builtin.product.archiver.ring()
+    builtin.product.archiver.summaries.ring()
     builtin.product.idle()
     (part,) = markdown.parts(text_of(builtin.files, "memory/summary/2026-11-20.md"))
     assert part.sources == ("memory/2026-11-20-mine.md",)
@@ -363,7 +363,7 @@ def test_only_some_runs_age_memory_at_once_and_in_the_end_all_is_old(files: File
     client.order("o1", "pause")
     for day in range(1, 26):
         files.write(f"memory/2026-11-{day:02}-x.md", f"On day {day} it rained.\n".encode())
-    client.product.archiver.ring()
+    client.product.archiver.summaries.ring()
     client.product.idle()
     assert len(files.names("worker/queue")) == 10
     client.order("o2", "resume")

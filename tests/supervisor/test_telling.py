@@ -8,7 +8,8 @@ import pytest
 
 from mimikit.protocol.models import InboxItem, Task, TaskResult, TurnRecord
 from mimikit.protocol.triggers import PlanResult, TriggerState
-from mimikit.supervisor import notification
+from mimikit.supervisor.commit_applier import outcome_hash, telling
+from mimikit.supervisor.teller_scheduler import message_turn, told_result
 from tests.support.product import START
 
 TASK = Task(id="t1", prompt="do it", created_at=START, trace_id="r")
@@ -16,7 +17,7 @@ RESULT = TaskResult(
     id="t1", status="done", trace_id="r", started_at=START, completed_at=START,
     result={"text": "same"},
 )  # fmt: skip
-SAME = TriggerState(last_outcome=notification.outcome_hash(RESULT))
+SAME = TriggerState(last_outcome=outcome_hash(RESULT))
 OTHER = TriggerState(last_outcome="0123456789abcdef")
 
 
@@ -43,30 +44,30 @@ OTHER = TriggerState(last_outcome="0123456789abcdef")
 def test_who_is_told(
     notify: Any, status: Any, before: TriggerState | None, told: str | None
 ) -> None:
-    assert notification.telling(TASK.but(notify=notify), RESULT.but(status=status), before) == told
+    assert telling(TASK.but(notify=notify), RESULT.but(status=status), before) == told
 
 
 def test_a_failure_is_told_again_and_again() -> None:
     failed = RESULT.but(status="failed", result={}, error="it broke")
-    before = TriggerState(last_outcome=notification.outcome_hash(failed))
-    assert notification.telling(TASK.but(notify="change"), failed, before) == "message"
+    before = TriggerState(last_outcome=outcome_hash(failed))
+    assert telling(TASK.but(notify="change"), failed, before) == "message"
 
 
 @pytest.mark.parametrize("notify", ["teller", "message", "change", "failure", "none"])
 def test_nobody_hears_of_internal_work(notify: Any) -> None:
     task = TASK.but(notify=notify, internal=True)
-    assert notification.telling(task, RESULT.but(status="failed"), None) is None
+    assert telling(task, RESULT.but(status="failed"), None) is None
 
 
 def test_an_outcome_is_its_status_and_text() -> None:
-    same = notification.outcome_hash(RESULT)
-    assert notification.outcome_hash(RESULT.but(id="t2", duration_ms=5)) == same
-    assert notification.outcome_hash(RESULT.but(result={"text": "new"})) != same
-    assert notification.outcome_hash(RESULT.but(status="failed")) != same
+    same = outcome_hash(RESULT)
+    assert outcome_hash(RESULT.but(id="t2", duration_ms=5)) == same
+    assert outcome_hash(RESULT.but(result={"text": "new"})) != same
+    assert outcome_hash(RESULT.but(status="failed")) != same
 
 
 def test_a_result_is_told_with_what_was_asked() -> None:
-    told = notification.told_result(TASK, RESULT.but(status="failed", failure_reason="timeout"))
+    told = told_result(TASK, RESULT.but(status="failed", failure_reason="timeout"))
     assert (told.title, told.prompt, told.seat, told.status) == (
         "do it",
         "do it",
@@ -78,7 +79,7 @@ def test_a_result_is_told_with_what_was_asked() -> None:
         id="t1", status="done", turn_id="t1", trace_id="r", started_at=START,
         completed_at=START, summary="found it",
     )  # fmt: skip
-    told = notification.told_result(TASK.but(title="search"), plan)
+    told = told_result(TASK.but(title="search"), plan)
     assert (told.title, told.seat, told.text) == ("search", "planner", "found it")
 
 
@@ -87,15 +88,13 @@ def test_several_results_make_one_message_that_names_them_all() -> None:
         InboxItem(id=f"res-t{n}", kind="task_result", created_at=START, task_id=f"t{n}")
         for n in (1, 2)
     ]
-    told = [
-        notification.told_result(TASK.but(id=f"t{n}", title=f"job {n}"), RESULT) for n in (1, 2)
-    ]
+    told = [told_result(TASK.but(id=f"t{n}", title=f"job {n}"), RESULT) for n in (1, 2)]
     base = TurnRecord(id="turn-x", author="code", started_at=START, completed_at=START)
-    turn = notification.message_turn(items, told, "en", base)
+    turn = message_turn(items, told, "en", base)
     assert turn.consumed == ["res-t1", "res-t2"]
     (message,) = turn.messages
     assert (message.role, message.task_ids, message.turn_id) == ("system", ["t1", "t2"], "turn-x")
     assert "job 1" in message.text
     assert "job 2" in message.text
-    assert notification.message_turn(items, told, "en", base) == turn
-    assert notification.message_turn(items, told, "zh", base).messages[0].text != message.text
+    assert message_turn(items, told, "en", base) == turn
+    assert message_turn(items, told, "zh", base).messages[0].text != message.text
