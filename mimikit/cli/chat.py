@@ -32,7 +32,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem, Message, Question, Task
 from mimikit.state import ReadOnlyState
 from mimikit.views import tasks as shown
-from mimikit.views.overview import ReplyReport
+from mimikit.views.messages import ReplyReport
 
 _WATCHED = (paths.ROOT, paths.INBOX, paths.TRANSCRIPT)
 _PROMPT = "› "

@@ -14,13 +14,12 @@ from mimikit.protocol.ids import check_id, is_id, new_id
 from mimikit.protocol.models import Command, CommandResult, LiveRun
 from mimikit.protocol.watch import FolderWatch, WakeBell
 from mimikit.state import ReadOnlyState, State
-from mimikit.tasks import commands, ledger, queue
+from mimikit.tasks import ledger, queue
 from mimikit.triggers import registry
 from mimikit.triggers.explain import ExplanationContext
-from mimikit.views import consumer as consumers
+from mimikit.views import status as statuses
 from mimikit.views import triggers
-from mimikit.views.consumer import Consumer
-from mimikit.views.status import is_paused
+from mimikit.views.status import Consumer, is_paused
 
 _GENERATED = re.compile(r"[a-z]+-[0-9a-z]{26}")
 SHORT = 8
@@ -138,7 +137,7 @@ def gone(kind: str, id_: str) -> NotFound:
 
 
 def look_at_consumer(state: State) -> Consumer:
-    return consumers.look_at_consumer(state.files, state.clock.now())
+    return statuses.look_at_consumer(state.files, state.clock.now())
 
 
 def live_runs(state: State) -> dict[str, LiveRun]:
@@ -178,9 +177,7 @@ def give_command(
     command = Command.model_validate({"id": new_id("cmd", now), "created_at": now, **given})
     is_served = look_at_consumer(state).is_there
     with Watcher(state, [paths.COMMANDS_DONE]) as watcher:
-        found = commands.give_and_wait(
-            state.files, command, is_served=is_served, pause=watcher.pause
-        )
+        found = queue.give_and_wait(state.files, command, is_served=is_served, pause=watcher.pause)
     if not is_served:
         raise RequestFailed(f"{NO_CONSUMER}, which carries out this order: it is kept until then")
     if found is None:

@@ -22,7 +22,7 @@ from mimikit.log import EventLog
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.state import State
-from mimikit.views.overview import DoctorReport, FindingView, SettingView
+from mimikit.views.status import DoctorReport, FindingView, SettingView
 
 _MARKS = {
     "ok": ("✓", "green"),

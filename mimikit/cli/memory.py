@@ -23,22 +23,20 @@ from mimikit.tools.reader import backlog_item
 from mimikit.views.documents import Documents
 from mimikit.views.memory import (
     MAX_SHOWN_BYTES,
+    HitReport,
     HitView,
+    IndexReport,
     MemoryFile,
     MemoryReader,
-    backlog_view,
-    hit_view,
-    named,
-    unmarked,
-)
-from mimikit.views.overview import (
-    HitReport,
-    IndexReport,
     MemoryReport,
     MemoryText,
     NoteReport,
     SearchReport,
+    backlog_view,
+    hit_view,
     memory_report,
+    named,
+    unmarked,
 )
 
 _LONGEST_QUERY = 1000

@@ -19,7 +19,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles, whole_lines
 from mimikit.protocol.models import LiveRun, Question
 from mimikit.state import ReadOnlyState
-from mimikit.views.overview import ConsumerView, StateOverview, overview
+from mimikit.views.status import ConsumerView, StateOverview, overview
 from mimikit.views.triggers import TriggerView
 
 _WRAPPED = ("consumer", "engines", "question")

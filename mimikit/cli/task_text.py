@@ -14,8 +14,8 @@ from mimikit.cli.client import HINT, Watcher, look_at_consumer
 from mimikit.protocol import paths
 from mimikit.state import ReadOnlyState
 from mimikit.views import tasks as shown
-from mimikit.views.overview import TaskOutcome, TaskReport
-from mimikit.views.tasks import LedgerEvent, OutputEvent, TaskView
+from mimikit.views.chains import TaskReport
+from mimikit.views.tasks import LedgerEvent, OutputEvent, TaskOutcome, TaskView
 
 _MOST_EVENTS = 30
 _WORTH_TELLING_MS = 100

@@ -21,8 +21,8 @@ from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
 from mimikit.views import tasks as shown
-from mimikit.views.overview import task_outcome, task_report
-from mimikit.views.tasks import TaskList, TaskView
+from mimikit.views.chains import task_report
+from mimikit.views.tasks import TaskList, TaskView, task_outcome
 
 COMMAND_PROFILE = "command"
 _EXAMPLES = """\b

@@ -19,7 +19,7 @@ from mimikit.protocol.models import Command, CommandResult, Task
 from mimikit.protocol.triggers import Trigger
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
-from mimikit.tasks import commands, queue
+from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import registry
 from mimikit.triggers.decide import make_run
@@ -58,12 +58,12 @@ class CommandApplier:
     def step(self, now: datetime) -> bool:
         """Apply every waiting command; gives whether any was settled."""
         settled = False
-        for command in commands.waiting(self._files):
-            if commands.outcome(self._files, command.id) is not None:
+        for command in queue.waiting_commands(self._files):
+            if queue.command_result(self._files, command.id) is not None:
                 self._files.remove(paths.command(command.id))
             elif (outcome := self._apply(command, now)) is not None:
                 result = CommandResult(command=command, applied_at=now, **outcome._asdict())
-                commands.settle(self._files, result)
+                queue.settle_command(self._files, result)
                 self._store.log.write(
                     "audit", "order", action=command.action, target=command.target, ok=outcome.ok
                 )

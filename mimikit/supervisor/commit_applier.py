@@ -28,7 +28,7 @@ from mimikit.protocol.models import (
 )
 from mimikit.protocol.triggers import PlanResult, TriggerState
 from mimikit.supervisor.store import Store
-from mimikit.tasks import commands, queue
+from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import registry
 
@@ -134,7 +134,7 @@ class CommitApplier:
                     created_at=plan.completed_at,
                     origin="planner",
                 )
-                commands.give(self._files, command)
+                queue.give_command(self._files, command)
             self._end_in_ledger(plan, "planner", task)
             # One that only starts work speaks through its results; findings, failures are told.
             works = plan.tasks or plan.triggers or plan.cancels or plan.commands
@@ -219,7 +219,7 @@ class CommitApplier:
             command = Command(
                 id=id_, action="cancel", target=target, created_at=now, origin="supervisor"
             )
-            commands.give(self._files, command)
+            queue.give_command(self._files, command)
 
     def _keep(self, record: TurnRecord) -> None:
         """Write what is to be remembered; a link in the way of one thing is in no other's."""

@@ -12,7 +12,7 @@ from mimikit.protocol.models import QueueName, Task, TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
-from mimikit.tasks import commands, queue
+from mimikit.tasks import queue
 from mimikit.tasks.retry import RunEnd, TaskEnd, after_run
 
 CRASHES = 3
@@ -35,7 +35,7 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     for plan in files.load_all("planner/results", PlanResult):
         if plan.status != "needs_input" or files.exists(paths.running("planner", plan.id)):
             applier.apply_plan(plan)
-    canceled = {o.target for o in commands.waiting(files) if o.action == "cancel"}
+    canceled = {o.target for o in queue.waiting_commands(files) if o.action == "cancel"}
     for seat in paths.QUEUES:
         for name in files.names(f"{seat}/running"):
             task_id = name.removesuffix(".json")

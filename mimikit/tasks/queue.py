@@ -1,4 +1,4 @@
-"""Tasks on their way: submit, look up, finish, release, show; and what a task's file means.
+"""Tasks on their way: submit, look up, finish, release, show; what a task's file means; commands.
 
 Claiming is the storage's (a rename); everything here is a single step that may be replayed.
 """
@@ -6,6 +6,8 @@ Claiming is the storage's (a rename); everything here is a single step that may 
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -17,13 +19,15 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files, bad_record
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.models import QueueName, Task, TaskResult, time_text
+from mimikit.protocol.models import Command, CommandResult, QueueName, Task, TaskResult, time_text
 from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import ledger
 
 Where = Literal["queued", "running", "ended"]
 TaskState = Literal["queued", "running", "done", "failed", "canceled"]
 SUFFIX = ".json"
+COMMAND_WAIT_S = 2.0
+"""How long the outcome of a command is waited for."""
 _FILLED = ("id", "createdAt", "traceId", "origin", "notify")
 _TIME_LENGTH = len("2026-01-28T09:30:00.000Z")
 
@@ -282,3 +286,56 @@ def _filled(
         "notify": "message",
     }
     return given | {key: known[key] for key in missing} | {"role": seat}
+
+
+# ---- commands from outside (cancel, retry, pause …): a file each, applied once by the supervisor,
+# kept with its outcome.
+
+
+def give_command(files: Files, command: Command) -> bool:
+    """Hand a command to the supervisor; False when this id was given before."""
+    if files.exists(paths.command_done(command.id)):
+        return False
+    return files.save_new(paths.command(command.id), command)
+
+
+def give_and_wait(
+    files: Files,
+    command: Command,
+    *,
+    is_served: bool,
+    pause: Callable[[float], object] = lambda most_s: time.sleep(min(most_s, 0.02)),
+    timeout_s: float = COMMAND_WAIT_S,
+) -> CommandResult | None:
+    """Give a command and wait a moment for what comes of it.
+
+    None: nothing did in time; the command is kept. Where nobody is there to apply it (`is_served`)
+    nothing is waited for. `pause` may return as soon as something has changed.
+    """
+    give_command(files, command)
+    deadline = time.monotonic() + (timeout_s if is_served else 0.0)
+    while (found := command_result(files, command.id)) is None:
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            return None
+        pause(left_s)
+    return found
+
+
+def waiting_commands(files: Files) -> list[Command]:
+    """Commands not applied yet, oldest first."""
+    return sorted(files.load_all(paths.COMMANDS, Command), key=lambda o: (o.created_at, o.id))
+
+
+def command_result(files: Files, command_id: str) -> CommandResult | None:
+    """What came of a command; None while it waits."""
+    return files.load(paths.command_done(command_id), CommandResult)
+
+
+def settle_command(files: Files, result: CommandResult) -> None:
+    """Record the outcome, then drop the command.
+
+    Crash: a command with an outcome is dropped at the next look, not applied again.
+    """
+    files.save_new(paths.command_done(result.command.id), result)
+    files.remove(paths.command(result.command.id))

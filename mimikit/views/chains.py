@@ -27,7 +27,7 @@ from mimikit.triggers import conditions, registry
 from mimikit.triggers.explain import Explanation, ExplanationContext, SlotExplanation
 from mimikit.views import tasks, triggers
 from mimikit.views.base import Render, View, Words
-from mimikit.views.tasks import LedgerEvent, ResultView, TaskView
+from mimikit.views.tasks import LedgerEvent, ResultView, TaskOutcome, TaskView
 from mimikit.views.triggers import TriggerView
 
 MAX_NODES = 50
@@ -66,6 +66,16 @@ class GraphView(View):
 
     nodes: list[GraphNode]
     edges: list[GraphEdge]
+
+
+class TaskReport(View):
+    """One task with its outcome, its events and the tasks it belongs with."""
+
+    task: TaskView
+    result: TaskOutcome | None
+    events: list[LedgerEvent]
+    trace: list[TaskView]
+    graph: GraphView
 
 
 class TaskDetail(View):
@@ -109,6 +119,21 @@ class Chain:
 
     tasks: dict[str, TaskView] = field(default_factory=dict[str, TaskView])
     triggers: dict[str, ChainTrigger] = field(default_factory=dict[str, ChainTrigger])
+
+
+def task_report(files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun]) -> TaskReport | None:
+    """None when no folder has the task."""
+    known = tasks.find_view(files, task_id)
+    if known is None:
+        return None
+    trace = tasks.in_trace(files, known.task.trace_id, live, known)
+    return TaskReport(
+        task=tasks.task_view(files, known, live),
+        result=tasks.task_outcome(known),
+        events=tasks.events_of(files, known.task),
+        trace=trace,
+        graph=draw(around(files, known.task.trace_id, trace, live), task_id),
+    )
 
 
 def task_detail(

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import ValidationError
+from pydantic import Field
 
-from mimikit.errors import BadRecord, StorageError, UnsafeFile
+from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import markdown
 from mimikit.memory.notes import BacklogList, Note, content_hash
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.ids import is_id
-from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import Hit, Instant
 from mimikit.views.base import CUT, Render, View
 from mimikit.views.documents import ROOT as DOCS
 from mimikit.views.documents import Documents, is_name
 
 if TYPE_CHECKING:
-    from mimikit.memory.search import MemorySearch
+    from mimikit.memory.search import IndexStatus, MemorySearch
 
 MAX_EDITED_BYTES = 2**20
 """A longer text is shown, but not edited here."""
@@ -32,9 +29,8 @@ MAX_SHOWN_BYTES = 4 * 2**20
 _MAX_RENDERED = 100_000
 """Characters of a file that are made HTML."""
 
-_MOST_COUNTS = 4_000
-
 MemoryKind = Literal["longTerm", "raw", "day", "month", "docs"]
+_KINDS: tuple[MemoryKind, ...] = ("longTerm", "raw", "day", "month", "docs")
 
 _SUMMARIES = f"{paths.MEMORY_FOLDER}/summary"
 _DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?:-(.+))?\.md")
@@ -108,20 +104,6 @@ class SearchAnswer(View):
     took_ms: float
     fallback: str | None
     """Why a plain scan served."""
-
-
-class TurnHit(View):
-    """A passage that a turn was given; of an earlier format its source alone is known."""
-
-    source: str
-    text: str | None = None
-    line: int | None = None
-    day: str | None = None
-    kind: str | None = None
-
-
-class TurnHitList(View):
-    hits: list[TurnHit]
 
 
 class BacklogItem(View):
@@ -403,62 +385,6 @@ def marks(query: str, snippet: str) -> list[tuple[int, int]]:
     return joined
 
 
-# ---- what a turn was given
-
-
-def of_turn(files: ReadOnlyFiles, turn_id: str) -> list[TurnHit] | None:
-    """What a turn was given of memory; None when nothing is known of that turn."""
-    # As JSON, not as a record: its messages and tasks need not be read for this.
-    for path in (paths.turn_done(turn_id), paths.turn_new(turn_id), paths.turn_done(turn_id)):
-        try:
-            data = files.read(path)
-            record = parse_object(data) if data is not None else None
-        except (BadRecord, StorageError):
-            return None
-        if record is not None:
-            injected = record.get("injected")
-            given = injected if isinstance(injected, list) else []
-            return [hit for one in given if (hit := _turn_hit(one))]
-    return None
-
-
-def _turn_hit(given: Json) -> TurnHit | None:
-    if isinstance(given, str):  # an earlier format kept the sources alone
-        return TurnHit(source=given)
-    source = given.get("source") if isinstance(given, dict) else None
-    if not isinstance(source, str):
-        return None
-    try:
-        return TurnHit.model_validate(given)
-    except ValidationError:
-        return TurnHit(source=source)
-
-
-class TurnHits:
-    """How many memory hits turns were given; a record is read once, as it never changes."""
-
-    def __init__(self, files: ReadOnlyFiles) -> None:
-        self._files = files
-        self._lock = threading.Lock()
-        self._known: dict[str, int] = {}
-
-    def count(self, turn_id: str | None) -> int:
-        """The number of hits of a turn; 0 when it is not known."""
-        if turn_id is None or not is_id(turn_id):
-            return 0
-        with self._lock:
-            if turn_id in self._known:
-                return self._known[turn_id]
-        hits = of_turn(self._files, turn_id)
-        if hits is None:
-            return 0
-        with self._lock:
-            if len(self._known) >= _MOST_COUNTS:
-                del self._known[next(iter(self._known))]
-            self._known[turn_id] = len(hits)
-        return len(hits)
-
-
 def backlog_view(found: BacklogList, *, only_open: bool = False) -> BacklogView:
     items = [
         BacklogItem(text=item.text, done=item.done)
@@ -466,3 +392,73 @@ def backlog_view(found: BacklogList, *, only_open: bool = False) -> BacklogView:
         if not (only_open and item.done)
     ]
     return BacklogView(items=items, hash=found.hash)
+
+
+# ---- for the terminal
+
+
+class IndexReport(View):
+    """How the search index is. Units: bytes."""
+
+    files: int
+    passages: int
+    bytes: int
+    fresh: bool
+    stale_files: int
+    refreshed_at: Instant | None
+    words: str
+    fallback: str | None
+    """Why a plain scan serves."""
+
+
+class MemoryReport(View):
+    index: IndexReport
+    files: dict[MemoryKind, int]
+    tokens: str | None
+    """Where the ranks come from by which tokens are counted; null: they are estimated."""
+    took_ms: int | None = Field(default=None, exclude_if=lambda value: value is None)
+
+
+def memory_report(
+    status: IndexStatus, files: Sequence[MemoryFile], took_ms: int | None = None
+) -> MemoryReport:
+    from mimikit.memory import tokens
+
+    try:
+        origin = tokens.find_ranks().origin
+    except tokens.NoRanks:
+        origin = None
+    kinds = [file.kind for file in files]
+    return MemoryReport(
+        index=IndexReport.model_validate(status, from_attributes=True),
+        files={kind: kinds.count(kind) for kind in _KINDS},
+        tokens=origin,
+        took_ms=took_ms,
+    )
+
+
+class HitReport(HitView):
+    text: str
+    """The whole passage."""
+
+
+class SearchReport(View):
+    query: str
+    hits: list[HitReport]
+    fallback: str | None
+    """Why a plain scan served."""
+
+
+class MemoryText(MemoryFile):
+    """One file as it stands."""
+
+    text: str
+    hash: str
+
+
+class NoteReport(View):
+    """A note that was just remembered, and where."""
+
+    id: str
+    path: str
+    text: str

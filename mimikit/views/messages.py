@@ -9,17 +9,18 @@ from typing import Literal
 from pydantic import ValidationError
 
 from mimikit.conversation import history, inbox
+from mimikit.errors import BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.json import Json
-from mimikit.protocol.models import InboxItem, Instant, Message, TurnAttempt, Usage
+from mimikit.protocol.ids import is_id
+from mimikit.protocol.json import Json, parse_object
+from mimikit.protocol.models import InboxItem, Instant, Message, Question, TurnAttempt, Usage
 from mimikit.views.base import Render, View
-from mimikit.views.memory import TurnHits
-from mimikit.views.status import UsageView
 
 _TAILS = (2**16, 2**20, 2**24)
 _DAYS_SEARCHED = 3
 _MAX_WAITING = 500
+_MOST_COUNTS = 4_000
 _RESULTS = paths.result_inbox_id("")
 
 
@@ -68,6 +69,37 @@ class QuestionView(View):
     default: str | None
     created_at: Instant
     expires_at: Instant
+
+
+class UsageView(View):
+    """Tokens of the conversation since midnight UTC."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class TurnHit(View):
+    """A passage that a turn was given; of an earlier format its source alone is known."""
+
+    source: str
+    text: str | None = None
+    line: int | None = None
+    day: str | None = None
+    kind: str | None = None
+
+
+class TurnHitList(View):
+    hits: list[TurnHit]
+
+
+class ReplyReport(View):
+    """What came of a message."""
+
+    id: str
+    messages: list[Message]
+    task_ids: list[str]
+    """Tasks that the reply started."""
+    question: Question | None
 
 
 class ConversationReader:
@@ -235,3 +267,59 @@ class KnownIds:
             ids.add(str(line.get("id")))
             offset = end
         self._read[name] = offset
+
+
+# ---- what a turn was given of memory
+
+
+def turn_hits(files: ReadOnlyFiles, turn_id: str) -> list[TurnHit] | None:
+    """What a turn was given of memory; None when nothing is known of that turn."""
+    # As JSON, not as a record: its messages and tasks need not be read for this.
+    for path in (paths.turn_done(turn_id), paths.turn_new(turn_id), paths.turn_done(turn_id)):
+        try:
+            data = files.read(path)
+            record = parse_object(data) if data is not None else None
+        except (BadRecord, StorageError):
+            return None
+        if record is not None:
+            injected = record.get("injected")
+            given = injected if isinstance(injected, list) else []
+            return [hit for one in given if (hit := _turn_hit(one))]
+    return None
+
+
+def _turn_hit(given: Json) -> TurnHit | None:
+    if isinstance(given, str):  # an earlier format kept the sources alone
+        return TurnHit(source=given)
+    source = given.get("source") if isinstance(given, dict) else None
+    if not isinstance(source, str):
+        return None
+    try:
+        return TurnHit.model_validate(given)
+    except ValidationError:
+        return TurnHit(source=source)
+
+
+class TurnHits:
+    """How many memory hits turns were given; a record is read once, as it never changes."""
+
+    def __init__(self, files: ReadOnlyFiles) -> None:
+        self._files = files
+        self._lock = threading.Lock()
+        self._known: dict[str, int] = {}
+
+    def count(self, turn_id: str | None) -> int:
+        """The number of hits of a turn; 0 when it is not known."""
+        if turn_id is None or not is_id(turn_id):
+            return 0
+        with self._lock:
+            if turn_id in self._known:
+                return self._known[turn_id]
+        hits = turn_hits(self._files, turn_id)
+        if hits is None:
+            return 0
+        with self._lock:
+            if len(self._known) >= _MOST_COUNTS:
+                del self._known[next(iter(self._known))]
+            self._known[turn_id] = len(hits)
+        return len(hits)

@@ -15,9 +15,8 @@ from mimikit.protocol.models import Instant
 from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import messages, status, tasks, triggers
 from mimikit.views.base import Render, View
-from mimikit.views.consumer import Consumer, look_at_consumer
 from mimikit.views.messages import InboxItemView, MessageView, QuestionView
-from mimikit.views.status import StatusView
+from mimikit.views.status import Consumer, StatusView, look_at_consumer
 from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
 

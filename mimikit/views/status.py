@@ -1,25 +1,116 @@
-"""How the whole is doing: the consumer, its seats, queues, engines."""
+"""How the whole is doing: the consumer, its seats, queues, engines; all of it on one screen.
+
+Whether the consumer lives and works is one rule, for page, terminal and API.
+"""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Literal
+import socket
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from pydantic import Field
 
 from mimikit import __version__
-from mimikit.protocol import paths
+from mimikit.conversation import inbox
+from mimikit.protocol import ids, paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.models import Health, Instant, RuntimeState
+from mimikit.protocol.models import (
+    Health,
+    Instant,
+    LiveRun,
+    LockHolder,
+    Question,
+    RuntimeState,
+    time_text,
+)
+from mimikit.tasks import ledger, queue
+from mimikit.triggers.explain import ExplanationContext
+from mimikit.views import tasks, triggers
 from mimikit.views.base import View
-from mimikit.views.consumer import Consumer, PageState
+from mimikit.views.messages import UsageView
+from mimikit.views.tasks import TaskView
+from mimikit.views.triggers import TriggerView
 
-_REASON = ".reason.txt"
+ConsumerState = Literal["running", "starting", "stuck", "down"]
+PageState = Literal["ok", "hung", "down"]
+"""The same in the words of the page: one that starts serves nobody yet."""
+BEAT_LATE = timedelta(seconds=15)
+TICK_LATE_S = 10.0
+_ON_PAGE: dict[ConsumerState, PageState] = {
+    "running": "ok",
+    "starting": "down",
+    "stuck": "hung",
+    "down": "down",
+}
 
 
-class UsageView(View):
-    """Tokens of the conversation since midnight UTC."""
+_LOG_TAIL_BYTES = 2**18
+_ERRORS_SHOWN = 3
+_RECENT = timedelta(hours=24)
 
-    input_tokens: int = 0
-    output_tokens: int = 0
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """The consumer's process, and its heartbeat. Units: seconds."""
+
+    state: ConsumerState
+    holder: LockHolder | None
+    health: Health | None
+    """The last one, whoever wrote it."""
+    age_s: float | None
+
+    @property
+    def is_there(self) -> bool:
+        return self.state != "down"
+
+    @property
+    def on_page(self) -> PageState:
+        return _ON_PAGE[self.state]
+
+    @property
+    def who(self) -> str:
+        if self.holder is None:
+            return "another process"
+        here = self.holder.host == socket.gethostname()
+        return f"process {self.holder.pid} on {'this machine' if here else self.holder.host}"
+
+    @property
+    def current(self) -> Health | None:
+        """What it says; None when it is down."""
+        return self.health if self.is_there else None
+
+    @property
+    def live(self) -> dict[str, LiveRun]:
+        """Live runs by id; none when it is down."""
+        return {run.id: run for run in self.current.live} if self.current else {}
+
+
+def look_at_consumer(files: Files, now: datetime) -> Consumer:
+    """Find out without touching its lock: a lock taken to look could keep a starting one out.
+
+    On this machine its process tells; from elsewhere the heartbeat does, and one from the future
+    counts as a late one.
+    """
+    holder = files.peek(paths.CONSUMER_HOLDER, LockHolder)
+    health = files.peek(paths.HEALTH, Health)
+    age = now - health.beat_at if health else None
+    if holder is not None and holder.host == socket.gethostname():
+        lives = ids.is_alive(holder.pid, holder.process_started, holder.boot_id)
+    else:
+        lives = age is not None and abs(age) <= BEAT_LATE
+    state: ConsumerState = "running"
+    if not lives:
+        state = "down"
+    elif age is None or health is None or (holder is not None and health.pid != holder.pid):
+        state = "starting"
+    elif age > BEAT_LATE or health.tick_age_s > TICK_LATE_S:
+        state = "stuck"
+    return Consumer(state, holder, health, age.total_seconds() if age is not None else None)
+
+
+# ---- for page and API
 
 
 class TellerStatus(View):
@@ -97,7 +188,7 @@ def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageView) -> S
         paused=is_paused(files, consumer.current),
         question=files.exists(paths.PENDING_QUESTION),
         degraded=consumer.current.degraded if consumer.current else None,
-        quarantined=len(files.names(paths.CORRUPT, suffix=_REASON)),
+        quarantined=len(files.names(paths.CORRUPT, suffix=".reason.txt")),
         last_tick=ticked,
         usage=usage,
         version=__version__,
@@ -117,3 +208,112 @@ def is_paused(files: Files, current: Health | None) -> bool:
         return current.paused
     runtime = files.peek(paths.RUNTIME, RuntimeState)
     return runtime is not None and runtime.paused
+
+
+# ---- for the terminal
+
+
+class ConsumerView(View):
+    """The consumer's process. Units: seconds."""
+
+    state: ConsumerState
+    pid: int | None
+    beat_age_s: float | None
+    health: Health | None
+
+
+class TriggerCounts(View):
+    total: int
+    active: int
+    broken: int
+
+
+class StateOverview(View):
+    """Everything that matters, at one moment."""
+
+    version: str
+    workspace: str
+    consumer: ConsumerView
+    queues: dict[str, int]
+    """Tasks that wait, by queue."""
+    paused: bool
+    unanswered: int
+    orders_waiting: int
+    triggers: TriggerCounts
+    question: Question | None
+    quarantined: int
+    errors: list[dict[str, Any]]
+    """Lines of the log of the last day, newest last."""
+    failed: list[TaskView]
+    """Tasks that failed within the last day, newest first."""
+    listed: list[TriggerView] = Field(exclude=True)
+    now: datetime = Field(exclude=True)
+
+    @property
+    def live(self) -> list[LiveRun]:
+        """Live runs; none when no consumer is there."""
+        is_there = self.consumer.health is not None and self.consumer.state != "down"
+        return self.consumer.health.live if is_there and self.consumer.health else []
+
+
+def overview(
+    files: ReadOnlyFiles, consumer: Consumer, here: ExplanationContext, *, workspace: str
+) -> StateOverview:
+    """Look at everything at the moment of `here`."""
+    listed = triggers.listed(files, here)
+    recent = here.now - _RECENT
+    errors = [
+        line
+        for line in files.tail(paths.LOG, _LOG_TAIL_BYTES)
+        if line.get("type") == "error" and str(line.get("timestamp", "")) >= time_text(recent)
+    ]
+    ended = (tasks.find(files, id_, {}) for id_ in ledger.ended_ids(files, 3, ["failed"]))
+    names = files.names(paths.INBOX)
+    return StateOverview(
+        version=__version__,
+        workspace=workspace,
+        consumer=ConsumerView(
+            state=consumer.state,
+            pid=consumer.holder.pid if consumer.holder else None,
+            beat_age_s=consumer.age_s,
+            health=consumer.health,
+        ),
+        queues=queue_counts(files, consumer.current),
+        paused=is_paused(files, consumer.current),
+        unanswered=sum(not name.startswith(paths.result_inbox_id("")) for name in names),
+        orders_waiting=len(queue.waiting_commands(files)),
+        triggers=TriggerCounts(
+            total=len(listed),
+            active=sum(trigger.enabled for trigger in listed),
+            broken=sum(trigger.broken is not None for trigger in listed),
+        ),
+        question=inbox.pending_question(files),
+        quarantined=len(files.names(paths.CORRUPT, suffix=".reason.txt")),
+        errors=errors[-_ERRORS_SHOWN:],
+        failed=[
+            task for task in ended if task and task.completed_at and task.completed_at >= recent
+        ],
+        listed=listed,
+        now=here.now,
+    )
+
+
+class SettingView(View):
+    key: str
+    value: Any
+    origin: str
+    """`default`, `config.toml` or the variable's name."""
+
+
+class FindingView(View):
+    level: Literal["ok", "note", "warning", "broken"]
+    area: str
+    text: str
+    mend: str | None
+    fixable: bool
+    """Whether `--fix` mends it."""
+
+
+class DoctorReport(View):
+    settings: list[SettingView]
+    findings: list[FindingView]

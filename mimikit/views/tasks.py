@@ -80,6 +80,19 @@ class ResultView(View):
     completed_at: Instant
 
 
+class TaskOutcome(View):
+    """How a task ended, as it was written down."""
+
+    status: str
+    text: str
+    error: str | None
+    failure_reason: str | None
+    exit_code: int | None
+    data: dict[str, Any]
+    engine: str
+    usage: Usage
+
+
 class LedgerEvent(View):
     """A line of the ledger about a task; what else stands on it differs by its type."""
 
@@ -211,6 +224,24 @@ def events_of(files: ReadOnlyFiles, task: Task) -> list[LedgerEvent]:
         LedgerEvent.model_validate({"type": line.get("event"), **line})
         for line in islice(lines, MAX_EVENTS)
     ]
+
+
+def task_outcome(known: TaskSnapshot) -> TaskOutcome | None:
+    """None while it has not ended."""
+    outcome = known.outcome
+    if outcome is None:
+        return None
+    is_run = isinstance(outcome, TaskResult)
+    return TaskOutcome(
+        status=outcome.status,
+        text=outcome.text if is_run else outcome.summary or "",
+        error=outcome.error,
+        failure_reason=outcome.failure_reason,
+        exit_code=outcome.exit_code if is_run else None,
+        data={k: v for k, v in outcome.result.items() if k != "text"} if is_run else {},
+        engine=outcome.engine,
+        usage=outcome.usage,
+    )
 
 
 def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:

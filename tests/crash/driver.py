@@ -29,7 +29,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, InboxItem, Task
 from mimikit.protocol.triggers import Trigger
-from mimikit.tasks import commands, queue
+from mimikit.tasks import queue
 from mimikit.testing.memory_disk import DiskStep
 from mimikit.testing.twins import FakeClock
 from mimikit.triggers import registry
@@ -85,7 +85,7 @@ class Client:
         """Give an order."""
         at = self.oracle.note(f"time of {id_}", self.now)
         order = Command(id=id_, action=action, target=target, args=args, created_at=at)
-        commands.give(self.files, order)
+        queue.give_command(self.files, order)
         over = self.product.store.ledger.end_of(target) is not None
         self.oracle.note(f"runs at {id_}", len(self.oracle.runs))
         self.oracle.note(f"over at {id_}", over)

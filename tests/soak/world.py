@@ -17,7 +17,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Command, time_text
 from mimikit.protocol.triggers import Trigger
-from mimikit.tasks import commands
+from mimikit.tasks import queue
 from mimikit.testing.memory_disk import Crash, MemoryDisk
 from mimikit.testing.twins import FakeClock
 from mimikit.triggers import registry
@@ -187,7 +187,7 @@ class World:
         )
         while True:
             try:
-                commands.give(self.files, order)
+                queue.give_command(self.files, order)
             except Crash:
                 self._bury()
                 self._switch_on()

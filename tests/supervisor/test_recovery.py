@@ -13,7 +13,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, InboxItem, Task, TaskResult, TurnRecord
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor import recovery
-from mimikit.tasks import commands, ledger
+from mimikit.tasks import ledger, queue
 from mimikit.testing.twins import FakeClock
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
@@ -112,7 +112,7 @@ def test_an_attempt_that_began_after_a_release_counts(files: Files) -> None:
 
 def test_a_task_whose_cancel_was_accepted_is_canceled_not_killed(files: Files) -> None:
     running(files, max_attempts=5)
-    commands.give(files, Command(id="o1", action="cancel", target="t1", created_at=START))
+    queue.give_command(files, Command(id="o1", action="cancel", target="t1", created_at=START))
     product, runs = start(files)
     product.idle()
     assert result(files, "t1").status == "canceled"
@@ -123,7 +123,7 @@ def test_a_task_whose_cancel_was_accepted_is_canceled_not_killed(files: Files) -
 def test_a_finished_run_is_not_canceled_by_a_late_order(files: Files) -> None:
     running(files)
     files.save(paths.result("worker", "t1"), RESULT)
-    commands.give(files, Command(id="o1", action="cancel", target="t1", created_at=START))
+    queue.give_command(files, Command(id="o1", action="cancel", target="t1", created_at=START))
     product, _ = start(files)
     product.idle()
     assert result(files, "t1") == RESULT

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, CommandResult
-from mimikit.tasks import commands
+from mimikit.tasks import queue
 from mimikit.testing.memory_disk import Crash, MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
@@ -16,33 +16,33 @@ OUTCOME = CommandResult(command=ORDER, ok=True, message="canceled t1", applied_a
 
 
 def test_an_order_is_given_once(files: Files) -> None:
-    assert commands.give(files, ORDER)
-    assert not commands.give(files, ORDER)
-    assert commands.waiting(files) == [ORDER]
-    assert commands.outcome(files, "o1") is None
+    assert queue.give_command(files, ORDER)
+    assert not queue.give_command(files, ORDER)
+    assert queue.waiting_commands(files) == [ORDER]
+    assert queue.command_result(files, "o1") is None
 
 
 def test_an_order_that_was_settled_is_not_given_again(files: Files) -> None:
-    commands.give(files, ORDER)
-    commands.settle(files, OUTCOME)
-    assert commands.waiting(files) == []
-    assert commands.outcome(files, "o1") == OUTCOME
-    assert not commands.give(files, ORDER)
-    assert commands.waiting(files) == []
+    queue.give_command(files, ORDER)
+    queue.settle_command(files, OUTCOME)
+    assert queue.waiting_commands(files) == []
+    assert queue.command_result(files, "o1") == OUTCOME
+    assert not queue.give_command(files, ORDER)
+    assert queue.waiting_commands(files) == []
 
 
 def test_the_first_outcome_stays(files: Files) -> None:
-    commands.give(files, ORDER)
-    commands.settle(files, OUTCOME)
-    commands.settle(files, OUTCOME.but(ok=False, message="too late"))
-    assert commands.outcome(files, "o1") == OUTCOME
+    queue.give_command(files, ORDER)
+    queue.settle_command(files, OUTCOME)
+    queue.settle_command(files, OUTCOME.but(ok=False, message="too late"))
+    assert queue.command_result(files, "o1") == OUTCOME
 
 
 def test_orders_wait_oldest_first(files: Files) -> None:
-    commands.give(files, ORDER.but(id="b", created_at=NOW + timedelta(seconds=1)))
-    commands.give(files, ORDER.but(id="c"))
-    commands.give(files, ORDER.but(id="a"))
-    assert [order.id for order in commands.waiting(files)] == ["a", "c", "b"]
+    queue.give_command(files, ORDER.but(id="b", created_at=NOW + timedelta(seconds=1)))
+    queue.give_command(files, ORDER.but(id="c"))
+    queue.give_command(files, ORDER.but(id="a"))
+    assert [order.id for order in queue.waiting_commands(files)] == ["a", "c", "b"]
 
 
 def test_an_order_never_vanishes_without_an_outcome() -> None:
@@ -50,10 +50,10 @@ def test_an_order_never_vanishes_without_an_outcome() -> None:
         disk = MemoryDisk()
         files = Files(disk)
         files.make_folders()
-        commands.give(files, ORDER)
+        queue.give_command(files, ORDER)
         disk.crash_at = len(disk.log) + at
         try:
-            commands.settle(files, OUTCOME)
+            queue.settle_command(files, OUTCOME)
         except Crash:
             for image in [disk.after_kill(), *disk.after_power_loss()]:
                 left = image.contents()
@@ -65,8 +65,8 @@ def test_an_order_never_vanishes_without_an_outcome() -> None:
 
 def test_a_file_that_is_no_order_holds_up_no_other(files: Files) -> None:
     files.write("commands/bad.json", b'{"id": "bad", "action": "explode", "createdAt": "x"}')
-    commands.give(files, ORDER)
-    assert commands.waiting(files) == [ORDER]
+    queue.give_command(files, ORDER)
+    assert queue.waiting_commands(files) == [ORDER]
     assert files.names(paths.CORRUPT, suffix="bad.json")
 
 
@@ -75,24 +75,24 @@ def test_an_outcome_that_comes_while_it_is_waited_for_is_given(files: Files) -> 
 
     def pause(most_s: float) -> None:
         pauses.append(most_s)
-        commands.settle(files, OUTCOME)
+        queue.settle_command(files, OUTCOME)
 
-    found = commands.give_and_wait(files, ORDER, is_served=True, pause=pause)
+    found = queue.give_and_wait(files, ORDER, is_served=True, pause=pause)
     assert found == OUTCOME
     assert len(pauses) == 1
-    assert 0 < pauses[0] <= commands.WAIT_S
+    assert 0 < pauses[0] <= queue.COMMAND_WAIT_S
 
 
 def test_where_nobody_applies_commands_one_is_kept_and_nothing_is_waited_for(files: Files) -> None:
     def pause(most_s: float) -> None:
         raise AssertionError(f"expected no wait, got one of {most_s}")
 
-    found = commands.give_and_wait(files, ORDER, is_served=False, pause=pause)
+    found = queue.give_and_wait(files, ORDER, is_served=False, pause=pause)
     assert found is None
-    assert commands.waiting(files) == [ORDER]
+    assert queue.waiting_commands(files) == [ORDER]
 
 
 def test_a_command_without_an_outcome_in_time_is_kept(files: Files) -> None:
-    found = commands.give_and_wait(files, ORDER, is_served=True, timeout_s=0.03)
+    found = queue.give_and_wait(files, ORDER, is_served=True, timeout_s=0.03)
     assert found is None
-    assert commands.waiting(files) == [ORDER]
+    assert queue.waiting_commands(files) == [ORDER]

@@ -14,7 +14,7 @@ from mimikit.conversation.history import HistoryStore
 from mimikit.protocol import paths
 from mimikit.protocol.models import Command, CommandResult, InboxItem, Message, Question, Task
 from mimikit.protocol.triggers import Schedule, Trigger
-from mimikit.tasks import commands, queue
+from mimikit.tasks import queue
 from mimikit.triggers import registry
 from tests.web.conftest import START, error_of, live_run
 
@@ -266,7 +266,7 @@ def test_the_outcome_comes_with_the_answer_when_it_is_there(web, address: str) -
     outcome = CommandResult(
         command=order, ok=True, message="done so", result_id="task-1", applied_at=START
     )
-    commands.settle(web.files, outcome)
+    queue.settle_command(web.files, outcome)
     method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
     response = web.ask(method, address, {"id": "cmd-1"})
     assert response.status_code == 200
@@ -279,10 +279,10 @@ def test_the_outcome_is_waited_for_while_the_consumer_lives(web) -> None:
     web.beat()
 
     def consumer() -> None:
-        while not (waiting := commands.waiting(web.files)):
+        while not (waiting := queue.waiting_commands(web.files)):
             pass
         outcome = CommandResult(command=waiting[0], ok=False, message="no", applied_at=START)
-        commands.settle(web.files, outcome)
+        queue.settle_command(web.files, outcome)
 
     thread = threading.Thread(target=consumer)
     thread.start()
@@ -303,7 +303,9 @@ def test_a_turn_in_progress_can_be_stopped(web) -> None:
     web.beat(live=[live_run("turn-1", "teller")])
     web.clock.advance(0)
     order = Command(id="cmd-1", action="cancel", target="turn-1", created_at=START)
-    commands.settle(web.files, CommandResult(command=order, ok=True, message="", applied_at=START))
+    queue.settle_command(
+        web.files, CommandResult(command=order, ok=True, message="", applied_at=START)
+    )
     assert web.ask("POST", "/api/tasks/turn-1/cancel", {"id": "cmd-1"}).status_code == 200
 
 

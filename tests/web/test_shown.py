@@ -31,7 +31,7 @@ from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
 from mimikit.views import tasks as shown_tasks
-from mimikit.views.consumer import look_at_consumer
+from mimikit.views.status import look_at_consumer
 from tests.web.conftest import START, live_run
 
 

@@ -11,7 +11,7 @@ import pytest
 from mimikit.protocol import paths
 from mimikit.protocol.models import Command, EngineStatus, RuntimeState, time_text
 from mimikit.protocol.triggers import NodeVerdict, Schedule, Trigger, TriggerState
-from mimikit.tasks import commands, ledger
+from mimikit.tasks import ledger, queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
 from mimikit.views.triggers import model_missing
@@ -326,7 +326,7 @@ def test_a_zone_alone_moves_the_schedule_there(web) -> None:
     registry.create(web.files, trigger(id="trig-2"))
     change = {"timezone": "Asia/Shanghai"}
     assert web.ask("PATCH", "/api/triggers/trig-1", change).status_code == 202
-    (order,) = commands.waiting(web.files)
+    (order,) = queue.waiting_commands(web.files)
     assert order.args["schedule"]["cron"] == "0 9 * * *"
     assert order.args["schedule"]["timezone"] == "Asia/Shanghai"
     response = web.ask("PATCH", "/api/triggers/trig-2", change)
@@ -341,7 +341,7 @@ def test_what_ran_once_on_a_condition_goes_on_when_it_gets_a_time(
     shape: dict[str, Any] = {"type": "conditional", "schedule": None, "condition": DONE}
     registry.create(web.files, trigger(once=True, **shape))
     web.ask("PATCH", "/api/triggers/trig-1", {"when": "every 5 minutes"} | more)
-    (order,) = commands.waiting(web.files)
+    (order,) = queue.waiting_commands(web.files)
     assert order.args["once"] is once
 
 

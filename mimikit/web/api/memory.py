@@ -21,10 +21,10 @@ from mimikit.views.memory import (
     MemoryPath,
     NoteView,
     SearchAnswer,
-    TurnHitList,
     backlog_view,
     named,
 )
+from mimikit.views.messages import TurnHitList, turn_hits
 from mimikit.web.api.routing import (
     Answer,
     EndpointRegistry,
@@ -132,7 +132,7 @@ def save(path: str) -> Answer:
 @memory.route("GET", "/api/turns/<turn_id>/memory", TurnHitList, query=Input)
 def of_turn(_: Input, turn_id: str) -> TurnHitList:
     """What a turn was given of memory."""
-    found = views.of_turn(site().files, turn_id)
+    found = turn_hits(site().files, turn_id)
     if found is None:
         raise NotFound(f"there is no record of turn {turn_id[:128]}", field="id")
     return TurnHitList(hits=found)

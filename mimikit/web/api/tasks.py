@@ -12,7 +12,7 @@ from mimikit.errors import NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, Command
-from mimikit.tasks import commands, queue
+from mimikit.tasks import queue
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.views import chains, tasks, triggers
@@ -225,7 +225,7 @@ def give_command(
         created_at=now,
         origin="http",
     )
-    found = commands.give_and_wait(here.files, command, is_served=here.state.consumer().is_there)
+    found = queue.give_and_wait(here.files, command, is_served=here.state.consumer().is_there)
     if found is None:
         return CommandWaiting(command=command.id), 202
     return CommandOutcome(ok=found.ok, message=found.message, result_id=found.result_id)
