@@ -9,58 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines.builtin.grammar import (
-    AfterIntent as After,
-)
-from mimikit.engines.builtin.grammar import (
-    AtIntent as At,
-)
-from mimikit.engines.builtin.grammar import (
-    BacklogIntent as Backlog,
-)
-from mimikit.engines.builtin.grammar import (
-    BadSentence,
-    Intent,
-    parse,
-)
-from mimikit.engines.builtin.grammar import (
-    CancelIntent as Cancel,
-)
-from mimikit.engines.builtin.grammar import (
-    ChangeBacklogIntent as ChangeBacklog,
-)
-from mimikit.engines.builtin.grammar import (
-    EveryIntent as Every,
-)
-from mimikit.engines.builtin.grammar import (
-    HelpIntent as Help,
-)
-from mimikit.engines.builtin.grammar import (
-    PlainSentence as Plain,
-)
-from mimikit.engines.builtin.grammar import (
-    RecallIntent as Recall,
-)
-from mimikit.engines.builtin.grammar import (
-    RememberIntent as Remember,
-)
-from mimikit.engines.builtin.grammar import (
-    RunIntent as Run,
-)
-from mimikit.engines.builtin.grammar import (
-    StatusIntent as Status,
-)
-from mimikit.engines.builtin.grammar import (
-    TasksIntent as Tasks,
-)
-from mimikit.engines.builtin.grammar import (
-    WhenFileIntent as WhenFile,
-)
+from mimikit.engines.builtin.grammar import BadSentence, Intent, parse
 from mimikit.language.phrases import interval_words
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S
 from mimikit.language.times import PastTime, RepeatTime, parse_when
 from tests.support.engine_requests import NOW
-from tests.support.sentences import render
+from tests.support.sentences import (
+    After,
+    At,
+    Cancel,
+    ChangeBacklog,
+    Every,
+    Plain,
+    Recall,
+    Remember,
+    Run,
+    Show,
+    WhenFile,
+    render,
+)
 
 # What a usual machine has; many of these are everyday words as well, which is what makes traps.
 PROGRAM_NAMES = """
@@ -342,17 +309,17 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
     ("查一下记忆里关于部署", Recall("部署")),
     ("记忆里有没有关于部署的内容？", Recall("部署")),
     # The backlog.
-    ("backlog", Backlog()),
-    ("/backlog", Backlog()),
-    ("show me my backlog", Backlog()),
-    ("backlog list", Backlog()),
-    ("what's on my to-do list?", Backlog()),
-    ("todo", Backlog()),
-    ("待办", Backlog()),
-    ("待辦清單", Backlog()),
-    ("查看一下我的待办事项", Backlog()),
-    ("我有哪些待办？", Backlog()),
-    ("待辦裡還有什麼？", Backlog()),
+    ("backlog", Show("backlog")),
+    ("/backlog", Show("backlog")),
+    ("show me my backlog", Show("backlog")),
+    ("backlog list", Show("backlog")),
+    ("what's on my to-do list?", Show("backlog")),
+    ("todo", Show("backlog")),
+    ("待办", Show("backlog")),
+    ("待辦清單", Show("backlog")),
+    ("查看一下我的待办事项", Show("backlog")),
+    ("我有哪些待办？", Show("backlog")),
+    ("待辦裡還有什麼？", Show("backlog")),
     ("backlog add: water the plants", ChangeBacklog("add", "water the plants")),
     ("backlog add water the plants", ChangeBacklog("add", "water the plants")),
     ("backlog: add water the plants, please", ChangeBacklog("add", "water the plants")),
@@ -390,21 +357,21 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
     ("刪除待辦：買牛奶", ChangeBacklog("remove", "買牛奶")),
     ("把买牛奶从待办清单里删掉", ChangeBacklog("remove", "买牛奶")),
     ("從待辦中移除 買牛奶，謝謝", ChangeBacklog("remove", "買牛奶")),
-    ("backlog add", Help()),
-    ("backlog: done", Help()),
-    ("my to do list", Backlog()),
+    ("backlog add", Show("help")),
+    ("backlog: done", Show("help")),
+    ("my to do list", Show("backlog")),
     # Tasks.
-    ("tasks", Tasks()),
-    ("Tasks.", Tasks()),
-    ("list tasks", Tasks()),
-    ("show me all my tasks", Tasks()),
-    ("what are you doing?", Tasks()),
-    ("what's running right now?", Tasks()),
-    ("任务", Tasks()),
-    ("任務列表", Tasks()),
-    ("现在有哪些任务？", Tasks()),
-    ("你在做什么", Tasks()),
-    ("查看任务列表", Tasks()),
+    ("tasks", Show("tasks")),
+    ("Tasks.", Show("tasks")),
+    ("list tasks", Show("tasks")),
+    ("show me all my tasks", Show("tasks")),
+    ("what are you doing?", Show("tasks")),
+    ("what's running right now?", Show("tasks")),
+    ("任务", Show("tasks")),
+    ("任務列表", Show("tasks")),
+    ("现在有哪些任务？", Show("tasks")),
+    ("你在做什么", Show("tasks")),
+    ("查看任务列表", Show("tasks")),
     ("cancel task-01abc", Cancel("task-01abc")),
     ("cancel the task “backup”", Cancel("backup")),
     ("cancel the backup task, please", Cancel("the backup task")),
@@ -417,20 +384,20 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
     ("停止备份任务", Cancel("备份任务")),
     ("請取消定時任務 3，謝謝", Cancel("3")),
     # Itself.
-    ("status", Status()),
-    ("show your status", Status()),
-    ("状态", Status()),
-    ("運行狀態？", Status()),
-    ("help", Help()),
-    ("/help", Help()),
-    ("?", Help()),
-    ("what can you do?", Help()),
-    ("帮助", Help()),
-    ("你能做什么？", Help()),
-    ("你會做什麼", Help()),
-    ("run", Help()),
-    ("run:", Help()),
-    ("运行", Help()),
+    ("status", Show("status")),
+    ("show your status", Show("status")),
+    ("状态", Show("status")),
+    ("運行狀態？", Show("status")),
+    ("help", Show("help")),
+    ("/help", Show("help")),
+    ("?", Show("help")),
+    ("what can you do?", Show("help")),
+    ("帮助", Show("help")),
+    ("你能做什么？", Show("help")),
+    ("你會做什麼", Show("help")),
+    ("run", Show("help")),
+    ("run:", Show("help")),
+    ("运行", Show("help")),
 ]
 
 TALK = [

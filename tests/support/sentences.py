@@ -4,62 +4,25 @@ from __future__ import annotations
 
 import re
 
-from mimikit.engines.builtin.grammar import (
-    AfterIntent as After,
-)
-from mimikit.engines.builtin.grammar import (
-    AtIntent as At,
-)
-from mimikit.engines.builtin.grammar import (
-    BacklogIntent as Backlog,
-)
-from mimikit.engines.builtin.grammar import (
-    BadSentence,
-    Intent,
-    parse,
-)
-from mimikit.engines.builtin.grammar import (
-    CancelIntent as Cancel,
-)
-from mimikit.engines.builtin.grammar import (
-    ChangeBacklogIntent as ChangeBacklog,
-)
-from mimikit.engines.builtin.grammar import (
-    EveryIntent as Every,
-)
-from mimikit.engines.builtin.grammar import (
-    HelpIntent as Help,
-)
-from mimikit.engines.builtin.grammar import (
-    PlainSentence as Plain,
-)
-from mimikit.engines.builtin.grammar import (
-    RecallIntent as Recall,
-)
-from mimikit.engines.builtin.grammar import (
-    RememberIntent as Remember,
-)
-from mimikit.engines.builtin.grammar import (
-    RunIntent as Run,
-)
-from mimikit.engines.builtin.grammar import (
-    StatusIntent as Status,
-)
-from mimikit.engines.builtin.grammar import (
-    TasksIntent as Tasks,
-)
-from mimikit.engines.builtin.grammar import (
-    WhenFileIntent as WhenFile,
-)
+from mimikit.engines.builtin import grammar
+from mimikit.engines.builtin.grammar import BadSentence, Intent, parse
 from mimikit.engines.builtin.shell_lines import MARKS
 from mimikit.language.phrases import Language, interval_words
 
-_FIXED_FORMS: dict[type, tuple[str, str]] = {
-    Tasks: ("tasks", "任务"),
-    Status: ("status", "状态"),
-    Help: ("help", "帮助"),
-    Backlog: ("backlog", "待办"),
-}
+# Short names, for the tables of tests.
+After = grammar.AfterIntent
+At = grammar.AtIntent
+Cancel = grammar.CancelIntent
+ChangeBacklog = grammar.ChangeBacklogIntent
+Every = grammar.EveryIntent
+Recall = grammar.RecallIntent
+Remember = grammar.RememberIntent
+Run = grammar.RunIntent
+Show = grammar.ShowIntent
+WhenFile = grammar.WhenFileIntent
+Plain = grammar.PlainSentence
+
+_SHOWN_ZH = {"tasks": "任务", "status": "状态", "help": "帮助", "backlog": "待办"}
 _BACKLOG_ZH = {"add": "添加待办", "done": "完成待办", "remove": "删除待办"}
 
 
@@ -93,8 +56,8 @@ def _forms(intent: Intent, language: Language) -> list[str]:
             return [f"取消 {reference}" if zh else f"cancel {reference}"]
         case Plain(text) | BadSentence(_, text):
             return [text]
-        case _:
-            return [_FIXED_FORMS[type(intent)][zh]]
+        case Show(what):
+            return [_SHOWN_ZH[what] if zh else what]
 
 
 def _keeping_forms(intent: Remember | Recall | ChangeBacklog, *, zh: bool) -> list[str]:

@@ -17,8 +17,8 @@ from zoneinfo import ZoneInfo
 
 from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply, TurnInput
 from mimikit.engines.builtin import grammar
-from mimikit.engines.builtin.grammar import Commanding, Intent
-from mimikit.engines.builtin.shell_lines import IsProgram
+from mimikit.engines.builtin.grammar import Commanding, Intent, Shown
+from mimikit.engines.builtin.shell_lines import SENTENCES, IsProgram
 from mimikit.language import phrases
 from mimikit.language.phrases import (
     Language,
@@ -42,8 +42,7 @@ _LEAST_PREFIX = 4
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _ID = re.compile(r"(?:task|trig)-[A-Za-z0-9._-]+\Z")
 _REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
-_FILLER_WORDS = "the a an my all task tasks job jobs trigger it that this one 任务 它 这个 那个"
-_FILLERS = frozenset(_FILLER_WORDS.split())
+_FILLERS = frozenset(SENTENCES["words"]["fillers"].split())
 
 
 class BuiltinEngine:
@@ -92,12 +91,17 @@ class _Turn:
         self._input = request.input
         self._is_program = is_program
         self._question = request.input.question
-        self._declined: set[Language] = set()
+        self._declined: set[str] = set()
         self._sentence = ""
+        # At first that of the newest input, else of what the user said last; then each input's own.
+        said = [m.text for m in self._input.conversation if m.role == "user"]
+        said += [item.text for item in self._input.inputs]
+        newest = said[-1] if said else ""
+        intent = grammar.parse(newest, is_program)
+        self._language = sentence_language(newest, intent, self._input.locale)
 
     def take(self) -> Outcome:
-        inputs, results = self._input.inputs, self._input.results
-        language = self._language_now()
+        inputs, results, language = self._input.inputs, self._input.results, self._language
         parts: list[str] = []
         if inputs:
             self._request.on_event("note", say("note_reading", language), {})
@@ -108,106 +112,94 @@ class _Turn:
         if results:
             self._request.on_event("note", say("note_telling", language), {})
             parts.append(phrases.results(results, language))
-        return Outcome("done", paragraphs(*parts) or self._status(language))
+        return Outcome("done", paragraphs(*parts) or self._show("status"))
 
     def _answer(self, item: InboxItem) -> str:
         """Do what one input asks for; gives what to say about it."""
         self._sentence = text = item.text.strip()
         intent = grammar.parse(text, self._is_program)
-        language = sentence_language(text, intent, item.locale or self._input.locale)
+        self._language = sentence_language(text, intent, item.locale or self._input.locale)
         question = self._question
         if question is not None and text:
             options = {option.strip().casefold() for option in question.options}
             if isinstance(intent, grammar.PlainSentence) or text.casefold() in options:
                 self._question = None
                 arguments = {"questionId": question.question_id, "text": text}
-                reply = _call(self._request, "answer_question", arguments)
-                return self._said(reply, "answered", language)
+                return self._said(_call(self._request, "answer_question", arguments), "answered")
+        if isinstance(intent, grammar.RunIntent):
+            title, words = _title(intent.command), {}
+        elif isinstance(intent, Commanding):
+            # Passed on to the Planner, word for word, if it can be planned.
+            plan = plan_of(intent, self._input, self._input.now, self._language)
+            if isinstance(plan, str):
+                return plan
+            title, words = _title(f"{plan.when}: {intent.command}"), {"when": plan.words}
+        else:
+            return self._attend(intent)
+        reply = _call(self._request, "delegate", {"prompt": item.text, "title": title})
+        key, command = "scheduled" if words else "started", fence(intent.command, "sh")
+        return self._said(reply, key, command=command, **words)
+
+    def _attend(self, intent: Intent) -> str:
+        """Do what no command is run for."""
+        language, memory = self._language, self._input.memory
         match intent:
-            case grammar.RunIntent(command):
-                arguments = {"prompt": item.text, "title": _title(command)}
-                reply = _call(self._request, "delegate", arguments)
-                return self._said(reply, "started", language, command=fence(command, "sh"))
-            case _ if isinstance(intent, Commanding):
-                return self._hand_over(intent, item.text, language)
             case grammar.RememberIntent(content):
                 reply = _call(self._request, "remember", {"content": content, "longTerm": True})
-                return self._said(reply, "remembered", language, content=_line(content, 200))
-            case grammar.ChangeBacklogIntent(action, what):
-                return self._change_backlog(action, what, language)
-            case grammar.CancelIntent(reference):
-                return self._cancel(reference, language)
-            case _:
-                return self._show(intent, language)
-
-    def _show(self, intent: Intent, language: Language) -> str:
-        """What needs no change of anything."""
-        match intent:
+                return self._said(reply, "remembered", content=_line(content, 200))
             case grammar.RecallIntent(about):
-                return self._recall(about, language)
-            case grammar.BacklogIntent():
-                return self._backlog(language)
-            case grammar.TasksIntent():
-                return self._tasks(language)
-            case grammar.StatusIntent():
-                return self._status(language)
-            case grammar.HelpIntent():
-                return say("help", language, connect=say("connect", language))
+                key = "recall_has" if memory else "recall_none"
+                head = say(key, language, about=_line(about, 100))
+                return paragraphs(head, _hits(memory), say("recall_by_search", language))
+            case grammar.ChangeBacklogIntent(action, item):
+                reply = _call(self._request, "update_backlog", {"action": action, "item": item})
+                # The answer ends with the item that was found to be meant.
+                whole = reply.text.partition(": ")[2] or item
+                return self._said(reply, f"backlog_{action}", item=_line(whole, 200))
+            case grammar.CancelIntent(reference):
+                return self._cancel(reference)
+            case grammar.ShowIntent(what):
+                return self._show(what)
             case grammar.BadSentence(reason):
                 return say(reason, language)
+            case _ if language in self._declined:
+                return ""  # that a mind is missing is said once, however many inputs need one
             case _:
-                return self._decline(language)
+                self._declined.add(language)
+                has = say("memory_has" if memory else "memory_none", language)
+                connect = f"{say('connect', language)} {say('hint', language)}"
+                return paragraphs(say("no_model", language), has, _hits(memory), connect)
 
-    def _hand_over(self, intent: Commanding, sentence: str, language: Language) -> str:
-        """Pass a sentence on to the Planner, word for word, if it can be planned."""
-        plan = plan_of(intent, self._input, self._input.now, language)
-        if isinstance(plan, str):
-            return plan
-        title = _title(f"{plan.when}: {intent.command}")
-        reply = _call(self._request, "delegate", {"prompt": sentence, "title": title})
-        command = fence(intent.command, "sh")
-        return self._said(reply, "scheduled", language, when=plan.words, command=command)
+    def _show(self, what: Shown) -> str:
+        language = self._language
+        match what:
+            case "help":
+                return say("help", language, connect=say("connect", language))
+            case "status":
+                facts = [f"- {name}: {value}" for name, value in self._input.facts.items()]
+                if not facts:
+                    return say("status_none", language)
+                return paragraphs(say("status", language), "\n".join(facts))
+            case "tasks":
+                reply = _call(self._request, "list_tasks", {"scope": "all"})
+                if reply.ok and self._input.tasks:
+                    listed = _task_list(self._input.tasks, language)
+                    return paragraphs(say("tasks", language), listed)
+                return self._said(reply, "tasks_none")
+            case "backlog":
+                reply = _call(self._request, "update_backlog", {"action": "list"})
+                if reply.ok and reply.text.startswith("- "):
+                    return paragraphs(say("backlog", language), reply.text)
+                return self._said(reply, "backlog_none")
 
-    def _recall(self, about: str, language: Language) -> str:
-        key = "recall_has" if self._input.memory else "recall_none"
-        head = say(key, language, about=_line(about, 100))
-        return paragraphs(head, _hits(self._input.memory), say("recall_by_search", language))
-
-    def _decline(self, language: Language) -> str:
-        """Say that a mind is missing; once a message, however many inputs need one."""
-        if language in self._declined:
-            return ""
-        self._declined.add(language)
-        shown = self._input.memory
-        has = say("memory_has" if shown else "memory_none", language)
-        connect = f"{say('connect', language)} {say('hint', language)}"
-        return paragraphs(say("no_model", language), has, _hits(shown), connect)
-
-    def _backlog(self, language: Language) -> str:
-        reply = _call(self._request, "update_backlog", {"action": "list"})
-        if reply.ok and reply.text.startswith("- "):
-            return paragraphs(say("backlog", language), reply.text)
-        return self._said(reply, "backlog_none", language)
-
-    def _change_backlog(self, action: str, item: str, language: Language) -> str:
-        reply = _call(self._request, "update_backlog", {"action": action, "item": item})
-        # The answer ends with the item that was found to be meant.
-        whole = reply.text.partition(": ")[2] or item
-        return self._said(reply, f"backlog_{action}", language, item=_line(whole, 200))
-
-    def _tasks(self, language: Language) -> str:
-        reply = _call(self._request, "list_tasks", {"scope": "all"})
-        if reply.ok and self._input.tasks:
-            return paragraphs(say("tasks", language), _task_list(self._input.tasks, language))
-        return self._said(reply, "tasks_none", language)
-
-    def _cancel(self, reference: str, language: Language) -> str:
-        found = resolve(reference, self._input.tasks)
-        active = [task for task in self._input.tasks if task.state not in _ENDED]
+    def _cancel(self, reference: str) -> str:
+        language, tasks = self._language, self._input.tasks
+        found = resolve(reference, tasks)
+        active = [task for task in tasks if task.state not in _ENDED]
         if len(found) == 1 or (not found and _ID.match(reference)):
             task_id = found[0].id if found else reference
             reply = _call(self._request, "cancel_task", {"id": task_id})
-            return self._said(reply, "canceling", language, task=_named(task_id, found))
+            return self._said(reply, "canceling", task=_named(task_id, found))
         if not active:
             return say("cancel_empty", language)
         which = say("cancel_which", language)
@@ -216,26 +208,12 @@ class _Turn:
         none = say("cancel_none", language, reference=_line(reference, 100))
         return paragraphs(none, which, _task_list(active, language))
 
-    def _status(self, language: str) -> str:
-        facts = [f"- {name}: {value}" for name, value in self._input.facts.items()]
-        if not facts:
-            return say("status_none", language)
-        return paragraphs(say("status", language), "\n".join(facts))
-
-    def _said(self, reply: ToolReply, key: str, language: Language, **values: object) -> str:
+    def _said(self, reply: ToolReply, key: str, **values: object) -> str:
         """What to say of a tool's reply, which may be a refusal."""
         if reply.ok:
-            return say(key, language, **values)
+            return say(key, self._language, **values)
         what = code(_line(self._sentence, _TITLE))
-        return say("refused", language, what=what, reason=reply.text)
-
-    def _language_now(self) -> Language:
-        """The language of the newest input, else of what the user said last."""
-        said = [m.text for m in self._input.conversation if m.role == "user"]
-        said += [item.text for item in self._input.inputs]
-        text = said[-1] if said else ""
-        intent = grammar.parse(text, self._is_program)
-        return sentence_language(text, intent, self._input.locale)
+        return say("refused", self._language, what=what, reason=reply.text)
 
 
 def sentence_language(text: str, intent: Intent, locale: str) -> Language:
@@ -284,18 +262,17 @@ def _fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
             return by_id
     if by_title := [t for t in tasks if t.title.casefold() == reference.casefold()]:
         return by_title
-    words = _words(reference)
-    return [task for task in tasks if words and _has_words(task.title, words)]
+    words, fitting = _words(reference), list[TaskLine]()
+    for task in tasks:
+        own = set(_REFERENCE_WORD.findall(task.title.casefold()))
+        # A Chinese word may be a part of what stands there.
+        if words and all(w in own or (not w.isascii() and w in task.title) for w in words):
+            fitting.append(task)
+    return fitting
 
 
 def _words(reference: str) -> list[str]:
     return [w for w in _REFERENCE_WORD.findall(reference.casefold()) if w not in _FILLERS]
-
-
-def _has_words(title: str, words: list[str]) -> bool:
-    """Whether all the words stand in the title; Chinese ones as a part of it."""
-    own = set(_REFERENCE_WORD.findall(title.casefold()))
-    return all(word in own or (not word.isascii() and word in title) for word in words)
 
 
 # ---- what a sentence comes to

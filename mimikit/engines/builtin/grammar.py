@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from mimikit.engines.builtin import openings
-from mimikit.engines.builtin.openings import BacklogAction
 from mimikit.engines.builtin.shell_lines import (
     ASKED_AT_END,
     BARE_LIMIT,
     COURTESY_AT_END,
     MARKS,
+    SENTENCES,
     Doubt,
     FoldedText,
     IsProgram,
@@ -32,6 +31,8 @@ from mimikit.engines.builtin.shell_lines import (
 )
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S
 from mimikit.language.times import FoundTime, RepeatTime, time_at
+
+BacklogAction = Literal["add", "done", "remove"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +84,11 @@ class RecallIntent:
 
 
 @dataclass(frozen=True, slots=True)
-class BacklogIntent:
-    """Show the backlog."""
-
-
-@dataclass(frozen=True, slots=True)
 class ChangeBacklogIntent:
     """Add an item to the backlog, tick it, or take it off."""
 
     action: BacklogAction
     item: str
-
-
-@dataclass(frozen=True, slots=True)
-class TasksIntent:
-    """Show what runs, waits and has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +98,14 @@ class CancelIntent:
     reference: str
 
 
-@dataclass(frozen=True, slots=True)
-class StatusIntent:
-    """Show how the assistant is."""
+Shown = Literal["help", "status", "tasks", "backlog"]
 
 
 @dataclass(frozen=True, slots=True)
-class HelpIntent:
-    """Show what can be said."""
+class ShowIntent:
+    """Show what can be said, how the assistant is, what runs or has ended, or what is to do."""
+
+    what: Shown
 
 
 BadReason = Literal["too_often", "too_rare", "command_or_time", "several", "file_or_word"]
@@ -141,12 +132,9 @@ Intent = (
     Commanding
     | RememberIntent
     | RecallIntent
-    | BacklogIntent
     | ChangeBacklogIntent
-    | TasksIntent
     | CancelIntent
-    | StatusIntent
-    | HelpIntent
+    | ShowIntent
     | BadSentence
     | PlainSentence
 )
@@ -189,6 +177,7 @@ class _Opened:
 
 
 _Reader = Callable[[_Opened], Intent | None]
+_Row = tuple[re.Pattern[str], _Reader]
 _END_SIGNS = " \t\r\n?？。!！,，:：、~～"
 _MAX_ITEM = 500
 
@@ -196,7 +185,7 @@ _MAX_ITEM = 500
 def _run(said: _Opened) -> Intent | None:
     rest = said.rest
     if rest.plain in {"", ":"}:
-        return HelpIntent()
+        return ShowIntent("help")
     command = read_command(rest, said.is_program, asked=said.asked)
     if isinstance(command, str):
         return BadSentence(command, said.view.raw)
@@ -209,7 +198,7 @@ def _at_time(said: _Opened) -> Intent | None:
     found = time_at(said.view.plain, said.match.end())
     if found is None:
         return None
-    if found.vague and not openings.MARKED_LATER.match(said.view.plain, found.end):
+    if found.vague and not _MARKED_LATER.match(said.view.plain, found.end):
         return None  # "Monday: make soup" is a note
     rest = said.view.cut(found.end)
     return _later(said, rest, lambda command: _timed(found, command, said.view))
@@ -226,7 +215,7 @@ def _when_file(said: _Opened) -> Intent | None:
 
     def build(command: str) -> Intent:
         named = marked or groups["file"] or groups.get("kind")
-        if not (named or openings.LIKE_A_PATH.search(path)):
+        if not (named or _LIKE_A_PATH.search(path)):
             return BadSentence("file_or_word", said.view.raw)
         return WhenFileIntent(path, change, command)
 
@@ -244,7 +233,7 @@ def _later(said: _Opened, rest: FoldedText, build: Callable[[str], Intent]) -> I
     """A sentence that says first when, then what: the command stands in `rest`."""
     rest = rest.after(",")
     body = rest.after(":")
-    verb = openings.VERB_LATER.match(body.plain)
+    verb = _VERB_LATER.match(body.plain)
     command: ShellLine | Doubt | None = None
     if verb:
         command = read_command(body.cut(verb.end()), said.is_program, asked=said.asked)
@@ -271,13 +260,13 @@ def _timed(found: FoundTime, command: str, view: FoldedText) -> Intent:
 def _remember(said: _Opened) -> Intent | None:
     rest = said.rest
     if rest.plain in {"", ":"}:
-        return HelpIntent()
+        return ShowIntent("help")
     if rest.plain.startswith(":"):
         return RememberIntent(rest.after(":").raw)
     rest = rest.after(",")
-    if rest.plain.endswith(("?", "吗")) or openings.NOT_TO_KEEP.match(rest.plain):
+    if rest.plain.endswith(("?", "吗")) or _NOT_TO_KEEP.match(rest.plain):
         return None
-    content = without_end(rest, openings.THANKS_AFTER_COMMA).raw
+    content = without_end(rest, _COURTESY_AFTER_COMMA).raw
     return RememberIntent(content) if content else None
 
 
@@ -291,7 +280,7 @@ def _backlog_verb(action: BacklogAction, said: _Opened) -> Intent | None:
     """A sentence that says first what to do, then with which item."""
     rest = said.rest
     if rest.plain in {"", ":"}:
-        return HelpIntent()
+        return ShowIntent("help")
     if rest.plain.startswith(":"):
         return _item(action, rest.after(":").raw)
     if said.asked:
@@ -301,20 +290,20 @@ def _backlog_verb(action: BacklogAction, said: _Opened) -> Intent | None:
 
 def _backlog_around(action: BacklogAction, said: _Opened) -> Intent | None:
     """A sentence that has the item inside."""
-    if not said.asked and openings.ASKS.search(said.view.plain):
+    if not said.asked and _ASKS.search(said.view.plain):
         return None
     return _said_item(action, said.group("item"))
 
 
 def _backlog_note(said: _Opened) -> Intent | None:
     rest = said.rest.after(":")
-    return _said_item("add", rest) if rest.raw else BacklogIntent()
+    return _said_item("add", rest) if rest.raw else ShowIntent("backlog")
 
 
 def _said_item(action: BacklogAction, rest: FoldedText) -> Intent | None:
     """An item named without a colon: no question, and nothing that only points at one."""
     bare = _unmarked(rest)
-    if openings.ASKS.search(rest.plain) or bare.plain.casefold() in openings.NO_ITEM:
+    if _ASKS.search(rest.plain) or bare.plain.casefold() in _NO_ITEM:
         return None
     return _item(action, bare.raw)
 
@@ -326,7 +315,7 @@ def _item(action: BacklogAction, text: str) -> Intent | None:
 
 def _cancel(said: _Opened) -> Intent | None:
     rest = without_end(said.rest, ASKED_AT_END) if said.asked else said.rest
-    if "\n" in rest.raw or len(rest.raw) > 100 or openings.NOT_TO_CANCEL.search(rest.plain):
+    if "\n" in rest.raw or len(rest.raw) > 100 or _NOT_TO_CANCEL.search(rest.plain):
         return None
     return CancelIntent(_reference(rest))
 
@@ -335,7 +324,7 @@ def _reference(rest: FoldedText) -> str:
     """The id or name of a task, without marks, courtesy and the word "task" before it."""
     while True:
         reference = without_end(_unmarked(rest), COURTESY_AT_END)
-        named = openings.TASK_WORD.match(reference.plain)
+        named = _TASK_WORD.match(reference.plain)
         reference = reference.cut(named.end()) if named else reference
         if reference == rest:
             return reference.raw
@@ -355,29 +344,55 @@ def _unmarked(view: FoldedText) -> FoldedText:
         view = smaller
 
 
-ROWS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
-    (openings.HELP, lambda _said: HelpIntent()),
-    (openings.STATUS, lambda _said: StatusIntent()),
-    (openings.TASKS, lambda _said: TasksIntent()),
-    (openings.AT_TIME, _at_time),
-    *((pattern, _when_file) for pattern in openings.WHEN_FILE),
-    *((pattern, _after) for pattern in openings.AFTER),
-    (openings.RUN, _run),
-    (openings.BACKLOG, lambda _said: BacklogIntent()),
-    *(
-        (pattern, partial(_backlog_verb, action))
-        for action, patterns in openings.BACKLOG_VERBS.items()
-        for pattern in patterns
-    ),
-    *(
-        (pattern, partial(_backlog_around, action))
-        for action, patterns in openings.BACKLOG_AROUND.items()
-        for pattern in patterns
-    ),
-    (openings.BACKLOG_NOTE, _backlog_note),
-    (openings.RECALL_EN, _recall),
-    *((pattern, _recall) for pattern in openings.RECALL_ZH),
-    (openings.REMEMBER, _remember),
-    (openings.CANCEL, _cancel),
+def _expanded(phrase: str) -> str:
+    """The regular expression that a text of the file of sentences stands for."""
+    one_line = re.sub(r"\n +", "", phrase).strip("\n").replace("\n", "|").replace(" ", r"\s++")
+    return re.sub(r"\{([a-z_]+)\}", lambda part: _expanded(_PARTS[part[1]]), one_line)
+
+
+def _sign(name: str) -> re.Pattern[str]:
+    return re.compile(_expanded(SENTENCES["signs"][name]), re.IGNORECASE)
+
+
+def _rows(name: str, how: Literal["begins", "whole", "around"], read: _Reader) -> list[_Row]:
+    """A kind of sentence, in the forms in which it is said `how`; courtesy may stand around it."""
+    end = {"begins": "", "whole": _END, "around": "{thanks}" + _END}[how]
+    forms = [f"{{polite}}{{ask}}{{polite}}(?:{form}){end}" for form in SENTENCES[name][how]]
+    return [(re.compile(_expanded(form), re.IGNORECASE), read) for form in forms]
+
+
+_QUOTED = [rf"{sign}[^{closing}\n\0]{{1,300}}+{closing}" for sign, closing in MARKS.items()]
+_PARTS: dict[str, str] = {**SENTENCES["parts"], "quoted": "|".join(_QUOTED)}
+_END = r"[\s?!.。~]*+\Z"
+_VERB_LATER = _sign("verb_later")
+_MARKED_LATER = _sign("marked_later")
+_COURTESY_AFTER_COMMA = _sign("courtesy_after_comma")
+_NOT_TO_KEEP = _sign("not_to_keep")
+_NOT_TO_CANCEL = _sign("not_to_cancel")
+_TASK_WORD = _sign("task_word")
+_ASKS = _sign("asks")
+_LIKE_A_PATH = re.compile(r"[./*~]|\A[A-Z][A-Za-z]*file\Z|\A[A-Z_]{3,}\Z")
+_NO_ITEM = frozenset(SENTENCES["words"]["no_item"].split())
+
+ROWS: tuple[_Row, ...] = (
+    *_rows("help", "whole", lambda _said: ShowIntent("help")),
+    *_rows("status", "whole", lambda _said: ShowIntent("status")),
+    *_rows("tasks", "whole", lambda _said: ShowIntent("tasks")),
+    *_rows("at_time", "begins", _at_time),
+    *_rows("when_file", "begins", _when_file),
+    *_rows("after", "begins", _after),
+    *_rows("run", "begins", _run),
+    *_rows("backlog", "whole", lambda _said: ShowIntent("backlog")),
+    *_rows("backlog_add", "begins", partial(_backlog_verb, "add")),
+    *_rows("backlog_done", "begins", partial(_backlog_verb, "done")),
+    *_rows("backlog_remove", "begins", partial(_backlog_verb, "remove")),
+    *_rows("backlog_add", "around", partial(_backlog_around, "add")),
+    *_rows("backlog_done", "around", partial(_backlog_around, "done")),
+    *_rows("backlog_remove", "around", partial(_backlog_around, "remove")),
+    *_rows("backlog_note", "begins", _backlog_note),
+    *_rows("recall", "begins", _recall),
+    *_rows("recall", "whole", _recall),
+    *_rows("remember", "begins", _remember),
+    *_rows("cancel", "begins", _cancel),
 )
-"""Every sentence: how it opens and what reads it. The first that reads one wins."""
+"""Every sentence: how it is said and what reads it. The first that reads one wins."""

@@ -223,5 +223,5 @@ _PATH_STARTS = ("/", "./", "../", "~/")
 _BUILTINS = frozenset({"cd", "ulimit", "umask"})
 _SPEAKING = frozenset({"echo", "printf", "say", "espeak", "notify-send"})
 """Programs whose arguments are sentences."""
-_EVERYDAY = frozenset(SENTENCES["everyday_programs"].split())
-_TALK = frozenset(SENTENCES["talk"].split())
+_EVERYDAY = frozenset(SENTENCES["words"]["everyday_programs"].split())
+_TALK = frozenset(SENTENCES["words"]["talk"].split())
