@@ -24,7 +24,6 @@ _logger = logging.getLogger(__name__)
 
 _NAP_S = 1.0
 """The longest sleep while something waits for its time: the wall clock may jump meanwhile."""
-_FOREVER_S = 3600.0
 
 
 class QueueEntry(NamedTuple):
@@ -190,7 +189,7 @@ class QueueFolder:
         self.path = path
         self._files = files
         self._clock = clock
-        self._inspect = inspect
+        self.inspect = inspect
         self._glance = glance
         self._by_name = by_name
         self._settle_s = settle_s
@@ -201,7 +200,7 @@ class QueueFolder:
         self._paused = False
         self._expected: set[str] = set()
         self._suspects: dict[str, _Suspect] = {}
-        self._closing = threading.Event()
+        self.closed = threading.Event()
         self._janitor: threading.Thread | None = None
 
     def __len__(self) -> int:
@@ -223,7 +222,7 @@ class QueueFolder:
     def take(self) -> WaitingFile | None:
         """The first that may go now; it leaves the index, and is this thread's to claim."""
         with self._changed:
-            if self._paused or self._closing.is_set():
+            if self._paused or self.closed.is_set():
                 return None
             return self._index.pop(self._now())
 
@@ -235,14 +234,19 @@ class QueueFolder:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return
+                due = None if self._paused else self._index.next_due()
+                if due is not None:
+                    left = min(left, _NAP_S, max(0.0, due - self._now()))
                 self._idle += 1
-                self._changed.wait(min(left, self._nap_s()))
+                self._changed.wait(left)
                 self._idle -= 1
 
     def has_ready(self) -> bool:
         """Whether `take` would give something."""
         with self._changed:
-            return not (self._paused or self.closed) and self._index.first(self._now()) is not None
+            if self._paused or self.closed.is_set():
+                return False
+            return self._index.first(self._now()) is not None
 
     def wake(self) -> None:
         """End every wait that is going on."""
@@ -252,29 +256,33 @@ class QueueFolder:
 
     def close(self) -> None:
         """Hand out nothing any more, and end every wait."""
-        self._closing.set()
+        self.closed.set()
         self.wake()
-
-    @property
-    def closed(self) -> bool:
-        return self._closing.is_set()
-
-    def wait_closed(self, timeout_s: float) -> bool:
-        """Wait for `close`; False when it was not called in time."""
-        return self._closing.wait(timeout_s)
 
     # ---- finding ------------------------------------------------------------------------
 
     def look(self, names: list[str] | None) -> None:
         """Look at these names, or (None) at the whole folder: what a FolderWatch calls."""
-        if names is None:
-            self._look_at_all()
+        if names is not None:
+            told = [name for name in names if name.endswith(".json") and not name.startswith(".")]
+            # Of our own writes `add` tells what they are.
+            own = self._expected.intersection(told)
+            self._expected -= own
+            self._put(self._read(name) for name in told if name not in own)
             return
-        told = [name for name in names if name.endswith(".json") and not name.startswith(".")]
-        # Of our own writes `add` tells what they are.
-        own = self._expected.intersection(told)
-        self._expected -= own
-        self._put(self._read(name) for name in told if name not in own)
+        with self._changed:
+            before = self._index.entries()
+            expected = set(self._expected)
+        listed = self._files.names(self.path)
+        fresh = [name for name in listed if name not in before and name not in self._suspects]
+        self._put(self._read(name, hurry=True) for name in fresh)
+        present = set(listed)
+        with self._changed:
+            # News of own writes that did not come by now are lost: nothing waits for them.
+            self._expected -= expected
+            for name, entry in before.items():
+                if name not in present:
+                    self._index.discard(name, only=entry)
 
     def expect(self, name: str) -> None:
         """Our own write is coming: the watch's news of this name will be no news."""
@@ -294,35 +302,11 @@ class QueueFolder:
         with self._changed:
             self._index.discard(name)
             self._suspects[name] = _Suspect(str(error), bad, seen, time.monotonic())
-            if self._janitor is None and not self._closing.is_set():
+            if self._janitor is None and not self.closed.is_set():
                 self._janitor = threading.Thread(
                     target=self._clean, name=f"janitor {self.path}", daemon=True
                 )
                 self._janitor.start()
-
-    def inspect(self, waiting: WaitingFile, data: bytes) -> QueueEntry:
-        """The entry that this file has now.
-
-        Raises:
-            BadRecord: it can not be used.
-        """
-        return self._inspect(waiting.name, data, waiting.seen_at)
-
-    def _look_at_all(self) -> None:
-        """Bring the index to what the folder holds; the bad ones go to the janitor."""
-        with self._changed:
-            before = self._index.entries()
-            expected = set(self._expected)
-        listed = self._files.names(self.path)
-        fresh = [name for name in listed if name not in before and name not in self._suspects]
-        self._put(self._read(name, hurry=True) for name in fresh)
-        present = set(listed)
-        with self._changed:
-            # News of own writes that did not come by now are lost: nothing waits for them.
-            self._expected -= expected
-            for name, entry in before.items():
-                if name not in present:
-                    self._index.discard(name, only=entry)
 
     def _read(self, name: str, *, hurry: bool = False) -> WaitingFile | None:
         """What a file is; None when it is gone, or was handed to the janitor."""
@@ -333,22 +317,21 @@ class QueueFolder:
             if data is None:
                 return None
             entry = self._glance(name, data) if hurry and self._glance is not None else None
-            return WaitingFile(name, entry, NEVER) if entry else self._inspected(name, data)
+            if entry is not None:
+                return WaitingFile(name, entry, NEVER)
+            seen_at = self._index.seen_at(name)
+            entry = self.inspect(name, data, seen_at)
+            if entry.fill is not None and seen_at is NEVER:
+                # The time it was seen matters: its own time is that.
+                now = self._clock.now()
+                found = self._files.stat(f"{self.path}/{name}")
+                written = datetime.fromtimestamp(found.mtime_ns / 1e9, UTC) if found else now
+                seen_at = min(written, now)
+                entry = self.inspect(name, data, seen_at)
+            return WaitingFile(name, entry, seen_at)
         except (BadRecord, StorageError) as error:
             self.doubt(name, error)
             return None
-
-    def _inspected(self, name: str, data: bytes) -> WaitingFile:
-        """Inspect a file; where the time it was seen matters, its own time is that."""
-        waiting = WaitingFile(name, QueueEntry(name), self._index.seen_at(name))
-        entry = self.inspect(waiting, data)
-        if entry.fill is None or waiting.seen_at is not NEVER:
-            return waiting._replace(entry=entry)
-        found = self._files.stat(f"{self.path}/{name}")
-        now = self._clock.now()
-        written = datetime.fromtimestamp(found.mtime_ns / 1e9, UTC) if found else now
-        waiting = waiting._replace(seen_at=min(written, now))
-        return waiting._replace(entry=self.inspect(waiting, data))
 
     def _put(self, found: Iterable[WaitingFile | None]) -> None:
         """Take these into the index, at once: none is handed out before the last was read."""
@@ -363,22 +346,18 @@ class QueueFolder:
     def _now(self) -> float:
         return 0.0 if self._by_name else self._clock.now().timestamp()
 
-    def _nap_s(self) -> float:
-        due = None if self._paused else self._index.next_due()
-        return _FOREVER_S if due is None else max(0.0, min(_NAP_S, due - self._now()))
-
     # ---- the bad ones -------------------------------------------------------------------
 
     def _clean(self) -> None:
         """The janitor's thread: until no suspect is left."""
         while True:
             with self._changed:
-                if not self._suspects or self._closing.is_set():
+                if not self._suspects or self.closed.is_set():
                     self._janitor = None
                     return
                 suspects = list(self._suspects.items())
             look_at = min(suspect.since for _, suspect in suspects) + self._settle_s
-            if self._closing.wait(max(0.0, min(look_at - time.monotonic(), self._settle_s))):
+            if self.closed.wait(max(0.0, min(look_at - time.monotonic(), self._settle_s))):
                 continue
             for name, suspect in suspects:
                 if time.monotonic() >= suspect.since + self._settle_s:
@@ -393,16 +372,15 @@ class QueueFolder:
             with self._changed:
                 again = self._suspects.get(name)
             if found is None:
-                self._forget(name, suspect)
+                again = suspect
             elif again is not None and again.bad and found == suspect.seen == again.seen:
                 self._files.quarantine(path, again.reason)
-                self._forget(name, again)
+            else:
+                return
+            with self._changed:
+                if self._suspects.get(name) is again:
+                    del self._suspects[name]
         except StorageError as error:
             _logger.warning("%s: could not be moved to corrupt/: %s", path, error)
         except Exception:
             _logger.exception("%s: could not be moved to corrupt/", path)
-
-    def _forget(self, name: str, suspect: _Suspect) -> None:
-        with self._changed:
-            if self._suspects.get(name) is suspect:
-                del self._suspects[name]

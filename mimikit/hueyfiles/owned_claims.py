@@ -20,14 +20,13 @@ from collections.abc import Generator
 from mimikit.errors import BadRecord, StorageError
 from mimikit.hueyfiles.folder import QueueFolder, WaitingFile, read_bytes
 from mimikit.hueyfiles.serializer import unwrap
-from mimikit.protocol.disk import Lock
 from mimikit.protocol.files import Files
 
 _logger = logging.getLogger(__name__)
 
 _MARK = "~"
 _GUARD = "guard"
-_GUARD_WAIT_S = 10.0
+_LOCK_WAIT_S = 10
 _PUT_BACK_EVERY_S = 5.0
 _PRUNE_AFTER_S = 0.2
 _PRUNE_LIMIT = 50_000
@@ -50,13 +49,11 @@ class Owner:
         self._folder = folder
         self._routes: dict[str, str] = {}
         self.token = secrets.token_hex(8)
-        with self._guard():
-            lock = files.lock(self._path(self.token))
-        if lock is None:
-            raise StorageError(
-                f"{self._path(self.token)}: expected a new lock, got one that is held"
-            )
-        self._lock: Lock | None = lock
+        path = self._path(self.token)
+        with locked(files, self._path(_GUARD)):
+            self._lock = files.lock(path)
+        if self._lock is None:
+            raise StorageError(f"{path}: expected a new lock, got one that is held")
 
     def close(self) -> None:
         """Own nothing any more; what is still claimed is an orphan from now on."""
@@ -74,7 +71,7 @@ class Owner:
         Crash: some are back, the rest are the next one's to move; their owner stays dead.
         """
         moved = 0
-        with self._guard():
+        with locked(self._files, self._path(_GUARD)):
             claims = [
                 (folder, name)
                 for folder in self._routes
@@ -100,14 +97,6 @@ class Owner:
 
     def _path(self, owner: str) -> str:
         return f"{self._folder}/{owner}.lock"
-
-    @contextlib.contextmanager
-    def _guard(self) -> Generator[None]:
-        lock = wait_for_lock(self._files, self._path(_GUARD), _GUARD_WAIT_S)
-        try:
-            yield
-        finally:
-            lock.release()
 
 
 class Claims:
@@ -260,7 +249,7 @@ class OwnedClaims(Claims):
         names = self._files.names(self._done)
         must = len(names) - _PRUNE_LIMIT + _PRUNE_AT_ONCE if len(names) > _PRUNE_LIMIT else 0
         for number, name in enumerate(names):
-            if self._folder.closed or (number >= must and self._folder.has_ready()):
+            if self._folder.closed.is_set() or (number >= must and self._folder.has_ready()):
                 self._unpruned = len(names) - number
                 return  # work has come: it goes first
             with contextlib.suppress(OSError):
@@ -292,9 +281,9 @@ class OwnedClaims(Claims):
         self._prune.set()
 
     def _pruning(self) -> None:
-        while not self._folder.closed:
+        while not self._folder.closed.is_set():
             self._prune.wait()
-            if self._folder.wait_closed(_PRUNE_AFTER_S):
+            if self._folder.closed.wait(_PRUNE_AFTER_S):
                 return
             self._prune.clear()
             try:
@@ -303,20 +292,22 @@ class OwnedClaims(Claims):
                 _logger.warning("finished messages could not be removed: %s", error)
 
 
-def wait_for_lock(files: Files, path: str, timeout_s: float) -> Lock:
-    """Take a lock that others hold for moments only.
+@contextlib.contextmanager
+def locked(files: Files, path: str) -> Generator[None]:
+    """Hold a lock that others hold for moments only.
 
     Raises:
         StorageError: it was not free in time.
     """
-    deadline = time.monotonic() + timeout_s
-    while True:
-        lock = files.lock(path)
-        if lock is not None:
-            return lock
+    deadline = time.monotonic() + _LOCK_WAIT_S
+    while (lock := files.lock(path)) is None:
         if time.monotonic() > deadline:
-            raise StorageError(f"{path}: expected it free within {timeout_s:.0f} s; who holds it?")
+            raise StorageError(f"{path}: expected it free within {_LOCK_WAIT_S} s; who holds it?")
         time.sleep(0.001)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _original_name(claimed: str) -> str:

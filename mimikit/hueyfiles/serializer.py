@@ -11,7 +11,7 @@ key that begins with `$`; an exception becomes what it said, not what it was.
 from __future__ import annotations
 
 import base64
-import binascii
+import contextlib
 import json
 import re
 from collections.abc import Callable
@@ -91,8 +91,8 @@ def unwrap(data: bytes) -> bytes:
         return data
     if data.startswith(_OTHER):
         try:
-            return base64.b64decode(data[len(_OTHER) : data.rindex(b'"')], validate=True)
-        except (binascii.Error, ValueError):
+            return _from_base64(data[len(_OTHER) : data.rindex(b'"')])
+        except ValueError:
             raise BadRecord("base64: expected base64 text, got something else") from None
     # Somebody edited it, or it is half written.
     return extract(cast("Json", parse_object(data)))
@@ -107,13 +107,11 @@ def embed(data: bytes) -> Json:
     _check_size(data)
     if data.startswith(_OURS):
         # Only what comes back byte for byte, and what our own reader does not refuse.
-        try:
+        with contextlib.suppress(ValueError, RecursionError, BadRecord):
             value = cast("Json", json.loads(data))
             line = dump_line({"value": value})
             if line == b'{"value":' + data + b"}\n" and parse_object(line):
                 return value
-        except (ValueError, RecursionError, BadRecord):
-            pass
     return {"base64": base64.b64encode(data).decode()}
 
 
@@ -128,10 +126,8 @@ def extract(value: Json) -> bytes:
             return dump_line(value)[:-1]
         text = value.get("base64")
         if isinstance(text, str):
-            try:
-                return base64.b64decode(text, validate=True)
-            except (binascii.Error, ValueError):
-                pass
+            with contextlib.suppress(ValueError):
+                return _from_base64(text)
     raise BadRecord('expected {"huey": …} or {"base64": "…"}, got something else')
 
 
@@ -161,22 +157,18 @@ def _plain(value: Any) -> Json:
     if kind is list:
         return [_plain(item) for item in value]
     if kind is dict:
-        return _plain_dict(value)
+        if all(type(key) is str and not key.startswith("$") for key in value):
+            return {key: _plain(item) for key, item in value.items()}
+        return {"$dict": [[_plain(key), _plain(item)] for key, item in value.items()]}
     if isinstance(value, BaseException):
-        return {"$exception": {"type": _type_name(value), "text": _error_text(value)}}
-    for known, name, write in _WRITERS:
+        return {"$exception": _plain_exception(value)}
+    for known, name, write, _ in _KINDS:
         if kind is known:
             return {name: write(value)}
     raise TypeError(
         f"expected plain data (None, numbers, texts, bytes, lists, dicts, sets, times), "
         f"got {kind.__module__}.{kind.__qualname__}; pass its parts"
     )
-
-
-def _plain_dict(value: dict[Any, Any]) -> Json:
-    if all(type(key) is str and not key.startswith("$") for key in value):
-        return {key: _plain(item) for key, item in value.items()}
-    return {"$dict": [[_plain(key), _plain(item)] for key, item in value.items()]}
 
 
 def _plain_message(message: Any) -> Json:
@@ -189,46 +181,41 @@ def _items(value: Any) -> Json:
     return [_plain(item) for item in value]
 
 
-def _type_name(error: BaseException) -> str:
-    return error.type_name if isinstance(error, RecordedError) else type(error).__name__
+def _from_base64(text: str | bytes) -> bytes:
+    return base64.b64decode(text, validate=True)
 
 
-def _error_text(error: BaseException) -> str:
+def _plain_exception(error: BaseException) -> Json:
     try:
-        return str(error)
+        text = str(error)
     except Exception as broken:  # noqa: BLE001 - a foreign __str__ may raise anything
-        return f"(its text can not be told: {type(broken).__name__})"
+        text = f"(its text can not be told: {type(broken).__name__})"
+    name = error.type_name if isinstance(error, RecordedError) else type(error).__name__
+    return {"type": name, "text": text}
 
 
-_WRITERS: tuple[tuple[type, str, Callable[[Any], Json]], ...] = (
-    (tuple, "$tuple", _items),
-    (Message, "$message", _plain_message),
-    (bytes, "$bytes", lambda value: base64.b64encode(value).decode()),
-    (datetime, "$datetime", datetime.isoformat),
-    (timedelta, "$timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
-    (set, "$set", _items),
-    (frozenset, "$frozenset", _items),
-    (date, "$date", date.isoformat),
-    (time, "$time", time.isoformat),
-    (Decimal, "$decimal", str),
-    (UUID, "$uuid", str),
-    (Error, "$error", lambda value: _plain(value.metadata)),
-    (type(SKIPPED), "$skipped", lambda _: True),
+def _span(value: timedelta) -> Json:
+    return [value.days, value.seconds, value.microseconds]
+
+
+_KINDS: tuple[tuple[type, str, Callable[[Any], Json], Callable[[Any], Any]], ...] = (
+    (tuple, "$tuple", _items, tuple),
+    (Message, "$message", _plain_message, lambda value: Message(**value)),
+    (bytes, "$bytes", lambda value: base64.b64encode(value).decode(), _from_base64),
+    (datetime, "$datetime", datetime.isoformat, datetime.fromisoformat),
+    (timedelta, "$timedelta", _span, lambda value: timedelta(*value)),
+    (set, "$set", _items, set),
+    (frozenset, "$frozenset", _items, frozenset),
+    (date, "$date", date.isoformat, date.fromisoformat),
+    (time, "$time", time.isoformat, time.fromisoformat),
+    (Decimal, "$decimal", str, Decimal),
+    (UUID, "$uuid", str, UUID),
+    (Error, "$error", lambda value: _plain(value.metadata), Error),
+    (type(SKIPPED), "$skipped", lambda _: True, lambda _: SKIPPED),
 )
+"""Each type, its name in a file, how it is written and how it is read."""
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "$tuple": tuple,
-    "$message": lambda value: Message(**value),
-    "$bytes": lambda value: base64.b64decode(value, validate=True),
-    "$datetime": datetime.fromisoformat,
-    "$timedelta": lambda value: timedelta(*value),
-    "$set": set,
-    "$frozenset": frozenset,
-    "$date": date.fromisoformat,
-    "$time": time.fromisoformat,
-    "$decimal": Decimal,
-    "$uuid": UUID,
-    "$error": Error,
-    "$skipped": lambda _: SKIPPED,
+    **{name: read for _, name, _, read in _KINDS},
     "$float": float,
     "$dict": dict,
     "$exception": lambda value: RecordedError(value["type"], value["text"]),

@@ -17,34 +17,24 @@ Layout, below the storage's own folder:
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
 import weakref
-from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from huey.api import Huey
 from huey.api import Task as HueyTask
-from huey.constants import EmptyData
 from huey.signals import SIGNAL_INTERRUPTED
-from huey.storage import BaseStorage
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.errors import BadRecord, StorageError
 from mimikit.hueyfiles.folder import QueueEntry, QueueFolder
 from mimikit.hueyfiles.owned_claims import Claims, OwnedClaims, Owner
 from mimikit.hueyfiles.serializer import JsonSerializer, unwrap, wrap
-from mimikit.hueyfiles.stores import (
-    Counters,
-    KeyValue,
-    MessageNamer,
-    MessageSchedule,
-    read_messages,
-)
+from mimikit.hueyfiles.stores import FolderStorage
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -96,7 +86,7 @@ class _Session:
         self.owner.close()
 
 
-class ClaimStorage(BaseStorage):
+class ClaimStorage(FolderStorage):
     """Bytes in files, claimed by rename; all of Huey's contract, for any Huey program.
 
     Order: priority falling, then as they came.
@@ -135,7 +125,6 @@ class ClaimStorage(BaseStorage):
         queue, running: folders of a subclass, which exist, in place of those of this storage.
         settle_s: a file that can not be used is quarantined when it was unchanged for so long.
         """
-        super().__init__(name)
         if (path is None) == (files is None):
             raise ValueError("expected either path= or files=, got both or none; give one of them")
         self.blocking = blocking
@@ -145,18 +134,15 @@ class ClaimStorage(BaseStorage):
             root = Path(path or ".")
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
             files = Files(RealDisk(root), durable=durable)
-        self._files = files
-        self._clock = clock or SystemClock()
+        prefix = f"{base}/" if base else ""
+        super().__init__(name, files, prefix, clock or SystemClock())
         self._watch = watch
         self._settle_s = settle_s
         self._paused = False
         self._stopped = False
-        prefix = f"{base}/" if base else ""
         self._queue = queue or prefix + "queue"
         self._running = running or prefix + "running"
         self._done, self._owners = prefix + "done", prefix + "owners"
-        self._due, self._scheduled = prefix + "due", prefix + "schedule"
-        self._value_folder, self._counter_folder = prefix + "values", prefix + "counters"
         folders = [] if queue else [self._queue, self._running, self._done]
         folders += [self._owners, self._due, self._scheduled]
         folders += [self._value_folder, self._counter_folder, paths.CORRUPT]
@@ -165,10 +151,6 @@ class ClaimStorage(BaseStorage):
                 self._files.fs.make_dir(folder)
         except OSError as error:
             raise StorageError(f"{self._files.fs.root}: {error.strerror}") from error
-        self._values = KeyValue(self._files, self._value_folder, self._clock)
-        self._counters = Counters(self._files, self._counter_folder)
-        self._schedule = MessageSchedule(self._files, self._scheduled, self._due, self._clock)
-        self._namer = MessageNamer(self._clock)
         self._opening = threading.Lock()
         self._session: _Session | None = None
 
@@ -181,7 +163,7 @@ class ClaimStorage(BaseStorage):
         session = self._session
         if session is not None and session.watch is not None:
             session.folder.expect(name)
-        if not self._schedule.enqueue(data, target):
+        if not self.enqueue_due(data, target):
             self._files.write(target, wrap(data))
         if session is not None:
             session.folder.add(name, QueueEntry(name))
@@ -223,73 +205,12 @@ class ClaimStorage(BaseStorage):
         return len(self._files.names(self._queue))
 
     def enqueued_items(self, limit: int | None = None) -> list[bytes]:
-        return read_messages(self._files, self._queue, self._files.names(self._queue)[:limit])
+        return self._messages(self._queue, self._files.names(self._queue)[:limit])
 
     def flush_queue(self) -> None:
         self._empty(self._queue)
         if self._session is not None:
             self._session.look()
-
-    # ---- Huey's contract: the schedule ----------------------------------------------------
-
-    def add_to_schedule(self, data: bytes, ts: datetime) -> None:
-        self._schedule.add(data, ts, self._namer.suffix())
-
-    def read_schedule(self, ts: datetime) -> list[bytes]:
-        """The messages due at `ts`; see `MessageSchedule` for what a crash leaves."""
-        return self._schedule.read(ts, self._open().owner.token)
-
-    def schedule_size(self) -> int:
-        return len(self._schedule.names())
-
-    def scheduled_items(self, limit: int | None = None) -> list[bytes]:
-        return self._schedule.items(limit)
-
-    def flush_schedule(self) -> None:
-        self._empty(self._scheduled)
-
-    # ---- Huey's contract: values and counters ---------------------------------------------
-
-    def put_data(self, key: str | bytes, value: bytes, is_result: bool = False) -> None:
-        self._values.put(key, value)
-
-    def peek_data(self, key: str | bytes) -> bytes | type[EmptyData]:
-        return self._values.peek(key)
-
-    def peek_many(self, keys: Iterable[str | bytes]) -> dict[str | bytes, bytes]:
-        return self._values.peek_many(keys)
-
-    def pop_data(self, key: str | bytes) -> bytes | type[EmptyData]:
-        return self._values.pop(key)
-
-    def delete_data(self, key: str | bytes) -> bool:
-        return self._values.delete(key)
-
-    def has_data_for_key(self, key: str | bytes) -> bool:
-        return self._values.has(key)
-
-    def put_if_empty(self, key: str | bytes, value: bytes, ttl: int | None = None) -> bool:
-        if ttl is not None:
-            raise NotImplementedError("ttl is not supported by this storage")
-        return self._values.put_if_empty(key, value)
-
-    def incr(self, key: str | bytes, amount: int = 1) -> int:
-        return self._counters.incr(key, amount)
-
-    def delete_counter(self, key: str | bytes) -> None:
-        self._counters.delete(key)
-
-    def result_store_size(self) -> int:
-        return len(self._values)
-
-    def result_items(self) -> dict[str, bytes]:
-        return dict(self._values.items())
-
-    def flush_results(self) -> None:
-        self._empty(self._value_folder, suffix="")
-
-    def flush_counters(self) -> None:
-        self._empty(self._counter_folder)
 
     # ---- beyond the contract --------------------------------------------------------------
 
@@ -326,6 +247,9 @@ class ClaimStorage(BaseStorage):
     def look(self, names: list[str] | None = None) -> None:
         """Look at these names in the queue, or at all of it; what a FolderWatch would tell."""
         self._open().folder.look(names)
+
+    def owner_token(self) -> str:
+        return self._open().owner.token
 
     def put_back(self) -> int:
         """Move what dead processes had claimed back to where it was; gives how many."""
@@ -378,6 +302,7 @@ class ClaimStorage(BaseStorage):
         return True
 
     def _open(self) -> _Session:
+        """The session of this process; the first call makes it."""
         session = self._session
         if session is not None and session.pid == os.getpid():
             return session
@@ -386,38 +311,28 @@ class ClaimStorage(BaseStorage):
             self._opening = threading.Lock()
             self._session = None
         with self._opening:
-            if self._session is None:
-                self._session = self._new_session()
-                # Again, now that it can be seen: a pause may have ended while it was made.
-                self._session.folder.paused = self._paused
-            return self._session
-
-    def _new_session(self) -> _Session:
-        """An owner first, then the orphans, then the watch, then a look at everything."""
-        owner = Owner(self._files, self._owners)
-        owner.add_route(self._due, self._scheduled)
-        folder = self.new_folder()
-        folder.paused = self._paused
-        claims = self.new_claims(folder, owner)
-        owner.put_back()
-        self._values.sweep()
-        watch, owns_watch = self._watch, False
-        if watch is None and self._root is not None and self.blocking:
-            watch, owns_watch = FolderWatch(self._root), True
-        session = _Session(owner, folder, claims, watch, owns_watch=owns_watch)
-        # A storage that nobody holds any more lets go; at the program's end the main thread is done
-        # with its claim, while the lock is the kernel's to free.
-        weakref.finalize(self, session.close).atexit = False
-        weakref.finalize(self, claims.finish_held)
-        return session
-
-    def _empty(self, folder: str, *, suffix: str = ".json") -> None:
-        """Remove the files of a folder, never the folder: others watch it."""
-        for name in self._files.names(folder, suffix=suffix):
-            with contextlib.suppress(FileNotFoundError):
-                self._files.fs.unlink(f"{folder}/{name}")
-        if self._files.durable:
-            self._files.fs.sync_dir(folder)
+            if self._session is not None:
+                return self._session
+            # An owner first, then the orphans, then the watch, then a look at everything.
+            owner = Owner(self._files, self._owners)
+            owner.add_route(self._due, self._scheduled)
+            folder = self.new_folder()
+            folder.paused = self._paused
+            claims = self.new_claims(folder, owner)
+            owner.put_back()
+            self.sweep_taken()
+            watch, owns_watch = self._watch, False
+            if watch is None and self._root is not None and self.blocking:
+                watch, owns_watch = FolderWatch(self._root), True
+            session = _Session(owner, folder, claims, watch, owns_watch=owns_watch)
+            # A storage that nobody holds any more lets go; at the program's end the main thread is
+            # done with its claim, while the lock is the kernel's to free.
+            weakref.finalize(self, session.close).atexit = False
+            weakref.finalize(self, claims.finish_held)
+            self._session = session
+            # Again, now that it can be seen: a pause may have ended while it was made.
+            folder.paused = self._paused
+            return session
 
 
 class ClaimHuey(Huey):

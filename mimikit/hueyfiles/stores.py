@@ -1,5 +1,9 @@
 """What Huey keeps beside its queue: values by key, counters, the schedule; a small file each."""
 
+# Huey carries no types: what comes from it is unknown to the checker.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import base64
@@ -11,22 +15,22 @@ import secrets
 import struct
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import cast
+from typing import TypeVar, cast
 
 from huey.constants import EmptyData
+from huey.storage import BaseStorage
 
 from mimikit.clock import Clock
 from mimikit.errors import BadRecord
 from mimikit.hueyfiles.folder import read_bytes
-from mimikit.hueyfiles.owned_claims import claim_name, wait_for_lock
+from mimikit.hueyfiles.owned_claims import claim_name, locked
 from mimikit.hueyfiles.serializer import embed, extract, identity, unwrap, wrap
 from mimikit.protocol.files import Files
 from mimikit.protocol.json import Json, dump_line, parse_object
 
-_LOCK_WAIT_S = 10.0
 _TAKEN = ".taken"
 _TAKEN_AGE_S = 60.0
 _CHECK_EVERY_S = 5.0
@@ -40,172 +44,7 @@ _OFFSET = 1 << 62
 _SIGN = 1 << 63
 _ALL_BITS = (1 << 64) - 1
 
-
-class KeyValue:
-    """Results, revocations and locks by key, one small file each in one folder.
-
-    Names are hashes of the keys, since a key may be any text or bytes: a text and its UTF-8 bytes
-    are the same key. No lock stands in the way of reads and writes (Huey asks for two keys before
-    every task).
-    """
-
-    def __init__(self, files: Files, folder: str, clock: Clock) -> None:
-        self._files = files
-        self._folder = folder
-        self._clock = clock
-        self._empty_at: int | None = None
-        self._check_at = 0.0
-
-    def put(self, key: str | bytes, value: bytes) -> None:
-        self._files.write(self._path(key), _entry(key, value))
-
-    def put_if_empty(self, key: str | bytes, value: bytes) -> bool:
-        """Set a value unless there is one; of several at once one wins."""
-        return self._files.create(self._path(key), _entry(key, value))
-
-    def peek(self, key: str | bytes) -> bytes | type[EmptyData]:
-        return self.peek_many([key]).get(key, EmptyData)
-
-    def peek_many(self, keys: Iterable[str | bytes]) -> dict[str | bytes, bytes]:
-        """The values of those keys that have one."""
-        found: dict[str | bytes, bytes] = {}
-        if self._is_empty():
-            return found
-        for key in keys:
-            if (entry := self._load(self._path(key))) is not None:
-                found[key] = entry[1]
-        return found
-
-    def pop(self, key: str | bytes) -> bytes | type[EmptyData]:
-        """The value, taken away; of several at once one gets it.
-
-        Crash: a value taken but not handed over is lost with its taker.
-        """
-        path = self._path(key)
-        taken = f"{path.removesuffix('.json')}.{secrets.token_hex(4)}{_TAKEN}"
-        if not self._files.move(path, taken):
-            return EmptyData
-        entry = self._load(taken)
-        self._files.remove(taken)
-        return EmptyData if entry is None else entry[1]
-
-    def delete(self, key: str | bytes) -> bool:
-        """Remove a value; whether there was one."""
-        return not self._is_empty() and self._files.remove(self._path(key))
-
-    def has(self, key: str | bytes) -> bool:
-        return self._files.fs.stat(self._path(key)) is not None
-
-    def __len__(self) -> int:
-        return len(self._files.names(self._folder))
-
-    def items(self) -> Iterator[tuple[str, bytes]]:
-        """Every key, as text, and its value."""
-        for name in self._files.names(self._folder):
-            if (entry := self._load(f"{self._folder}/{name}")) is not None:
-                yield _key_text(entry[0]), entry[1]
-
-    def sweep(self) -> None:
-        """Remove what was being taken when its taker died."""
-        now = self._clock.now()
-        for name in self._files.names(self._folder, suffix=_TAKEN):
-            found = self._files.stat(f"{self._folder}/{name}")
-            if found is not None and now.timestamp() - found.mtime_ns / 1e9 > _TAKEN_AGE_S:
-                self._files.remove(f"{self._folder}/{name}")
-
-    def _path(self, key: str | bytes) -> str:
-        return f"{self._folder}/{_hashed(key)}.json"
-
-    def _is_empty(self) -> bool:
-        """Whether the folder is surely empty: it was, and its time has not changed since.
-
-        Huey asks for three keys around every task, and where no task is revoked and no result is
-        kept there is none.
-        """
-        found = self._files.fs.stat(self._folder)
-        mtime_ns = found.mtime_ns if found else 0
-        if mtime_ns == self._empty_at:
-            return True
-        if time.monotonic() < self._check_at:
-            return False
-        self._check_at = time.monotonic() + _CHECK_EVERY_S
-        settled = mtime_ns and self._clock.now().timestamp() - mtime_ns / 1e9 > _TRUSTED_AFTER_S
-        empty = settled and not self._files.names(self._folder, suffix="")
-        self._empty_at = mtime_ns if empty else None
-        return bool(empty)
-
-    def _load(self, path: str) -> tuple[dict[str, Json], bytes] | None:
-        """The record in a file and its value; one that can not be read is put aside: None."""
-        data = read_bytes(self._files, path)
-        if data is None:
-            return None
-        try:
-            record = parse_object(data)
-            return record, extract(record.get("value"))
-        except BadRecord as error:
-            self._files.quarantine(path, str(error))
-            return None
-
-
-class Counters:
-    """Numbers by key; changed under one lock that is held for a moment."""
-
-    def __init__(self, files: Files, folder: str) -> None:
-        self._files = files
-        self._folder = folder
-
-    def incr(self, key: str | bytes, amount: int = 1) -> int:
-        """Add to a counter, 0 at first; gives the new value."""
-        path = f"{self._folder}/{_hashed(key)}.json"
-        lock = wait_for_lock(self._files, f"{self._folder}/guard.lock", _LOCK_WAIT_S)
-        try:
-            value = self._read(path) + amount
-            self._files.write(path, dump_line({**_key_json(key), "value": value}))
-            return value
-        finally:
-            lock.release()
-
-    def delete(self, key: str | bytes) -> None:
-        self._files.remove(f"{self._folder}/{_hashed(key)}.json")
-
-    def _read(self, path: str) -> int:
-        data = read_bytes(self._files, path)
-        if data is None:
-            return 0
-        try:
-            value = parse_object(data).get("value")
-        except BadRecord as error:
-            value, reason = None, str(error)
-        else:
-            reason = "value: expected a whole number"
-        if isinstance(value, int):
-            return value
-        self._files.quarantine(path, reason)
-        return 0
-
-
-def _entry(key: str | bytes, value: bytes) -> bytes:
-    return dump_line({**_key_json(key), "value": embed(value)})
-
-
-def _hashed(key: str | bytes) -> str:
-    return hashlib.sha256(key if isinstance(key, bytes) else key.encode()).hexdigest()
-
-
-def _key_json(key: str | bytes) -> dict[str, Json]:
-    try:
-        return {"key": key if isinstance(key, str) else key.decode()}
-    except UnicodeDecodeError:
-        return {"keyBase64": base64.b64encode(cast("bytes", key)).decode()}
-
-
-def _key_text(record: dict[str, Json]) -> str:
-    key, coded = record.get("key"), record.get("keyBase64")
-    if isinstance(key, str):
-        return key
-    return base64.b64decode(coded if isinstance(coded, str) else "").decode(
-        errors="backslashreplace"
-    )
+_V = TypeVar("_V")
 
 
 class _Reader(threading.local):
@@ -215,8 +54,12 @@ class _Reader(threading.local):
         self.due: dict[bytes, list[tuple[str, bytes]]] = {}
 
 
-class MessageSchedule:
-    """Huey's schedule: messages that wait for their time, one file each.
+class FolderStorage(BaseStorage):
+    """Huey's storage but for the queue.
+
+    Values (results, revocations, locks) lie under hashes of their keys, since a key may be any text
+    or bytes: a text and its UTF-8 bytes are the same key. No lock stands in the way of reads and
+    writes: Huey asks for two keys before every task.
 
     Huey reads the due messages out of the schedule and enqueues them one by one: killed in between,
     it loses them. So they are not removed when read but moved to `due/`, under their reader's name.
@@ -225,46 +68,163 @@ class MessageSchedule:
     so it is done with the last lot; or the reader is dead, then the next start moves it back.
     """
 
-    def __init__(self, files: Files, folder: str, due: str, clock: Clock) -> None:
+    def __init__(self, name: str, files: Files, prefix: str, clock: Clock) -> None:
+        """Use the folders that begin with `prefix`; they exist when anything is asked."""
+        super().__init__(name)
         self._files = files
-        self._folder = folder
-        self._due = due
         self._clock = clock
+        self._value_folder, self._counter_folder = prefix + "values", prefix + "counters"
+        self._scheduled, self._due = prefix + "schedule", prefix + "due"
+        self._namer = MessageNamer(clock)
         self._reader = _Reader()
-        self._listing: tuple[int, list[str]] | None = None
+        self._schedule_seen: tuple[int, list[str]] | None = None
+        self._no_values_at: int | None = None
+        self._check_values_at = 0.0
 
-    def add(self, data: bytes, at: datetime, suffix: str) -> None:
-        """Keep a message until `at`; `suffix` makes its name unique and orders equals."""
-        self._files.write(f"{self._folder}/{_time_key(at)}-{suffix}", wrap(data))
+    def owner_token(self) -> str:
+        """Under whose name due messages are taken."""
+        raise NotImplementedError
 
-    def names(self) -> list[str]:
-        """The files, soonest first. A folder that did not change is not listed again."""
-        found = self._files.stat(self._folder)
+    # ---- values and counters --------------------------------------------------------------
+
+    def put_data(self, key: str | bytes, value: bytes, is_result: bool = False) -> None:
+        self._files.write(_path(self._value_folder, key), _entry(key, value))
+
+    def put_if_empty(self, key: str | bytes, value: bytes, ttl: int | None = None) -> bool:
+        """Set a value unless there is one; of several at once one wins."""
+        if ttl is not None:
+            raise NotImplementedError("ttl is not supported by this storage")
+        return self._files.create(_path(self._value_folder, key), _entry(key, value))
+
+    def peek_data(self, key: str | bytes) -> bytes | type[EmptyData]:
+        return self.peek_many([key]).get(key, EmptyData)
+
+    def peek_many(self, keys: Iterable[str | bytes]) -> dict[str | bytes, bytes]:
+        """The values of those keys that have one."""
+        found: dict[str | bytes, bytes] = {}
+        if self._has_no_values():
+            return found
+        for key in keys:
+            if (entry := self._load(_path(self._value_folder, key), extract)) is not None:
+                found[key] = entry[1]
+        return found
+
+    def pop_data(self, key: str | bytes) -> bytes | type[EmptyData]:
+        """The value, taken away; of several at once one gets it.
+
+        Crash: a value taken but not handed over is lost with its taker.
+        """
+        path = _path(self._value_folder, key)
+        taken = f"{path.removesuffix('.json')}.{secrets.token_hex(4)}{_TAKEN}"
+        if not self._files.move(path, taken):
+            return EmptyData
+        entry = self._load(taken, extract)
+        self._files.remove(taken)
+        return EmptyData if entry is None else entry[1]
+
+    def delete_data(self, key: str | bytes) -> bool:
+        """Remove a value; whether there was one."""
+        return not self._has_no_values() and self._files.remove(_path(self._value_folder, key))
+
+    def has_data_for_key(self, key: str | bytes) -> bool:
+        return self._files.fs.stat(_path(self._value_folder, key)) is not None
+
+    def result_store_size(self) -> int:
+        return len(self._files.names(self._value_folder))
+
+    def result_items(self) -> dict[str, bytes]:
+        """Every key, as text, and its value."""
+        items: dict[str, bytes] = {}
+        for name in self._files.names(self._value_folder):
+            if (entry := self._load(f"{self._value_folder}/{name}", extract)) is None:
+                continue
+            record, value = entry
+            key, coded = record.get("key"), record.get("keyBase64")
+            if not isinstance(key, str):
+                raw = base64.b64decode(coded if isinstance(coded, str) else "")
+                key = raw.decode(errors="backslashreplace")
+            items[key] = value
+        return items
+
+    def flush_results(self) -> None:
+        self._empty(self._value_folder, suffix="")
+
+    def sweep_taken(self) -> None:
+        """Remove values that were being taken when their taker died."""
+        now = self._clock.now()
+        for name in self._files.names(self._value_folder, suffix=_TAKEN):
+            found = self._files.stat(f"{self._value_folder}/{name}")
+            if found is not None and now.timestamp() - found.mtime_ns / 1e9 > _TAKEN_AGE_S:
+                self._files.remove(f"{self._value_folder}/{name}")
+
+    def incr(self, key: str | bytes, amount: int = 1) -> int:
+        """Add to a counter, 0 at first; gives the new value. The lock is held for a moment."""
+        path = _path(self._counter_folder, key)
+        with locked(self._files, f"{self._counter_folder}/guard.lock"):
+            entry = self._load(path, _whole_number)
+            value = (0 if entry is None else entry[1]) + amount
+            self._files.write(path, dump_line({**_key_json(key), "value": value}))
+        return value
+
+    def delete_counter(self, key: str | bytes) -> None:
+        self._files.remove(_path(self._counter_folder, key))
+
+    def flush_counters(self) -> None:
+        self._empty(self._counter_folder)
+
+    def _has_no_values(self) -> bool:
+        """Whether the folder is surely empty: it was, and its time has not changed since.
+
+        Huey asks for three keys around every task, and where no task is revoked and no result is
+        kept there is none.
+        """
+        found = self._files.fs.stat(self._value_folder)
         mtime_ns = found.mtime_ns if found else 0
-        known = self._listing
-        if known is not None and known[0] == mtime_ns:
-            return known[1]
-        names = self._files.names(self._folder)
-        old = mtime_ns and self._clock.now().timestamp() - mtime_ns / 1e9 > _TRUSTED_AFTER_S
-        self._listing = (mtime_ns, names) if old else None
-        return names
+        if mtime_ns == self._no_values_at:
+            return True
+        if time.monotonic() < self._check_values_at:
+            return False
+        self._check_values_at = time.monotonic() + _CHECK_EVERY_S
+        empty = self._is_settled(mtime_ns) and not self._files.names(self._value_folder, suffix="")
+        self._no_values_at = mtime_ns if empty else None
+        return empty
 
-    def items(self, limit: int | None = None) -> list[bytes]:
-        """The messages, soonest first."""
-        return read_messages(self._files, self._folder, self.names()[:limit])
+    def _is_settled(self, mtime_ns: int) -> bool:
+        """Whether a folder of that time has no change yet to come that would share it."""
+        age_s = self._clock.now().timestamp() - mtime_ns / 1e9
+        return mtime_ns != 0 and age_s > _TRUSTED_AFTER_S
 
-    def read(self, at: datetime, owner: str) -> list[bytes]:
-        """Take the messages due at `at`; what this thread read before is done with."""
+    def _load(self, path: str, read: Callable[[Json], _V]) -> tuple[dict[str, Json], _V] | None:
+        """The record in a file and its value; one that can not be read is put aside: None."""
+        data = read_bytes(self._files, path)
+        if data is None:
+            return None
+        try:
+            record = parse_object(data)
+            return record, read(record.get("value"))
+        except BadRecord as error:
+            self._files.quarantine(path, str(error))
+            return None
+
+    # ---- the schedule ---------------------------------------------------------------------
+
+    def add_to_schedule(self, data: bytes, ts: datetime) -> None:
+        name = f"{_time_key(ts)}-{self._namer.suffix()}"
+        self._files.write(f"{self._scheduled}/{name}", wrap(data))
+
+    def read_schedule(self, ts: datetime) -> list[bytes]:
+        """Take the messages due at `ts`; what this thread read before is done with."""
+        owner = self.owner_token()
         for path, _ in chain.from_iterable(self._reader.due.values()):
             self._files.remove(path)
         self._reader.due.clear()
-        last = _time_key(at)
+        last = _time_key(ts)
         messages: list[bytes] = []
-        for name in list(self.names()):
+        for name in list(self._schedule_names()):
             if name[: len(last)] > last:
                 break
             taken = f"{self._due}/{claim_name(owner, name)}"
-            if not self._files.move(f"{self._folder}/{name}", taken):
+            if not self._files.move(f"{self._scheduled}/{name}", taken):
                 continue
             data = read_bytes(self._files, taken)
             if data is None:
@@ -278,7 +238,7 @@ class MessageSchedule:
             messages.append(message)
         return messages
 
-    def enqueue(self, data: bytes, target: str) -> bool:
+    def enqueue_due(self, data: bytes, target: str) -> bool:
         """Enqueue what this thread read from the schedule as `target`; False when it did not.
 
         Where the message is no longer the one that was read (an expiry counted anew), the queue's
@@ -294,15 +254,66 @@ class MessageSchedule:
         self._files.remove(path)
         return True
 
+    def schedule_size(self) -> int:
+        return len(self._schedule_names())
 
-def read_messages(files: Files, folder: str, names: list[str]) -> list[bytes]:
-    """The messages in these files, in their order; what can not be used is left out."""
-    messages: list[bytes] = []
-    for name in names:
-        with contextlib.suppress(BadRecord):
-            if (data := read_bytes(files, f"{folder}/{name}")) is not None:
-                messages.append(unwrap(data))
-    return messages
+    def scheduled_items(self, limit: int | None = None) -> list[bytes]:
+        """The messages, soonest first."""
+        return self._messages(self._scheduled, self._schedule_names()[:limit])
+
+    def flush_schedule(self) -> None:
+        self._empty(self._scheduled)
+
+    def _schedule_names(self) -> list[str]:
+        """The files, soonest first. A folder that did not change is not listed again."""
+        found = self._files.stat(self._scheduled)
+        mtime_ns = found.mtime_ns if found else 0
+        if self._schedule_seen is not None and self._schedule_seen[0] == mtime_ns:
+            return self._schedule_seen[1]
+        names = self._files.names(self._scheduled)
+        self._schedule_seen = (mtime_ns, names) if self._is_settled(mtime_ns) else None
+        return names
+
+    # ---- any folder -----------------------------------------------------------------------
+
+    def _messages(self, folder: str, names: list[str]) -> list[bytes]:
+        """The messages in these files, in their order; what can not be used is left out."""
+        messages: list[bytes] = []
+        for name in names:
+            with contextlib.suppress(BadRecord):
+                if (data := read_bytes(self._files, f"{folder}/{name}")) is not None:
+                    messages.append(unwrap(data))
+        return messages
+
+    def _empty(self, folder: str, *, suffix: str = ".json") -> None:
+        """Remove the files of a folder, never the folder: others watch it."""
+        for name in self._files.names(folder, suffix=suffix):
+            with contextlib.suppress(FileNotFoundError):
+                self._files.fs.unlink(f"{folder}/{name}")
+        if self._files.durable:
+            self._files.fs.sync_dir(folder)
+
+
+def _path(folder: str, key: str | bytes) -> str:
+    raw = key if isinstance(key, bytes) else key.encode()
+    return f"{folder}/{hashlib.sha256(raw).hexdigest()}.json"
+
+
+def _entry(key: str | bytes, value: bytes) -> bytes:
+    return dump_line({**_key_json(key), "value": embed(value)})
+
+
+def _key_json(key: str | bytes) -> dict[str, Json]:
+    try:
+        return {"key": key if isinstance(key, str) else key.decode()}
+    except UnicodeDecodeError:
+        return {"keyBase64": base64.b64encode(cast("bytes", key)).decode()}
+
+
+def _whole_number(value: Json) -> int:
+    if not isinstance(value, int):
+        raise BadRecord("value: expected a whole number")
+    return value
 
 
 def _time_key(at: datetime) -> str:

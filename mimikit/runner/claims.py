@@ -46,7 +46,7 @@ class TaskClaims(Claims):
         data = read_bytes(self._files, source)
         if data is None:
             return None
-        entry = self._folder.inspect(waiting, data)
+        entry = self._folder.inspect(name, data, waiting.seen_at)
         if entry[:2] != waiting.entry[:2]:
             self._folder.look([name])  # it changed: back to its new place in the order
             return None
