@@ -12,8 +12,9 @@ import threading
 import time
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 from weakref import ref
 
 from mimikit.errors import StorageError
@@ -42,9 +43,6 @@ class Stamp(NamedTuple):
     mtime_ns: int
 
 
-Stamps: TypeAlias = Mapping[str, Stamp]
-
-
 def _stamp(path: str, stat: FileStat | None) -> Stamp | None:
     """None: not searched."""
     is_searched = stat is not None and stat.kind == "file" and stat.size <= LARGEST
@@ -54,19 +52,24 @@ def _stamp(path: str, stat: FileStat | None) -> Stamp | None:
 class DocumentSnapshot:
     """The files that can be searched at one moment, told from others by identity."""
 
-    def __init__(
-        self,
-        parts: Sequence[dict[str, Stamp]],
-        before: DocumentSnapshot | None,
-        changed: frozenset[str] | None,
-    ) -> None:
+    def __init__(self, parts: Sequence[dict[str, Stamp]], before: DocumentSnapshot | None) -> None:
         """`parts`: by path, no path in two; they are not changed any more."""
         self.parts = parts
         self.stamps: Mapping[str, Stamp] = ChainMap(*parts)
         """Slow to go through: there may be very many."""
         self.before = ref(before) if before is not None else None
-        self.changed = changed
-        """The paths that are otherwise than in the one before; None: not known."""
+        changed: set[str] = set()
+        for old, new in zip(before.parts if before else parts, parts, strict=True):
+            if old is new:
+                continue
+            # What was not looked at again is the same object: cheap to see among very many.
+            other = {p for p, s in new.items() if (o := old.get(p)) is not s and o != s}
+            added = sum(path not in old for path in other)
+            changed |= other
+            if len(new) - added != len(old):
+                changed |= old.keys() - new.keys()
+        self.changed = frozenset(changed)
+        """The paths that are otherwise than in the one before."""
 
 
 class DocumentFolders:
@@ -80,8 +83,9 @@ class DocumentFolders:
         """
         self._files = files
         self._workspace = workspace
-        self._watch = watch if watch is not None and watch.by_events else None
-        self._folders: dict[str, _Folder] = {}
+        watch = watch if watch is not None and watch.by_events else None
+        self._near = [_Folder(files, watch, *place) for place in _NEAR]
+        self._far = [_Folder(files, watch, *place) for place in _FAR]
         self._docs: dict[str, Stamp] = {}
         self._long_term: dict[str, Stamp] = {}
         self._docs_until = 0.0
@@ -89,14 +93,17 @@ class DocumentFolders:
 
     def snapshot(self, *, everywhere: bool) -> DocumentSnapshot:
         """Every file that can be searched; the same object as before when nothing has changed."""
-        places = (*_NEAR, *_FAR) if everywhere else _NEAR
-        parts = [self._memory(), *(self._look_at(*place) for place in places), self._documents()]
+        stamp = _stamp(paths.MEMORY, self._files.stat(paths.MEMORY))
+        now = {paths.MEMORY: stamp} if stamp else {}
+        if now != self._long_term:
+            self._long_term = now
+        folders = self._near + self._far if everywhere else self._near
+        parts = [self._long_term, *(folder.look() for folder in folders), self._documents()]
         known = self._snapshots.get(everywhere)
         if known is not None and all(a is b for a, b in zip(known.parts, parts, strict=True)):
             return known
-        snapshot = DocumentSnapshot(parts, known, _difference(known.parts if known else (), parts))
-        self._snapshots[everywhere] = snapshot
-        return snapshot
+        self._snapshots[everywhere] = DocumentSnapshot(parts, known)
+        return self._snapshots[everywhere]
 
     def read(self, path: str) -> bytes | None:
         """The bytes of one of these files; None when it is gone or no plain file."""
@@ -111,39 +118,6 @@ class DocumentFolders:
         except (StorageError, OSError):
             return None
 
-    def _memory(self) -> dict[str, Stamp]:
-        stamp = _stamp(paths.MEMORY, self._files.stat(paths.MEMORY))
-        now = {paths.MEMORY: stamp} if stamp else {}
-        if now != self._long_term:
-            self._long_term = now
-        return self._long_term
-
-    def _look_at(self, folder: str, suffix: str) -> dict[str, Stamp]:
-        """The files of one folder; only those that changed are looked at where that is known."""
-        known = self._folders.setdefault(folder, _Folder())
-        if self._watch is not None and known.followed is None:
-            # Before the first look, so that nothing is missed between them.
-            known.followed = self._watch.watch(folder, known.tell)
-        changed = known.taken()
-        if changed is None or len(known.stamps) <= _FOLLOWED:
-            known.replace(folder, self._stats(folder, suffix))
-        elif names := [name for name in changed if name.endswith(suffix) and name[0] != "."]:
-            known.update(folder, {n: self._files.stat(f"{folder}/{n}") for n in names})
-        return known.stamps
-
-    def _stats(self, folder: str, suffix: str) -> dict[str, FileStat]:
-        """The files of a folder; one that its user has removed is made again and empty."""
-        try:
-            return self._files.stats(folder, suffix=suffix)
-        except StorageError:
-            try:
-                parts = folder.split("/")
-                for depth in range(len(parts)):
-                    self._files.fs.make_dir("/".join(parts[: depth + 1]))
-                return self._files.stats(folder, suffix=suffix)
-            except (StorageError, OSError):
-                return {}
-
     def _documents(self) -> dict[str, Stamp]:
         """The workspace's docs; a large tree is looked at once a second at most."""
         begun = time.monotonic()
@@ -157,16 +131,44 @@ class DocumentFolders:
 
 
 class _Folder:
-    """What is known of one folder, and what has been told of it since."""
+    """One folder: its files, and what has been told of them since they were looked at."""
 
-    def __init__(self) -> None:
-        self.stamps: dict[str, Stamp] = {}
-        self.followed: bool | None = None
+    def __init__(self, files: Files, watch: FolderWatch | None, path: str, suffix: str) -> None:
+        self._files, self._watch = files, watch
+        self._path, self._suffix = path, suffix
+        self._stamps: dict[str, Stamp] = {}
+        self._is_followed: bool | None = None
         """Whether its changes are told; None: nobody was asked to."""
         self._guard = threading.Lock()
         self._told: set[str] | None = None
+        """Names that have changed; None: everything is to be looked at."""
 
-    def tell(self, names: list[str] | None) -> None:
+    def look(self) -> dict[str, Stamp]:
+        """By path; only what changed is looked at where that is known."""
+        if self._watch is not None and self._is_followed is None:
+            # Before the first look, so that nothing is missed between them.
+            self._is_followed = self._watch.watch(self._path, self._tell)
+        with self._guard:
+            told, self._told = self._told, set[str]() if self._is_followed else None
+        if told is None or len(self._stamps) <= _FOLLOWED:
+            there = self._all_stats()
+            found = {
+                f"{self._path}/{name}": stamp
+                for name in sorted(there, reverse=True)
+                if (stamp := _stamp(name, there[name]))
+            }
+            if found != self._stamps:
+                self._stamps = found
+            return self._stamps
+        names = [name for name in told if name.endswith(self._suffix) and name[0] != "."]
+        stats = {name: self._files.stat(f"{self._path}/{name}") for name in names}
+        looked_at = {f"{self._path}/{name}": _stamp(name, stats[name]) for name in names}
+        if any(self._stamps.get(path) != stamp for path, stamp in looked_at.items()):
+            both = {**self._stamps, **looked_at}
+            self._stamps = {path: stamp for path, stamp in both.items() if stamp}
+        return self._stamps
+
+    def _tell(self, names: list[str] | None) -> None:
         """These have changed, or anything (None); any thread may say so."""
         with self._guard:
             if names is None:
@@ -174,77 +176,44 @@ class _Folder:
             elif self._told is not None:
                 self._told.update(names)
 
-    def taken(self) -> set[str] | None:
-        """What was told since the last time; None: everything is to be looked at."""
-        with self._guard:
-            told = self._told
-            self._told = set() if self.followed else None
-            return told
-
-    def replace(self, folder: str, stats: dict[str, FileStat]) -> None:
-        found = {
-            f"{folder}/{name}": stamp
-            for name in sorted(stats, reverse=True)
-            if (stamp := _stamp(name, stats[name]))
-        }
-        if found != self.stamps:
-            self.stamps = found
-
-    def update(self, folder: str, stats: dict[str, FileStat | None]) -> None:
-        looked_at = {f"{folder}/{name}": _stamp(name, stat) for name, stat in stats.items()}
-        if any(self.stamps.get(path) != stamp for path, stamp in looked_at.items()):
-            both = {**self.stamps, **looked_at}
-            self.stamps = {path: stamp for path, stamp in both.items() if stamp}
-
-
-def _difference(
-    before: Sequence[dict[str, Stamp]], now: Sequence[dict[str, Stamp]]
-) -> frozenset[str] | None:
-    """The paths that have changed; None when there was nothing before."""
-    if not before:
-        return None
-    changed: set[str] = set()
-    for old, new in zip(before, now, strict=True):
-        if old is new:
-            continue
-        # What was not looked at again is the same object: cheap to see among very many.
-        other = {p for p, s in new.items() if (o := old.get(p)) is not s and o != s}
-        added = sum(path not in old for path in other)
-        changed |= other
-        if len(new) - added != len(old):
-            changed |= old.keys() - new.keys()
-    return frozenset(changed)
+    def _all_stats(self) -> dict[str, FileStat]:
+        """The files as they are; a folder that its user has removed is made again and empty."""
+        try:
+            return self._files.stats(self._path, suffix=self._suffix)
+        except StorageError:
+            try:
+                for made in accumulate(self._path.split("/"), "{}/{}".format):
+                    self._files.fs.make_dir(made)
+                return self._files.stats(self._path, suffix=self._suffix)
+            except (StorageError, OSError):
+                return {}
 
 
 def _docs(workspace: Path, state: str) -> Iterator[tuple[str, Stamp]]:
     """The workspace's docs, without the state folder, should it lie among them."""
+
+    def is_state(folder: Path) -> bool:
+        with contextlib.suppress(OSError):
+            return folder.samefile(state)
+        return False
+
     left = MOST_DOCS
     top = workspace / DOCS
-    if top.is_symlink() or _is_same(top, state):
+    if top.is_symlink() or is_state(top):
         return
-    for folder, below, names in os.walk(top):
-        below[:] = sorted(
-            name
-            for name in below
-            if not name.startswith(".") and not _is_same(Path(folder) / name, state)
-        )
-        shown = Path(folder).relative_to(workspace).as_posix()
+    for place, below, names in os.walk(top):
+        folder = Path(place)
+        below[:] = sorted(n for n in below if n[0] != "." and not is_state(folder / n))
+        shown = folder.relative_to(workspace).as_posix()
         for name in sorted(names):
             if left <= 0 or not name.endswith(".md") or name.startswith("."):
                 continue
             left -= 1
             with contextlib.suppress(OSError):
-                stat = (Path(folder) / name).lstat()
+                stat = (folder / name).lstat()
                 is_plain = stat_bits.S_ISREG(stat.st_mode) and stat.st_size <= LARGEST
                 if is_plain and _is_text(f"{shown}/{name}"):
                     yield f"{shown}/{name}", Stamp(stat.st_size, stat.st_mtime_ns)
-
-
-def _is_same(folder: Path, other: str) -> bool:
-    try:
-        return folder.samefile(other)
-    except OSError:
-        return False
 
 
 def _is_text(name: str) -> bool:

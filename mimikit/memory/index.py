@@ -13,16 +13,27 @@ import heapq
 import math
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import NamedTuple, Protocol, TypeAlias, cast
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from mimikit.errors import StorageError
 from mimikit.memory.documents import Stamp
-from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms, scope_of
+from mimikit.memory.passages import (
+    FAR,
+    NEAR,
+    FileTerms,
+    Passage,
+    Scope,
+    Window,
+    file_terms,
+    scope_of,
+)
 from mimikit.memory.ranking import Match
 from mimikit.memory.terms import Cutter
+
+T = TypeVar("T")
 
 Changed: TypeAlias = tuple[str, Stamp, list[Passage]]
 """A file that was read: its path, its state before that, its passages."""
@@ -38,8 +49,14 @@ class TermTotals(NamedTuple):
     files: int = 0
     file_terms: int = 0
 
-    def plus(self, other: TermTotals) -> TermTotals:
-        return TermTotals(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+    @classmethod
+    def of(cls, made: FileTerms) -> TermTotals:
+        """Of one file."""
+        return cls(len(made.each), sum(map(len, made.each)), 1, len(made.whole))
+
+    @classmethod
+    def sum(cls, each: Iterable[TermTotals]) -> TermTotals:
+        return cls(*map(sum, zip(cls(), *each, strict=True)))
 
 
 class BrokenIndex(StorageError):
@@ -126,15 +143,10 @@ class _TermCounts:
 @dataclass(frozen=True, slots=True)
 class _File:
     stamp: Stamp
-    scope: Scope
     passages: list[Passage]
     each: list[_TermCounts]
     whole: _TermCounts
-
-    @property
-    def totals(self) -> TermTotals:
-        terms = sum(counts.length for counts in self.each)
-        return TermTotals(len(self.passages), terms, 1, self.whole.length)
+    totals: TermTotals
 
 
 class MemTableView:
@@ -142,24 +154,21 @@ class MemTableView:
 
     def __init__(self, files: Mapping[str, _File]) -> None:
         self.files = files
+        self.parts: dict[Scope, dict[str, _File]] = {NEAR: {}, FAR: {}}
+        for path, file in files.items():
+            self.parts[scope_of(path)][path] = file
         self.stamps: Mapping[str, Stamp] = {path: file.stamp for path, file in files.items()}
         self.passage_count = sum(len(file.passages) for file in files.values())
         self._often: dict[Scope, Counter[str]] = {}
 
     def totals(self, scope: Scope) -> TermTotals:
-        found = TermTotals()
-        for file in self._of(scope):
-            found = found.plus(file.totals)
-        return found
+        return TermTotals.sum(file.totals for file in self.parts[scope].values())
 
     def frequency(self, term: str, scope: Scope) -> int:
-        often = self._often.get(scope)
-        if often is None:  # once for all terms: a long question has thousands
-            often = Counter(
-                term for file in self._of(scope) for one in file.each for term in one.often
-            )
-            self._often[scope] = often
-        return often[term]
+        if scope not in self._often:  # once for all terms: a long question has thousands
+            each = (one for file in self.parts[scope].values() for one in file.each)
+            self._often[scope] = Counter(term for one in each for term in one.often)
+        return self._often[scope][term]
 
     def search(
         self, idf: Mapping[str, float], scope: Scope, average: float, window: Window
@@ -167,8 +176,7 @@ class MemTableView:
         """The passages that hold any of the terms. `average`: terms of a passage."""
         return [
             Match(path, passage, score)
-            for path, file in self.files.items()
-            if file.scope == scope
+            for path, file in self.parts[scope].items()
             for passage, counts in zip(file.passages, file.each, strict=True)
             if window.holds(passage.at) and (score := counts.score(idf, average))
         ]
@@ -177,14 +185,8 @@ class MemTableView:
         self, idf: Mapping[str, float], scope: Scope, average: float
     ) -> dict[str, float]:
         """The scores of whole files. `average`: terms of a file."""
-        return {
-            path: file.whole.score(idf, average)
-            for path, file in self.files.items()
-            if file.scope == scope
-        }
-
-    def _of(self, scope: Scope) -> Iterator[_File]:
-        return (file for file in self.files.values() if file.scope == scope)
+        parts = self.parts[scope].items()
+        return {path: file.whole.score(idf, average) for path, file in parts}
 
 
 class MemTable:
@@ -199,9 +201,8 @@ class MemTable:
         made: dict[str, _File] = {}
         for path, stamp, found in changed:
             terms = file_terms(found, cut)
-            each = [_TermCounts(Counter(own), len(own)) for own in terms.each]
-            whole = _TermCounts(Counter(terms.whole), len(terms.whole))
-            made[path] = _File(stamp, scope_of(path), found, each, whole)
+            *each, whole = (_TermCounts(Counter(t), len(t)) for t in [*terms.each, terms.whole])
+            made[path] = _File(stamp, found, each, whole, TermTotals.of(terms))
         with self._guard:
             self.view = MemTableView({**self.view.files, **made})
 
@@ -235,11 +236,12 @@ class _Okapi(Protocol):
     def get_batch_scores(self, query: list[str], doc_ids: list[int]) -> list[float]: ...
 
 
-class _Ranked:
+class _Ranked(Generic[T]):
     """The passages of a part, or its files, as rank-bm25 scores them."""
 
-    def __init__(self, each: Sequence[_TermCounts], documents: int) -> None:
+    def __init__(self, known: Sequence[T], each: Sequence[_TermCounts], documents: int) -> None:
         """`documents`: how many passages and files there are in all parts together."""
+        self._known = known
         self.places: dict[str, list[int]] = defaultdict(list)
         """By term: the numbers of those that hold it."""
         for number, counts in enumerate(each):
@@ -258,57 +260,47 @@ class _Ranked:
         made.avgdl = max(sum(counts.length for counts in each) / documents, 1.0)
         self._okapi = made
 
-    def scores(self, weights: Mapping[str, float]) -> dict[int, float]:
-        """By number, of those that hold any of the terms."""
+    def best(
+        self, weights: Mapping[str, float], limit: int, is_wanted: Callable[[T], bool]
+    ) -> list[tuple[T, float]]:
+        """Those that hold any of the terms, and their scores, best first."""
         scores: dict[int, float] = defaultdict(float)
         for term, weight in weights.items():
             if places := self.places.get(term):
                 found = self._okapi.get_batch_scores([term], places)
                 for number, score in zip(places, found, strict=True):
                     scores[number] += weight * score
-        return scores
-
-
-class _RankedPart:
-    """What is ranked of one scope."""
-
-    def __init__(self, files: Mapping[str, _File], documents: int) -> None:
-        self.passages = [(path, p) for path, file in files.items() for p in file.passages]
-        self.by_passage = _Ranked([c for file in files.values() for c in file.each], documents)
-        self.paths = list(files)
-        self.by_file = _Ranked([file.whole for file in files.values()], documents)
+        wanted = [number for number in scores if is_wanted(self._known[number])]
+        best = heapq.nlargest(limit, wanted, key=lambda number: (scores[number], -number))
+        return [(self._known[number], scores[number]) for number in best]
 
 
 class RankView:
     def __init__(self, held: MemTableView) -> None:
         self.stamps, self.passage_count, self.totals = held.stamps, held.passage_count, held.totals
         documents = held.passage_count + len(held.files)
-        self._parts = {
-            scope: _RankedPart(
-                {path: file for path, file in held.files.items() if file.scope == scope}, documents
-            )
-            for scope in (NEAR, FAR)
-        }
+        self._passages: dict[Scope, _Ranked[tuple[str, Passage]]] = {}
+        self._files: dict[Scope, _Ranked[str]] = {}
+        for scope, files in held.parts.items():
+            known = [(path, passage) for path, file in files.items() for passage in file.passages]
+            each = [counts for file in files.values() for counts in file.each]
+            self._passages[scope] = _Ranked(known, each, documents)
+            whole = [file.whole for file in files.values()]
+            self._files[scope] = _Ranked([*files], whole, documents)
 
     def frequency(self, term: str, scope: Scope) -> int:
-        return len(self._parts[scope].by_passage.places.get(term, ()))
+        return len(self._passages[scope].places.get(term, ()))
 
     def search(
         self, weights: Mapping[str, float], scope: Scope, limit: int, window: Window
     ) -> list[Match]:
-        known = self._parts[scope].passages
-        scores = self._parts[scope].by_passage.scores(weights)
-        inside = [(score, n) for n, score in scores.items() if window.holds(known[n][1].at)]
-        best = heapq.nlargest(limit, inside, key=lambda found: (found[0], -found[1]))
-        return [Match(*known[number], score) for score, number in best]
+        best = self._passages[scope].best(weights, limit, lambda known: window.holds(known[1].at))
+        return [Match(path, passage, score) for (path, passage), score in best]
 
     def search_files(
         self, weights: Mapping[str, float], scope: Scope, limit: int
     ) -> dict[str, float]:
-        part = self._parts[scope]
-        scores = part.by_file.scores(weights)
-        best = heapq.nlargest(limit, scores, key=lambda number: (scores[number], -number))
-        return {part.paths[number]: scores[number] for number in best}
+        return dict(self._files[scope].best(weights, limit, lambda _: True))
 
 
 class RankIndex:
@@ -317,8 +309,7 @@ class RankIndex:
     bytes_on_disk = 0
 
     def __init__(self) -> None:
-        self._table = MemTable()
-        self.view = RankView(self._table.view)
+        self.clear()
 
     def refresh(self) -> None:
         """There is no other process to learn from."""

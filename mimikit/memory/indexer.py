@@ -16,7 +16,7 @@ from datetime import datetime, tzinfo
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
-from mimikit.memory.documents import DocumentFolders, DocumentSnapshot, Stamp, Stamps
+from mimikit.memory.documents import DocumentFolders, DocumentSnapshot, Stamp
 from mimikit.memory.index import (
     BrokenIndex,
     Changed,
@@ -36,7 +36,7 @@ MOST_HELD = 20_000
 """Passages held in memory while there is no index that can be used."""
 _TRIES = 3
 _REPAIR_S = 60.0
-_NOTHING: Stamps = {}
+_NOTHING: Mapping[str, Stamp] = {}
 
 
 @dataclass(frozen=True, slots=True)

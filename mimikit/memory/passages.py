@@ -6,6 +6,8 @@ lines and sentences. A passage knows its neighbours by its number in the file.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -46,6 +48,7 @@ _DAY = re.compile(r"(?:^|/)(\d{4}-\d\d-\d\d)(?=[-.])")
 _HEADING = re.compile(r"(#{1,6})\s+(.*)")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？；])")
 
 
@@ -133,17 +136,11 @@ def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:
     else:
         text = data.decode("utf-8", "replace").replace("\r\n", "\n").removeprefix("\ufeff")
         found = _summary(text) if kind == "summary" else _raw(text, zone)
-        day = day_of(path)
-        found = (p if p.day else replace(p, day=day, at=_beginning(day, zone)) for p in found)
-    return [passage for passage, _ in zip(found, range(_MOST), strict=False)]
-
-
-def _beginning(day: date | None, zone: tzinfo) -> datetime | None:
-    """When a day begins where its owner lives."""
-    try:
-        return datetime.combine(day, time(), zone).astimezone(UTC) if day else None
-    except OverflowError:  # in the year 1
-        return None
+        day, begins = day_of(path), None
+        with contextlib.suppress(OverflowError):  # in the year 1
+            begins = datetime.combine(day, time(), zone).astimezone(UTC) if day else None
+        found = (p if p.day else replace(p, day=day, at=begins) for p in found)
+    return list(itertools.islice(found, _MOST))
 
 
 def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
@@ -177,9 +174,9 @@ def _transcript(data: bytes, zone: tzinfo) -> Iterator[Passage]:
             continue
         at = message.created_at
         day = at.astimezone(zone).date()
-        said = Passage(message.text, number, "", at, day, role=message.role, message_id=message.id)
-        for piece in _pieces(said, number):
-            yield replace(piece, line=number)
+        yield from _pieces(
+            Passage(message.text, number, "", at, day, role=message.role, message_id=message.id)
+        )
 
 
 def _result(path: str, data: bytes, zone: tzinfo) -> Iterator[Passage]:
@@ -193,38 +190,38 @@ def _result(path: str, data: bytes, zone: tzinfo) -> Iterator[Passage]:
         return
     text = (result.summary or "") if isinstance(result, PlanResult) else result.text
     at = result.completed_at
-    told = Passage(text, 0, "", at, at.astimezone(zone).date(), task_id=result.id)
-    for piece in _pieces(told, 0):
-        yield replace(piece, line=0)
+    yield from _pieces(Passage(text, 0, "", at, at.astimezone(zone).date(), task_id=result.id))
 
 
-def _pieces(whole: Passage, line: int) -> Iterator[Passage]:
-    """A text as it is, or in pieces when it is long."""
+def _pieces(whole: Passage, line: int | None = None) -> Iterator[Passage]:
+    """A text as it is; a long one in pieces of at most `LONGEST` characters.
+
+    line: on which the text begins; None: all of it stands on the line of the whole.
+    """
     if len(whole.text) <= LONGEST:
         if whole.text.strip():
             yield whole
         return
-    for text, offset in _cut(whole.text):
-        yield replace(whole, text=text, line=line + offset)
-
-
-def _cut(text: str) -> Iterator[tuple[str, int]]:
-    """Pieces of at most `LONGEST` characters, with the number of the line each begins on."""
-    piece, begun, at = "", 0, 0
-    for part in _parts(text):
+    pieces: list[tuple[str, int]] = []
+    """Each with how many line feeds stand before it."""
+    piece, begun, passed = "", 0, 0
+    for part in _fitting(whole.text):
         if piece and len(piece) + len(part) > LONGEST:
-            yield piece.strip(), begun
+            pieces.append((piece, begun))
             piece = ""
         if not piece.strip():
-            begun, piece = at, ""
+            begun, piece = passed, ""
         piece += part
-        at += part.count("\n")
+        passed += part.count("\n")
     if piece.strip():
-        yield piece.strip(), begun
+        pieces.append((piece, begun))
+    for text, offset in pieces:
+        number = whole.line if line is None else line + offset
+        yield replace(whole, text=text.strip(), line=number)
 
 
-def _parts(text: str) -> Iterator[str]:
-    """Lines; of long lines the sentences; of endless sentences what fits."""
+def _fitting(text: str) -> Iterator[str]:
+    """Lines; of long lines the sentences; of endless sentences what fits into a piece."""
     for line in text.splitlines(keepends=True):
         if len(line) <= LONGEST:
             yield line
@@ -239,7 +236,9 @@ def _paragraphs(text: str, line: int) -> Iterator[Passage]:
     """Paragraphs of a document under its headings. `line`: of the file, where the text begins."""
     headings: list[tuple[int, str]] = []
     """Level and words of those that stand above."""
-    bare = _without_comments(text)
+    # Without what no reader sees, on the same lines; a comment that is never closed stays.
+    closed, mark, rest = text.rpartition("-->")
+    bare = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), closed + mark) + rest
     block: list[str] = []
     begun = line
     in_code = False
@@ -270,47 +269,24 @@ def _words(headings: list[tuple[int, str]]) -> str:
     return " ".join(words for _, words in headings)
 
 
-def _without_comments(text: str) -> str:
-    """The text without what no reader sees, on the same lines; what is never closed stays."""
-    kept: list[str] = []
-    at = 0
-    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
-        kept += text[at:start], "\n" * text.count("\n", start, end)
-        at = end + 3
-    return "".join([*kept, text[at:]])
-
-
 def _block(lines: list[str], begun: int, above: str) -> Iterator[Passage]:
-    """Lines that stand together: a wrapped paragraph, a list, or one thing a line."""
-    text = _joined(lines)
-    if len(text) <= _TOGETHER or len(lines) == 1:
-        if text:
-            yield from _pieces(Passage(text, begun, above), begun)
-        return
-    for group, number in _groups(lines):
-        yield from _pieces(Passage(_joined(group), begun + number, above), begun + number)
-
-
-def _joined(lines: list[str]) -> str:
-    """Lines as one text; of an item that stands alone without its mark."""
-    text = "\n".join(lines).strip()
-    return _ITEM.sub("", text, count=1) if len(lines) == 1 else text
-
-
-def _groups(lines: list[str]) -> Iterator[tuple[list[str], int]]:
-    """Long lines and list items alone, short lines together; with the number of the first."""
-    group: list[str] = []
-    for number, line in enumerate(lines):
-        alone = len(line) > _WRAPPED or _ITEM.match(line) is not None
-        if group and (alone or sum(map(len, group)) + len(line) > _TOGETHER):
-            yield group, number - len(group)
-            group = []
-        group.append(line)
-        if len(line) > _WRAPPED:
-            yield group, number - len(group) + 1
-            group = []
-    if group:
-        yield group, len(lines) - len(group)
+    """Lines that stand together: what is short as one passage; else long lines and items alone."""
+    is_short = len("\n".join(lines).strip()) <= _TOGETHER
+    groups: list[list[str]] = []
+    for line in lines:
+        last = groups[-1] if groups else []
+        alone = len(line) > _WRAPPED or _ITEM.match(line)
+        full = sum(map(len, last)) + len(line) > _TOGETHER
+        if last and (is_short or not (alone or full or len(last[-1]) > _WRAPPED)):
+            last.append(line)
+        else:
+            groups.append([line])
+    for group in groups:
+        text = "\n".join(group).strip()
+        if len(group) == 1:  # an item that stands alone is shown without its mark
+            text = _ITEM.sub("", text, count=1)
+        yield from _pieces(Passage(text, begun, above), begun)
+        begun += len(group)
 
 
 def stored(passage: Passage) -> bytes:
@@ -358,28 +334,27 @@ class FileTerms:
 
 
 def file_terms(found: list[Passage], cut: Cutter | None) -> FileTerms:
-    own = {id(passage): terms(passage.text, cut) for passage in found}
-    said = {id(passage): own[id(passage)][_labels(passage.text) :] for passage in found}
+    own = [terms(passage.text, cut) for passage in found]
+    said: list[list[str]] = []
+    """To its neighbours: without the speaker of a line (`Ann Lee: …`), who is not their subject."""
+    for passage, mine in zip(found, own, strict=True):
+        label = _SPEAKER.match(passage.text)
+        named = len(terms(label[0])) if label else 0
+        said.append(mine[named : named + _AROUND_TERMS])
     each: list[list[str]] = []
     for number, passage in enumerate(found):
-        mine = own[id(passage)] * OWN + terms(passage.context, cut) * ABOVE
+        mine = own[number] * OWN + terms(passage.context, cut) * ABOVE
         for step, times in AROUND.items():
             at = number + step
             if 0 <= at < len(found) and not passage.alone and not found[at].alone:
-                mine += said[id(found[at])][:_AROUND_TERMS] * times
-        each.append(mine + date_terms(passage.day))
-    every = [term for passage in found for term in own[id(passage)]]
+                mine += said[at] * times
+        each.append(mine + _date_terms(passage.day))
     days = {passage.day for passage in found}
-    dates = date_terms(days.pop()) if len(days) == 1 else []
-    return FileTerms(each, every[:_FILE_TERMS] + dates)
+    dates = _date_terms(days.pop()) if len(days) == 1 else []
+    every = itertools.chain.from_iterable(own)
+    return FileTerms(each, [*itertools.islice(every, _FILE_TERMS), *dates])
 
 
-def date_terms(day: date | None) -> list[str]:
+def _date_terms(day: date | None) -> list[str]:
     """A day as people write it: its number, the month's name, the year."""
     return terms(f"{day.day} {day:%B} {day.year}") if day else []
-
-
-def _labels(text: str) -> int:
-    """How many terms name the speaker of a line (`Ann Lee: …`): they say nothing of others."""
-    label = _SPEAKER.match(text)
-    return len(terms(label[0])) if label else 0

@@ -46,7 +46,10 @@ class Match:
 def rank(
     found: Sequence[Match], file_scores: Mapping[str, float], today: date, limit: int
 ) -> list[Match]:
-    """The best hits, one for each message, none far below the best."""
+    """The best hits, one for each message and text, none far below the best.
+
+    A day's own words stand for its summary.
+    """
     scored: list[Match] = []
     for match in found:
         score = match.score + FILE_SHARE * file_scores.get(match.path, 0.0)
@@ -54,8 +57,16 @@ def rank(
         bonus = recency(match.passage.day, today)
         scored.append(replace(match, score=score * weight * bonus))
     scored.sort(key=lambda hit: -hit.score)
-    near = [hit for hit in scored if hit.score >= LEAST_SHARE * scored[0].score]
-    return _one_each(near)[: max(limit, 0)]
+    # Of a message that stands in memory and in the transcript, memory is shown.
+    distinct: dict[object, Match] = {}
+    for hit in scored:
+        if hit.score < LEAST_SHARE * scored[0].score:
+            break
+        key = hit.passage.message_id or (hit.passage.task_id, hit.passage.text)
+        first = distinct.setdefault(key, hit)
+        if "transcript" == passages.kind_of(first.path) != passages.kind_of(hit.path):
+            distinct[key] = replace(hit, score=first.score)
+    return _without_told([*distinct.values()])[: max(limit, 0)]
 
 
 def recency(day: date | None, today: date) -> float:
@@ -64,25 +75,6 @@ def recency(day: date | None, today: date) -> float:
         return 1 + RECENT_BONUS / 2
     age = max((today - day).days - RECENT_DAYS, 0)
     return 1 + RECENT_BONUS * 0.5 ** (age / HALF_LIFE_DAYS)
-
-
-def _one_each(hits: list[Match]) -> list[Match]:
-    """One hit for each message and text; a day's own words stand for its summary.
-
-    Of a message that stands in memory and in the transcript, memory is shown.
-    """
-    places: dict[object, int] = {}
-    kept: list[Match] = []
-    for hit in hits:
-        key = hit.passage.message_id or (hit.passage.task_id, hit.passage.text)
-        if key not in places:
-            places[key] = len(kept)
-            kept.append(hit)
-        else:
-            first = kept[places[key]]
-            if "transcript" == passages.kind_of(first.path) != passages.kind_of(hit.path):
-                kept[places[key]] = replace(hit, score=first.score)
-    return _without_told(kept)
 
 
 def _without_told(hits: list[Match]) -> list[Match]:
@@ -117,29 +109,20 @@ def is_hidden(path: str, known: Container[str]) -> bool:
 
 
 def snippet(text: str, weights: Mapping[str, float], width: int = SNIPPET) -> str:
-    """At most `width` characters of a text: those around the most of what was asked for."""
+    """At most `width` characters of a text: where the weightiest terms stand together."""
     if len(text) <= width:
         return text
-    start, end = best_place(text, weights, width)
-    return (CUT if start else "") + text[start:end].strip() + (CUT if end < len(text) else "")
-
-
-def best_place(text: str, weights: Mapping[str, float], width: int) -> tuple[int, int]:
-    """Where the weightiest terms of the query stand together, as a piece of at most `width`."""
-    if len(text) <= width:
-        return 0, len(text)
     marks = occurrences(text, weights)
-    best, best_weight = (0, 0), 0.0
-    first = 0
+    first = start = end = 0
+    most = 0.0
     for last, mark in enumerate(marks):
         while first < last and mark.end - marks[first].start > width:
             first += 1
         weight = sum(weights[term] for term in {m.text for m in marks[first : last + 1]})
-        if weight > best_weight:
-            start = marks[first].start
-            best, best_weight = (start, min(mark.end, start + width)), weight  # of an endless word
+        if weight > most:
+            start, most = marks[first].start, weight
+            end = min(mark.end, start + width)  # of an endless word
     # Widened on both sides, at words where there are some.
-    start, end = best
     room = width - (end - start)
     start = max(0, min(start - room // 2, len(text) - width))
     end = min(len(text), start + width)
@@ -147,7 +130,7 @@ def best_place(text: str, weights: Mapping[str, float], width: int) -> tuple[int
         start = space + 1
     if end < len(text) and (space := text.rfind(" ", end - 20, end)) >= 0:
         end = space
-    return start, end
+    return (CUT if start else "") + text[start:end].strip() + (CUT if end < len(text) else "")
 
 
 # ---- what a prompt quotes
@@ -156,35 +139,35 @@ def best_place(text: str, weights: Mapping[str, float], width: int) -> tuple[int
 # its neighbours, those first that match better themselves.
 
 
-@dataclass(frozen=True, slots=True)
-class QuotedHit:
-    """A quotation: the hit it is made for, and the text with its neighbours."""
-
-    hit: Match
-    text: str
-
-
 def quotations(
     hits: Sequence[Match],
     passages_of: Callable[[str], Sequence[Passage]],
     weights: Mapping[str, float],
     limit: int,
-) -> list[QuotedHit]:
-    """At most `limit` quotations, best first; what one of them shows is no other's.
+) -> list[tuple[Match, str]]:
+    """At most `limit` hits, best first, each with its text among its neighbours.
+
+    What one of them shows is no other's.
 
     hits: best first, more than `limit`, so that those already shown can be passed over.
     passages_of: the passages of a file, in its order.
     """
     scores = {(hit.path, hit.passage): hit.score for hit in hits}
     shown: set[tuple[str, Passage]] = set()
-    made: list[QuotedHit] = []
+    made: list[tuple[Match, str]] = []
     for hit in hits:
         if len(made) == limit:
             break
-        if (hit.path, hit.passage) not in shown:
-            group = _group(hit, passages_of(hit.path), scores, shown)
-            shown.update((hit.path, passage) for passage in group)
-            made.append(QuotedHit(hit, _said(group, weights)))
+        if (hit.path, hit.passage) in shown:
+            continue
+        group = _group(hit, passages_of(hit.path), scores, shown)
+        shown.update((hit.path, passage) for passage in group)
+        text = "\n".join(_line(passage) for passage in group)
+        if len(text) > WIDTH:
+            role = f"{group[0].role}: " if group[0].role else ""
+            width = WIDTH - len(TRUNCATED) - len(role) - 2 * len(CUT)
+            text = role + snippet(group[0].text, weights, width) + TRUNCATED
+        made.append((hit, text))
     return made
 
 
@@ -215,15 +198,6 @@ def _group(
         best = max(beside, key=lambda n: (scores.get((hit.path, known[n]), 0.0), n))
         first, last = min(first, best), max(last, best)
         room -= len(_line(known[best])) + 1
-
-
-def _said(group: Sequence[Passage], weights: Mapping[str, float]) -> str:
-    text = "\n".join(_line(passage) for passage in group)
-    if len(text) <= WIDTH:
-        return text
-    role = f"{group[0].role}: " if group[0].role else ""
-    width = WIDTH - len(TRUNCATED) - len(role) - 2 * len(CUT)
-    return role + snippet(group[0].text, weights, width) + TRUNCATED
 
 
 def _line(passage: Passage) -> str:

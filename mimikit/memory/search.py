@@ -18,7 +18,7 @@ from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
 from mimikit.memory.documents import DocumentFolders
-from mimikit.memory.index import BrokenIndex, PassageIndex, RankIndex, idf
+from mimikit.memory.index import BrokenIndex, PassageIndex, RankIndex, TermTotals, idf
 from mimikit.memory.indexer import Indexer, IndexState, IndexStatus
 from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window
 from mimikit.memory.ranking import Match
@@ -146,7 +146,7 @@ class MemorySearch:
 
         meant = [hit for hit in hits if hit.score >= _TURN_SHARE * hits[0].score]
         made = ranking.quotations(meant, passages_of, weights, limit)
-        return [_found(quoted.hit, quoted.text) for quoted in made]
+        return [_found(hit, text) for hit, text in made]
 
     def warm_up(self) -> None:
         """Have what a turn needs read by a thread of its own, before the first one comes."""
@@ -263,7 +263,7 @@ def _held(
     mine = held.totals(scope)
     if not mine.passages:
         return [], {}
-    totals = mine.plus(view.totals(scope)) if view else mine
+    totals = TermTotals.sum([mine, view.totals(scope)]) if view else mine
     # The index counts every document it has, of files too: so that scores can be compared, we do.
     known = [held.totals(part) for part in (NEAR, FAR)]
     known += [view.totals(part) for part in (NEAR, FAR)] if view else []

@@ -13,10 +13,10 @@ import math
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, cast
 
 import tantivy
 
@@ -38,8 +38,6 @@ from mimikit.memory.ranking import Match
 from mimikit.memory.terms import Cutter
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-
-T = TypeVar("T")
 
 FORMAT = 2
 """Of terms, weights and fields: an index of another format is made anew."""
@@ -83,46 +81,36 @@ class TantivyView:
         self._searcher = searcher
         self.stamps: Mapping[str, Stamp] = stamps or {}
         self.counts = counts or IndexCounts({}, {NEAR: TermTotals(), FAR: TermTotals()})
+        self.passage_count = sum(totals.passages for totals in self.counts.sums.values())
 
     def search(
         self, weights: Mapping[str, float], scope: Scope, limit: int, window: Window
     ) -> list[Match]:
-        return _guarded(
-            lambda: [
-                Match(
-                    _path(document),
-                    passages.restored(cast("bytes", document.get_first("body"))),
-                    score,
-                )
-                for document, score in self._best(weights, scope.passage, limit, window)
+        with _guarded():
+            found = self._best(weights, scope.passage, limit, window)
+            return [
+                Match(path, passages.restored(cast("bytes", document.get_first("body"))), score)
+                for path, document, score in found
             ]
-        )
 
     def search_files(
         self, weights: Mapping[str, float], scope: Scope, limit: int
     ) -> dict[str, float]:
-        return _guarded(
-            lambda: {
-                _path(document): score
-                for document, score in self._best(weights, scope.file, limit, Window())
-            }
-        )
+        with _guarded():
+            found = self._best(weights, scope.file, limit, Window())
+            return {path: score for path, _, score in found}
 
     def frequency(self, term: str, scope: Scope) -> int:
-        searcher = self._searcher
-        return _guarded(lambda: searcher.doc_freq(scope.passage, term)) if searcher else 0
-
-    @property
-    def passage_count(self) -> int:
-        return sum(totals.passages for totals in self.counts.sums.values())
+        with _guarded():
+            return self._searcher.doc_freq(scope.passage, term) if self._searcher else 0
 
     def totals(self, scope: Scope) -> TermTotals:
         return self.counts.sums[scope]
 
     def _best(
         self, weights: Mapping[str, float], field: str, limit: int, window: Window
-    ) -> Iterator[tuple[tantivy.Document, float]]:
-        """The documents that share terms with the query and their scores, best first."""
+    ) -> Iterator[tuple[str, tantivy.Document, float]]:
+        """The documents that share terms with the query, best first: path, what it is, score."""
         searcher, make = self._searcher, tantivy.Query
         if searcher is None or not weights:
             return
@@ -145,7 +133,8 @@ class TantivyView:
         # So many places at most are of use: the library makes room for all it is asked for.
         room = max(min(limit, self.passage_count + len(self.counts.files)), 1)
         for score, address in searcher.search(query, room, count=False).hits:
-            yield searcher.doc(address), score
+            document = searcher.doc(address)
+            yield cast("str", document.get_first("path") or ""), document, score
 
 
 class TantivyIndex:
@@ -197,8 +186,7 @@ class TantivyIndex:
             self.refresh()
             if self._folder is not None and self._files.exists(_UNFINISHED):
                 self._forget()  # whoever wrote it died: what is in it is not known
-            self._make_ready()
-            self._write(changed, gone, cut)
+            self._write(self._index or self._begin(), changed, gone, cut)
             return True
         finally:
             lock.release()
@@ -236,17 +224,17 @@ class TantivyIndex:
         generation, stamps, counts = known
         try:
             if self._index is None or generation != self._generation:
-                self._index = _guarded(lambda: tantivy.Index.open(str(self._folder)))
+                with _guarded():
+                    self._index = tantivy.Index.open(str(self._folder))
                 self._generation = generation
-            self._look(stamps, counts)
+            self._look(self._index, stamps, counts)
         except BrokenIndex:
             self._forget()
 
-    def _look(self, stamps: dict[str, Stamp], counts: IndexCounts) -> None:
-        index = self._index
-        if index is not None:
-            _guarded(index.reload)
-            self.view = TantivyView(self._schema, _guarded(index.searcher), stamps, counts)
+    def _look(self, index: tantivy.Index, stamps: dict[str, Stamp], counts: IndexCounts) -> None:
+        with _guarded():
+            index.reload()
+            self.view = TantivyView(self._schema, index.searcher(), stamps, counts)
 
     def _forget(self) -> None:
         self._index = None
@@ -254,18 +242,15 @@ class TantivyIndex:
 
     # ---- writing
 
-    def _make_ready(self) -> None:
-        """Have an index to write to; the lock is held."""
-        if self._index is not None:
-            return
+    def _begin(self) -> tantivy.Index:
+        """An index with nothing in it to write to; the lock is held."""
         self._generation = secrets.token_hex(8)
         self.view = TantivyView(self._schema)
-        if self._folder is None:
-            self._index = tantivy.Index(self._schema)
-            return
         self._empty()
-        path = str(self._folder)
-        self._index = _guarded(lambda: tantivy.Index(self._schema, path=path, reuse=False))
+        path = str(self._folder) if self._folder else None
+        with _guarded():
+            self._index = tantivy.Index(self._schema, path=path, reuse=False)
+        return self._index
 
     def _empty(self) -> None:
         """Begin from nothing in the same folder: other processes hold on to it."""
@@ -277,48 +262,49 @@ class TantivyIndex:
             else:
                 entry.unlink(missing_ok=True)
 
-    def _write(self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None) -> None:
-        index = self._index
-        if index is None:
-            raise BrokenIndex(f"{_FOLDER}: expected an index, there is none")
+    def _write(
+        self,
+        index: tantivy.Index,
+        changed: Iterable[Changed],
+        gone: Iterable[str],
+        cut: Cutter | None,
+    ) -> None:
         if self._folder is not None:
             self._files.write(_UNFINISHED, b"", sync=False)
         stamps, counts = dict(self.view.stamps), self.view.counts
         counts = IndexCounts(dict(counts.files), dict(counts.sums))
         try:
-            writer = _guarded(lambda: index.writer(_HEAP, 1))
-            for path in gone:
-                _guarded(lambda path=path: writer.delete_documents_by_term("path", path))
-                stamps.pop(path, None)
-                counts.replace(path, None)
+            with _guarded():
+                writer = index.writer(_HEAP, 1)
+                for path in gone:
+                    writer.delete_documents_by_term("path", path)
+                    stamps.pop(path, None)
+                    counts.replace(path, None)
             for number, (path, stamp, found) in enumerate(changed, 1):
                 made = file_terms(found, cut)
-                _guarded(
-                    lambda path=path, found=found, made=made: _replace(
-                        writer, path, _documents(path, found, made), known=path in stamps
-                    )
-                )
+                with _guarded():
+                    if path in stamps:
+                        writer.delete_documents_by_term("path", path)
+                    for document in _documents(path, found, made):
+                        writer.add_document(document)
+                    if number % _BATCH == 0:
+                        writer.commit()
                 stamps[path] = stamp
-                lengths = sum(map(len, made.each))
-                counts.replace(path, TermTotals(len(found), lengths, 1, len(made.whole)))
-                if number % _BATCH == 0:
-                    _guarded(writer.commit)
-            _guarded(writer.commit)
-            _guarded(writer.wait_merging_threads)
+                counts.replace(path, TermTotals.of(made))
+            with _guarded():
+                writer.commit()
+                writer.wait_merging_threads()
         except BaseException:
             self._forget()  # what was written is not known: the mark has it made anew
             raise
-        self._make_private()
-        with self._changing:
-            self._look(stamps, counts)
-            self._save()
-
-    def _make_private(self) -> None:
-        """The library makes files as the umask says; what was said is nobody else's business."""
+        # The library makes files as the umask says; what was said is nobody else's business.
         for entry in self._folder.iterdir() if self._folder else ():
             with contextlib.suppress(OSError):  # a merge took it away meanwhile
                 if entry.lstat().st_mode & 0o077 and not entry.is_symlink():
                     entry.chmod(0o600)
+        with self._changing:
+            self._look(index, stamps, counts)
+            self._save()
 
     def _save(self) -> None:
         """Tell other processes what is indexed now; last, so that the index is never behind."""
@@ -334,15 +320,6 @@ class TantivyIndex:
         self._files.write(_MANIFEST, json.dumps(facts, separators=(",", ":")).encode(), sync=False)
         self._files.remove(_UNFINISHED)
         self._seen = self._look_at_manifest()
-
-
-def _replace(
-    writer: tantivy.IndexWriter, path: str, documents: Iterable[tantivy.Document], *, known: bool
-) -> None:
-    if known:
-        writer.delete_documents_by_term("path", path)
-    for document in documents:
-        writer.add_document(document)
 
 
 def _schema() -> tantivy.Schema:
@@ -377,10 +354,6 @@ def _instant(at: datetime) -> int:
     return math.floor(at.timestamp() * 1000)
 
 
-def _path(document: tantivy.Document) -> str:
-    return cast("str", document.get_first("path") or "")
-
-
 def _manifest(data: bytes | None) -> tuple[str, dict[str, Stamp], IndexCounts] | None:
     """Generation, stamps and counts; None when it is not one of this format."""
     try:
@@ -396,10 +369,11 @@ def _manifest(data: bytes | None) -> tuple[str, dict[str, Stamp], IndexCounts] |
         return None
 
 
-def _guarded(act: Callable[[], T]) -> T:
+@contextlib.contextmanager
+def _guarded() -> Generator[None]:
     """Turn whatever the library raises, a panic too, into one error."""
     try:
-        return act()
+        yield
     except (KeyboardInterrupt, SystemExit, StorageError):
         raise
     except BaseException as error:  # a panic of Rust is no Exception

@@ -843,7 +843,7 @@ def test_a_kill_in_the_middle_of_an_update_loses_no_hit(tmp_path: Path, before: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stays", [False, True])
-def test_threads_find_what_is_there_while_it_changes(  # noqa: C901 - one story, told at once
+def test_threads_find_what_is_there_while_it_changes(
     world: World, stays: bool, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     monkeypatch.setattr(indexer, "MOST_FRESH", 5)
