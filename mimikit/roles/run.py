@@ -181,7 +181,7 @@ def run_engine(context: RunContext, run: EngineRun, session: ToolSession | None)
         scratch = Path(tempfile.mkdtemp(prefix=_scratch_prefix(context.state)))
         _lay_out_upstream(context, run, scratch)
         if context.tool_server is not None and session is not None:
-            token = context.tool_server.register(session.specs, session.call)
+            token = context.tool_server.register(session.specs(), session.call)
         outcome = run.choice.engine.run(_request(context, run, session, output, scratch, token))
     except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
         context.log.write("error", "engine_fault", runId=run.run_id, error=repr(error))
@@ -233,7 +233,7 @@ def _request(
     scratch: Path,
     token: str | None,
 ) -> EngineRequest:
-    specs = session.specs if session else ()
+    specs = session.specs() if session else ()
     instructions, prompt = "", run.prompt
     if run.choice.engine.name != "command":  # which takes a shell line, and nothing beside it
         if run.role == "worker":

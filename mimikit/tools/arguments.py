@@ -1,16 +1,13 @@
-"""What each tool takes, and how it is offered to a model."""
+"""What each tool takes; a model's docstring is what its tool is offered with."""
 
 from __future__ import annotations
 
-import functools
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
-from mimikit import permission
-from mimikit.engines.base import ToolSpec
-from mimikit.protocol.models import MAX_TEXT, Role
+from mimikit.protocol.models import MAX_TEXT
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Short = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -178,41 +175,3 @@ class SearchMemoryArguments(ToolArguments):
     after: Moment | None = None
     before: Moment | None = None
     limit: Annotated[int, Field(ge=1, le=50)] = 10
-
-
-_ARGUMENTS: dict[str, type[ToolArguments]] = {
-    "reply": ReplyArguments,
-    "delegate": DelegateArguments,
-    "remember": RememberArguments,
-    "ask_user": AskArguments,
-    "needs_input": AskArguments,
-    "answer_question": AnswerArguments,
-    "update_backlog": BacklogArguments,
-    "schedule": ScheduleArguments,
-    "change_trigger": ChangeTriggerArguments,
-    "list_tasks": ListTasksArguments,
-    "cancel_task": CancelArguments,
-    "get_recent_history": RecentHistoryArguments,
-    "get_history_by_time": HistoryByTimeArguments,
-    "search_memory": SearchMemoryArguments,
-}
-
-
-def arguments_of(role: Role, name: str) -> type[ToolArguments]:
-    """What a tool takes; the Teller's `delegate` goes to the Planner, so it takes less."""
-    return TellerDelegateArguments if (role, name) == ("teller", "delegate") else _ARGUMENTS[name]
-
-
-@functools.cache
-def specs(role: Role) -> tuple[ToolSpec, ...]:
-    """The tools of a role as they are offered to a model."""
-    offered: list[ToolSpec] = []
-    for name in permission.TOOLS[role]:
-        model = arguments_of(role, name)
-        schema = model.model_json_schema(by_alias=True)
-        schema.pop("title", None)
-        schema.pop("description", None)
-        for argument in schema.get("properties", {}).values():
-            argument.pop("title", None)
-        offered.append(ToolSpec(name, model.__doc__ or "", schema))
-    return tuple(offered)

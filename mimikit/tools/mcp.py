@@ -86,7 +86,7 @@ class ToolServer(ThreadingHTTPServer):
         """
         self._turns: dict[str, _Turn] = {}
         self._lock = threading.Lock()
-        self._on_refused = on_refused
+        self.on_refused = on_refused
         self._clients = threading.BoundedSemaphore(_MAX_CLIENTS)
         self._thread: threading.Thread | None = None
         super().__init__(("127.0.0.1", port), _Handler)
@@ -143,11 +143,6 @@ class ToolServer(ThreadingHTTPServer):
                     found = turn
         return found
 
-    def refused(self, facts: dict[str, str]) -> None:
-        if self._on_refused:
-            with contextlib.suppress(MimikitError):  # a full disk does not open the door
-                self._on_refused(facts)
-
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a client, unless there are too many already."""
         if not self._clients.acquire(blocking=False):
@@ -188,7 +183,6 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             turn = self._admit()
             body = self._body()
-            self._check_version()
         except _Refusal as refusal:
             self._refuse(refusal.status, str(refusal))
             return
@@ -207,22 +201,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(status, message or status.phrase)
 
     def _admit(self) -> _Turn:
-        """The turn a request belongs to, if it comes from where and whom it should."""
+        """The turn a request belongs to, if it comes from where and whom it should.
+
+        Only programs on this machine: no page in a browser, however it is called by name.
+        """
         if self.path != PATH:
             raise _Refusal(HTTPStatus.NOT_FOUND, f"expected {PATH}")
-        self._check_sender()
-        types = self.headers.get_all("content-type", [])
-        if not types or self.headers.get_content_type() != "application/json":
-            raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expected application/json")
-        given = self.headers.get_all("authorization", [])
-        scheme, _, token = (given[0] if len(given) == 1 else "").partition(" ")
-        turn = self.server.turn_of(token.strip())
-        if scheme.lower() != "bearer" or turn is None:
-            raise _Refusal(HTTPStatus.UNAUTHORIZED, "expected the token of a running turn")
-        return turn
-
-    def _check_sender(self) -> None:
-        """Only programs on this machine: no page in a browser, however it is called by name."""
         port = self.server.port
         ours = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
         hosts = self.headers.get_all("host", [])
@@ -233,11 +217,16 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refusal(HTTPStatus.FORBIDDEN, "expected no other origin")
         if self.headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin"):
             raise _Refusal(HTTPStatus.FORBIDDEN, "expected no other site")
-
-    def _check_version(self) -> None:
-        if self.headers.get("mcp-protocol-version", PROTOCOLS[0]) not in PROTOCOLS:
-            said = f"expected MCP {' or '.join(PROTOCOLS)}"
-            raise _Refusal(HTTPStatus.BAD_REQUEST, said)
+        if "content-type" not in self.headers or (
+            self.headers.get_content_type() != "application/json"
+        ):
+            raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expected application/json")
+        given = self.headers.get_all("authorization", [])
+        scheme, _, token = (given[0] if len(given) == 1 else "").partition(" ")
+        turn = self.server.turn_of(token.strip())
+        if scheme.lower() != "bearer" or turn is None:
+            raise _Refusal(HTTPStatus.UNAUTHORIZED, "expected the token of a running turn")
+        return turn
 
     def _body(self) -> bytes:
         sizes = self.headers.get_all("content-length", [])
@@ -252,6 +241,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(size)
         if len(body) != size:
             raise _Refusal(HTTPStatus.BAD_REQUEST, "expected the whole body")
+        if self.headers.get("mcp-protocol-version", PROTOCOLS[0]) not in PROTOCOLS:
+            said = f"expected MCP {' or '.join(PROTOCOLS)}"
+            raise _Refusal(HTTPStatus.BAD_REQUEST, said)
         return body
 
     def _refuse(self, status: HTTPStatus, reason: str) -> None:
@@ -267,16 +259,16 @@ class _Handler(BaseHTTPRequestHandler):
         if headers is not None:
             facts["host"] = str(headers.get("host"))[:200]
             facts["origin"] = str(headers.get("origin"))[:200]
-        self.server.refused(facts)
+        if self.server.on_refused:
+            with contextlib.suppress(MimikitError):  # a full disk does not open the door
+                self.server.on_refused(facts)
         more = {"allow": "POST"} if status == HTTPStatus.METHOD_NOT_ALLOWED else {}
         if status == HTTPStatus.UNAUTHORIZED:
             more = {"www-authenticate": "Bearer"}
         self._send(status, json.dumps({"error": reason}).encode(), more)
-        self._let_it_read(headers.get("content-length") if headers else None)
-
-    def _let_it_read(self, size: str | None) -> None:
-        """Take in what is still being sent: a client cut off before it has read its answer."""
-        left = int(size) if size and size.isascii() and size.isdigit() and len(size) < 10 else 0
+        # A client that is cut off while it sends never reads its answer: take in the rest.
+        size = str(headers.get("content-length")) if headers else ""
+        left = int(size) if size.isascii() and size.isdigit() and len(size) < 10 else 0
         self.connection.settimeout(_LINGER_S)
         with contextlib.suppress(OSError):
             while 0 < left <= _MAX_LINGER_BYTES and (data := self.rfile.read1(65536)):
@@ -329,48 +321,38 @@ def respond(turn: _Turn, body: bytes) -> tuple[HTTPStatus, _Object | None]:
 def _answer(
     turn: _Turn, method: str, number: str | int, params: _Object, key: str | None
 ) -> _Object:
-    if method == "initialize":
-        asked = params.get("protocolVersion")
-        return _result(
-            number,
-            {
+    result: _Object = {}
+    match method:
+        case "initialize":
+            asked = params.get("protocolVersion")
+            result = {
                 "protocolVersion": asked if asked in PROTOCOLS else PROTOCOLS[0],
                 "capabilities": {"tools": {"listChanged": False}},
                 "serverInfo": {"name": "mimikit", "version": __version__},
                 "instructions": "The tools of this turn: " + ", ".join(turn.specs),
-            },
-        )
-    if method == "ping":
-        return _result(number, {})
-    if method == "tools/list":
-        offered: list[Json] = [
-            {"name": spec.name, "description": spec.description, "inputSchema": spec.schema}
-            for spec in turn.specs.values()
-        ]
-        return _result(number, {"tools": offered})
-    if method == "tools/call":
-        return _called(turn, number, params, key)
-    return _error(number, _NO_METHOD, f"method {method[:100]!r} is not known here")
-
-
-def _called(turn: _Turn, number: str | int, params: _Object, key: str | None) -> _Object:
-    name, arguments = params.get("name"), params.get("arguments")
-    if not isinstance(name, str):
-        return _error(number, _INVALID_PARAMS, "params.name: expected a text")
-    if arguments is None:
-        arguments = {}
-    if not isinstance(arguments, dict):
-        return _error(number, _INVALID_PARAMS, "params.arguments: expected an object")
-    if name in turn.specs:
-        reply = turn.call(name, arguments, key)
-    else:
-        known = ", ".join(turn.specs) or "none"
-        reply = ToolReply(ok=False, text=f"expected one of {known}; got {name[:100]!r}")
-    content: list[Json] = [{"type": "text", "text": reply.text}]
-    return _result(number, {"content": content, "isError": not reply.ok})
-
-
-def _result(number: str | int, result: _Object) -> _Object:
+            }
+        case "ping":
+            pass
+        case "tools/list":
+            result["tools"] = [
+                {"name": spec.name, "description": spec.description, "inputSchema": spec.schema}
+                for spec in turn.specs.values()
+            ]
+        case "tools/call":
+            name, arguments = params.get("name"), params.get("arguments")
+            if not isinstance(name, str):
+                return _error(number, _INVALID_PARAMS, "params.name: expected a text")
+            if not isinstance(arguments, dict | None):
+                return _error(number, _INVALID_PARAMS, "params.arguments: expected an object")
+            if name in turn.specs:
+                reply = turn.call(name, arguments or {}, key)
+            else:
+                known = ", ".join(turn.specs) or "none"
+                reply = ToolReply(ok=False, text=f"expected one of {known}; got {name[:100]!r}")
+            content: list[Json] = [{"type": "text", "text": reply.text}]
+            result = {"content": content, "isError": not reply.ok}
+        case _:
+            return _error(number, _NO_METHOD, f"method {method[:100]!r} is not known here")
     return {"jsonrpc": "2.0", "id": number, "result": result}
 
 

@@ -32,37 +32,31 @@ from mimikit.triggers import conditions, explain, registry
 class PlannerSession(ToolSession):
     role = "planner"
 
-    def _needs_input(self, args: arguments.AskArguments) -> str:
-        return self._ask(args, planner_task_id=self._caller.run_id)
-
     def _delegate(self, args: arguments.DelegateArguments) -> str:
-        condition = self._condition(args)
-        if condition is None:
-            self._check_profile(args.profile)
-            task = self._task(args.prompt, args.title, args.priority).but(
-                profile=args.profile, timeout=args.timeout, max_attempts=args.max_attempts
-            )
-            self._check_plan_size()
-            self.effects.tasks.append(task)
-            if args.label is not None:
-                self._labels[args.label] = task.id
-            return f"planned as {task.id}"
-        once = args.once or args.type == "oneshot"
-        more = {"once": once, "notify": self._notify() if once else "change"}
-        return self._add_trigger(args, condition=condition, max_attempts=args.max_attempts, **more)
-
-    def _condition(self, args: arguments.DelegateArguments) -> Condition | None:
-        """What a delegated task waits for; None when it is to be done at once."""
         if (args.type == "conditional") != (args.condition is not None):
             raise BadInput("expected type conditional together with a condition", field="condition")
-        waits = self._given_condition(args.condition) if args.condition is not None else None
-        if not args.after:
-            return waits
-        if waits is not None:
-            raise BadInput("expected after or a condition, got both", field="after")
-        return requests.after([self._meant(label) for label in args.after])
+        condition = self._condition(args.condition) if args.condition is not None else None
+        if args.after:
+            if condition is not None:
+                raise BadInput("expected after or a condition, got both", field="after")
+            condition = requests.after([self._meant(label) for label in args.after])
+        if condition is not None:
+            once = args.once or args.type == "oneshot"
+            more = {"once": once, "notify": self._notify() if once else "change"}
+            return self._add_trigger(
+                args, condition=condition, max_attempts=args.max_attempts, **more
+            )
+        self._check_profile(args.profile)
+        task = self._task(args.prompt, args.title, args.priority).but(
+            profile=args.profile, timeout=args.timeout, max_attempts=args.max_attempts
+        )
+        self._check_plan_size()
+        self.effects.tasks.append(task)
+        if args.label is not None:
+            self._labels[args.label] = task.id
+        return f"planned as {task.id}"
 
-    def _given_condition(self, given: dict[str, Any]) -> Condition:
+    def _condition(self, given: dict[str, Any]) -> Condition:
         """A condition as a planner writes it: labels become ids, paths stay in the workspace."""
         try:
             condition = conditions.read(given)
@@ -95,7 +89,7 @@ class PlannerSession(ToolSession):
                 field="condition",
             )
         if args.condition is not None:
-            condition = self._given_condition(args.condition)
+            condition = self._condition(args.condition)
             return self._add_trigger(args, condition=condition, once=args.once)
         schedule = Schedule(
             interval=args.interval,
@@ -148,26 +142,20 @@ class PlannerSession(ToolSession):
             raise BadInput(f"expected the id of a trigger, got {args.id!r}", field="id")
         permission.check_trigger_change(args.action, may_trigger=self._caller.may_trigger)
         self._check_plan_size()
-        changes = dict(args.changes) if args.action == "edit" else {}
+        changes: dict[str, Any] = {}
         if args.action == "edit":
-            self._check_edit(trigger, changes)
+            changes = dict(args.changes)
+            permission.check_trigger_fields(changes)
+            if trigger.profile == "command" and "prompt" in changes:
+                self._check_profile("command")  # commands stay their owner's
+            if changes.get("condition") is not None:
+                changes["condition"] = self._condition(changes["condition"]).to_dict()
+            registry.edited(trigger, changes)
         command = PlannedCommand.model_validate(
             {"action": f"trigger_{args.action}", "target": trigger.id, "args": changes}
         )
         self.effects.commands.append(command)
         return f"{args.action}: will be done to {trigger.id}"
-
-    def _check_edit(self, trigger: Trigger, changes: dict[str, Any]) -> None:
-        """Refuse what can not be changed, by names on disk; commands stay their owner's.
-
-        Labels in a condition become ids.
-        """
-        permission.check_trigger_fields(changes)
-        if trigger.profile == "command" and "prompt" in changes:
-            self._check_profile("command")
-        if changes.get("condition") is not None:
-            changes["condition"] = self._given_condition(changes["condition"]).to_dict()
-        registry.edited(trigger, changes)
 
     def _get_recent_history(self, args: arguments.RecentHistoryArguments) -> str:
         messages = self._reader.history(args.count, args.offset)
@@ -175,9 +163,8 @@ class PlannerSession(ToolSession):
 
     def _get_history_by_time(self, args: arguments.HistoryByTimeArguments) -> str:
         before = _until(args.after, args.before)
-        return reader.between_text(
-            self._reader.history_between(_instant(args.after, "after"), before)
-        )
+        after = _instant(args.after, "after")
+        return reader.between_text(self._reader.history_between(after, before))
 
     def _search_memory(self, args: arguments.SearchMemoryArguments) -> str:
         after = _instant(args.after, "after") if args.after else None

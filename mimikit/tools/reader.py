@@ -12,13 +12,7 @@ from mimikit.conversation import history
 from mimikit.engines.base import TaskLine
 from mimikit.errors import BadInput
 from mimikit.memory import notes
-from mimikit.memory.notes import (
-    Action,
-    BacklogEntry,
-    backlog_items,
-    changed_backlog,
-    plain_item,
-)
+from mimikit.memory.notes import Action, BacklogEntry, plain_item
 from mimikit.memory.search import MemorySearch
 from mimikit.memory.terms import folded
 from mimikit.memory.tokens import cut
@@ -198,13 +192,6 @@ def _indented(text: str) -> str:
 
 
 # ---- the backlog
-
-
-def backlog_after(text: str, changes: Sequence[tuple[Action, str]]) -> list[BacklogEntry]:
-    """The items of a list once some changes are made."""
-    for action, item in changes:
-        text = changed_backlog(text, action, item)
-    return backlog_items(text)
 
 
 def backlog_lines(known: Sequence[BacklogEntry]) -> str:

@@ -7,11 +7,12 @@ it true, or none. Whatever the way in (in process, HTTP), every call comes throu
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import ClassVar
+from typing import ClassVar, get_type_hints
 
 from pydantic import ValidationError
 
@@ -19,7 +20,7 @@ from mimikit import permission
 from mimikit.config import Settings
 from mimikit.engines.base import ToolReply, ToolSpec
 from mimikit.errors import BadInput, Refused
-from mimikit.memory.notes import plain_item
+from mimikit.memory.notes import backlog_items, changed_backlog, plain_item
 from mimikit.protocol.files import bad_record
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
@@ -32,7 +33,7 @@ from mimikit.protocol.models import (
 )
 from mimikit.protocol.triggers import PlannedCommand, Trigger
 from mimikit.tools import arguments
-from mimikit.tools.reader import RoleReader, backlog_after, backlog_item, backlog_lines
+from mimikit.tools.reader import RoleReader, backlog_item, backlog_lines
 
 
 @dataclass
@@ -69,7 +70,10 @@ class ToolCaller:
 
 
 class ToolSession:
-    """Answers the tool calls of one run. Safe between threads."""
+    """Answers the tool calls of one run. Safe between threads.
+
+    A tool is a method, by its name after an underscore; what it takes stands at its `args`.
+    """
 
     role: ClassVar[Role]
 
@@ -89,9 +93,24 @@ class ToolSession:
         self._labels: dict[str, str] = {}
         """The ids that labels of a plan stand for."""
 
-    @property
-    def specs(self) -> tuple[ToolSpec, ...]:
-        return arguments.specs(self.role)
+    @classmethod
+    @functools.cache
+    def specs(cls) -> tuple[ToolSpec, ...]:
+        """The role's tools as they are offered to a model."""
+        offered: list[ToolSpec] = []
+        for name in permission.TOOLS[cls.role]:
+            model = cls._arguments(name)
+            schema = model.model_json_schema(by_alias=True)
+            del schema["description"]
+            for titled in (schema, *schema["properties"].values()):
+                titled.pop("title", None)
+            offered.append(ToolSpec(name, model.__doc__ or "", schema))
+        return tuple(offered)
+
+    @classmethod
+    @functools.cache
+    def _arguments(cls, tool: str) -> type[arguments.ToolArguments]:
+        return get_type_hints(getattr(cls, f"_{tool}"))["args"]
 
     def close(self) -> Effects:
         """No call counts from now on (an engine that outlives its run changes nothing)."""
@@ -116,8 +135,8 @@ class ToolSession:
         if self._closed:
             raise Refused("this turn is over")
         permission.check_tool(self.role, name)
-        parsed = arguments.arguments_of(self.role, name).model_validate(given)
-        return getattr(self, f"_{name}")(parsed)
+        args = self._arguments(name).model_validate(given)
+        return getattr(self, f"_{name}")(args)
 
     def _list_tasks(self, args: arguments.ListTasksArguments) -> str:
         lines = self._reader.tasks(args.scope)
@@ -129,10 +148,12 @@ class ToolSession:
         self.effects.cancels.append(args.id)
         return "will be canceled"
 
-    def _ask(self, args: arguments.AskArguments, planner_task_id: str | None) -> str:
+    def _ask_user(self, args: arguments.AskArguments) -> str:
+        if self._caller.question_open and not self.effects.answers:
+            raise Refused("a question is open already; wait for its answer, or ask in your reply")
         if self.effects.question is not None:
             raise Refused("one question at a time; put both into one")
-        now = self._caller.now
+        now, parent = self._caller.now, self._caller.parent
         self.effects.question = Question(
             question_id=self._derive("q", 0),
             question=args.question,
@@ -141,10 +162,12 @@ class ToolSession:
             timeout=args.timeout,
             created_at=now,
             expires_at=now + timedelta(seconds=args.timeout),
-            planner_task_id=planner_task_id,
+            planner_task_id=parent.id if parent else None,
             trace_id=self._caller.trace_id,
         )
         return "the user will be asked"
+
+    _needs_input = _ask_user
 
     def _task(self, prompt: str, title: str | None, priority: int) -> Task:
         parent = self._caller.parent
@@ -186,7 +209,10 @@ class TellerSession(ToolSession):
 
     def _update_backlog(self, args: arguments.BacklogArguments) -> str:
         made = self.effects.backlog
-        known = backlog_after(self._reader.backlog(), [(c.action, c.item) for c in made])
+        text = self._reader.backlog()
+        for change in made:
+            text = changed_backlog(text, change.action, change.item)
+        known = backlog_items(text)
         if args.action == "list":
             return backlog_lines(known)
         if args.item is None or not plain_item(args.item):
@@ -201,11 +227,6 @@ class TellerSession(ToolSession):
     def _answer_question(self, args: arguments.AnswerArguments) -> str:
         self.effects.answers.append(RoutedAnswer(question_id=args.question_id, text=args.text))
         return "passed on"
-
-    def _ask_user(self, args: arguments.AskArguments) -> str:
-        if self._caller.question_open and not self.effects.answers:
-            raise Refused("a question is open already; wait for its answer, or ask in your reply")
-        return self._ask(args, planner_task_id=None)
 
     def _delegate(self, args: arguments.TellerDelegateArguments) -> str:
         most = self._limits.delegations_per_turn

@@ -9,7 +9,8 @@ import pytest
 
 from mimikit import permission
 from mimikit.errors import BadInput, Refused
-from mimikit.tools import arguments
+from mimikit.tools.planning import PlannerSession
+from mimikit.tools.session import TellerSession
 
 USERS = ("cli", "http", "file", "builtin")
 MODELS = ("teller", "planner", "self_awake")
@@ -125,6 +126,7 @@ def test_may_not(check: Callable[[], None], error: type[Exception], said: str) -
 
 
 def test_every_tool_a_role_has_is_offered_to_it_with_its_arguments() -> None:
-    for role in ("teller", "planner", "worker"):
-        assert [spec.name for spec in arguments.specs(role)] == list(permission.TOOLS[role])
-        assert all(spec.description and spec.schema for spec in arguments.specs(role))
+    for session in (TellerSession, PlannerSession):
+        assert [spec.name for spec in session.specs()] == list(permission.TOOLS[session.role])
+        assert all(spec.description and spec.schema for spec in session.specs())
+    assert permission.TOOLS["worker"] == ()

@@ -10,7 +10,6 @@ import pytest
 from mimikit.config import LimitSettings, Settings
 from mimikit.protocol.models import Task
 from mimikit.protocol.triggers import Schedule, TaskParameters, Trigger
-from mimikit.tools import arguments
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller
@@ -183,7 +182,7 @@ def test_the_owners_own_sentence_may_name_any_path_and_command() -> None:
 
 
 def test_every_argument_the_planner_is_offered_has_a_schema_without_loose_ends() -> None:
-    for spec in arguments.specs("planner"):
+    for spec in PlannerSession.specs():
         assert spec.schema["additionalProperties"] is False
         assert "prompt" in spec.schema["properties"] or spec.name not in ("delegate", "schedule")
 
