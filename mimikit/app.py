@@ -71,8 +71,8 @@ class ConsumerApp:
     def __init__(self, state: State, engines: list[Engine] | None = None) -> None:
         """Wire everything; nothing runs before `run`. The consumer lock must be held."""
         from mimikit.protocol.watch import FolderWatch
+        from mimikit.roles.run import LiveRuns
         from mimikit.roles.teller import TellerThread
-        from mimikit.runs import LiveRuns
         from mimikit.supervisor.store import Store
         from mimikit.tools.mcp import ToolServer
         from mimikit.triggers.workspace import FileWatch, FolderWorkspace

@@ -122,7 +122,6 @@ class EngineRequest:
     """The task's id, or the turn's."""
     attempt: int
     role: Role
-    profile: str
     instructions: str
     """The role's template: what it is and how it behaves."""
     prompt: str

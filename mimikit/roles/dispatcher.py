@@ -17,8 +17,7 @@ from mimikit.protocol.models import (
     Task,
     TaskResult,
 )
-from mimikit.roles import prompts
-from mimikit.roles.run import EngineRun, RunContext, run_engine, settle, with_context
+from mimikit.roles.run import RunContext, run_engine, settle, with_context
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.tools.planning import PlannerSession
@@ -63,18 +62,15 @@ def _failed(error: str, reason: FailureReason) -> Outcome:
 # ---- the Planner: one request, from its task to a whole plan, written as one record
 
 
-def planner_input(context: RunContext, task: Task, now: datetime) -> TurnInput:
-    timezone = task.timezone or context.settings.zone.key
-    return with_context(context, TurnInput(now=now, timezone=timezone, task=task), task.prompt)
-
-
 def run_plan(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     """Run a Planner task to its record or its next attempt; True when it ended.
 
     Crash: without the record nothing of the plan exists, and recovery decides by the same rule.
     """
     started = context.clock.now()
-    turn_input = context.insist(lambda: planner_input(context, task, started))
+    timezone = task.timezone or context.settings.zone.key
+    bare = TurnInput(now=started, timezone=timezone, task=task)
+    turn_input = context.insist(lambda: with_context(context, bare))
     choice = context.engines.for_role("planner")
     effects = Effects()
     if choice.waiting:
@@ -89,21 +85,19 @@ def run_plan(context: RunContext, task: Task, cancel: CancelToken) -> bool:
             may_trigger=permission.may_make_triggers(
                 task.source_trigger_id, allow_triggers=task.allow_triggers
             ),
-            timezone=turn_input.timezone,
+            timezone=timezone,
         )
         session = context.open_session(PlannerSession, caller)
-        run = EngineRun(
+        outcome = run_engine(
+            context,
+            "planner",
+            turn_input,
+            choice,
+            session,
             run_id=task.id,
             attempt=task.attempts + 1,
-            role="planner",
-            prompt=prompts.planner_prompt(turn_input, context.settings.budgets),
-            input=turn_input,
-            choice=choice,
             cancel=cancel,
-            timeout_s=task.timeout or choice.seat.timeout_s or 600,
-            idle_timeout_s=context.settings.limits.idle_timeout_s,
         )
-        outcome = run_engine(context, run, session)
         effects = session.close()
         acts = effects.tasks or effects.triggers or effects.cancels or effects.commands
         says_or_asks = outcome.text.strip() or effects.question
@@ -111,59 +105,52 @@ def run_plan(context: RunContext, task: Task, cancel: CancelToken) -> bool:
             outcome = _failed("the planner gave no plan", "error")
 
     def facts(status: EndStatus) -> dict[str, object]:
-        return {
+        """What is planned, or the question that comes first, as fields of a PlanResult."""
+        told: dict[str, object] = {
             "summary": outcome.text.strip() or None,
             "usage": outcome.usage,
             "engine": choice.engine.name,
-            **(_plan(effects) if status == "done" else {}),
         }
+        if status != "done":
+            return told
+        if (question := effects.question) is not None:
+            return told | {
+                "status": "needs_input",
+                "question": question.question,
+                "options": question.options,
+                "default": question.default,
+                "question_timeout": question.timeout,
+            }
+        planned = ("tasks", "triggers", "cancels", "commands")
+        return told | {name: getattr(effects, name) for name in planned}
 
     retry_delay_s = min(context.settings.limits.retry_delay_s, 5)
     return settle(context, task, outcome, started, facts, retry_delay_s=retry_delay_s)
 
 
-def _plan(effects: Effects) -> dict[str, object]:
-    """What is planned, or the question that comes first, as fields of a PlanResult."""
-    if (question := effects.question) is not None:
-        return {
-            "status": "needs_input",
-            "question": question.question,
-            "options": question.options,
-            "default": question.default,
-            "question_timeout": question.timeout,
-        }
-    return {
-        "tasks": effects.tasks,
-        "triggers": effects.triggers,
-        "cancels": effects.cancels,
-        "commands": effects.commands,
-    }
-
-
 # ---- the Worker: one task, from its file to its result or its next attempt
 
 
-def worker_input(context: RunContext, task: Task, now: datetime) -> TurnInput:
-    ids = dict.fromkeys([*task.upstream, task.retry_of])
-    results = (_upstream_result(context, task_id) for task_id in ids if task_id)
-    upstream = tuple(result for result in results if result is not None)
-    return TurnInput(now=now, timezone=context.settings.zone.key, task=task, upstream=upstream)
-
-
-def _upstream_result(context: RunContext, task_id: str) -> TaskResult | None:
-    """What a task came to; of a plan its summary."""
-    view = queue.show(context.files, task_id)
-    if view is None or view.plan is None or view.plan.status == "needs_input":
-        return view.result if view else None
-    plan = view.plan
-    return TaskResult.of(
-        view.task,
-        view.plan.status,
-        error=plan.error,
-        attempts=plan.attempts,
-        started_at=plan.started_at,
-        completed_at=plan.completed_at,
-    ).but(result={"text": plan.summary or ""})
+def _upstream(context: RunContext, task: Task) -> tuple[TaskResult, ...]:
+    """What the tasks came to that this one builds on; of a plan its summary."""
+    found: list[TaskResult] = []
+    for task_id in filter(None, dict.fromkeys([*task.upstream, task.retry_of])):
+        view = queue.show(context.files, task_id)
+        if view is None:
+            continue
+        if (plan := view.plan) is not None and plan.status != "needs_input":
+            result = TaskResult.of(
+                view.task,
+                plan.status,
+                error=plan.error,
+                attempts=plan.attempts,
+                started_at=plan.started_at,
+                completed_at=plan.completed_at,
+            )
+            found.append(result.but(result={"text": plan.summary or ""}))
+        elif view.result is not None:
+            found.append(view.result)
+    return tuple(found)
 
 
 def run_task(context: RunContext, task: Task, cancel: CancelToken) -> bool:
@@ -172,8 +159,7 @@ def run_task(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     Crash: the result is written once, exclusively; without it recovery decides by the same rule.
     """
     started = context.clock.now()
-    turn_input = context.insist(lambda: worker_input(context, task, started))
-    outcome, engine, final = _outcome(context, task, turn_input, cancel)
+    outcome, engine, final = _outcome(context, task, started, cancel)
 
     def facts(_status: EndStatus) -> dict[str, object]:
         """The whole of a text too long for the result is written first."""
@@ -196,7 +182,7 @@ def run_task(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     return settle(context, task, outcome, started, facts, retry_delay_s=delay_s, final=final)
 
 
-def command_refusal(task: Task, settings: Settings, served: PageAddress | None) -> str | None:
+def task_refusal(task: Task, settings: Settings, served: PageAddress | None) -> str | None:
     """Why a `command` task may not run; None when it may.
 
     `served` tells where the page really listens, which need not be what the settings say.
@@ -214,35 +200,26 @@ def command_refusal(task: Task, settings: Settings, served: PageAddress | None) 
 
 
 def _outcome(
-    context: RunContext, task: Task, turn_input: TurnInput, cancel: CancelToken
+    context: RunContext, task: Task, now: datetime, cancel: CancelToken
 ) -> tuple[Outcome, str, bool]:
     """The outcome, the engine's name, and whether trying again could not help."""
+    upstream = context.insist(lambda: _upstream(context, task))
     served = context.insist(lambda: context.files.peek(paths.SERVED, PageAddress))
-    if refusal := command_refusal(task, context.settings, served):
+    if refusal := task_refusal(task, context.settings, served):
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
         return _failed(refusal, "refused"), "", True
     try:
         choice = context.engines.for_role("worker", task.profile)
     except BadSettings as error:
         return _failed(str(error), "refused"), "", True
-    engine, limits = choice.engine.name, context.settings.limits
+    engine = choice.engine.name
     if choice.waiting:
         return _failed(choice.waiting, "engine_unavailable"), engine, False
-    timeout_s = task.timeout or choice.seat.timeout_s or limits.worker_timeout_s
-    run = EngineRun(
-        run_id=task.id,
-        attempt=task.attempts + 1,
-        role="worker",
-        prompt=task.prompt,
-        input=turn_input,
-        choice=choice,
-        cancel=cancel,
-        timeout_s=timeout_s,
-        # A command may be silent as long as it may run; an agent that says nothing is stuck.
-        idle_timeout_s=timeout_s if engine == "command" else limits.idle_timeout_s,
-        profile=task.profile,
-        read_only=task.internal,  # it is asked for a word; nobody asked for work
+    timezone = context.settings.zone.key
+    turn_input = TurnInput(now=now, timezone=timezone, task=task, upstream=upstream)
+    run_id, attempt = task.id, task.attempts + 1
+    outcome = run_engine(
+        context, "worker", turn_input, choice, None, run_id=run_id, attempt=attempt, cancel=cancel
     )
-    outcome = run_engine(context, run, None)
     final = engine == "builtin" and outcome.failure_reason == "engine_unavailable"
     return outcome, engine, final

@@ -6,6 +6,7 @@ Templates are shipped with the product; the user's own in the state folder go be
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from mimikit.assets import asset_folder
 from mimikit.config import BudgetSettings
@@ -13,7 +14,7 @@ from mimikit.engines.base import TurnInput
 from mimikit.errors import BadSettings
 from mimikit.memory import tokens
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import time_text
+from mimikit.protocol.models import Role, time_text
 
 NAMES = ("teller", "planner", "worker", "llm-eval-batch", "daily-summary", "monthly-summary")
 PLACEHOLDERS = frozenset(
@@ -77,45 +78,42 @@ def _read(files: Files, name: str) -> str:
 # ---- the input in words; pure
 
 
-def teller_prompt(turn_input: TurnInput, budgets: BudgetSettings) -> str:
-    """The Teller's turn in words: labelled blocks of data, the input last."""
-    question = ""
-    if turn_input.question is not None:
-        q = turn_input.question
-        options = f"\noptions: {', '.join(q.options)}" if q.options else ""
-        question = _section("Question", f"[{q.question_id}] {q.question}{options}")
-    inputs: list[str] = []
-    for item in turn_input.inputs:
-        quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
-        text = tokens.cut_tokens(item.text, budgets.input_tokens)
-        inputs.append(f"[{item.id}] {quote}{text}")
-    body = [question, _section("Input", "\n\n".join(inputs)), _environment(turn_input)]
-    return "\n\n".join([FIRST_LINE, *_blocks(turn_input, budgets), *body]).replace(
-        "\n\n\n\n", "\n\n"
-    )
+def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstream: Path) -> str:
+    """A run's input in words: labelled blocks of data, and what is asked.
 
-
-def planner_prompt(turn_input: TurnInput, budgets: BudgetSettings) -> str:
-    """The Planner's turn in words: its request with the context it came from."""
-    request = turn_input.task.prompt if turn_input.task else ""
-    asked = _section("Request", tokens.cut_tokens(request, budgets.input_tokens))
-    return "\n\n".join([*_blocks(turn_input, budgets), asked, _environment(turn_input)])
-
-
-def worker_prompt(turn_input: TurnInput, folder: str) -> str:
-    """A Worker's task in words, with the results it builds on; their whole text is in `folder`."""
-    parts = [turn_input.task.prompt if turn_input.task else ""]
-    if turn_input.upstream:
-        told = [
+    upstream: the folder with the whole text of the results a Worker builds on.
+    """
+    task = turn_input.task.prompt if turn_input.task else ""
+    if role == "worker":
+        results = [
             f"[{r.id}] {r.status}\n{tokens.cut(r.text, MAX_UPSTREAM_CHARACTERS)}"
             for r in turn_input.upstream
         ]
-        parts.append(_section("Upstream results", "\n\n".join(told)))
-        parts.append(f"The whole of each stands in {folder}, in a file named by its id.")
-    return "\n\n".join(parts)
+        where = f"The whole of each stands in {upstream}, in a file named by its id."
+        told = [_section("Upstream results", "\n\n".join(results)), where] if results else []
+        return "\n\n".join([task, *told])
+    blocks = _context_blocks(turn_input, budgets)
+    if role == "planner":
+        blocks.append(_section("Request", tokens.cut_tokens(task, budgets.input_tokens)))
+    else:
+        blocks.insert(0, FIRST_LINE)
+        if (question := turn_input.question) is not None:
+            options = f"\noptions: {', '.join(question.options)}" if question.options else ""
+            said = f"[{question.question_id}] {question.question}{options}"
+            blocks.append(_section("Question", said))
+        inputs: list[str] = []
+        for item in turn_input.inputs:
+            quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
+            text = tokens.cut_tokens(item.text, budgets.input_tokens)
+            inputs.append(f"[{item.id}] {quote}{text}")
+        blocks.append(_section("Input", "\n\n".join(inputs)))
+    at = time_text(turn_input.now)
+    environment = f"now: {at}\ntimezone: {turn_input.timezone}\nlocale: {turn_input.locale}"
+    blocks.append(_section("Environment", environment))
+    return "\n\n".join(block for block in blocks if block)
 
 
-def _blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]:
+def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]:
     conversation = [
         f"{time_text(m.created_at)} {m.role}: {m.text}"
         for m in tokens.fit(
@@ -134,19 +132,12 @@ def _blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]:
         + tokens.cut(r.text or r.error or "", MAX_RESULT_CHARACTERS)
         for r in turn_input.results
     ]
-    sections = [
+    return [
         _section("Conversation", "\n".join(conversation)),
         _section("Memory", "\n".join(tokens.fit_parts(memory, budgets.memory_tokens))),
         _section("Tasks", "\n".join(tokens.fit_parts(tasks, budgets.tasks_tokens))),
         _section("Results", "\n\n".join(tokens.fit_parts(results, budgets.results_tokens))),
     ]
-    return [section for section in sections if section]
-
-
-def _environment(turn_input: TurnInput) -> str:
-    at = time_text(turn_input.now)
-    text = f"now: {at}\ntimezone: {turn_input.timezone}\nlocale: {turn_input.locale}"
-    return _section("Environment", text)
 
 
 def _section(label: str, body: str) -> str:

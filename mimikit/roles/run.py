@@ -1,4 +1,4 @@
-"""What every role works with, and the one way a role runs an engine."""
+"""What every role works with, the runs that live, and the one way a role runs an engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mimikit.clock import Clock
-from mimikit.config import Settings
+from mimikit.config import LimitSettings, Settings
 from mimikit.engines.base import (
     UPSTREAM,
     CancelToken,
@@ -36,14 +36,14 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import (
     EndStatus,
     Hit,
+    LiveRun,
     Role,
     RunEvent,
     Task,
+    TaskResult,
     time_text,
 )
-from mimikit.roles import prompts
-from mimikit.roles.prompts import Prompts
-from mimikit.runs import LiveRuns
+from mimikit.roles.prompts import Prompts, prompt_of
 from mimikit.tasks import queue
 from mimikit.tasks.retry import RunEnd, TaskEnd, after_run, result_of
 from mimikit.tools.reader import RoleReader
@@ -59,6 +59,65 @@ RECENT = 5
 """Messages that belong to the query of what memory is asked, with less weight."""
 _WITHOUT_TOKENS = frozenset({"builtin", "command", "scripted"})
 """Engines that have no use for the prompt's tokens."""
+
+
+class LiveRuns:
+    """The runs of this process by id: what they do now, and how to stop them. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: dict[str, tuple[LiveRun, CancelToken]] = {}
+        self._canceled_early: set[str] = set()
+        self._stopping = False
+
+    def start(self, run_id: str, role: Role, title: str, now: datetime) -> CancelToken:
+        """Enter a run; its token may already be canceled when the cancel came first."""
+        run, token = LiveRun(id=run_id, role=role, title=title[:200], started_at=now), CancelToken()
+        with self._lock:
+            self._runs[run_id] = run, token
+            canceled, stopping = run_id in self._canceled_early, self._stopping
+            self._canceled_early.discard(run_id)
+        if canceled or stopping:
+            token.cancel("canceled" if canceled else "killed")
+        return token
+
+    def headline(self, run_id: str, text: str) -> None:
+        """Say in one line what the run does now."""
+        with self._lock:
+            if run_id in self._runs:
+                run, token = self._runs[run_id]
+                self._runs[run_id] = run.but(headline=text[:200]), token
+
+    def end(self, run_id: str) -> None:
+        with self._lock:
+            self._runs.pop(run_id, None)
+
+    def cancel(self, run_id: str, *, early: bool = False) -> bool:
+        """Stop a run; False when it is not live here.
+
+        early: then stop it when it enters, as it is claimed already.
+        """
+        with self._lock:
+            _, token = self._runs.get(run_id, (None, None))
+            if token is None and early:
+                self._canceled_early.add(run_id)
+        if token is not None:
+            token.cancel("canceled")
+        return token is not None
+
+    def stop_all(self) -> None:
+        """Stop every run, and each one that still enters."""
+        with self._lock:
+            self._stopping = True
+            stopped = [token for _, token in self._runs.values()]
+        for token in stopped:
+            token.cancel("killed")
+
+    def list(self) -> list[LiveRun]:
+        """Every live run, oldest first."""
+        with self._lock:
+            runs = [run for run, _ in self._runs.values()]
+        return sorted(runs, key=lambda run: run.started_at)
 
 
 @dataclass(frozen=True)
@@ -125,9 +184,9 @@ class RunOutput:
             self._context.live.headline(self._run_id, plain(text))
         self.write(kind, text, data)
 
-    def write(self, kind: str, text: str, data: Mapping[str, object] | None = None) -> None:
+    def write(self, kind: str, text: str, data: Mapping[str, object]) -> None:
         """Append one line; beyond the cap, one last note."""
-        facts = dict(data or {})
+        facts = dict(data)
         record = RunEvent.model_validate(
             {
                 "at": self._context.clock.now(),
@@ -151,52 +210,92 @@ class RunOutput:
                 self._left = 0
 
 
-@dataclass(frozen=True, slots=True)
-class EngineRun:
-    """One engine run as a role asks for it."""
-
-    run_id: str
-    attempt: int
-    role: Role
-    prompt: str
-    input: TurnInput
-    choice: EngineChoice
-    cancel: CancelToken
-    timeout_s: float
-    idle_timeout_s: float
-    profile: str = "standard"
-    read_only: bool = False
-
-
-def run_engine(context: RunContext, run: EngineRun, session: ToolSession | None) -> Outcome:
+def run_engine(
+    context: RunContext,
+    role: Role,
+    turn_input: TurnInput,
+    choice: EngineChoice,
+    session: ToolSession | None,
+    *,
+    run_id: str,
+    attempt: int,
+    cancel: CancelToken,
+) -> Outcome:
     """Run one engine with its tools served, its output followed, its scratch removed.
 
     Whatever an engine raises becomes a failed outcome: a role never dies of its engine.
     """
-    output = RunOutput(context, run.run_id, is_turn=run.role == "teller")
-    output.write("started", run.choice.engine.name, {"attempt": run.attempt})
-    scratch: Path | None = None
-    token = None
+    engine, task, server = choice.engine, turn_input.task, context.tool_server
+    output = RunOutput(context, run_id, is_turn=role == "teller")
+    output.write("started", engine.name, {"attempt": attempt})
+    specs = session.specs() if session else ()
+    timeout_s, idle_timeout_s = _timeouts(role, task, choice, context.settings.limits)
+    scratch = token = None
     try:
         scratch = Path(tempfile.mkdtemp(prefix=_scratch_prefix(context.state)))
-        _lay_out_upstream(context, run, scratch)
-        if context.tool_server is not None and session is not None:
-            token = context.tool_server.register(session.specs(), session.call)
-        outcome = run.choice.engine.run(_request(context, run, session, output, scratch, token))
+        _lay_out_upstream(context, turn_input.upstream, scratch)
+        if server is not None and session is not None:
+            token = server.register(specs, session.call)
+        facts = {
+            "tools": "\n".join(f"- `{spec.name}`: {spec.description}" for spec in specs),
+            "workspace": str(context.workspace),
+            "now": time_text(turn_input.now),
+            "timezone": turn_input.timezone,
+        }
+        instructions = context.prompts.fill(role, facts)
+        prompt = prompt_of(role, turn_input, context.settings.budgets, scratch / UPSTREAM)
+        if engine.name == "command":  # it takes a shell line, and nothing beside it
+            instructions, prompt = "", task.prompt if task else ""
+        request = EngineRequest(
+            run_id=run_id,
+            attempt=attempt,
+            role=role,
+            instructions=instructions,
+            prompt=prompt,
+            input=turn_input,
+            tools=specs,
+            call_tool=session.call if session else _no_tools,
+            on_event=output.event,
+            cancel=cancel,
+            workspace=context.workspace,
+            scratch=scratch,
+            state=context.state,
+            timeout_s=timeout_s,
+            idle_timeout_s=idle_timeout_s,
+            model=choice.seat.model,
+            effort=choice.seat.effort,
+            tools_url=server.url if server and token else None,
+            tools_token=token,
+            read_only=task is not None and task.internal,  # asked for a word; nobody asked for work
+        )
+        outcome = engine.run(request)
     except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
-        context.log.write("error", "engine_fault", runId=run.run_id, error=repr(error))
+        context.log.write("error", "engine_fault", runId=run_id, error=repr(error))
         outcome = Outcome("failed", error=f"the engine failed: {error}", failure_reason="error")
     finally:
-        if token is not None and context.tool_server is not None:
-            context.tool_server.unregister(token)
+        if server is not None and token is not None:
+            server.unregister(token)
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
-    if run.choice.engine.name not in _WITHOUT_TOKENS:
+    if engine.name not in _WITHOUT_TOKENS:
         tokens.load_soon()  # a model is served here: the turns to come are counted, not estimated
-    if run.cancel.reason == "killed" and outcome.status != "done":
+    if cancel.reason == "killed" and outcome.status != "done":
         outcome = Outcome("failed", error="mimikit was stopped meanwhile", failure_reason="killed")
     output.write("ended", outcome.error or "", {"status": outcome.status})
     return outcome
+
+
+def _timeouts(
+    role: Role, task: Task | None, choice: EngineChoice, limits: LimitSettings
+) -> tuple[float, float]:
+    """How long a run may take, and how long it may be silent, in seconds."""
+    longest = {"teller": 180, "planner": 600, "worker": limits.worker_timeout_s}[role]
+    timeout_s = (task and task.timeout) or choice.seat.timeout_s or longest
+    if role == "teller":
+        return timeout_s, limits.teller_idle_timeout_s
+    if choice.engine.name == "command":  # it may be silent; an agent that says nothing is stuck
+        return timeout_s, timeout_s
+    return timeout_s, limits.idle_timeout_s
 
 
 def sweep_scratch(state: Path) -> None:
@@ -214,62 +313,15 @@ def _scratch_prefix(state: Path) -> str:
     return f"mimikit-run-{state_id(state)}-"
 
 
-def _lay_out_upstream(context: RunContext, run: EngineRun, scratch: Path) -> None:
+def _lay_out_upstream(context: RunContext, upstream: tuple[TaskResult, ...], scratch: Path) -> None:
     """Put the whole text of each result a run builds on into its scratch folder, read-only."""
-    for result in run.input.upstream:
+    for result in upstream:
         whole = context.files.read(paths.side(result.id)) if "whole" in result.result else None
         folder = scratch / UPSTREAM
         folder.mkdir(exist_ok=True)
         path = folder / f"{result.id}.txt"
         path.write_bytes(whole if whole is not None else result.text.encode(errors="replace"))
         path.chmod(0o400)
-
-
-def _request(
-    context: RunContext,
-    run: EngineRun,
-    session: ToolSession | None,
-    output: RunOutput,
-    scratch: Path,
-    token: str | None,
-) -> EngineRequest:
-    specs = session.specs() if session else ()
-    instructions, prompt = "", run.prompt
-    if run.choice.engine.name != "command":  # which takes a shell line, and nothing beside it
-        if run.role == "worker":
-            prompt = prompts.worker_prompt(run.input, str(scratch / UPSTREAM))
-        instructions = context.prompts.fill(
-            run.role,
-            {
-                "tools": "\n".join(f"- `{spec.name}`: {spec.description}" for spec in specs),
-                "workspace": str(context.workspace),
-                "now": time_text(run.input.now),
-                "timezone": run.input.timezone,
-            },
-        )
-    return EngineRequest(
-        run_id=run.run_id,
-        attempt=run.attempt,
-        role=run.role,
-        profile=run.profile,
-        instructions=instructions,
-        prompt=prompt,
-        input=run.input,
-        tools=specs,
-        call_tool=session.call if session else _no_tools,
-        on_event=output.event,
-        cancel=run.cancel,
-        workspace=context.workspace,
-        scratch=scratch,
-        state=context.state,
-        timeout_s=run.timeout_s,
-        idle_timeout_s=run.idle_timeout_s,
-        model=run.choice.seat.model,
-        effort=run.choice.seat.effort,
-        tools_url=context.tool_server.url if context.tool_server and token else None,
-        tools_token=token,
-        read_only=run.read_only,
-    )
 
 
 def _no_tools(name: str, _arguments: dict[str, object]) -> ToolReply:
@@ -304,11 +356,14 @@ def settle(
             return False
 
 
-def with_context(context: RunContext, turn_input: TurnInput, asked: str) -> TurnInput:
+def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
     """The input with the conversation, the tasks, and what memory has on what is asked.
 
     What was said last counts a little in the search.
     """
+    asked = "\n".join(item.text for item in turn_input.inputs)
+    if turn_input.task is not None:
+        asked = turn_input.task.prompt
     budgets = context.settings.budgets
     conversation = context.reader.history(budgets.conversation_messages, 0)
     memory: list[Hit] = []

@@ -11,12 +11,9 @@ from datetime import datetime
 from mimikit import permission
 from mimikit.engines.base import CancelToken, EngineChoice, Outcome, TurnInput
 from mimikit.errors import StorageError
-from mimikit.language.phrases import ToldResult
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import FailureReason, InboxItem, Message, Question, TurnRecord
-from mimikit.roles import prompts
-from mimikit.roles.run import EngineRun, RunContext, run_engine, with_context
-from mimikit.tasks.retry import WAITING
+from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
+from mimikit.roles.run import RunContext, run_engine, with_context
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
 
 
@@ -27,12 +24,8 @@ class TurnJob:
     id: str
     attempt: int
     items: tuple[InboxItem, ...]
-    results: tuple[ToldResult, ...]
-    """Of the items that are results: what is told of them, in their order."""
-    question: Question | None
-    facts: dict[str, str]
-    """The lines of a status answer."""
-    now: datetime
+    input: TurnInput
+    """What is known of it without memory and conversation."""
     choice: EngineChoice
     cancel: CancelToken
     trace_id: str
@@ -48,63 +41,38 @@ class TurnOutcome:
     failure_reason: FailureReason | None = None
     retry_at: datetime | None = None
 
-    @property
-    def waits(self) -> bool:
-        """Nothing was tried: the inputs wait, no attempt is counted."""
-        return self.record is None and self.failure_reason in WAITING
-
-    @property
-    def stopped(self) -> bool:
-        """The user stopped it."""
-        return self.record is None and self.failure_reason == "canceled"
-
-
-def teller_input(context: RunContext, job: TurnJob) -> TurnInput:
-    inputs = tuple(item for item in job.items if item.kind != "task_result")
-    newest = inputs[-1] if inputs else None
-    turn_input = TurnInput(
-        now=job.now,
-        timezone=(newest and newest.timezone) or context.settings.zone.key,
-        locale=(newest and newest.locale) or "en",
-        inputs=inputs,
-        results=job.results,
-        question=job.question,
-        facts=job.facts,
-    )
-    return with_context(context, turn_input, "\n".join(item.text for item in inputs))
-
 
 def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
-    """Make the input, run the engine, make its effects a record; nothing is written here.
+    """Complete the input, run the engine, make its effects a record; nothing is written here.
 
     A disk that refuses to be read costs no attempt.
     """
     started = context.clock.now()
     try:
-        turn_input = context.insist(lambda: teller_input(context, job))
+        turn_input = context.insist(lambda: with_context(context, job.input))
     except StorageError as error:
         return TurnOutcome(job, None, str(error), "engine_unavailable")
+    question = job.input.question
+    answered = question and any(item.question_id == question.question_id for item in job.items)
     caller = ToolCaller(
         job.id,
         job.trace_id,
-        job.now,
+        job.input.now,
         by_user=permission.is_by_user(job.choice.engine.name),
         timezone=turn_input.timezone,
-        question_open=_stays_open(job),
+        question_open=question is not None and bool(question.planner_task_id or not answered),
     )
     session = context.open_session(TellerSession, caller)
-    run = EngineRun(
+    outcome = run_engine(
+        context,
+        "teller",
+        turn_input,
+        job.choice,
+        session,
         run_id=job.id,
         attempt=job.attempt,
-        role="teller",
-        prompt=prompts.teller_prompt(turn_input, context.settings.budgets),
-        input=turn_input,
-        choice=job.choice,
         cancel=job.cancel,
-        timeout_s=job.choice.seat.timeout_s or 180,
-        idle_timeout_s=context.settings.limits.teller_idle_timeout_s,
     )
-    outcome = run_engine(context, run, session)
     effects = session.close()
     replies = effects.replies or ([outcome.text.strip()] if outcome.text.strip() else [])
     if not replies and effects.question is not None:
@@ -115,15 +83,6 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         return TurnOutcome(job, None, error, reason or "error", outcome.retry_at)
     record = _record(job, turn_input, outcome, effects, replies, started, context.clock.now())
     return TurnOutcome(job, record)
-
-
-def _stays_open(job: TurnJob) -> bool:
-    """Whether a question is open that none of this turn's inputs answers."""
-    question = job.question
-    if question is None:
-        return False
-    answered = any(item.question_id == question.question_id for item in job.items)
-    return question.planner_task_id is not None or not answered
 
 
 def user_messages(items: tuple[InboxItem, ...], turn_id: str) -> list[Message]:

@@ -15,7 +15,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import History, QueueName, RuntimeState, StatusCheckpoint
 from mimikit.protocol.watch import WakeBell
-from mimikit.runs import LiveRuns
+from mimikit.roles.run import LiveRuns
 from mimikit.tasks.ledger import Ledger
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from mimikit.conversation import inbox, turns
-from mimikit.engines.base import EngineChoice
+from mimikit.engines.base import EngineChoice, TurnInput
 from mimikit.errors import StorageError
 from mimikit.language import phrases
 from mimikit.language.phrases import ToldResult
@@ -33,6 +33,7 @@ from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
+from mimikit.tasks.retry import WAITING
 
 MAX_TOLD_AT_ONCE = 20
 
@@ -138,18 +139,23 @@ class TellerScheduler:
             self._wait(choice, choice.waiting, None, now)
             return False
         self.waiting = None
-        results = tuple(self._told(item) for item in items if item.kind == "task_result")
-        question = inbox.pending_question(self._store.files)
+        inputs = tuple(item for item in items if item.kind != "task_result")
+        newest = inputs[-1] if inputs else None
+        turn_input = TurnInput(
+            now=now,
+            timezone=(newest and newest.timezone) or self._context.settings.zone.key,
+            locale=(newest and newest.locale) or "en",
+            inputs=inputs,
+            results=tuple(self._told(item) for item in items if item.kind == "task_result"),
+            question=inbox.pending_question(self._store.files),
+            facts=self._facts(),
+        )
         self._under_way = turns.start(self._store.files, turn_id, attempt, ids, now)
         cancel = self._store.live.start(turn_id, "teller", items[-1].text[:80], now)
         self._store.feed.tell("turn", state="started", turnId=turn_id, inputs=ids)
         trace = next((i.trace_id for i in items if i.trace_id), None) or new_id("trace", now)
-        facts = self._facts()
-        self._seat.start(
-            TurnJob(
-                turn_id, attempt, tuple(items), results, question, facts, now, choice, cancel, trace
-            )
-        )
+        job = TurnJob(turn_id, attempt, tuple(items), turn_input, choice, cancel, trace)
+        self._seat.start(job)
         return True
 
     def _next_inputs(self) -> tuple[list[InboxItem], int]:
@@ -185,12 +191,12 @@ class TellerScheduler:
         store, job = self._store, outcome.job
         if outcome.record is not None:
             self._apply(outcome.record.but(closes_question=self._own_question(job.items)))
-        elif outcome.waits:
+        elif outcome.failure_reason in WAITING:
             turns.forget_attempt(store.files, mark)
             self._wait(job.choice, outcome.error, outcome.retry_at, now)
         elif outcome.failure_reason == "killed":
             turns.forget_attempt(store.files, mark)  # a clean stop: the inputs wait for the start
-        elif outcome.stopped:
+        elif outcome.failure_reason == "canceled":
             self._end_by_code(job.id, job.items, now)
         elif job.attempt >= turns.MAX_ATTEMPTS:
             self._end_by_code(job.id, job.items, now, error=outcome.error)

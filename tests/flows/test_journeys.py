@@ -188,16 +188,16 @@ def test_a_fault_of_an_engine_is_that_runs_failure(judged: Client) -> None:
     assert "pop" in (result(judged.files, "t1").error or "")
 
 
-@pytest.mark.parametrize("seat", ["planner", "worker"])
+@pytest.mark.parametrize("run", ["run_plan", "run_task"])
 def test_a_fault_of_our_own_is_that_tasks_failure_and_is_told(
-    judged: Client, seat: str, monkeypatch: pytest.MonkeyPatch
+    judged: Client, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mimikit.roles import dispatcher
 
     def burst(*_args: object) -> None:
         raise KeyError("oops")
 
-    monkeypatch.setattr(dispatcher, f"{seat}_input", burst)
+    monkeypatch.setattr(dispatcher, run, burst)
     judged.say("m1", "plan: one")
     judged.product.idle()
     assert said(judged)[-1][1].endswith("is failed")

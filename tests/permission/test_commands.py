@@ -8,7 +8,7 @@ import pytest
 
 from mimikit.config import Settings, WebSettings
 from mimikit.protocol.models import Origin, PageAddress, Task
-from mimikit.roles.dispatcher import command_refusal
+from mimikit.roles.dispatcher import task_refusal
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 HOME = PageAddress(host="127.0.0.1", port=8787, local=True, started_at=NOW)
@@ -31,14 +31,14 @@ def task(origin: Origin, trigger_origin: Origin | None = None) -> Task:
 @pytest.mark.parametrize("origin", OWNERS)
 @pytest.mark.parametrize("served", [None, HOME])
 def test_the_owner_may_at_home(origin: Origin, served: PageAddress | None) -> None:
-    assert command_refusal(task(origin), Settings(), served) is None
-    assert command_refusal(task("trigger", origin), Settings(), served) is None
+    assert task_refusal(task(origin), Settings(), served) is None
+    assert task_refusal(task("trigger", origin), Settings(), served) is None
 
 
 @pytest.mark.parametrize("origin", ["teller", "planner", "self_awake", "trigger"])
 def test_a_mind_may_not_unless_allowed(origin: Origin) -> None:
-    assert command_refusal(task(origin), Settings(), HOME)
-    assert command_refusal(task(origin), Settings(allow_llm_commands=True), HOME) is None
+    assert task_refusal(task(origin), Settings(), HOME)
+    assert task_refusal(task(origin), Settings(allow_llm_commands=True), HOME) is None
 
 
 @pytest.mark.parametrize("origin", ["http", "builtin", "planner", "teller"])
@@ -52,12 +52,12 @@ def test_a_mind_may_not_unless_allowed(origin: Origin) -> None:
     ids=["really abroad", "abroad and minds allowed", "abroad by the settings"],
 )
 def test_nobody_from_afar(origin: Origin, settings: Settings, served: PageAddress) -> None:
-    assert command_refusal(task(origin), settings, served)
-    assert command_refusal(task("trigger", origin), settings, served)
+    assert task_refusal(task(origin), settings, served)
+    assert task_refusal(task("trigger", origin), settings, served)
 
 
 def test_from_afar_when_the_owner_says_so_and_always_at_the_machine() -> None:
     open_web = Settings(web=WebSettings(allow_commands=True))
-    assert command_refusal(task("http"), open_web, ABROAD) is None
-    assert command_refusal(task("cli"), Settings(), ABROAD) is None
-    assert command_refusal(task("file"), Settings(), ABROAD) is None
+    assert task_refusal(task("http"), open_web, ABROAD) is None
+    assert task_refusal(task("cli"), Settings(), ABROAD) is None
+    assert task_refusal(task("file"), Settings(), ABROAD) is None

@@ -10,7 +10,6 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem
 from mimikit.roles import teller
 from mimikit.roles.run import RunContext
-from mimikit.roles.teller import TurnJob
 from tests.crash.driver import Client
 from tests.support.product import START
 from tests.support.reading import loaded, result, results, transcript
@@ -167,13 +166,13 @@ def test_a_disk_that_refuses_while_the_input_is_made_costs_no_attempt(
 ) -> None:
     refusals = [UnsafeFile("a link is in the way"), UnsafeFile("a link is in the way")]
 
-    def refuse(context: RunContext, job: TurnJob) -> TurnInput:
+    def refuse(context: RunContext, turn_input: TurnInput) -> TurnInput:
         if refusals:
             raise refusals.pop()
-        return made(context, job)
+        return made(context, turn_input)
 
-    made = teller.teller_input
-    monkeypatch.setattr(teller, "teller_input", refuse)
+    made = teller.with_context
+    monkeypatch.setattr(teller, "with_context", refuse)
     judged.say("m1", "hello")
     judged.product.idle()
     assert said(judged)[-1] == ("agent", "heard hello")

@@ -55,7 +55,6 @@ def make_request(
         run_id=run_id,
         attempt=1,
         role=role,
-        profile="standard",
         instructions="",
         prompt=prompt,
         input=turn_input,

@@ -34,8 +34,7 @@ from mimikit.protocol.models import QueueName as SeatName
 from mimikit.protocol.models import Task
 from mimikit.roles.dispatcher import dispatch
 from mimikit.roles.prompts import Prompts
-from mimikit.roles.run import RunContext
-from mimikit.runs import LiveRuns
+from mimikit.roles.run import LiveRuns, RunContext
 from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
