@@ -91,7 +91,7 @@ class ConsumerApp:
         self.teller = TellerThread(self.context, self.events.bell.ring)
         self.watch = FolderWatch(state.path)
         self.workspace = FolderWorkspace(state.workspace, state.path)
-        self.file_watch = FileWatch(self.workspace, self.events.files_changed)
+        self.file_watch = FileWatch(self.workspace, self.events.changed_files.put)
         self.supervisor = self._make_supervisor()
         self.consumer = self._make_consumer()
 
@@ -167,7 +167,7 @@ class ConsumerApp:
 
         def run_task(seat: QueueName, task: Task) -> None:
             if dispatch(self.context, seat, task):
-                events.run_ended(seat, task.id)
+                events.ended_runs.put((seat, task.id))
             else:
                 events.bell.ring()
 
@@ -211,7 +211,7 @@ class ConsumerApp:
         for folder in (paths.INBOX, paths.COMMANDS):
             self.watch.watch(folder, lambda _names: self.events.bell.ring())
         self.watch.watch(paths.TRIGGERS, self._triggers_changed)
-        self.events.triggers_unsure()  # one may have come since they were read
+        self.events.changed_triggers.put(None)  # one may have come since they were read
         self._apply_pause()
         self.tool_server.start()
         self.search.warm_up()
@@ -223,10 +223,10 @@ class ConsumerApp:
 
     def _triggers_changed(self, names: list[str] | None) -> None:
         if names is None:
-            self.events.triggers_unsure()
+            self.events.changed_triggers.put(None)
         for name in names or ():
             if name.endswith(".json") and not name.startswith("."):
-                self.events.trigger_changed(name.removesuffix(".json"))
+                self.events.changed_triggers.put(name.removesuffix(".json"))
 
     def _apply_pause(self) -> None:
         self.consumer.set_paused(self.store.runtime.paused)

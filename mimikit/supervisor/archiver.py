@@ -7,6 +7,7 @@ summaries are taken in here. What these are made from stays.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -339,12 +340,23 @@ class SummaryScheduler:
         """Have what has become old summed up, one summary at a look."""
         if not self._targets:
             return self._look(now)
-        for _ in range(SETTLED_AT_ONCE):
-            if self._targets and self._is_settled(self._targets[0]):
-                self._targets.popleft()
-        if self._targets:
-            self._tend(self._targets[0], now)
+        for target in list(itertools.islice(self._targets, SETTLED_AT_ONCE)):
+            name, state = (target.kind, target.name), self._state_of(target)
+            is_settled = self._settled.get(name) == state
+            if not is_settled:
+                try:
+                    pieces = self._lacking(target)
+                except UnsafeFile as error:  # a file that can not be read is left
+                    facts = {"summary": target.name, "error": str(error)}
+                    self._store.log.write("audit", "archive_failed", **facts)
+                    pieces = []
+                for pack in archive.packed(pieces):
+                    self._ask(target, pack, now)
+                if not pieces:
+                    self._settled[name] = state
             self._targets.popleft()
+            if not is_settled:
+                break
         return True
 
     def _look(self, now: datetime) -> bool:
@@ -368,22 +380,6 @@ class SummaryScheduler:
             raise
         self._targets.extend(archive.targets(raw, daily, now.astimezone(zone).date()))
         return bool(self._targets)
-
-    def _is_settled(self, target: SummaryTarget) -> bool:
-        return self._settled.get((target.kind, target.name)) == self._state_of(target)
-
-    def _tend(self, target: SummaryTarget, now: datetime) -> None:
-        """Queue the runs that one summary still lacks; a file that can not be read is left."""
-        state = self._state_of(target)
-        try:
-            pieces = self._lacking(target)
-        except UnsafeFile as error:
-            self._store.log.write("audit", "archive_failed", summary=target.name, error=str(error))
-            pieces = []
-        for pack in archive.packed(pieces):
-            self._ask(target, pack, now)
-        if not pieces:
-            self._settled[(target.kind, target.name)] = state
 
     def _ask(self, target: SummaryTarget, pack: list[SummaryInput], now: datetime) -> None:
         """Queue the run for a pack, unless one goes on, or has failed a short while ago."""

@@ -61,25 +61,24 @@ class CommandApplier:
         for command in queue.waiting_commands(self._files):
             if queue.command_result(self._files, command.id) is not None:
                 self._files.remove(paths.command(command.id))
-            elif (outcome := self._apply(command, now)) is not None:
+                continue
+            target = command.target
+            outcome: _Outcome | None
+            if command.action not in ("pause", "resume") and not is_id(target):
+                expected = "expected the id of a task or trigger"
+                outcome = _Outcome(f"{expected}, got {target[:60]!r}", ok=False)
+            else:
+                try:
+                    outcome = self._actions[command.action](command, now)
+                except (BadInput, UnsafeFile, ValueError) as error:  # it holds up no others
+                    outcome = _Outcome(str(error), ok=False)
+            if outcome is not None:
                 result = CommandResult(command=command, applied_at=now, **outcome._asdict())
                 queue.settle_command(self._files, result)
-                self._store.log.write(
-                    "audit", "order", action=command.action, target=command.target, ok=outcome.ok
-                )
+                facts = {"action": command.action, "target": target, "ok": outcome.ok}
+                self._store.log.write("audit", "order", **facts)
                 settled = True
         return settled
-
-    def _apply(self, command: Command, now: datetime) -> _Outcome | None:
-        """What came of it; one that can not be applied, ever, must not hold up the others."""
-        target = command.target
-        if command.action not in ("pause", "resume") and not is_id(target):
-            expected = "expected the id of a task or trigger"
-            return _Outcome(f"{expected}, got {target[:60]!r}", ok=False)
-        try:
-            return self._actions[command.action](command, now)
-        except (BadInput, UnsafeFile, ValueError) as error:
-            return _Outcome(str(error), ok=False)
 
     def _cancel(self, command: Command, now: datetime) -> _Outcome | None:
         """Cancel a task, a turn in progress, or remove a trigger. None: wait for the run to end."""

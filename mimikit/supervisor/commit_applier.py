@@ -62,7 +62,7 @@ class CommitApplier:
 
     def end_runs(self, now: datetime) -> bool:
         """Bring finished runs to their end; one whose end fails is tried again later."""
-        self._to_end |= dict.fromkeys(self._store.events.ended())
+        self._to_end |= dict.fromkeys(self._store.events.ended_runs.take())
         failed: Exception | None = None
         for seat, task_id in list(self._to_end):
             try:

@@ -84,34 +84,25 @@ class LlmEvalBatch:
                 "audit", "answers_unusable", taskId=task.id, status=result.status,
                 text=result.text[:500],
             )  # fmt: skip
-        for trigger_id in task.source_trigger_ids or []:
-            self._note(trigger_id, task, answers or {}, result)
-
-    def _note(
-        self, trigger_id: str, task: Task, answers: dict[str, bool], result: TaskResult
-    ) -> None:
-        """Note what was said of one trigger's questions: of those that were asked, as they are now.
-
-        A question that was edited meanwhile has another id: nobody was asked it.
-        """
+            answers = {}
         files = self._store.files
-        trigger, _ = registry.active(files, trigger_id)
-        if trigger is None or trigger.condition is None:
-            return
-        said: dict[str, NodeAnswer] = {}
-        for path, prompt in conditions.questions(trigger.condition).items():
-            id_ = _question_id(task.created_at, trigger_id, path, prompt)
-            if result.status == "done" and id_ in task.prompt:
-                said[path] = NodeAnswer(result=answers.get(id_, False), at=result.completed_at)
-        state = registry.state(files, trigger_id)
-        streak = 0 if any(answer.result for answer in said.values()) else state.false_streak + 1
-        noted = state.but(answers={**state.answers, **said}, false_streak=streak)
-        registry.save_state(files, trigger_id, noted)
-        self._store.log.write(
-            "audit", "llm_eval", triggerId=trigger_id,
-            answers=", ".join(f"{path}: {answer.result}" for path, answer in said.items()),
-        )  # fmt: skip
-        self._triggers.index.look_soon(trigger_id)
+        for trigger_id in task.source_trigger_ids or []:
+            trigger, _ = registry.active(files, trigger_id)
+            if trigger is None or trigger.condition is None:
+                continue
+            said: dict[str, NodeAnswer] = {}
+            for path, prompt in conditions.questions(trigger.condition).items():
+                # One that was edited meanwhile has another id: nobody was asked it.
+                id_ = _question_id(task.created_at, trigger_id, path, prompt)
+                if result.status == "done" and id_ in task.prompt:
+                    said[path] = NodeAnswer(result=answers.get(id_, False), at=result.completed_at)
+            state = registry.state(files, trigger_id)
+            streak = 0 if any(answer.result for answer in said.values()) else state.false_streak + 1
+            noted = state.but(answers={**state.answers, **said}, false_streak=streak)
+            registry.save_state(files, trigger_id, noted)
+            told = ", ".join(f"{path}: {answer.result}" for path, answer in said.items())
+            self._store.log.write("audit", "llm_eval", triggerId=trigger_id, answers=told)
+            self._triggers.index.look_soon(trigger_id)
 
     def _ask(self, due: dict[str, dict[str, str]], now: datetime) -> None:
         """Queue the run.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
@@ -21,47 +21,31 @@ from mimikit.tasks.ledger import Ledger
 T = TypeVar("T")
 
 
-class EventQueue:
-    """What other threads tell the supervisor; each call wakes it."""
+class EventQueue(Generic[T]):
+    """What other threads tell the supervisor; each entry wakes it."""
 
+    def __init__(self, bell: WakeBell) -> None:
+        self._bell = bell
+        self._waiting: queue.SimpleQueue[T] = queue.SimpleQueue()
+
+    def put(self, entry: T) -> None:
+        self._waiting.put(entry)
+        self._bell.ring()
+
+    def take(self) -> list[T]:
+        """All that was put in since."""
+        return [self._waiting.get() for _ in range(self._waiting.qsize())]
+
+
+class SupervisorEvents:
     def __init__(self) -> None:
         self.bell = WakeBell()
-        self._ended: queue.SimpleQueue[tuple[QueueName, str]] = queue.SimpleQueue()
-        self._triggers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._files: queue.SimpleQueue[set[str]] = queue.SimpleQueue()
-
-    def run_ended(self, seat: QueueName, task_id: str) -> None:
-        self._ended.put((seat, task_id))
-        self.bell.ring()
-
-    def trigger_changed(self, trigger_id: str) -> None:
-        """This definition was made, edited or removed, or is to be looked at again."""
-        self._triggers.put(trigger_id)
-        self.bell.ring()
-
-    def triggers_unsure(self) -> None:
-        """Some definition may have changed or gone."""
-        self._triggers.put(None)
-        self.bell.ring()
-
-    def files_changed(self, trigger_ids: set[str]) -> None:
-        """Files that these triggers look at have changed."""
-        self._files.put(trigger_ids)
-        self.bell.ring()
-
-    def ended(self) -> list[tuple[QueueName, str]]:
-        return _drained(self._ended)
-
-    def changed_triggers(self) -> list[str | None]:
-        """Take out the definitions that changed; None: any may have."""
-        return _drained(self._triggers)
-
-    def changed_files(self) -> list[set[str]]:
-        return _drained(self._files)
-
-
-def _drained(waiting: queue.SimpleQueue[T]) -> list[T]:
-    return [waiting.get() for _ in range(waiting.qsize())]
+        self.ended_runs = EventQueue[tuple[QueueName, str]](self.bell)
+        self.changed_triggers = EventQueue[str | None](self.bell)
+        """Definitions that were made, edited or removed, or are to be looked at again; None: any
+        may have changed or gone."""
+        self.changed_files = EventQueue[set[str]](self.bell)
+        """Triggers: files that these look at have changed."""
 
 
 @dataclass
@@ -77,7 +61,7 @@ class Store:
     ledger: Ledger
     conversation: HistoryStore
     runtime: RuntimeState
-    events: EventQueue = field(default_factory=EventQueue)
+    events: SupervisorEvents = field(default_factory=SupervisorEvents)
     canceling: set[str] = field(default_factory=set[str])
     """Tasks whose cancel this process began and the disk cut short: to be taken up again."""
 
@@ -118,5 +102,5 @@ class Store:
 
     def trigger_changed(self, trigger_id: str) -> None:
         """A definition was written or removed here: to be looked at again, and shown."""
-        self.events.trigger_changed(trigger_id)
+        self.events.changed_triggers.put(trigger_id)
         self.feed.tell("trigger", id=trigger_id)

@@ -7,20 +7,15 @@ in between only means that the rest is done at the next start, by the same words
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal
 
-from mimikit import permission
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import Task
 from mimikit.protocol.triggers import FiringIntent, Trigger, TriggerState
 from mimikit.supervisor.store import Store
-from mimikit.supervisor.trigger_index import TriggerIndex
+from mimikit.supervisor.trigger_facts import FactReader, TriggerIndex
 from mimikit.tasks import queue
 from mimikit.triggers import conditions, registry, schedule
-from mimikit.triggers.conditions import Standing
 from mimikit.triggers.decide import (
     LOOK_AGAIN,
     Decision,
@@ -30,7 +25,6 @@ from mimikit.triggers.decide import (
     look_after_firing,
     take_up,
 )
-from mimikit.triggers.patterns import Pattern, Seen
 from mimikit.triggers.workspace import TriggerWatch, Workspace
 
 _CHEAP_S = 0.02
@@ -74,7 +68,7 @@ class TriggerScheduler:
             try:
                 self.refresh(trigger_id, now)
             except StorageError:
-                self._store.events.trigger_changed(trigger_id)
+                self._store.events.changed_triggers.put(trigger_id)
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
                 self._fault(trigger_id, error, now)
         files = self._store.files
@@ -87,10 +81,15 @@ class TriggerScheduler:
 
     def refresh_changed(self, now: datetime) -> bool:
         """Look again at the definitions that have changed, and soon at whose files have."""
-        events = self._store.events
-        for trigger_id in events.changed_triggers():
-            self._to_refresh |= {trigger_id} if trigger_id else self._changed()
-        for trigger_ids in events.changed_files():
+        files, events = self._store.files, self._store.events
+        for trigger_id in events.changed_triggers.take():
+            if trigger_id is not None:
+                self._to_refresh.add(trigger_id)
+                continue
+            names, stamps = set(registry.ids(files)), self._stamps  # any may have: which?
+            self._to_refresh |= {n for n in names if files.stat(paths.trigger(n)) != stamps.get(n)}
+            self._to_refresh |= stamps.keys() - names
+        for trigger_ids in events.changed_files.take():
             self.happened += 1
             for trigger_id in trigger_ids:
                 rests_until = self._rests.get(trigger_id)
@@ -113,13 +112,6 @@ class TriggerScheduler:
         if failed is not None:
             raise failed
         return False
-
-    def _changed(self) -> set[str]:
-        """Triggers whose file is not as it was at the last look: made, edited, gone."""
-        files = self._store.files
-        names = set(registry.ids(files))
-        changed = {id_ for id_ in names if files.stat(paths.trigger(id_)) != self._stamps.get(id_)}
-        return changed | (self._stamps.keys() - names)
 
     def refresh(self, trigger_id: str, now: datetime) -> None:
         """Look at one definition again: made, edited, paused or gone.
@@ -209,9 +201,9 @@ class TriggerScheduler:
         failed: StorageError | None = None
         while (trigger_id := self.index.take(now)) is not None:
             try:
-                worked = self._look(trigger_id, now) or worked
+                worked = self._fire(trigger_id, now) or worked
             except StorageError as error:
-                self._store.events.trigger_changed(trigger_id)  # found again by another look
+                self._store.events.changed_triggers.put(trigger_id)  # found again by another look
                 failed = error  # the others go first
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
                 self._fault(trigger_id, error, now)
@@ -229,7 +221,7 @@ class TriggerScheduler:
         if trigger_id not in self._faulted and store.files.exists(path):
             self._faulted.add(trigger_id)
             store.files.quarantine(path, f"the trigger could not be looked at: {error!r}")
-            store.events.trigger_changed(trigger_id)
+            store.events.changed_triggers.put(trigger_id)
         else:
             self.index.look_at(trigger_id, now + LOOK_AGAIN)
 
@@ -241,24 +233,9 @@ class TriggerScheduler:
             plan = trigger.schedule if trigger is not None else None
             is_far = plan is None or schedule.is_far_ahead(plan, due, now=now, zone=zone)
             if trigger is not None and is_far:
-                self._store.events.trigger_changed(trigger_id)
+                self._store.events.changed_triggers.put(trigger_id)
                 worked = True
         return worked
-
-    def _look(self, trigger_id: str, now: datetime) -> bool:
-        """A trigger's time has come, or something it waits for has happened."""
-        stamp = self._store.files.stat(paths.trigger(trigger_id))
-        if stamp is None or stamp != self._stamps.get(trigger_id):
-            self.refresh(trigger_id, now)  # it was edited: state and index are of the old one
-            return True
-        trigger = self._accepted(trigger_id)
-        if trigger is None or not trigger.enabled:
-            return False
-        state = registry.state(self._store.files, trigger_id)
-        if state.firing is not None:
-            self._store.events.trigger_changed(trigger_id)  # there it is carried out first
-            return False
-        return self._fire(trigger, state, now)
 
     def _accepted(self, trigger_id: str) -> Trigger | None:
         """The definition as it was taken up; its file is as it was then."""
@@ -266,8 +243,10 @@ class TriggerScheduler:
             return registry.last_good(self._store.files, trigger_id)
         return registry.active(self._store.files, trigger_id)[0]
 
-    def _fire(self, trigger: Trigger, state: TriggerState, now: datetime) -> bool:
-        """Fire a trigger if it is time; gives whether a slot or an edge was settled.
+    def _fire(self, trigger_id: str, now: datetime) -> bool:
+        """Fire a trigger whose time has come, or for which something has happened.
+
+        Gives whether a slot or an edge was settled.
 
         1. Decide, purely, by the definition, its state and the facts of this moment.
         2. It does not fire: note what was found, and when to look again.
@@ -277,24 +256,36 @@ class TriggerScheduler:
         Crash: before 3 nothing has happened, and the same is decided again; after it 4 is done
         again by the words of 3, and finds what it has done before.
         """
-        clock, began = self._store.clock, self._store.clock.monotonic()
-        facts = FactReader(self._store, self._workspace, self._watch, trigger, state, now)
+        store = self._store
+        stamp = store.files.stat(paths.trigger(trigger_id))
+        if stamp is None or stamp != self._stamps.get(trigger_id):
+            self.refresh(trigger_id, now)  # it was edited: state and index are of the old one
+            return True
+        trigger = self._accepted(trigger_id)
+        if trigger is None or not trigger.enabled:
+            return False
+        state = registry.state(store.files, trigger_id)
+        if state.firing is not None:
+            store.events.changed_triggers.put(trigger_id)  # there it is carried out first
+            return False
+        began = store.clock.monotonic()
+        facts = FactReader(store, self._workspace, self._watch, trigger, state, now)
         decided = decide(trigger, state, facts, now)
-        spent_s = clock.monotonic() - began
-        self._rests.pop(trigger.id, None)
+        spent_s = store.clock.monotonic() - began
+        self._rests.pop(trigger_id, None)
         if spent_s > _CHEAP_S:
-            self._rests[trigger.id] = now + timedelta(seconds=spent_s * _SHARE)
+            self._rests[trigger_id] = now + timedelta(seconds=spent_s * _SHARE)
         if decided.is_early:
-            self._store.events.trigger_changed(trigger.id)
+            store.events.changed_triggers.put(trigger_id)
             return False
         if decided.firing is None:
             self._note(trigger, state, decided, now)
             return trigger.schedule is not None
         firing = decided.state.but(firing=decided.firing)
-        registry.save_state(self._store.files, trigger.id, firing)
+        registry.save_state(store.files, trigger_id, firing)
         self._carry_out(trigger, firing, decided.firing)
         if decided.more:
-            self.index.look_soon(trigger.id)
+            self.index.look_soon(trigger_id)
         return True
 
     def _note(
@@ -359,72 +350,3 @@ class TriggerScheduler:
                 "slot", trigger.id, now,
                 slot=slot, title=trigger.title or None, missed=missed or None, **facts,
             )  # fmt: skip
-
-
-class FactReader:
-    """The facts for one look at one trigger. See `TriggerFacts` for what they mean."""
-
-    def __init__(
-        self,
-        store: Store,
-        workspace: Workspace,
-        watch: TriggerWatch,
-        trigger: Trigger,
-        state: TriggerState,
-        now: datetime,
-    ) -> None:
-        self._store, self._workspace, self._watch = store, workspace, watch
-        self._trigger, self._state, self._now = trigger, state, now
-        self._confined = permission.is_confined(trigger.origin)
-        self.zone = store.settings.zone
-        self.answers_last = timedelta(seconds=store.settings.triggers.llm_eval_interval_s)
-
-    def results(self, subject: str, status: Literal["done", "failed"]) -> Sequence[str]:
-        ledger = self._store.ledger
-        ended = ((task_id, ledger.end_of(task_id)) for task_id in ledger.results_of(subject))
-        return [task_id for task_id, end in ended if end is not None and end.status == status]
-
-    def standing(self, subject: str) -> Standing:
-        store = self._store
-        if store.files.exists(paths.trigger(subject)):
-            blocked = registry.state(store.files, subject).blocked_by
-            return "blocked" if blocked else "awaited"
-        if store.ledger.at_it(subject):
-            return "live"
-        if results := store.ledger.results_of(subject):
-            end = store.ledger.end_of(results[-1])
-            return end.status if end else "live"
-        known = any(queue.where(store.files, seat, subject) for seat in paths.QUEUES)
-        return "live" if known else "unknown"
-
-    def files(self, pattern: Pattern) -> Seen | None:
-        return self._workspace.look(pattern) if self._may_look(pattern) else {}
-
-    def exists(self, pattern: Pattern) -> bool | None:
-        return self._workspace.exists(pattern) if self._may_look(pattern) else False
-
-    def answer(self, path: str) -> bool | None:
-        found = self._state.answers.get(path)
-        if found is None or not timedelta() <= self._now - found.at < self.answers_last:
-            return None
-        return found.result
-
-    def is_live(self, task_id: str) -> bool:
-        store = self._store
-        return not store.ledger.end_of(task_id) and queue.find(store.files, task_id) is not None
-
-    def is_settled(self, slot: str, run: Task) -> bool:
-        if self._store.ledger.newest_slot(self._trigger.id) == slot:
-            return True
-        return queue.where(self._store.files, run.role, run.id) is not None
-
-    def trace_of(self, task_id: str) -> str | None:
-        end = self._store.ledger.end_of(task_id)
-        return end.trace_id if end is not None else None
-
-    def is_blind(self) -> bool:
-        return self._watch.is_blind(self._trigger.id)
-
-    def _may_look(self, pattern: Pattern) -> bool:
-        """A trigger that a model made learns nothing of files outside of the workspace."""
-        return not self._confined or self._workspace.is_inside(pattern)

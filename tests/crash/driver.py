@@ -114,7 +114,7 @@ class Client:
         if ("trigger", id_) in self.oracle.acked:
             return  # it may have fired and gone: who was told that it is stored does not repeat it
         registry.create(self.files, trigger)
-        self.product.store.events.trigger_changed(id_)
+        self.product.store.events.changed_triggers.put(id_)
         self.oracle.ack("trigger", id_)
 
     def touch(self, name: str, *, gone: bool = False) -> None:

@@ -269,11 +269,11 @@ def test_a_scheduled_trigger_whose_time_has_passed_runs_at_the_next_tick_and_goe
 
 def test_a_hand_made_definition_of_two_lines_is_whole(judged: Client) -> None:
     judged.files.write("triggers/nightly.json", b'{"prompt": "x", "schedule": {"interval": 60}}')
-    judged.product.store.events.triggers_unsure()
+    judged.product.store.events.changed_triggers.put(None)
     judged.product.idle()
     assert state(judged, "nightly")["nextRunAt"] is not None
     judged.files.remove("triggers/nightly.json")
-    judged.product.store.events.triggers_unsure()
+    judged.product.store.events.changed_triggers.put(None)
     judged.product.idle()
     judged.files.remove("triggers/state/nightly.json")
 
@@ -286,7 +286,7 @@ def test_a_hand_made_definition_of_two_lines_is_whole(judged: Client) -> None:
 ])  # fmt: skip
 def test_a_broken_definition_is_told_with_its_line(judged: Client, data: bytes, said: str) -> None:
     judged.files.write("triggers/bad.json", data)
-    judged.product.store.events.trigger_changed("bad")
+    judged.product.store.events.changed_triggers.put("bad")
     judged.product.idle()
     (told,) = [a["reason"] for a in judged.product.log.audits if a["event"] == "trigger_broken"]
     assert said in str(told)

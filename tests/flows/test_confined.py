@@ -9,7 +9,7 @@ import pytest
 
 from mimikit.engines.base import EngineRequest
 from mimikit.protocol.triggers import Trigger, TriggerState
-from mimikit.supervisor.trigger_scheduler import FactReader
+from mimikit.supervisor.trigger_facts import FactReader
 from mimikit.triggers.patterns import parse
 from mimikit.triggers.workspace import FolderWorkspace
 from tests.crash.driver import Client

@@ -57,7 +57,7 @@ def test_a_condition_edited_by_hand_is_not_judged_by_what_the_old_one_has_seen(
     judged.when("g1", "build", cond("file_changed", path="a"))
     judged.product.idle()
     rewrite(judged, "g1", condition=cond("file_changed", path="b"))
-    judged.product.store.events.files_changed({"g1"})
+    judged.product.store.events.changed_files.put({"g1"})
     judged.product.idle()
     assert fired(judged) == 0
 
@@ -69,7 +69,7 @@ def test_a_refused_circle_leaves_the_last_good_version_in_force(judged: Client) 
     rewrite(
         judged, "g1", type="conditional", schedule=None, condition=cond("task_done", taskId="g2")
     )
-    judged.product.store.events.trigger_changed("g1")
+    judged.product.store.events.changed_triggers.put("g1")
     at(judged, 60)
     at(judged, 120)
     assert (fired(judged), fired(judged, "g2")) == (2, 2)
@@ -119,7 +119,7 @@ def test_a_damaged_last_good_version_is_not_used(client: Client) -> None:
     known = loaded(client.files, path)
     known["lastGood"]["condition"] = {"uype": "file_changed"}
     client.files.write(path, json.dumps(known).encode())
-    client.product.store.events.trigger_changed("g1")
+    client.product.store.events.changed_triggers.put("g1")
     client.product.idle()
     client.touch("a")
     client.product.idle()
@@ -167,7 +167,7 @@ def test_an_editor_that_has_the_file_away_at_the_start_loses_nothing(judged: Cli
     judged.files.remove(path)
     judged.product.supervisor.triggers.load(judged.now)
     judged.files.write(path, definition)
-    judged.product.store.events.triggers_unsure()
+    judged.product.store.events.changed_triggers.put(None)
     at(judged, 121)
     assert loaded(judged.files, paths.trigger_state("g1"))["fireCount"] == 2
 
@@ -198,7 +198,7 @@ def test_a_step_made_by_hand_joins_the_trace_it_builds_on(judged: Client) -> Non
         "triggers/step.json",
         json.dumps({"prompt": "two", "condition": cond("task_done", taskId="t1")}).encode(),
     )
-    judged.product.store.events.triggers_unsure()
+    judged.product.store.events.changed_triggers.put(None)
     judged.product.idle()
     (line,) = slots(judged.files, "step")
     assert loaded(judged.files, f"worker/ended/{line['taskId']}.json")["traceId"] == "trace-t1"

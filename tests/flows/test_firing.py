@@ -77,7 +77,7 @@ def test_runs_pile_up_where_they_shall(judged: Client) -> None:
     judged.trigger("g1", 60, "tick")
     data = loaded(judged.files, paths.trigger("g1")) | {"overlap": "queue"}
     judged.files.write(paths.trigger("g1"), json.dumps(data).encode())
-    judged.product.store.events.trigger_changed("g1")
+    judged.product.store.events.changed_triggers.put("g1")
     judged.order("o1", "pause")
     at(judged, 60)
     at(judged, 120)
@@ -138,7 +138,7 @@ def test_a_definition_its_user_broke_stays_and_the_last_good_one_stays_in_force(
     judged.trigger("g1", 60, "tick")
     judged.product.idle()
     judged.files.write(paths.trigger("g1"), b'{"id": "g1",\n "type": }')
-    judged.product.store.events.trigger_changed("g1")
+    judged.product.store.events.changed_triggers.put("g1")
     at(judged, 61)
     assert len(planned(judged)) == 1
     assert judged.files.read(paths.trigger("g1")) == b'{"id": "g1",\n "type": }'
@@ -150,7 +150,7 @@ def test_a_definition_its_user_broke_stays_and_the_last_good_one_stays_in_force(
 def test_a_definition_that_was_never_good_does_nothing_and_stops_nothing(judged: Client) -> None:
     judged.files.write("triggers/bad.json", b'{"id": "bad"}')
     judged.trigger("g1", 60, "tick")
-    judged.product.store.events.trigger_changed("bad")
+    judged.product.store.events.changed_triggers.put("bad")
     at(judged, 61)
     assert len(planned(judged)) == 1
     assert judged.files.exists("triggers/bad.json")
@@ -205,7 +205,7 @@ def test_a_trigger_that_tells_changes_tells_the_first_the_new_and_every_failure(
     judged.trigger("g1", 60, prompts)
     data = loaded(judged.files, paths.trigger("g1")) | {"notify": "change"}
     judged.files.write(paths.trigger("g1"), json.dumps(data).encode())
-    judged.product.store.events.trigger_changed("g1")
+    judged.product.store.events.changed_triggers.put("g1")
     for minute in (1, 2, 3):
         at(judged, minute * 60)
     assert len(transcript(judged.files)) == told

@@ -106,7 +106,7 @@ class World:
                 self.product.workspace = self.desk
                 self.product.supervisor.triggers._workspace = self.desk
                 self.product.supervisor.triggers._watch = self.desk
-                self.desk.changed = self.product.store.events.files_changed
+                self.desk.changed = self.product.store.events.changed_files.put
                 self.product.start()
             except Crash:
                 self._bury()
@@ -235,7 +235,7 @@ class World:
             strict=False,
         )
         registry.create(self.files, trigger)
-        self.product.store.events.trigger_changed(id_)
+        self.product.store.events.changed_triggers.put(id_)
         self.made[id_] = Made(id_, kind, fields, now)
 
     def _interval(self, _number: int) -> tuple[Fields, str]:

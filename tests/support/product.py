@@ -181,7 +181,7 @@ class Product:
             self.archiver,
             self.retention,
         )
-        self.workspace.changed = self.store.events.files_changed
+        self.workspace.changed = self.store.events.changed_files.put
         self.ticking = False
 
     def start(self) -> None:
@@ -209,7 +209,7 @@ class Product:
         if not self.files.move(paths.queued(seat, task.id), paths.running(seat, task.id)):
             return False
         if dispatch(self.context, seat, task):
-            self.store.events.run_ended(seat, task.id)
+            self.store.events.ended_runs.put((seat, task.id))
         return True
 
     def queued(self, seat: SeatName) -> list[Task]:

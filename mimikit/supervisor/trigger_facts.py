@@ -1,0 +1,165 @@
+"""What the trigger scheduler goes by: when to look at which trigger, and what is the case then."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+
+from mimikit import permission
+from mimikit.protocol import paths
+from mimikit.protocol.models import Task
+from mimikit.protocol.triggers import Trigger, TriggerState
+from mimikit.supervisor.store import Store
+from mimikit.tasks import queue
+from mimikit.triggers import registry
+from mimikit.triggers.conditions import Standing
+from mimikit.triggers.patterns import Pattern, Seen
+from mimikit.triggers.workspace import TriggerWatch, Workspace
+
+
+class TriggerIndex:
+    """Which triggers are to be looked at, and when: a heap of due times, an index of events.
+
+    In memory only, made anew at each start. It makes a tick cost what is due, however many
+    triggers there are.
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[datetime, str]] = []
+        self._due: dict[str, datetime] = {}
+        self._listeners: defaultdict[str, set[str]] = defaultdict(set)
+        self._subjects: dict[str, frozenset[str]] = {}
+        self._waiting: defaultdict[str, set[str]] = defaultdict(set)
+        """Run → the triggers whose next firing waits for its end."""
+        self._soon: set[str] = set()
+
+    def look_at(self, trigger_id: str, due: datetime | None) -> None:
+        """Look at a trigger at that time and at no other; None: at none."""
+        if due is None:
+            self._due.pop(trigger_id, None)
+        elif self._due.get(trigger_id) != due:
+            self._due[trigger_id] = due
+            heapq.heappush(self._heap, (due, trigger_id))
+
+    def look_soon(self, trigger_id: str) -> None:
+        self._soon.add(trigger_id)
+
+    def look_after(self, task_id: str, trigger_id: str) -> None:
+        self._waiting[task_id].add(trigger_id)
+
+    def listen(self, trigger_id: str, subjects: frozenset[str] | None) -> None:
+        """Look at a trigger whenever one of these tasks or triggers has news; None: never."""
+        for subject in self._subjects.pop(trigger_id, frozenset()):
+            self._listeners[subject].discard(trigger_id)
+            if not self._listeners[subject]:
+                del self._listeners[subject]
+        if subjects is not None:
+            self._subjects[trigger_id] = subjects
+            for subject in subjects:
+                self._listeners[subject].add(trigger_id)
+
+    def listens(self, trigger_id: str) -> bool:
+        return trigger_id in self._subjects
+
+    def tell(self, subject: str) -> None:
+        """This task or trigger has news: look at all who wait for it."""
+        self._soon |= self._listeners.get(subject, set())
+        self._soon |= self._waiting.pop(subject, set())
+
+    def forget(self, trigger_id: str) -> None:
+        """A trigger is gone; who waited for it looks again."""
+        self.listen(trigger_id, None)
+        self.look_at(trigger_id, None)
+        self._soon.discard(trigger_id)
+        self.tell(trigger_id)
+
+    def next_due(self) -> datetime | None:
+        """The earliest time at which something is to be looked at."""
+        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def take(self, now: datetime) -> str | None:
+        """The next trigger to look at now; None when there is none."""
+        due = self.next_due()
+        if due is not None and due <= now:
+            _, trigger_id = heapq.heappop(self._heap)
+            del self._due[trigger_id]
+            return trigger_id
+        return self._soon.pop() if self._soon else None
+
+    def planned(self) -> list[tuple[str, datetime]]:
+        """Every trigger with the time at which it is to be looked at."""
+        return list(self._due.items())
+
+
+class FactReader:
+    """The facts for one look at one trigger. See `TriggerFacts` for what they mean."""
+
+    def __init__(
+        self,
+        store: Store,
+        workspace: Workspace,
+        watch: TriggerWatch,
+        trigger: Trigger,
+        state: TriggerState,
+        now: datetime,
+    ) -> None:
+        self._store, self._workspace, self._watch = store, workspace, watch
+        self._trigger, self._state, self._now = trigger, state, now
+        self._confined = permission.is_confined(trigger.origin)
+        self.zone = store.settings.zone
+        self.answers_last = timedelta(seconds=store.settings.triggers.llm_eval_interval_s)
+
+    def results(self, subject: str, status: Literal["done", "failed"]) -> Sequence[str]:
+        ledger = self._store.ledger
+        ended = ((task_id, ledger.end_of(task_id)) for task_id in ledger.results_of(subject))
+        return [task_id for task_id, end in ended if end is not None and end.status == status]
+
+    def standing(self, subject: str) -> Standing:
+        store = self._store
+        if store.files.exists(paths.trigger(subject)):
+            blocked = registry.state(store.files, subject).blocked_by
+            return "blocked" if blocked else "awaited"
+        if store.ledger.at_it(subject):
+            return "live"
+        if results := store.ledger.results_of(subject):
+            end = store.ledger.end_of(results[-1])
+            return end.status if end else "live"
+        known = any(queue.where(store.files, seat, subject) for seat in paths.QUEUES)
+        return "live" if known else "unknown"
+
+    def files(self, pattern: Pattern) -> Seen | None:
+        return self._workspace.look(pattern) if self._may_look(pattern) else {}
+
+    def exists(self, pattern: Pattern) -> bool | None:
+        return self._workspace.exists(pattern) if self._may_look(pattern) else False
+
+    def answer(self, path: str) -> bool | None:
+        found = self._state.answers.get(path)
+        if found is None or not timedelta() <= self._now - found.at < self.answers_last:
+            return None
+        return found.result
+
+    def is_live(self, task_id: str) -> bool:
+        store = self._store
+        return not store.ledger.end_of(task_id) and queue.find(store.files, task_id) is not None
+
+    def is_settled(self, slot: str, run: Task) -> bool:
+        if self._store.ledger.newest_slot(self._trigger.id) == slot:
+            return True
+        return queue.where(self._store.files, run.role, run.id) is not None
+
+    def trace_of(self, task_id: str) -> str | None:
+        end = self._store.ledger.end_of(task_id)
+        return end.trace_id if end is not None else None
+
+    def is_blind(self) -> bool:
+        return self._watch.is_blind(self._trigger.id)
+
+    def _may_look(self, pattern: Pattern) -> bool:
+        """A trigger that a model made learns nothing of files outside of the workspace."""
+        return not self._confined or self._workspace.is_inside(pattern)
