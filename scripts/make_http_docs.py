@@ -21,7 +21,7 @@ from werkzeug.test import Client  # noqa: E402
 
 from mimikit.config import Settings  # noqa: E402
 from mimikit.conversation.history import HistoryStore  # noqa: E402
-from mimikit.log import ChangeFeed  # noqa: E402
+from mimikit.log import ChangeFeed, EventLog  # noqa: E402
 from mimikit.memory.search import MemorySearch  # noqa: E402
 from mimikit.memory.tantivy_index import TantivyIndex  # noqa: E402
 from mimikit.protocol import paths  # noqa: E402
@@ -39,6 +39,7 @@ from mimikit.protocol.models import (  # noqa: E402
     Usage,
 )
 from mimikit.protocol.triggers import Schedule, Trigger  # noqa: E402
+from mimikit.state import State  # noqa: E402
 from mimikit.tasks.ledger import Ledger  # noqa: E402
 from mimikit.testing.memory_disk import MemoryDisk  # noqa: E402
 from mimikit.testing.twins import FakeClock  # noqa: E402
@@ -176,9 +177,10 @@ def make_client() -> tuple[Client, Files]:
         index = TantivyIndex(files, None)
         return MemorySearch(files, workspace=None, index=index, zone=settings.zone, clock=clock)
 
+    nowhere = Path("/nowhere")
     app = build_web(
-        files, settings, workspace=Path("/nowhere"), token=TOKEN, session_key=b"key", clock=clock,
-        bound=("127.0.0.1", 8787), search=search,
+        State(nowhere, nowhere, files, settings, clock, EventLog(files, clock)),
+        token=TOKEN, session_key=b"key", bound=("127.0.0.1", 8787), search=search,
     )  # fmt: skip
     return Client(app), files
 

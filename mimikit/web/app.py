@@ -1,33 +1,35 @@
-"""The Flask app: routes, the guard before them, headers and errors after them."""
+"""The Flask app: the page's files and the API, the guard before them, headers and errors after.
+
+The page's files lie under a path that holds a hash of the whole tree, so that a browser may keep
+every file for ever and modules may import one another by relative paths.
+"""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flask import Flask, Response, request
+from flask import Blueprint, Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
-from mimikit.clock import Clock
-from mimikit.config import Settings
+from mimikit.assets import asset_folder
 from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
-from mimikit.log import EventLog
-from mimikit.protocol.files import Files, ReadOnlyFiles
+from mimikit.protocol.files import ReadOnlyFiles
+from mimikit.state import State
 from mimikit.views.documents import Documents
 from mimikit.views.memory import MemoryReader
 from mimikit.views.messages import KnownIds
 from mimikit.views.snapshot import StateReader
 from mimikit.web.api import conversation, memory, system, tasks, triggers
-from mimikit.web.api.routing import error_answer
-from mimikit.web.feed import Feed, StreamsFull
+from mimikit.web.api.routing import EXTENSION, Site, error_answer, site
+from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard, RateLimit, RequestDenied, allowed_hosts
 from mimikit.web.markdown import Markdown
-from mimikit.web.page import Assets, page_routes
-from mimikit.web.site import EXTENSION, Site, site
 from mimikit.web.tokens import Keys
 
 if TYPE_CHECKING:
@@ -72,16 +74,26 @@ _PLAIN = {
     408: "the request took too long to arrive",
     413: f"the request is too large; at most {MAX_BODY_BYTES // 1024} KiB are taken",
 }
+_STATUS = ((NotFound, 404), (Conflict, 409), (BadInput, 422), (Refused, 403))
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".webmanifest": "application/manifest+json",
+    ".woff2": "font/woff2",
+}
 
 
 def build_web(
-    files: Files,
-    settings: Settings,
+    state: State,
     *,
-    workspace: Path,
     token: str,
     session_key: bytes,
-    clock: Clock,
     bound: tuple[str, int],
     search: Callable[[], MemorySearch],
     is_local: bool = True,
@@ -101,11 +113,10 @@ def build_web(
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.url_map.merge_slashes = False
-    guest = ReadOnlyFiles(files)
-    log = EventLog(guest, clock)
+    clock, log, web = state.clock, state.log, state.settings.web
     log.secrets.append(token)
-    reader = StateReader(guest, settings, clock, Markdown().html)
-    web = settings.web
+    guest = ReadOnlyFiles(state.files)
+    reader = StateReader(guest, state.settings, clock, Markdown().html)
     guard = Guard(
         guest,
         Keys(guest, token, session_key),
@@ -117,8 +128,7 @@ def build_web(
     )
     app.extensions[EXTENSION] = Site(
         files=guest,
-        settings=settings,
-        workspace=workspace,
+        settings=state.settings,
         clock=clock,
         log=log,
         guard=guard,
@@ -128,13 +138,13 @@ def build_web(
         ),
         inputs=RateLimit(clock, web.inputs_per_minute),
         known_ids=KnownIds(guest),
-        library=MemoryReader(guest, Documents(workspace, files.fs.root), reader.render),
+        library=MemoryReader(guest, Documents(state.workspace, guest.fs.root), reader.render),
         search=_once(search),
         routes=[route for area in AREAS for route in area.table],
         is_local=is_local,
     )
     guard.install(app)
-    app.register_blueprint(page_routes(assets))
+    app.register_blueprint(page_routes(assets or Assets(asset_folder("webui"))))
     for area in AREAS:
         app.register_blueprint(area.blueprint)
     app.register_error_handler(Exception, _on_error)
@@ -157,10 +167,8 @@ def _once(make: Callable[[], MemorySearch]) -> Callable[[], MemorySearch]:
 
 
 def _add_headers(response: Response) -> Response:
-    for name, value in HEADERS.items():
-        response.headers[name] = value
-    if request.path.startswith("/api/") or "Cache-Control" not in response.headers:
-        response.headers.setdefault("Cache-Control", "no-store")
+    response.headers.update(HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")
     return response
 
 
@@ -175,20 +183,20 @@ def _on_error(error: Exception) -> Response:
             response.headers["Retry-After"] = str(int(error.wait_s) + 1)
         return response
     if isinstance(error, HTTPException):
-        return _on_http_error(error)
+        status = error.code or 400
+        response = error_answer(status, _PLAIN.get(status, str(error.description or error.name)))
+        for name, value in error.get_headers():
+            if name in ("Allow", "Retry-After"):
+                response.headers[name] = value
+        return response
     if isinstance(error, MimikitError):
         field = error.field if isinstance(error, BadInput) else None
         return error_answer(_status_of(error), str(error), field)
-    return _on_surprise(error)
-
-
-def _on_http_error(error: HTTPException) -> Response:
-    status = error.code or 400
-    response = error_answer(status, _PLAIN.get(status, str(error.description or error.name)))
-    for name, value in error.get_headers():
-        if name in ("Allow", "Retry-After"):
-            response.headers[name] = value
-    return response
+    # A fault of ours: the log has it all, the caller a sentence.
+    trace = "".join(traceback.format_exception(error, limit=-8))
+    site().log.write("error", "web_failed", path=request.path[:200], method=request.method)
+    site().log.write("error", "web_trace", trace=trace)
+    return error_answer(503, "something went wrong here; the log has the details; try again")
 
 
 def _status_of(error: MimikitError) -> int:
@@ -197,19 +205,78 @@ def _status_of(error: MimikitError) -> int:
         cause = error.__cause__
         full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
         return 507 if full else 503
-    kinds: list[tuple[type[MimikitError], int]] = [
-        (NotFound, 404),
-        (Conflict, 409),
-        (BadInput, 422),
-        (Refused, 403),
-        (StreamsFull, 503),
-    ]
-    return next((status for kind, status in kinds if isinstance(error, kind)), 503)
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
 
 
-def _on_surprise(error: Exception) -> Response:
-    """A fault of ours: the log has it all, the caller a sentence."""
-    trace = "".join(traceback.format_exception(error, limit=-8))
-    site().log.write("error", "web_failed", path=request.path[:200], method=request.method)
-    site().log.write("error", "web_trace", trace=trace)
-    return error_answer(503, "something went wrong here; the log has the details; try again")
+# ---- the page
+
+
+class Assets:
+    """The files of the page below one folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._lock = threading.Lock()
+        self._signature: object = None
+        self._files: dict[str, Path] = {}
+        self._hash = ""
+
+    def tree_hash(self) -> str:
+        """The hash of every file's name and content; looked up anew when one changed.
+
+        Served are files whose type is known; no hidden ones, none behind links.
+        """
+        found: dict[str, Path] = {}
+        for path in sorted(self._root.rglob("*")):
+            name = path.relative_to(self._root)
+            is_hidden = any(part.startswith(".") for part in name.parts)
+            if path.suffix in _TYPES and path.is_file() and not (path.is_symlink() or is_hidden):
+                found[name.as_posix()] = path
+        signature = [(name, path.stat().st_mtime_ns) for name, path in found.items()]
+        with self._lock:
+            if signature != self._signature:
+                digest = hashlib.sha256()
+                for name, path in found.items():
+                    data = path.read_bytes()
+                    digest.update(f"{name}\x00{len(data)}\x00".encode() + data)
+                self._files, self._signature = found, signature
+                self._hash = digest.hexdigest()[:16]
+            return self._hash
+
+    def read(self, tree_hash: str, name: str) -> tuple[bytes, str]:
+        """A file's bytes and type.
+
+        Raises:
+            NotFound: it is none of the page's files, or those have changed since.
+        """
+        if tree_hash != self._hash and tree_hash != self.tree_hash():
+            raise NotFound("the page is newer than this; load it again")
+        path = self._files.get(name)
+        if path is None:
+            raise NotFound(f"the page has no file {name[:80]!r}")
+        return path.read_bytes(), _TYPES[path.suffix]
+
+    def index(self) -> bytes:
+        """index.html with the path of its files filled in."""
+        text = (self._root / "index.html").read_text(encoding="utf-8")
+        return text.replace("{{assets}}", f"/assets/{self.tree_hash()}").encode()
+
+
+def page_routes(assets: Assets) -> Blueprint:
+    """The routes that need no login."""
+    routes = Blueprint("page", __name__)
+
+    @routes.get("/")
+    def index() -> Response:
+        response = Response(assets.index(), mimetype="text/html")
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+    @routes.get("/assets/<tree_hash>/<path:name>")
+    def asset(tree_hash: str, name: str) -> Response:
+        data, type_ = assets.read(tree_hash, name)
+        response = Response(data, content_type=type_)
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        return response
+
+    return routes

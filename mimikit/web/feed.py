@@ -7,13 +7,14 @@ once and shared by all streams.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mimikit.clock import Clock
 from mimikit.errors import MimikitError, StorageError
@@ -56,7 +57,7 @@ class Batch:
     """What came after a cursor: (its cursor, the change) each, and where to go on."""
 
     cursor: str
-    changes: list[tuple[str, Change]] = field(default_factory=list[tuple[str, Change]])
+    changes: list[tuple[str, Change]]
     reset: bool = False
 
 
@@ -72,9 +73,7 @@ class Feed:
         max_streams: int,
     ) -> None:
         """`change` makes a hint whole; `state` tells of a consumer that can no longer hint."""
-        self._files = files
-        self._change = change
-        self._state = state
+        self._files, self._change, self._state = files, change, state
         self._max = max_streams
         self._kept: OrderedDict[str, Change | None] = OrderedDict()
         self._making = threading.Lock()
@@ -90,11 +89,11 @@ class Feed:
     def read(self, since: str | None) -> Batch:
         """What came after a cursor; a cursor that is none of ours gives a reset."""
         if since and not _CURSOR.fullmatch(since):
-            return Batch(read_changes(self._files, None).cursor, reset=True)
+            return Batch(read_changes(self._files, None).cursor, [], reset=True)
         changes = read_changes(self._files, since)
         hints = _merged([e for e in changes.events if isinstance(e["kind"], str)])
         if changes.reset or len(hints) > MAX_EVENTS:
-            return Batch(changes.cursor, reset=True)
+            return Batch(changes.cursor, [], reset=True)
         made = ((str(hint["cursor"]), self._made(hint)) for hint in hints)
         return Batch(changes.cursor, [(cursor, change) for cursor, change in made if change])
 
@@ -108,14 +107,6 @@ class Feed:
                 if len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)
             return self._kept[cursor]
-
-    def new_state(self, place: StreamPlace) -> Change | None:
-        """The status, when the consumer came, went or hung since this stream last heard."""
-        state = self._state()
-        if state == place.last_state:
-            return None
-        place.last_state = state
-        return self._change({"kind": "status"})
 
     # ---- streams ------------------------------------------------------------------------------
 
@@ -149,14 +140,58 @@ class Feed:
             for place in list(self._places):
                 self._drop(place)
 
-    @property
-    def open_streams(self) -> int:
-        return len(self._places)
+    def stream(
+        self,
+        place: StreamPlace,
+        since: str | None,
+        clock: Clock,
+        *,
+        life_s: float,
+        is_allowed: Callable[[], bool],
+        is_connected: Callable[[], bool],
+    ) -> Iterator[str]:
+        """The text of one event stream, until its time is over or one of the two says no."""
+        yield f"retry: {RETRY_MS}\n\n"
+        beat = clock.monotonic()
+        cursor, end = since, beat + life_s
+        while not place.over:
+            seen = self.generation
+            text, cursor = self._next_text(place, cursor)
+            now = clock.monotonic()
+            if not text and now - beat >= HEARTBEAT_S:
+                text = ": beat\n\n"
+            if text:
+                beat = now
+                yield text
+            if now >= end or not is_connected():
+                return
+            # While the disk does not answer nobody is put out: the next look decides.
+            with contextlib.suppress(StorageError):
+                if not is_allowed():
+                    return
+            self._wait(place, seen)
 
-    def wait(self, place: StreamPlace, seen: int, timeout_s: float) -> None:
+    def _wait(self, place: StreamPlace, seen: int) -> None:
         """Sleep until the file changed since generation `seen`, or the stream is over."""
         with self._news:
-            self._news.wait_for(lambda: place.over or self.generation != seen, timeout_s)
+            self._news.wait_for(lambda: place.over or self.generation != seen, LOOK_S)
+
+    def _next_text(self, place: StreamPlace, cursor: str | None) -> tuple[str, str | None]:
+        """What there is to send now, and the cursor after it; nothing while the disk is silent."""
+        try:
+            batch = self.read(cursor)
+            parts = [_frame("change", change.to_json(), id_) for id_, change in batch.changes]
+            if batch.reset:
+                parts.append(_frame("reset", b"{}", batch.cursor))
+            # The consumer came, went or hung since this stream last heard: it can not hint itself.
+            state = self._state()
+            if state != place.last_state:
+                place.last_state = state
+                if status := self._change({"kind": "status"}):
+                    parts.append(_frame("change", status.to_json()))
+        except StorageError:
+            return "", cursor
+        return "".join(parts), batch.cursor
 
     def _drop(self, place: StreamPlace) -> None:
         place.over = True
@@ -168,7 +203,10 @@ class Feed:
         last: FileStat | None = None
         first = True
         while True:
-            stat = self._look(last)
+            try:
+                stat = self._files.stat(paths.EVENTS)
+            except StorageError:
+                stat = last
             with self._news:
                 if not self._places:
                     self._tailer = None
@@ -178,64 +216,6 @@ class Feed:
                     self._news.notify_all()
                 last, first = stat, False
                 self._news.wait_for(lambda: not self._places, POLL_S)
-
-    def _look(self, last: FileStat | None) -> FileStat | None:
-        try:
-            return self._files.stat(paths.EVENTS)
-        except StorageError:
-            return last
-
-
-@dataclass(frozen=True, slots=True)
-class StreamBounds:
-    """When a stream ends. Units: seconds."""
-
-    life_s: float
-    is_allowed: Callable[[], bool]
-    is_connected: Callable[[], bool]
-
-
-def stream(
-    feed: Feed, place: StreamPlace, since: str | None, clock: Clock, bounds: StreamBounds
-) -> Iterator[str]:
-    """The text of one event stream, until its end."""
-    yield f"retry: {RETRY_MS}\n\n"
-    cursor, end = since, clock.monotonic() + bounds.life_s
-    beat = clock.monotonic()
-    while not place.over:
-        seen = feed.generation
-        text, cursor = _next_text(feed, place, cursor)
-        now = clock.monotonic()
-        if not text and now - beat >= HEARTBEAT_S:
-            text = ": beat\n\n"
-        if text:
-            beat = now
-            yield text
-        if now >= end or not bounds.is_connected() or not _allowed(bounds):
-            return
-        feed.wait(place, seen, LOOK_S)
-
-
-def _next_text(feed: Feed, place: StreamPlace, cursor: str | None) -> tuple[str, str | None]:
-    """What there is to send now, and the cursor after it; nothing while the disk is silent."""
-    try:
-        batch = feed.read(cursor)
-        parts = [_frame("change", change.to_json(), id_) for id_, change in batch.changes]
-        if batch.reset:
-            parts.append(_frame("reset", b"{}", batch.cursor))
-        state = feed.new_state(place)
-    except StorageError:
-        return "", cursor
-    if state is not None:
-        parts.append(_frame("change", state.to_json()))
-    return "".join(parts), batch.cursor
-
-
-def _allowed(bounds: StreamBounds) -> bool:
-    try:
-        return bounds.is_allowed()
-    except StorageError:
-        return True  # the disk does not answer now; the next look decides
 
 
 def _frame(name: str, data: bytes, id_: str | None = None) -> str:

@@ -7,6 +7,7 @@ route is closed until somebody opens it.
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -31,6 +32,7 @@ _REFUSALS_LOGGED = 60
 _OVERALL_FACTOR = 4
 _WINDOW_S = 60.0
 _MAX_KEYS = 1000
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]+)?")
 
 
 class RequestDenied(Exception):
@@ -108,7 +110,15 @@ class Guard:
                 g.caller = self._caller(request)
             _check_content_type(request)
         except RequestDenied as denied:
-            self._tell(denied)
+            if self._told.take(""):
+                self._log.write(
+                    "audit",
+                    "refused",
+                    reason=denied.reason,
+                    address=request.remote_addr,
+                    method=request.method,
+                    path=request.path[:200],
+                )
             raise
 
     # ---- who --------------------------------------------------------------------------------
@@ -227,17 +237,6 @@ class Guard:
             message = "this request comes from another site; use mimikit's own page"
             raise RequestDenied(403, message, reason="origin")
 
-    def _tell(self, denied: RequestDenied) -> None:
-        if self._told.take(""):
-            self._log.write(
-                "audit",
-                "refused",
-                reason=denied.reason,
-                address=request.remote_addr,
-                method=request.method,
-                path=request.path[:200],
-            )
-
 
 _LOG_IN = "log in first"
 _SPENT = "this login link was used or is too old; `mimikit token` makes a new one"
@@ -296,16 +295,8 @@ def allowed_hosts(hosts: list[str]) -> frozenset[str]:
 
 def host_name(header: str | None) -> str | None:
     """The name in a Host header, lower case, without its port; None when it is malformed."""
-    text = (header or "").lower()
-    name, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        name, port = text, ""
-    if colon and not text.endswith("]") and not (port.isascii() and port.isdigit()):
-        return None
-    bracketed = name.startswith("[") and name.endswith("]")
-    inner = name[1:-1] if bracketed else name
-    allowed = "0123456789abcdef:." if bracketed else "abcdefghijklmnopqrstuvwxyz0123456789.-_"
-    return name if inner and all(letter in allowed for letter in inner) else None
+    found = _HOST.fullmatch((header or "").lower())
+    return found[1] if found else None
 
 
 # ---- how often
@@ -319,54 +310,43 @@ class RateLimit:
 
     def __init__(self, clock: Clock, per_key: int, overall: int | None = None) -> None:
         """Without `overall` only the keys are limited."""
-        self._clock = clock
-        self._per_key = per_key
-        self._overall = overall
-        self._lock = threading.Lock()
+        self._clock, self._per_key, self._overall = clock, per_key, overall
+        self._lock = threading.RLock()
         self._events: dict[str, deque[float]] = {}
         self._all: deque[float] = deque()
 
     def take(self, key: str) -> bool:
         """Count one event; False, and not counted, when there were too many."""
         with self._lock:
-            if self._wait_s(key) > 0:
+            if self.wait_s(key) > 0:
                 return False
-            self._note(key)
+            self.note(key)
             return True
 
     def note(self, key: str) -> None:
         """Count one event whatever there was before."""
         with self._lock:
-            self._note(key)
+            now = self._clock.monotonic()
+            if len(self._events) >= _MAX_KEYS and key not in self._events:
+                idle_since = now - _WINDOW_S
+                self._events = {k: e for k, e in self._events.items() if e and e[-1] > idle_since}
+                while len(self._events) >= _MAX_KEYS:
+                    del self._events[next(iter(self._events))]
+            self._events.setdefault(key, deque(maxlen=self._per_key)).append(now)
+            if self._overall is not None:
+                self._all.append(now)
 
     def wait_s(self, key: str) -> float:
         """Seconds until the next event is allowed; 0 when it is now."""
         with self._lock:
-            return self._wait_s(key)
-
-    def _wait_s(self, key: str) -> float:
-        now = self._clock.monotonic()
-        mine = self._events.get(key, deque[float]())
-        for events in (mine, self._all):
-            while events and events[0] <= now - _WINDOW_S:
-                events.popleft()
-        waits = [0.0]
-        if len(mine) >= self._per_key:
-            waits.append(mine[-self._per_key] + _WINDOW_S - now)
-        if self._overall is not None and len(self._all) >= self._overall:
-            waits.append(self._all[-self._overall] + _WINDOW_S - now)
-        return max(waits)
-
-    def _note(self, key: str) -> None:
-        if len(self._events) >= _MAX_KEYS and key not in self._events:
-            self._forget_idle()
-        now = self._clock.monotonic()
-        self._events.setdefault(key, deque(maxlen=self._per_key)).append(now)
-        if self._overall is not None:
-            self._all.append(now)
-
-    def _forget_idle(self) -> None:
-        horizon = self._clock.monotonic() - _WINDOW_S
-        self._events = {k: e for k, e in self._events.items() if e and e[-1] > horizon}
-        while len(self._events) >= _MAX_KEYS:
-            del self._events[next(iter(self._events))]
+            now = self._clock.monotonic()
+            mine = self._events.get(key, deque[float]())
+            for events in (mine, self._all):
+                while events and events[0] <= now - _WINDOW_S:
+                    events.popleft()
+            waits = [0.0]
+            if len(mine) >= self._per_key:
+                waits.append(mine[-self._per_key] + _WINDOW_S - now)
+            if self._overall is not None and len(self._all) >= self._overall:
+                waits.append(self._all[-self._overall] + _WINDOW_S - now)
+            return max(waits)

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
@@ -33,6 +33,9 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import PageAddress
 from mimikit.web import tokens
 from mimikit.web.guard import allowed_hosts
+
+if TYPE_CHECKING:
+    from flask import Flask
 
 THREADS_BESIDE_STREAMS = 16
 KEEPALIVE_S = 20
@@ -83,7 +86,7 @@ def serve(
         check_exposure(bound, settings)
         allowed_hosts(settings.web.hosts)
         disk, files = _open(state, settings)
-        secrets = tokens.load_token(files), tokens.load_session_key(files)
+        token, session_key = tokens.load_token(files), tokens.load_session_key(files)
         # The consumer decides by it whether commands may come from here.
         files.save(
             paths.SERVED,
@@ -98,7 +101,27 @@ def serve(
     except MimikitError:
         bound.socket.close()
         raise
-    _Server(state, workspace, settings, bound, secrets, on_ready).run()
+
+    def make_app() -> Flask:
+        # In the worker: descriptors and threads do not survive a fork.
+        from mimikit.log import EventLog
+        from mimikit.state import State, make_search
+        from mimikit.web.app import build_web
+
+        _, files = _open(state, settings)
+        clock = SystemClock()
+        opened = State(state, workspace, files, settings, clock, EventLog(files, clock))
+        return build_web(
+            opened,
+            token=token,
+            session_key=session_key,
+            # Without the dictionary: it is large, and what is found without it is nearly as much.
+            search=lambda: make_search(opened, words=False, stays=True),
+            bound=(bound.host, bound.port),
+            is_local=bound.is_local,
+        )
+
+    _Master(_Server(bound, settings.web.max_streams, make_app, on_ready)).run()
 
 
 def _open(state: Path, settings: Settings) -> tuple[RealDisk, Files]:
@@ -130,7 +153,12 @@ def bind(host: str, port: int) -> ServerSocket:
     Raises:
         BadSettings: it can not be, in one line that says why and what to do.
     """
-    family, address = _resolve(host, port)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise BadSettings(f"web.host: expected an address of this machine, got {host!r}") from None
+    # `localhost` may be both; what people type first is the old one.
+    family, *_, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     deadline = time.monotonic() + PORT_PATIENCE_S
     while True:
         listener = socket.socket(family, socket.SOCK_STREAM)
@@ -173,16 +201,6 @@ def check_exposure(bound: ServerSocket, settings: Settings) -> None:
         )
 
 
-def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError):
-        raise BadSettings(f"web.host: expected an address of this machine, got {host!r}") from None
-    # `localhost` may be both; what people type first is the old one.
-    found.sort(key=lambda entry: entry[0] != socket.AF_INET)
-    return found[0][0], found[0][4]
-
-
 def _why(error: OSError) -> str:
     reasons = {
         errno.EADDRINUSE: "the port is in use; is mimikit running already? --port takes another",
@@ -199,7 +217,7 @@ class _Log(Logger):
         """Only warnings and worse, in our own form."""
         super().setup(cfg)
         for handler in self.error_log.handlers:
-            handler.setFormatter(_OneLine("web: %(message)s"))
+            handler.setFormatter(_OneLine())
 
     def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
         """Requests are not logged: addresses tell too much and nobody reads them."""
@@ -237,7 +255,7 @@ class _Worker(ThreadWorker):
         return alive
 
     def _end_streams(self) -> None:
-        from mimikit.web.site import EXTENSION
+        from mimikit.web.api.routing import EXTENSION
 
         cast("Any", self.wsgi).extensions[EXTENSION].feed.stop()
 
@@ -246,20 +264,14 @@ class _Master(Arbiter):
     """A master that ends on HUP and INT as it does on TERM, and keeps its one worker."""
 
     def handle_hup(self) -> None:
-        """The terminal is gone: end."""
         self.handle_term()
 
-    def handle_int(self) -> None:
-        self.handle_term()
+    handle_int = handle_hup
 
     def handle_usr2(self) -> None:
-        """Nothing: no second master beside this one."""
+        """Nothing: no second master beside this one, and limits are counted in one worker."""
 
-    def handle_ttin(self) -> None:
-        """Nothing: limits are counted in one process."""
-
-    def handle_ttou(self) -> None:
-        """Nothing: one worker is the least."""
+    handle_ttin = handle_ttou = handle_usr2
 
 
 class _Server(BaseApplication):
@@ -267,26 +279,22 @@ class _Server(BaseApplication):
 
     def __init__(
         self,
-        state: Path,
-        workspace: Path,
-        settings: Settings,
         bound: ServerSocket,
-        secrets: tuple[str, bytes],
+        max_streams: int,
+        make_app: Callable[[], Flask],
         on_ready: OnReady | None,
     ) -> None:
-        self._state, self._workspace, self._settings = state, workspace, settings
-        self._bound, self._secrets = bound, secrets
-        self._on_ready = on_ready
+        self._bound, self._max_streams = bound, max_streams
+        self._make_app, self._on_ready = make_app, on_ready
         super().__init__()
 
     def load_config(self) -> None:
         """Every setting that its surroundings could change otherwise."""
-        streams = self._settings.web.max_streams
         values: dict[str, Any] = {
             "bind": [f"fd://{self._bound.socket.detach()}"],
             "workers": 1,
             "worker_class": _Worker,
-            "threads": max(2 * THREADS_BESIDE_STREAMS, streams + THREADS_BESIDE_STREAMS),
+            "threads": THREADS_BESIDE_STREAMS + max(THREADS_BESIDE_STREAMS, self._max_streams),
             "keepalive": KEEPALIVE_S,
             "graceful_timeout": GRACEFUL_TIMEOUT_S,
             "max_requests": 0,
@@ -307,31 +315,7 @@ class _Server(BaseApplication):
             self.cfg.set(name, value)
 
     def load(self) -> Any:
-        """The app, made in the worker: descriptors and threads do not survive a fork."""
-        from mimikit.log import EventLog
-        from mimikit.state import State, make_search
-        from mimikit.web.app import build_web
-
-        _, files = _open(self._state, self._settings)
-        token, session_key = self._secrets
-        clock = SystemClock()
-        log = EventLog(files, clock)
-        state = State(self._state, self._workspace, files, self._settings, clock, log)
-        return build_web(
-            files,
-            self._settings,
-            workspace=self._workspace,
-            token=token,
-            session_key=session_key,
-            clock=clock,
-            # Without the dictionary: it is large, and what is found without it is nearly as much.
-            search=lambda: make_search(state, words=False, stays=True),
-            bound=(self._bound.host, self._bound.port),
-            is_local=self._bound.is_local,
-        )
-
-    def run(self) -> None:
-        _Master(self).run()
+        return self._make_app()
 
     def _when_ready(self, server: Arbiter) -> None:
         """Look once more where it really listens, then say so."""

@@ -19,18 +19,18 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 from werkzeug.wrappers import Response
 
 from mimikit.config import Settings
-from mimikit.log import ChangeFeed
+from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory.search import MemorySearch
 from mimikit.memory.tantivy_index import TantivyIndex
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
-from mimikit.protocol.files import Files
+from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.models import Health, LiveRun
+from mimikit.state import State
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
-from mimikit.web.app import build_web
-from mimikit.web.page import Assets
-from mimikit.web.site import EXTENSION, Site
+from mimikit.web.api.routing import EXTENSION, Site
+from mimikit.web.app import Assets, build_web
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"
@@ -51,6 +51,7 @@ class Web:
     settings: Settings
     app: Flask
     feed: ChangeFeed
+    workspace: Path
     cookie: str | None = None
     requests: int = field(default=0)
 
@@ -159,18 +160,15 @@ def make_web(tmp_path: Path) -> MakeWeb:
             )
 
         app = build_web(
-            files,
-            chosen,
-            workspace=tmp_path,
+            State(tmp_path, tmp_path, files, chosen, clock, EventLog(ReadOnlyFiles(files), clock)),
             token=token,
             session_key=KEY,
-            clock=clock,
             bound=("127.0.0.1", 8787),
             search=search or plain_search,
             is_local=is_local,
             assets=Assets(page),
         )
-        return Web(disk, files, clock, chosen, app, ChangeFeed(files, clock))
+        return Web(disk, files, clock, chosen, app, ChangeFeed(files, clock), tmp_path)
 
     return make
 

@@ -50,7 +50,7 @@ def test_nothing_but_memory_is_ever_read_or_written(on_disk: Web, docs, safe: st
         for hash_ in (None, content_hash(SECRET)):
             sent = on_disk.ask("PUT", address, {"text": "mine", "hash": hash_})
             assert sent.status_code in (403, 404, 405), path
-    everything = on_disk.site.workspace.rglob("*")
+    everything = on_disk.workspace.rglob("*")
     assert all(b"mine" not in p.read_bytes() for p in everything if p.is_file())
 
 
@@ -83,8 +83,8 @@ READABLE = {
 @given(path=addresses, safe=st.sampled_from(["/", ""]))
 def test_any_path_reads_a_memory_file_or_nothing(on_disk: Web, docs, path: str, safe) -> None:
     if not (docs / "link").is_symlink():
-        (docs / "link").symlink_to(on_disk.site.workspace / "outside")
-        (docs / "link.md").symlink_to(on_disk.site.workspace / "README.md")
+        (docs / "link").symlink_to(on_disk.workspace / "outside")
+        (docs / "link.md").symlink_to(on_disk.workspace / "README.md")
     address = f"/api/memory/{quote(path.encode('utf-8', 'surrogateescape'), safe=safe)}"
     answer = on_disk.ask("GET", address)
     body = answer.get_data(as_text=True)
@@ -153,7 +153,7 @@ def file_as_folder(docs: Path, outside: Path) -> str:
 def test_no_link_and_no_odd_file_is_a_document(
     on_disk: Web, docs: Path, make: Callable[[Path, Path], str]
 ) -> None:
-    name = make(docs, on_disk.site.workspace / "outside")
+    name = make(docs, on_disk.workspace / "outside")
     assert on_disk.ask("GET", f"/api/memory/docs/{name}").status_code == 404
     listed = [file["path"] for file in on_disk.get("/api/memory")["files"]]
     assert f"docs/{name}" not in listed
@@ -162,7 +162,7 @@ def test_no_link_and_no_odd_file_is_a_document(
 @pytest.mark.parametrize("name", ["memory.md", "memory/2026-01-29.md", "memory/summary/2026-02.md"])
 def test_no_link_is_a_memory_file_and_none_is_written_through(on_disk: Web, name: str) -> None:
     state = Path(on_disk.files.fs.root)
-    target = on_disk.site.workspace / "README.md"
+    target = on_disk.workspace / "README.md"
     (state / name).unlink(missing_ok=True)
     (state / name).symlink_to(target)
     assert on_disk.ask("GET", f"/api/memory/{name}").status_code == 404

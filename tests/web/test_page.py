@@ -9,7 +9,7 @@ import pytest
 
 from mimikit.assets import asset_folder
 from mimikit.errors import NotFound
-from mimikit.web.page import _TYPES, Assets
+from mimikit.web.app import _TYPES, Assets
 
 REPO = Path(__file__).parents[2]
 

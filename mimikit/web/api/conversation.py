@@ -16,9 +16,8 @@ from mimikit.protocol.models import MAX_TEXT, InboxItem
 from mimikit.views.base import View
 from mimikit.views.messages import MessagesPage
 from mimikit.views.snapshot import SnapshotView
-from mimikit.web.api.routing import ClientId, EndpointRegistry, Input
+from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, site
 from mimikit.web.guard import RequestDenied
-from mimikit.web.site import Site, site
 
 area = EndpointRegistry("conversation")
 

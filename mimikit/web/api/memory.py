@@ -31,10 +31,11 @@ from mimikit.web.api.routing import (
     ErrorDetail,
     ErrorView,
     Input,
+    Site,
     read_body,
+    site,
 )
 from mimikit.web.guard import RequestDenied
-from mimikit.web.site import Site, site
 
 memory = EndpointRegistry("memory")
 searching = EndpointRegistry("searching")

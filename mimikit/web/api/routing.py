@@ -1,4 +1,4 @@
-"""How a route is declared: its address, the models of what it takes, and of what it answers.
+"""How a route is declared, with the models of what it takes and answers; what its handler finds.
 
 The declarations are the table from which `openapi.json`, docs/http.md and the page's types are
 made. A handler gets what was asked, checked, and returns a view; ids out of the address are checked
@@ -9,20 +9,31 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar, cast
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, current_app, request
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 from werkzeug.exceptions import BadRequest
 
+from mimikit.clock import Clock
+from mimikit.config import Settings
 from mimikit.errors import BadInput, BadRecord
-from mimikit.protocol.files import bad_record
+from mimikit.log import EventLog
+from mimikit.protocol.files import ReadOnlyFiles, bad_record
 from mimikit.protocol.ids import ID_PATTERN, check_id
 from mimikit.protocol.json import Json, parse_object
 from mimikit.views.base import View
+from mimikit.views.memory import MemoryReader
+from mimikit.views.messages import KnownIds
+from mimikit.views.snapshot import StateReader
+from mimikit.web.feed import Feed
+from mimikit.web.guard import Guard, RateLimit
+
+if TYPE_CHECKING:
+    from mimikit.memory.search import MemorySearch
 
 ClientId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 
@@ -119,6 +130,34 @@ class EndpointRegistry:
             return handler
 
         return declare
+
+
+EXTENSION = "mimikit"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the routes of one web process share. Built by `app.build_web`, found by `site()`."""
+
+    files: ReadOnlyFiles
+    settings: Settings
+    clock: Clock
+    log: EventLog
+    guard: Guard
+    state: StateReader
+    feed: Feed
+    inputs: RateLimit
+    known_ids: KnownIds
+    library: MemoryReader
+    search: Callable[[], MemorySearch]
+    routes: Sequence[Endpoint]
+    is_local: bool
+    """Whether only this machine can reach the page."""
+
+
+def site() -> Site:
+    """The site of the request that is being answered."""
+    return cast("Site", current_app.extensions[EXTENSION])
 
 
 def answer(view: View, status: int = 200) -> Response:

@@ -12,9 +12,8 @@ from mimikit.views.base import View
 from mimikit.views.snapshot import ChangeList, StatusChange
 from mimikit.views.status import HealthzView, StatusView
 from mimikit.web import openapi
-from mimikit.web.api.routing import EndpointRegistry, Input, answer
-from mimikit.web.feed import StreamBounds, connection_check, stream
-from mimikit.web.site import site
+from mimikit.web.api.routing import EndpointRegistry, Input, answer, site
+from mimikit.web.feed import connection_check
 
 session = EndpointRegistry("session")
 status_area = EndpointRegistry("status")
@@ -96,16 +95,18 @@ def events(asked: ChangesQuery) -> Response:
     snapshot is to be loaded. `Last-Event-ID` says where to go on.
     """
     here = site()
-    since = request.headers.get("Last-Event-ID") or asked.since
-    bounds = StreamBounds(
-        life_s=here.settings.web.stream_minutes * 60,
-        is_allowed=here.guard.still_valid(g.caller),
-        is_connected=connection_check(request.environ.get("gunicorn.socket")),
-    )
+    is_allowed = here.guard.still_valid(g.caller)
+    is_connected = connection_check(request.environ.get("gunicorn.socket"))
     place = here.feed.enter(asked.tab or request.headers.get("X-Mimikit-Tab"))
-    response = Response(
-        stream(here.feed, place, since, here.clock, bounds), mimetype="text/event-stream"
+    text = here.feed.stream(
+        place,
+        request.headers.get("Last-Event-ID") or asked.since,
+        here.clock,
+        life_s=here.settings.web.stream_minutes * 60,
+        is_allowed=is_allowed,
+        is_connected=is_connected,
     )
+    response = Response(text, mimetype="text/event-stream")
     response.call_on_close(lambda: here.feed.leave(place))
     response.headers["Cache-Control"] = "no-store, no-transform"
     response.headers["X-Accel-Buffering"] = "no"

@@ -19,8 +19,7 @@ from mimikit.views import chains, tasks, triggers
 from mimikit.views.base import View
 from mimikit.views.chains import TaskDetail, TraceView
 from mimikit.views.tasks import OutputView, TaskList
-from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input
-from mimikit.web.site import Site, site
+from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, site
 
 area = EndpointRegistry("tasks")
 

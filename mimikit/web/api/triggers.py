@@ -24,7 +24,7 @@ from mimikit.views import triggers as views
 from mimikit.views.base import View, Words
 from mimikit.views.chains import TriggerDetail
 from mimikit.views.triggers import TriggerList
-from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input
+from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, site
 from mimikit.web.api.tasks import (
     COMMAND_ANSWERS,
     Action,
@@ -40,7 +40,6 @@ from mimikit.web.api.tasks import (
     give_command,
     request_of,
 )
-from mimikit.web.site import Site, site
 
 area = EndpointRegistry("triggers")
 
