@@ -12,7 +12,7 @@ SECTIONS = {
         "up": ("up", "Start the page and the consumer together; one Ctrl-C ends both."),
         "web": ("up", "Start the page alone."),
         "consumer": ("process_group", "Start the consumer alone: it answers, plans and works."),
-        "init": ("setup", "Make a state folder here."),
+        "init": ("up", "Make a state folder here."),
     },
     "Talk and work": {
         "chat": ("chat", "Send a message and see the reply; without a text, a conversation."),
@@ -28,7 +28,7 @@ SECTIONS = {
         "status": ("status", "Everything that matters on one screen."),
         "doctor": ("doctor", "Check everything and say how to mend it."),
         "logs": ("status", "What happened, newest last."),
-        "token": ("setup", "The token for scripts, or a login link for the page."),
+        "token": ("up", "The token for scripts, or a login link for the page."),
     },
 }
 

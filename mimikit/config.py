@@ -88,6 +88,12 @@ class WebSettings(SettingsSection):
     stream_minutes: Seconds = 10
 
 
+def local_host(host: str) -> str:
+    """Where this machine reaches a server that is bound to an address; a wildcard is no place."""
+    everywhere = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104 - not bound
+    return everywhere.get(host, host)
+
+
 class CodexSettings(SettingsSection):
     path: str | None = None
     """The binary; None looks in the installed package, then on PATH."""

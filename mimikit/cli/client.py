@@ -1,17 +1,29 @@
-"""What commands do with an opened state: find what an id means, watch, wait, give a command."""
+"""What commands do with an opened state: find an id, watch, give a command, say and hear."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from mimikit.cli import terminal
+from mimikit.config import system_zone
+from mimikit.conversation import history, inbox
 from mimikit.errors import BadInput, MimikitError, NotFound
+from mimikit.log import read_changes
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import check_id, is_id, new_id
-from mimikit.protocol.models import Command, CommandResult, LiveRun
+from mimikit.protocol.models import (
+    MAX_TEXT,
+    Command,
+    CommandResult,
+    InboxItem,
+    LiveRun,
+    Message,
+    Question,
+)
 from mimikit.protocol.watch import FolderWatch, WakeBell
 from mimikit.state import ReadOnlyState, State
 from mimikit.tasks import ledger, queue
@@ -222,3 +234,112 @@ class WaitGuard:
             if text not in self._told:
                 terminal.note(text)
         self._told.update(found)
+
+
+# ---- the conversation
+
+_PAGE = 50
+
+
+class ReplyPart(NamedTuple):
+    turn_id: str
+    text: str
+
+
+class TurnStarted(NamedTuple):
+    """A turn began that answers these inputs; a second time, when its first attempt failed."""
+
+    turn_id: str
+    inputs: tuple[str, ...]
+
+
+ConversationEvent: TypeAlias = ReplyPart | TurnStarted | Message
+
+
+class ConversationClient:
+    """One terminal's part in the conversation, from now on.
+
+    Replies come from the transcript, the words of one in progress from the feed; what the feed
+    loses, the transcript still has.
+    """
+
+    def __init__(self, state: ReadOnlyState) -> None:
+        """What was said before is known, and makes no event."""
+        self._state, self._files = state, state.files
+        self._cursor = read_changes(self._files, None).cursor
+        self._known = {message.id for message in history.page(self._files, limit=_PAGE).messages}
+
+    def say(self, text: str) -> InboxItem:
+        """Put a message into the inbox, or the answer when it is the number of an option.
+
+        Once this returns it is on disk, whoever may read it when.
+
+        Raises:
+            BadInput: it is empty or too long.
+        """
+        if not text.strip():
+            raise BadInput("expected a message, got only blanks")
+        if len(text) > MAX_TEXT:
+            raise BadInput(
+                f"expected a message of at most {MAX_TEXT} characters, got {len(text)}; "
+                "put the rest into a file and name it"
+            )
+        now = self._state.clock.now()
+        question = self.question()
+        chosen = option_of(question, text)
+        item = InboxItem(
+            id=new_id("msg", now),
+            kind="user_input" if chosen is None else "answer",
+            text=text.strip() if chosen is None else chosen,
+            created_at=now,
+            question_id=question.question_id if question and chosen is not None else None,
+            timezone=self._state.settings.timezone or system_zone(),
+            locale=locale_tag(),
+        )
+        inbox.put(self._files, item)
+        return item
+
+    def question(self) -> Question | None:
+        """The question that may be answered now."""
+        question = inbox.pending_question(self._files)
+        if question is None or inbox.is_expired(question, self._state.clock.now()):
+            return None
+        return question
+
+    def is_settled(self, item_id: str) -> bool:
+        """Whether what was said is dealt with: then its reply is in the transcript."""
+        return not self._files.exists(paths.inbox(item_id))
+
+    def events(self) -> Iterator[ConversationEvent]:
+        """What happened since the last call."""
+        changes = read_changes(self._files, self._cursor)
+        self._cursor = changes.cursor
+        for event in changes.events:
+            turn_id = str(event.get("turnId"))
+            if event["kind"] == "delta":
+                yield ReplyPart(turn_id, str(event.get("text", "")))
+            elif event["kind"] == "turn" and event.get("state") == "started":
+                inputs = event.get("inputs")
+                known = map(str, inputs if isinstance(inputs, list) else ())
+                yield TurnStarted(turn_id, tuple(known))
+        # New messages, oldest first.
+        for message in history.page(self._files, limit=_PAGE).messages:
+            if message.id not in self._known:
+                self._known.add(message.id)
+                yield message
+
+
+def option_of(question: Question | None, text: str) -> str | None:
+    """The option that a number stands for. Pure."""
+    number = text.strip()
+    if question is None or not (number.isascii() and number.isdigit() and len(number) < 4):
+        return None
+    place = int(number) - 1
+    return question.options[place] if 0 <= place < len(question.options) else None
+
+
+def locale_tag() -> str | None:
+    """The language of the terminal's user as `zh-CN`; None when the environment does not say."""
+    named = (os.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    tag = next((value for value in named if value), "").partition(".")[0].partition("@")[0]
+    return None if tag in ("", "C", "POSIX") else tag.replace("_", "-")

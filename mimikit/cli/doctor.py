@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,9 +18,9 @@ from mimikit import config
 from mimikit.cli import checks, terminal
 from mimikit.cli.checks import Finding, broken, note, ok, warning
 from mimikit.cli.client import look_at_consumer
-from mimikit.cli.frame import CliContext, LeafCommand, json_option, pass_frame
-from mimikit.cli.setup import settings_in_force
+from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
 from mimikit.clock import SystemClock
+from mimikit.config import Settings, known_keys
 from mimikit.errors import MimikitError
 from mimikit.log import EventLog
 from mimikit.protocol.disk import RealDisk
@@ -30,13 +34,13 @@ _MARKS = {
     "warning": ("!", "yellow"),
     "broken": ("✗", "red"),
 }
+_TABLE_WIDTH = 20
 _SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
 
 
 @click.command(cls=LeafCommand)
 @click.option("--fix", is_flag=True, help="Mend what is safe to mend: rights, folders, leftovers.")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def doctor(frame: CliContext, fix: bool, as_json: bool) -> None:
     """Check everything and say how to mend it; exit code 1 when something is broken."""
     folder, workspace = frame.places()
@@ -48,16 +52,15 @@ def doctor(frame: CliContext, fix: bool, as_json: bool) -> None:
                 terminal.note(f"Mended: {finding.text}")
         findings = list(examine(frame, folder, workspace))
     try:
-        settings = list(settings_in_force(config.load(folder), folder))
+        settings = list(_settings_in_force(config.load(folder), folder))
     except MimikitError:
         settings = []
-    settings = [(key, _without_secrets(value), origin) for key, value, origin in settings]
     if as_json:
-        shown = [SettingView(key=k, value=v, origin=o) for k, v, o in settings]
         seen = [FindingView.model_validate(found, from_attributes=True) for found in findings]
-        terminal.print_json(DoctorReport(settings=shown, findings=seen).to_dict())
+        terminal.print_json(DoctorReport(settings=settings, findings=seen).to_dict())
     else:
-        _print_settings(settings)
+        if settings:
+            _print_settings(settings)
         _print_findings(findings)
     if any(finding.level == "broken" for finding in findings):
         raise click.exceptions.Exit(1)
@@ -102,12 +105,9 @@ def _examine_state(frame: CliContext, folder: Path, workspace: Path) -> Iterator
     if not (folder / "corrupt").is_dir():
         return  # what comes now reads the folders
     yield from checks.unreadable(files)
-    if settings is not None:
-        log = EventLog(files, clock)
-        yield from _examine_work(State(folder, workspace, files, settings, clock, log))
-
-
-def _examine_work(state: State) -> Iterator[Finding]:
+    if settings is None:
+        return
+    state = State(folder, workspace, files, settings, clock, EventLog(files, clock))
     consumer = look_at_consumer(state)
     if not consumer.is_there:
         yield note("consumer", "none is running", "`mimikit up` starts one")
@@ -120,37 +120,12 @@ def _examine_work(state: State) -> Iterator[Finding]:
         yield warning("consumer", f"in trouble: {health.degraded}")
     if health is not None and health.paused:
         yield note("queues", "paused", "`mimikit resume` lets them go on")
-    if state.settings.durability == "fast":
+    if settings.durability == "fast":
         yield note("durability", "fast: a power cut may lose the last seconds")
-    yield from checks.port(state.settings)
+    yield from checks.port(settings)
     yield from checks.prompts(state)
     yield from checks.engines(state)
     yield from checks.worker_sandbox(state)
-
-
-def _without_secrets(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    table = cast("dict[str, Any]", value)
-    return {key: "•••" if _SECRET.search(key) else inner for key, inner in table.items()}
-
-
-def _print_settings(settings: Sequence[tuple[str, Any, str]]) -> None:
-    """By table; what is not a default stands out and names its origin."""
-    if not settings:
-        return
-    terminal.out(terminal.bold("Settings") + terminal.dim("  plain ones are defaults"))
-    tables: dict[str, list[str]] = {}
-    for key, value, origin in settings:
-        table, _, name = key.rpartition(".")
-        shown = "none" if value is None else json.dumps(value, ensure_ascii=False)
-        text = f"{name} = {shown}"
-        if origin != "default":
-            text = terminal.bold(f"{text} ({origin})")
-        tables.setdefault(table, []).append(text)
-    for table, texts in tables.items():
-        terminal.wrapped(table or "general", texts)
-    terminal.out()
 
 
 def _print_findings(findings: Sequence[Finding]) -> None:
@@ -170,3 +145,50 @@ def _print_findings(findings: Sequence[Finding]) -> None:
     if number := levels.count("warning"):
         told.append(terminal.plural(number, "warning"))
     terminal.out(f"\n{', '.join(told) or 'All is well'}.")
+
+
+# ---- settings
+
+
+def _settings_in_force(settings: Settings, folder: Path) -> Iterator[SettingView]:
+    """Each key with its value, secrets left out, and where that comes from."""
+    try:
+        file = tomllib.loads((folder / "config.toml").read_text())
+    except (OSError, ValueError):
+        file = {}
+    for key in known_keys():
+        value = attrgetter(key)(settings)
+        if isinstance(value, dict):
+            table = cast("dict[str, Any]", value)
+            value = {name: "•••" if _SECRET.search(name) else it for name, it in table.items()}
+        yield SettingView(key=key, value=value, origin=_origin(key, file))
+
+
+def _origin(key: str, file: dict[str, Any]) -> str:
+    for name in (key.replace(".", "__"), key.partition(".")[0]):
+        if (variable := f"MIMIKIT_{name.upper()}") in os.environ:
+            return variable
+    *tables, name = key.split(".")
+    for table in tables:
+        inner = file.get(table)
+        file = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
+    return "config.toml" if name in file else "default"
+
+
+def _print_settings(settings: Sequence[SettingView]) -> None:
+    """By table, as many on a line as fit; what is not a default stands out and names its origin."""
+    terminal.out(terminal.bold("Settings") + terminal.dim("  plain ones are defaults"))
+    columns = terminal.room() or 100
+    for table, members in itertools.groupby(settings, lambda it: it.key.rpartition(".")[0]):
+        lead, line = (table or "general").ljust(_TABLE_WIDTH), ""
+        for setting in members:
+            value, name = setting.value, setting.key.rpartition(".")[2]
+            text = f"{name} = {'none' if value is None else json.dumps(value, ensure_ascii=False)}"
+            if setting.origin != "default":
+                text = terminal.bold(f"{text} ({setting.origin})")
+            if line and 2 + _TABLE_WIDTH + terminal.width(f"{line}  {text}") > columns:
+                terminal.out(f"  {terminal.dim(lead)}{line}")
+                lead, line = " " * _TABLE_WIDTH, ""
+            line += f"  {text}" if line else text
+        terminal.out(f"  {terminal.dim(lead)}{line}")
+    terminal.out()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import importlib
@@ -39,13 +40,13 @@ class CliContext:
 
         return find_state(self.state, self.workspace)
 
-    def open(self, *, create: bool = False) -> ReadOnlyState:
+    def open(self) -> ReadOnlyState:
         """The state as a guest has it: creates and reads, never moves what it can not read.
 
         Raises:
-            BadInput: there is none, and it is not to be made.
+            BadInput: there is none.
         """
-        return self.open_as_keeper(create=create).read_only()
+        return self.open_as_keeper().read_only()
 
     def keep(self, disk: RealDisk) -> RealDisk:
         self._disks.append(disk)
@@ -73,22 +74,25 @@ class CliContext:
         what = f"unexpected {type(error).__name__}: {error}"
         spots = traceback.extract_tb(error.__traceback__)
         where = f"{Path(spots[-1].filename).name}:{spots[-1].lineno}" if spots else "nowhere"
-        try:
+        more = "please report it"
+        with contextlib.suppress(Exception):  # the log is a help, not a duty
             folder, _ = self.places()
-            if not folder.is_dir():
-                return f"{what} (at {where}); please report it"
-            story = "".join(traceback.format_exception(error))[-1900:]
-            self.open().log.write("error", "cli_fault", error=what, traceback=story)
-        except Exception:  # noqa: BLE001 - the log is a help, not a duty
-            return f"{what} (at {where}); please report it"
-        return f"{what} (at {where}); details in {folder.name}/log.jsonl"
+            if folder.is_dir():
+                story = "".join(traceback.format_exception(error))[-1900:]
+                self.open().log.write("error", "cli_fault", error=what, traceback=story)
+                more = f"details in {folder.name}/log.jsonl"
+        return f"{what} (at {where}); {more}"
 
 
 pass_frame: Callable[[Callable[..., Any]], Callable[..., Any]] = click.make_pass_decorator(
     CliContext
 )
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+def pass_frame_and_json(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Pass the frame; and `as_json`, which is set by `--json`."""
+    option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+    return option(pass_frame(command))
 
 
 def place_options(*, hidden: bool = False) -> list[click.Option]:
@@ -180,7 +184,8 @@ class LazyGroup(PlainGroup):
             code = error.exit_code
         except click.ClickException as error:
             code = 2
-            _say(_usage_line(error))
+            context = error.ctx if isinstance(error, click.UsageError) else None
+            _say(_usage_line(error, context) if context else error.format_message())
         except MimikitError as error:
             code = 2 if isinstance(error, BadInput) else 1
             _say(str(error))
@@ -196,28 +201,22 @@ def _say(line: str) -> None:
     click.echo(f"mimikit: {' '.join(line.split())}", err=True)
 
 
-def _usage_line(error: click.ClickException) -> str:
+def _usage_line(error: click.ClickException, context: click.Context) -> str:
     """What click complains of, as one line that also says where the right way stands."""
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    if context is None:
-        return error.format_message()
-    path = context.command_path
-    where = path.partition(" ")[2]
-    return f"{where + ': ' if where else ''}{_complaint(error, context)}; `{path} --help` shows how"
-
-
-def _complaint(error: click.ClickException, context: click.Context) -> str:
     match error:
         case click.MissingParameter(param=click.Parameter() as param):
-            return f"expected {_name(param, context)}, got nothing"
+            what = f"expected {_name(param, context)}, got nothing"
         case click.BadParameter(param=click.Parameter() as param, message=message):
-            return f"{_name(param, context)}: {message}"
+            what = f"{_name(param, context)}: {message}"
         case click.NoSuchOption(option_name=name, possibilities=near):
             hint = f"; did you mean {near[0]}?" if near else ""
-            return f"expected an option it has, got {name}{hint}"
+            what = f"expected an option it has, got {name}{hint}"
         case _:
             message = error.format_message().rstrip(".")
-            return message[:1].lower() + message[1:]
+            what = message[:1].lower() + message[1:]
+    path = context.command_path
+    where = path.partition(" ")[2]
+    return f"{where + ': ' if where else ''}{what}; `{path} --help` shows how"
 
 
 def _name(param: click.Parameter, context: click.Context) -> str:

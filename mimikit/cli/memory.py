@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.frame import CliContext, PlainGroup, json_option, pass_frame
-from mimikit.cli.options import NumberRange, blame, parse_past
+from mimikit.cli.frame import CliContext, PlainGroup, pass_frame_and_json
+from mimikit.cli.options import NumberRange, blame, check_length, parse_past
 from mimikit.errors import BadInput, NotFound
 from mimikit.memory import notes
 from mimikit.memory.notes import Action
@@ -22,7 +22,6 @@ from mimikit.state import ReadOnlyState
 from mimikit.tools.reader import backlog_item
 from mimikit.views.documents import Documents
 from mimikit.views.memory import (
-    MAX_SHOWN_BYTES,
     HitReport,
     HitView,
     IndexReport,
@@ -49,19 +48,19 @@ def memory() -> None:
 
 
 @memory.command()
-@json_option
-@pass_frame
+@pass_frame_and_json
 def status(frame: CliContext, as_json: bool) -> None:
     """Show what there is, and how its search index is."""
     state = frame.open()
     report = memory_report(state.search.status(), _library(state).listed())
-    terminal.show(report, status_lines(report, state.clock.now()), as_json=as_json)
+    facts = _status_facts(report, state.clock.now())
+    lines = (f"{terminal.heading(head)}{text}" for head, text in facts)
+    terminal.show(report, lines, as_json=as_json)
 
 
 @memory.command()
 @click.option("--rebuild", is_flag=True, help="Make it anew, from nothing.")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def index(frame: CliContext, rebuild: bool, as_json: bool) -> None:
     """Bring the search index up to date.
 
@@ -87,8 +86,7 @@ def index(frame: CliContext, rebuild: bool, as_json: bool) -> None:
 @click.option("--after", metavar="TIME", help="Not older: 2026-01-28, yesterday, 7d.")
 @click.option("--before", metavar="TIME", help="Older than that.")
 @click.option("--memory-only", is_flag=True, help="Not in past messages and task results.")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def search(
     frame: CliContext,
     query: tuple[str, ...],
@@ -103,9 +101,7 @@ def search(
     That is: notes, summaries, the workspace's docs, past messages, results of tasks.
     """
     text = " ".join(query).strip()
-    if not text or len(text) > _LONGEST_QUERY:
-        got = f"{len(text)} characters" if text else "only blanks"
-        raise click.UsageError(f"expected 1 to {_LONGEST_QUERY} characters to look for, got {got}")
+    check_length(text, _LONGEST_QUERY, f"1 to {_LONGEST_QUERY} characters to look for")
     state = frame.open()
     since, until = _time(state, "--after", after), _time(state, "--before", before)
     if since and until and until <= since:
@@ -115,49 +111,61 @@ def search(
     )
     fallback = state.search.fallback
     hits = [HitReport(**dict(hit_view(hit, text)), text=hit.text) for hit in found]
-    if as_json:
-        terminal.print_json(SearchReport(query=text, hits=hits, fallback=fallback).to_dict())
-        return
-    if fallback:
+    if fallback and not as_json:
         terminal.note(f"Looked through the files one by one: {fallback}")
-    if not found:
-        undated = " of that time; memory.md and documents have none" if since or until else ""
-        terminal.out(f"Nothing found on {terminal.one_line(text)!r}{undated}.")
-    for line in hit_lines(hits):
-        terminal.out(line)
+    undated = " of that time; memory.md and documents have none" if since or until else ""
+    lines = hit_lines(hits) if hits else [f"Nothing found on {terminal.one_line(text)!r}{undated}."]
+    report = SearchReport(query=text, hits=hits, fallback=fallback)
+    terminal.show(report, lines, as_json=as_json)
 
 
 @memory.command()
 @click.argument("path", required=False)
-@json_option
-@pass_frame
+@pass_frame_and_json
 def show(frame: CliContext, path: str | None, as_json: bool) -> None:
     """Show a file; without PATH, list them all."""
     state = frame.open()
-    listed = _library(state).listed()
-    if path is None:
-        if as_json:
-            terminal.print_json({"files": [file.to_dict() for file in listed]})
-        else:
-            print_files(listed, state.clock.now())
-        return
-    file = _meant(path, listed)
-    text = _text(state, file.path)
-    whole = MemoryText(**dict(file), text=text, hash=notes.content_hash(text))
-    terminal.show(whole, [terminal.block(without_marks(text))], as_json=as_json)
+    library = _library(state)
+    listed = library.listed()
+    if path is not None:
+        file = _meant(path, listed)
+        known = named(file.path)
+        note = library.shown(known) if known else None
+        if note is None:
+            raise client.gone("memory file", file.path)
+        whole = MemoryText(**dict(file), text=note.text, hash=note.hash)
+        # As it is read: the ids of messages, notes and parts left out.
+        shown = map(unmarked, note.text.split("\n"))
+        text = "\n".join(line for line, begins, _ in shown if line or not begins)
+        terminal.show(whole, [terminal.block(text)], as_json=as_json)
+        if note.cut:
+            terminal.note(f"It goes on: this is the beginning, of {_bytes(note.size)}.")
+    elif as_json:
+        terminal.print_json({"files": [file.to_dict() for file in listed]})
+    elif listed:
+        rows = [
+            (
+                terminal.one_line(file.path),
+                _KINDS[file.kind][0] + (" (hidden)" if file.hidden else ""),
+                _bytes(file.size),
+                terminal.ago(file.modified_at, state.clock.now()) if file.modified_at else "-",
+            )
+            for file in listed
+        ]
+        for line in terminal.table(("PATH", "KIND", "SIZE", "CHANGED"), rows, flexible=0):
+            terminal.out(line)
+    else:
+        terminal.out("Nothing is remembered yet. `mimikit memory add TEXT` adds a note.")
 
 
 @memory.command()
 @click.argument("text")
 @click.option("--long-term", is_flag=True, help="Into memory.md, for what stays true.")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def add(frame: CliContext, text: str, long_term: bool, as_json: bool) -> None:
     """Remember a note; `-` reads it from the input."""
     content = " ".join((sys.stdin.read() if text == "-" else text).split())
-    if not content or len(content) > MAX_TEXT:
-        got = f"{len(content)} characters" if content else "only blanks"
-        raise click.UsageError(f"expected a note of 1 to {MAX_TEXT} characters, got {got}")
+    check_length(content, MAX_TEXT, f"a note of 1 to {MAX_TEXT} characters")
     state = frame.open()
     now = state.clock.now()
     note = RememberedNote(id=new_id("mem", now), content=content, long_term=long_term)
@@ -203,18 +211,6 @@ def _meant(given: str, listed: list[MemoryFile]) -> MemoryFile:
     raise NotFound(f"expected a memory file, got {given!r}; {hint}")
 
 
-def _text(state: ReadOnlyState, path: str) -> str:
-    known = named(path)
-    if known is not None and known.kind == "docs":
-        found = Documents(state.workspace, str(state.path)).read(path, MAX_SHOWN_BYTES)
-        data = found[0] if found else None
-    else:
-        data = state.files.read(path)
-    if data is None:
-        raise client.gone("memory file", path)
-    return data.decode("utf-8", "replace").removeprefix("\ufeff")
-
-
 _KINDS = {
     "longTerm": ("file of long-term notes", "files of long-term notes"),
     "raw": ("file of a day", "files of days"),
@@ -223,10 +219,6 @@ _KINDS = {
     "docs": ("document of the workspace", "documents of the workspace"),
 }
 _KB = 1024
-
-
-def status_lines(report: MemoryReport, now: datetime) -> Iterator[str]:
-    return (f"{terminal.heading(head)}{text}" for head, text in _status_facts(report, now))
 
 
 def _status_facts(report: MemoryReport, now: datetime) -> Iterator[tuple[str, str]]:
@@ -257,28 +249,6 @@ def _bytes(size: int) -> str:
     if size < _KB:
         return f"{size} bytes"
     return f"{size / _KB:,.0f} KB" if size < _KB * _KB else f"{size / _KB / _KB:,.1f} MB"
-
-
-def print_files(files: Sequence[MemoryFile], now: datetime) -> None:
-    if not files:
-        terminal.out("Nothing is remembered yet. `mimikit memory add TEXT` adds a note.")
-        return
-    rows = [
-        (
-            terminal.one_line(file.path),
-            _KINDS[file.kind][0] + (" (hidden)" if file.hidden else ""),
-            _bytes(file.size),
-            terminal.ago(file.modified_at, now) if file.modified_at else "-",
-        )
-        for file in files
-    ]
-    terminal.table(("PATH", "KIND", "SIZE", "CHANGED"), rows, flexible=0)
-
-
-def without_marks(text: str) -> str:
-    """A file as it is read: the ids of messages, notes and parts left out."""
-    shown = map(unmarked, text.split("\n"))
-    return "\n".join(line for line, begins, _ in shown if line or not begins)
 
 
 def hit_lines(hits: Sequence[HitView]) -> Iterator[str]:
@@ -324,45 +294,38 @@ def backlog() -> None:
 
 @backlog.command("list")
 @click.option("--open", "only_open", is_flag=True, help="Only what is not done.")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def list_backlog(frame: CliContext, only_open: bool, as_json: bool) -> None:
     """List every item with its number."""
     found = notes.load_backlog(frame.open().files)
-    if as_json:
-        terminal.print_json(backlog_view(found, only_open=only_open).to_dict())
-        return
     rows = [
         (str(number), terminal.state("done" if item.done else "open"), terminal.one_line(item.text))
         for number, item in enumerate(found.items, 1)
         if not (only_open and item.done)
     ]
     if rows:
-        terminal.table(("NO.", "STATE", "WHAT"), rows)
+        lines = terminal.table(("NO.", "STATE", "WHAT"), rows)
     elif found.items:
-        terminal.out("All done.")
+        lines = ["All done."]
     else:
-        terminal.out("Nothing on the backlog. `mimikit backlog add TEXT` puts something on it.")
+        lines = ["Nothing on the backlog. `mimikit backlog add TEXT` puts something on it."]
+    terminal.show(backlog_view(found, only_open=only_open), lines, as_json=as_json)
 
 
 @backlog.command("add")
 @click.argument("text", metavar="TEXT...", nargs=-1, required=True)
-@json_option
-@pass_frame
+@pass_frame_and_json
 def add_item(frame: CliContext, text: tuple[str, ...], as_json: bool) -> None:
     """Put an item on the list; one that is ticked is open again."""
     item = notes.plain_item(" ".join(text))
-    if not item or len(item) > notes.MAX_ITEM:
-        got = f"{len(item)} characters" if item else "only blanks"
-        raise click.UsageError(f"expected an item of 1 to {notes.MAX_ITEM} characters, got {got}")
+    check_length(item, notes.MAX_ITEM, f"an item of 1 to {notes.MAX_ITEM} characters")
     _change(frame, "add", item, as_json=as_json)
 
 
-def _changing(name: Action, text: str) -> Callable[..., None]:
+def _changing(name: Action, text: str) -> None:
     @backlog.command(name, help=f"{text} ITEM is its number, its text, or a part only it has.")
     @click.argument("item", metavar="ITEM...", nargs=-1, required=True)
-    @json_option
-    @pass_frame
+    @pass_frame_and_json
     def command(frame: CliContext, item: tuple[str, ...], as_json: bool) -> None:
         given = " ".join(item)
         found = notes.load_backlog(frame.open().files).items
@@ -375,12 +338,10 @@ def _changing(name: Action, text: str) -> Callable[..., None]:
             raise NotFound("expected an item of the backlog, which is empty")
         _change(frame, name, backlog_item(found, given, name), as_json=as_json)
 
-    return command
 
-
-done = _changing("done", "Tick an item.")
-undone = _changing("undone", "Open a ticked item again.")
-remove = _changing("remove", "Take an item off the list.")
+_changing("done", "Tick an item.")
+_changing("undone", "Open a ticked item again.")
+_changing("remove", "Take an item off the list.")
 
 
 def _change(frame: CliContext, action: Action, item: str, *, as_json: bool) -> None:

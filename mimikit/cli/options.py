@@ -9,7 +9,7 @@ import contextlib
 import re
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from datetime import MAXYEAR, UTC, date, datetime, time, timedelta, tzinfo
+from datetime import MAXYEAR, UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,46 +76,29 @@ def parse_past(text: str, now: datetime, zone: tzinfo) -> datetime:
 
     Raises BadInput when it is none.
     """
-    folded = " ".join(text.lower().split())
-    try:
-        found = _iso(folded, zone) or _named(folded, now, zone) or _ago(folded, now)
+    with contextlib.suppress(BadInput, ValueError, OverflowError):
+        found = _time_meant(" ".join(text.lower().split()), now, zone)
         if found is not None and 1 < found.year < MAXYEAR:
             return found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
     raise BadInput(
         "expected a day or time such as 2026-01-28, 2026-01-28T09:30, yesterday or 7d, "
         f"got {text[:40]!r}"
     )
 
 
-def _iso(text: str, zone: tzinfo) -> datetime | None:
-    month = _MONTH.fullmatch(text)
-    if month is not None:
+def _time_meant(text: str, now: datetime, zone: tzinfo) -> datetime | None:
+    """None, BadInput, ValueError or OverflowError when the folded text means no time."""
+    if month := _MONTH.fullmatch(text):
         return datetime(int(month[1]), int(month[2]), 1, tzinfo=zone)
-    try:
+    if named := _DAY.fullmatch(text):
+        day = now.astimezone(zone).date() - timedelta(days=named[1] == "yesterday")
+        return datetime.combine(day, time(int(named[2] or 0), int(named[3] or 0)), zone)
+    with contextlib.suppress(ValueError):
         found = datetime.fromisoformat(text.upper())
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=zone)
-
-
-def _named(text: str, now: datetime, zone: tzinfo) -> datetime | None:
-    found = _DAY.fullmatch(text)
-    if found is None:
-        return None
-    day: date = now.astimezone(zone).date() - timedelta(days=found[1] == "yesterday")
-    clock = time(int(found[2]), int(found[3])) if found[2] else time()
-    return datetime.combine(day, clock, zone)
-
-
-def _ago(text: str, now: datetime) -> datetime | None:
+        return found if found.tzinfo else found.replace(tzinfo=zone)
     if text.isdigit():
         return None  # a bare number of seconds is nobody's way to say when
-    try:
-        seconds = parse_duration(text.removesuffix(" ago"))
-    except BadInput:
-        return None
+    seconds = parse_duration(text.removesuffix(" ago"))
     return now - timedelta(seconds=seconds) if seconds <= _MOST_BACK_S else None
 
 
@@ -161,6 +144,13 @@ class WordOption(click.Choice[str]):
 
 
 PORT = NumberRange(0, 65535)
+
+
+def check_length(text: str, most: int, expected: str) -> None:
+    """Refuse a text that is empty or too long; `expected` names what was to be given."""
+    if not text or len(text) > most:
+        got = f"{len(text)} characters" if text else "only blanks"
+        raise click.UsageError(f"expected {expected}, got {got}")
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -249,14 +239,11 @@ class TimingOptions:
             raise click.UsageError("expected --cron or --at with --tz, got neither")
         if self.tz is not None and "--every" in clock:
             raise click.UsageError("expected --cron or --at with --tz, got --every")
-        self._check_repeats(is_edit=is_edit)
-
-    def _check_repeats(self, *, is_edit: bool) -> None:
         for name, given in (("--cooldown", self.cooldown is not None), ("--once", self.once)):
-            if given and (self.clock or not (self.events or is_edit)):
+            if given and (clock or not (events or is_edit)):
                 raise click.UsageError(
                     f"expected --when-changed, --when-exists or --after with {name}, "
-                    f"got {' and '.join(self.clock) or 'none of them'}"
+                    f"got {' and '.join(clock) or 'none of them'}"
                 )
         if self.cooldown and (self.once or (self.after and self.once is None)):
             reason = "--once" if self.once else "--after, which runs once"
@@ -269,45 +256,39 @@ class TimingOptions:
             BadInput: a value can not be used.
         """
         fields = TriggerFields()
-        if self.clock:
-            fields["schedule"] = self._schedule(state, now)
-        elif self.events:
-            fields["condition"] = self._condition(state)
+        zone = self.zone() if self.clock else None
+        if self.at is not None:
+            with blame("--at"):
+                here = requests.zone_named(zone) if zone else state.settings.zone
+                fields["schedule"] = requests.schedule_of(self.at, now=now, zone=here)
+        elif self.clock:
+            with blame(self.clock[0]):
+                if self.cron is not None:
+                    schedule.check_cron(self.cron)
+                fields["schedule"] = Schedule(interval=self.every, cron=self.cron, timezone=zone)
+        parts: list[Condition] = []
+        if self.when_changed is not None:
+            with blame("--when-changed"):
+                changed = FileChangedParameters(path=_pattern(self.when_changed))
+                parts.append(FileChanged(params=changed))
+        if self.when_exists is not None:
+            with blame("--when-exists"):
+                there = FileExistsParameters(path=_pattern(self.when_exists))
+                parts.append(FileExists(params=there))
+        ids = dict.fromkeys(client.find_either(state.files, given) for given in self.after)
+        parts += [TaskDone(params=TaskParameters(taskId=id_)) for id_ in ids]
+        if parts:
+            fields["condition"] = conditions.all_of(parts)
         if self.cooldown is not None:
             fields["cooldown"] = self.cooldown
         if self.once is not None or self.after:
             fields["once"] = self.once is not False
         return fields
 
-    def _schedule(self, state: ReadOnlyState, now: datetime) -> Schedule:
-        zone = self.zone()
-        with blame(self.clock[0]):
-            if self.at is not None:
-                here = requests.zone_named(zone) if zone else state.settings.zone
-                return requests.schedule_of(self.at, now=now, zone=here)
-            if self.cron is not None:
-                schedule.check_cron(self.cron)
-            return Schedule(interval=self.every, cron=self.cron, timezone=zone)
-
     def zone(self) -> str | None:
         """The zone that was named, if any; BadInput when there is none of that name."""
         with blame("--tz"):
             return requests.zone_named(self.tz).key if self.tz is not None else None
-
-    def _condition(self, state: ReadOnlyState) -> Condition:
-        parts: list[Condition] = []
-        if self.when_changed is not None:
-            with blame("--when-changed"):
-                changed = FileChangedParameters(path=_pattern(self.when_changed))
-            parts.append(FileChanged(params=changed))
-        if self.when_exists is not None:
-            with blame("--when-exists"):
-                there = FileExistsParameters(path=_pattern(self.when_exists))
-            parts.append(FileExists(params=there))
-        if self.after:
-            ids = dict.fromkeys(client.find_either(state.files, given) for given in self.after)
-            parts += [TaskDone(params=TaskParameters(taskId=id_)) for id_ in ids]
-        return conditions.all_of(parts)
 
 
 def _pattern(path: str) -> str:

@@ -86,14 +86,14 @@ class ProcessGroup:
         child.process = process = subprocess.Popen(
             child.arguments, stdin=subprocess.PIPE, env=environment(), start_new_session=True
         )
-        waiter = threading.Thread(target=self._wait_for, args=(child.name, process), daemon=True)
-        waiter.start()
 
-    def _wait_for(self, name: str, process: subprocess.Popen[bytes]) -> None:
-        code = process.wait()
-        if process.stdin is not None:
-            process.stdin.close()
-        self._events.put(ProcessEvent("died", name, code))
+        def wait() -> None:
+            code = process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
+            self._events.put(ProcessEvent("died", child.name, code))
+
+        threading.Thread(target=wait, daemon=True).start()
 
     def pid_of(self, name: str) -> int | None:
         process = self._children[name].process
@@ -115,14 +115,15 @@ class ProcessGroup:
                 continue
             if event.kind == "stop":
                 return 0
-            if not self._bury(self._children[event.who], event.code):
+            if not self._plan_restart(self._children[event.who], event.code):
                 return 1
 
-    def _bury(self, child: _Child, code: int) -> bool:
+    def _plan_restart(self, child: _Child, code: int) -> bool:
         """Plan the next start of a process that died; False when it has died too often."""
         child.process = None
-        lived_s = self.clock.monotonic() - child.started_s
-        child.quick_deaths = child.quick_deaths + 1 if lived_s < QUICK_DEATH_S else 1
+        now_s = self.clock.monotonic()
+        is_quick = now_s - child.started_s < QUICK_DEATH_S
+        child.quick_deaths = child.quick_deaths + 1 if is_quick else 1
         delay_s = delay_after(child.quick_deaths, self.first_delay_s)
         how = ended_how(code)
         if delay_s is None:
@@ -132,7 +133,7 @@ class ProcessGroup:
             )
             return False
         self.say(f"The {child.name} {how}; it is started again in {delay_s:g} s.")
-        child.start_at_s = self.clock.monotonic() + delay_s
+        child.start_at_s = now_s + delay_s
         return True
 
     def _start_due(self) -> None:
@@ -220,16 +221,17 @@ parent_option = click.option(
 
 def end_with_parent() -> None:
     """End this process as SIGTERM would when its input closes; by force if that takes long."""
-    threading.Thread(target=_wait_for_the_end, args=(sys.stdin.fileno(),), daemon=True).start()
+    descriptor = sys.stdin.fileno()
 
+    def wait() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(descriptor, 1024):
+                pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Event().wait(_LONGEST_END_S)
+        os._exit(1)
 
-def _wait_for_the_end(descriptor: int) -> None:
-    with contextlib.suppress(OSError):
-        while os.read(descriptor, 1024):
-            pass
-    os.kill(os.getpid(), signal.SIGTERM)
-    threading.Event().wait(_LONGEST_END_S)
-    os._exit(1)
+    threading.Thread(target=wait, daemon=True).start()
 
 
 @click.command(cls=LeafCommand)
@@ -279,5 +281,5 @@ def _leave_cleanly_from_the_start() -> None:
     def leave(_number: int, _frame: FrameType | None) -> NoReturn:
         os._exit(0)
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in _SIGNALS:
         signal.signal(number, leave)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, tzinfo
 from typing import Any
 
@@ -11,13 +11,13 @@ import click
 
 from mimikit import __version__
 from mimikit.cli import client, terminal
+from mimikit.cli.chat import without_answer
 from mimikit.cli.client import Watcher
-from mimikit.cli.conversation import without_answer
-from mimikit.cli.frame import CliContext, LeafCommand, json_option, pass_frame
+from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
 from mimikit.cli.options import NumberRange
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles, whole_lines
-from mimikit.protocol.models import LiveRun, Question
+from mimikit.protocol.models import LiveRun
 from mimikit.state import ReadOnlyState
 from mimikit.views.status import ConsumerView, StateOverview, overview
 from mimikit.views.triggers import TriggerView
@@ -26,8 +26,7 @@ _WRAPPED = ("consumer", "engines", "question")
 
 
 @click.command(cls=LeafCommand)
-@json_option
-@pass_frame
+@pass_frame_and_json
 def status(frame: CliContext, as_json: bool) -> None:
     """Show how it goes: consumer, seats, queues, engines, question, errors."""
     seen = look(frame.open())
@@ -68,8 +67,13 @@ def lines(seen: StateOverview) -> Iterator[tuple[str, str]]:
     if seen.consumer.health is not None and seen.consumer.state != "down":
         shown = terminal.engine_lines(seen.consumer.health.engines)
         yield "engines", "\n".join(terminal.one_line(line.text) for line in shown)
-    if seen.question is not None:
-        yield from _question(seen.question, seen.now)
+    if question := seen.question:
+        yield "question", terminal.one_line(question.question)
+        options = enumerate(map(terminal.one_line, question.options), 1)
+        if question.options:
+            yield "", "  ".join(f"[{number}] {text}" for number, text in options)
+        how = f"`mimikit chat` answers it; {without_answer(question, seen.now)}"
+        yield "", terminal.dim(how)
     if seen.quarantined:
         number = terminal.plural(seen.quarantined, "file")
         text = f"{number} that could not be read; `mimikit doctor` says why"
@@ -124,14 +128,6 @@ def _trigger_words(triggers: list[TriggerView], now: datetime) -> str:
     return text
 
 
-def _question(question: Question, now: datetime) -> Iterator[tuple[str, str]]:
-    yield "question", terminal.one_line(question.question)
-    if question.options:
-        options = enumerate(question.options, 1)
-        yield "", "  ".join(f"[{number}] {terminal.one_line(text)}" for number, text in options)
-    yield "", terminal.dim(f"`mimikit chat` answers it; {without_answer(question, now)}")
-
-
 def _troubles(seen: StateOverview) -> Iterator[tuple[str, str]]:
     """What failed within the last day."""
     for number, task in enumerate(seen.failed):
@@ -160,8 +156,7 @@ _COLOURS = {"error": "red", "audit": "yellow"}
 @click.option(
     "-n", "--lines", type=NumberRange(0, 100_000), default=30, help="How many to begin with."
 )
-@json_option
-@pass_frame
+@pass_frame_and_json
 def logs(frame: CliContext, follow: bool, type_: str | None, lines: int, as_json: bool) -> None:
     """Print what happened, newest last, from log.jsonl."""
     state = frame.open()
@@ -180,7 +175,12 @@ def logs(frame: CliContext, follow: bool, type_: str | None, lines: int, as_json
         for line in _last_lines(files, lines, type_):
             show(line)
         while follow:
-            offset = _print_after(files, offset, show)
+            stat = files.stat(paths.LOG)
+            begin = offset if stat is not None and stat.size >= offset else 0  # of a fresh file
+            offset = begin
+            for end, line in whole_lines(files.part(paths.LOG, begin, _PART_BYTES)):
+                show(line)
+                offset = begin + end
             watcher.pause()
 
 
@@ -196,33 +196,17 @@ def _last_lines(files: ReadOnlyFiles, count: int, type_: str | None) -> list[dic
     return found[len(found) - count :] if count < len(found) else found
 
 
-def _print_after(files: ReadOnlyFiles, offset: int, show: Callable[[dict[str, Any]], None]) -> int:
-    """Print what came after an offset; gives the new one. A fresh file is read from its start."""
-    stat = files.stat(paths.LOG)
-    if stat is None or stat.size < offset:
-        offset = 0
-    data = files.part(paths.LOG, offset, _PART_BYTES)
-    printed = 0
-    for end, line in whole_lines(data):
-        show(line)
-        printed = end
-    return offset + printed
-
-
 def _line_text(line: dict[str, Any], now: datetime, zone: tzinfo) -> str:
     try:
         when = terminal.moment(datetime.fromisoformat(str(line.get("timestamp"))), now, zone)
     except ValueError:
         when = "?"
     type_ = str(line.get("type", ""))
-    facts = "  ".join(
-        f"{k}={_value(v)}" for k, v in line.items() if k not in _LOG_HEADS and v != ""
-    )
     head = click.style(type_.ljust(5), fg=_COLOURS.get(type_))
     event = terminal.one_line(str(line.get("event")))
-    return f"{terminal.dim(when)}  {head}  {event}  {facts}".rstrip()
-
-
-def _value(value: object) -> str:
-    text = terminal.one_line(str(value))
-    return json.dumps(text, ensure_ascii=False) if " " in text else text
+    said = f"{terminal.dim(when)}  {head}  {event}  "
+    for key, value in line.items():
+        if key not in _LOG_HEADS and value != "":
+            text = terminal.one_line(str(value))
+            said += f"{key}={json.dumps(text, ensure_ascii=False) if ' ' in text else text}  "
+    return said.rstrip()

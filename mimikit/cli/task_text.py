@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, tzinfo
-from typing import Self
 
 import click
 
@@ -49,7 +48,17 @@ def lines(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[str]:
     if len(report.trace) > 1:
         yield ""
         yield terminal.bold("Chain")
-        yield from _chain(report.trace, task.id)
+        rows = [
+            (
+                "  →" if one.id == task.id else "   ",
+                client.short_id(one.id),
+                terminal.state(one.state),
+                "planner" if one.seat == "planner" else one.profile,
+                terminal.clip(terminal.one_line(one.title), 60),
+            )
+            for one in report.trace
+        ]
+        yield from terminal.aligned(rows)
 
 
 def _facts(task: TaskView, now: datetime, zone: tzinfo) -> Iterator[tuple[str, str]]:
@@ -111,20 +120,6 @@ def _event(event: LedgerEvent, now: datetime, zone: tzinfo) -> str:
     return f"  {when}  {terminal.one_line(what)}"
 
 
-def _chain(trace: Sequence[TaskView], own_id: str) -> list[str]:
-    rows = [
-        (
-            "  →" if task.id == own_id else "   ",
-            client.short_id(task.id),
-            terminal.state(task.state),
-            "planner" if task.seat == "planner" else task.profile,
-            terminal.clip(terminal.one_line(task.title), 60),
-        )
-        for task in trace
-    ]
-    return terminal.aligned(rows)
-
-
 class EventPrinter:
     """Prints a run's events one after the other, as one readable text."""
 
@@ -175,44 +170,35 @@ class EventPrinter:
         self._at_line_start = text.endswith("\n")
 
 
-class RunFollower:
-    def __init__(self, state: ReadOnlyState, task_id: str, *, as_json: bool = False) -> None:
-        self._state, self._id, self._as_json = state, task_id, as_json
-        folders = [paths.RUNS, *(f"{seat}/results" for seat in paths.QUEUES)]
-        self._watcher = Watcher(state, folders)
-        self.printer = EventPrinter()
-        self._offset = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.printer.end()
-        self._watcher.__exit__(*error)
-
-    def print_present(self) -> None:
-        at_end = False
-        while not at_end:
-            events, self._offset, at_end = shown.output(self._state.files, self._id, self._offset)
-            for event in events:
-                if self._as_json:
-                    click.echo(json.dumps(event.to_dict(), ensure_ascii=False))
-                else:
-                    self.printer.event(event)
-
-    def print_until_end(self) -> None:
-        told = False
-        while True:
-            # Asked before reading: what a run wrote before it ended is then surely read.
-            view = shown.find_view(self._state.files, self._id)
-            has_ended = view is None or view.completed_at is not None
-            self.print_present()
-            if has_ended:
-                break
-            if not told and not look_at_consumer(self._state).is_there:
-                terminal.note(f"It waits: {HINT}.")
-                told = True
-            self._watcher.pause()
-        self.printer.end()
-        if view is not None and not self._as_json:
-            terminal.note(f"Ended: {view.state}{': ' + view.error if view.error else ''}")
+def print_output(state: ReadOnlyState, task_id: str, *, follow: bool, as_json: bool) -> None:
+    """Print what a task's run did and wrote so far, or until it has ended when it is followed."""
+    printer = EventPrinter()
+    offset, told = 0, False
+    with Watcher(state, [paths.RUNS, *(f"{seat}/results" for seat in paths.QUEUES)]) as watcher:
+        try:
+            while True:
+                # Asked before reading: what a run wrote before it ended is then surely read.
+                view = shown.find_view(state.files, task_id)
+                at_end = False
+                while not at_end:
+                    events, offset, at_end = shown.output(state.files, task_id, offset)
+                    for event in events:
+                        if as_json:
+                            click.echo(json.dumps(event.to_dict(), ensure_ascii=False))
+                        else:
+                            printer.event(event)
+                if not follow or view is None or view.completed_at is not None:
+                    break
+                if not told and not look_at_consumer(state).is_there:
+                    terminal.note(f"It waits: {HINT}.")
+                    told = True
+                watcher.pause()
+        finally:
+            printer.end()
+    if as_json:
+        return
+    if follow and view is not None:
+        terminal.note(f"Ended: {view.state}{': ' + view.error if view.error else ''}")
+    if not follow and not printer.printed_anything:
+        has_ended = view is not None and view.completed_at is not None
+        terminal.note("It wrote nothing." if has_ended else "No output yet.")

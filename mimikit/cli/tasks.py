@@ -10,9 +10,8 @@ import click
 
 from mimikit.cli import client, task_text, terminal
 from mimikit.cli.client import HINT, RequestFailed, WaitGuard, Watcher, look_at_consumer
-from mimikit.cli.frame import CliContext, LeafCommand, PlainGroup, json_option, pass_frame
+from mimikit.cli.frame import CliContext, LeafCommand, PlainGroup, pass_frame_and_json
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
-from mimikit.cli.task_text import RunFollower
 from mimikit.cli.triggers import promises
 from mimikit.protocol.models import Task
 from mimikit.state import ReadOnlyState
@@ -51,8 +50,7 @@ Examples:
 @timing_options
 @click.option("--once", is_flag=True, default=None, help="Of a condition: fire once, then be gone.")
 @click.option("--wait", is_flag=True, help="Wait for the end and print the result.")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def enqueue(
     frame: CliContext,
     prompt: str,
@@ -95,26 +93,21 @@ def enqueue(
         queue.submit(state.files, made)
     if wait and isinstance(made, Task):
         _wait(state, made, as_json=as_json)
-    elif as_json:
+        return
+    if as_json:
         terminal.print_json(made.to_dict())
-    elif isinstance(made, Task):
-        _tell(state, made.id, [f"queued{_place(state)}"])
+        return
+    # The id for pipes; beside it what happened, and what is missing for it to go on.
+    terminal.out(made.id)
+    if isinstance(made, Task):
+        others = len(state.files.names("worker/queue")) - 1
+        more = f"; {others} more {'waits' if others == 1 else 'wait'}" if others > 0 else ""
+        terminal.note(f"Queued{more}.")
     else:
-        _tell(state, made.id, promises(state, made))
-
-
-def _tell(state: ReadOnlyState, id_: str, what: list[str]) -> None:
-    """The id for pipes; beside it what happened, and what is missing for it to go on."""
-    terminal.out(id_)
-    for text in what:
-        terminal.note(terminal.sentence(text))
+        for text in promises(state, made):
+            terminal.note(terminal.sentence(text))
     if not look_at_consumer(state).is_there:
         terminal.note(f"It waits: {HINT}.")
-
-
-def _place(state: ReadOnlyState) -> str:
-    others = len(state.files.names("worker/queue")) - 1
-    return f"; {others} more {'waits' if others == 1 else 'wait'}" if others > 0 else ""
 
 
 def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
@@ -149,18 +142,11 @@ def tasks() -> None:
 @tasks.command("list")
 @click.option("--only", type=WordOption(STATES), help="Those of one state.")
 @click.option("-n", "--limit", type=NumberRange(1, 1000), default=20, help="How many ended ones.")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def list_(frame: CliContext, only: str | None, limit: int, as_json: bool) -> None:
     """List running and queued tasks, then those that ended last."""
     state = frame.open()
     found = shown.listed(state.files, client.live_runs(state), only, limit)
-    if as_json:
-        terminal.print_json(TaskList(tasks=found).to_dict())
-        return
-    if not found:
-        terminal.out(f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one.")
-        return
     now = state.clock.now()
     short = terminal.room() is not None
     rows = [
@@ -169,12 +155,14 @@ def list_(frame: CliContext, only: str | None, limit: int, as_json: bool) -> Non
             terminal.state(task.state),
             task.seat if task.seat == "planner" else task.profile,
             _when(task, now),
-            terminal.one_line(task.headline and f"{task.title}: {task.headline}")
-            or terminal.one_line(task.title),
+            terminal.one_line(f"{task.title}: {task.headline}" if task.headline else task.title),
         )
         for task in found
     ]
-    terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows)
+    lines = [f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."]
+    if rows:
+        lines = terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows)
+    terminal.show(TaskList(tasks=found), lines, as_json=as_json)
 
 
 def _when(task: TaskView, now: datetime) -> str:
@@ -183,16 +171,14 @@ def _when(task: TaskView, now: datetime) -> str:
             return f"starts {terminal.ago(task.not_before, now)}"
         return f"waits {terminal.short_span((now - task.created_at).total_seconds())}"
     if task.state == "running":
-        if not task.started_at:
-            return "now"
-        return f"for {terminal.short_span((now - task.started_at).total_seconds())}"
+        since = task.started_at
+        return f"for {terminal.short_span((now - since).total_seconds())}" if since else "now"
     return terminal.ago(task.completed_at or task.created_at, now)
 
 
 @tasks.command()
 @click.argument("task_id", metavar="ID")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def show(frame: CliContext, task_id: str, as_json: bool) -> None:
     """Show a task: what was asked, what came of it, how it got there."""
     state = frame.open()
@@ -207,55 +193,38 @@ def show(frame: CliContext, task_id: str, as_json: bool) -> None:
 @tasks.command()
 @click.argument("task_id", metavar="ID")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the task has ended.")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def output(frame: CliContext, task_id: str, follow: bool, as_json: bool) -> None:
     """Print what a task's run did and wrote; with -f as it comes."""
     state = frame.open()
     id_ = client.find_task(state.files, task_id)
-    with RunFollower(state, id_, as_json=as_json) as follower:
-        follower.print_until_end() if follow else follower.print_present()
-    if not follow and not as_json and not follower.printer.printed_anything:
-        view = shown.find_view(state.files, id_)
-        has_ended = view is not None and view.completed_at is not None
-        terminal.note("It wrote nothing." if has_ended else "No output yet.")
+    task_text.print_output(state, id_, follow=follow, as_json=as_json)
 
 
-@tasks.command()
-@click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
-@json_option
-@pass_frame
-def cancel(frame: CliContext, task_ids: tuple[str, ...], as_json: bool) -> None:
-    """Cancel tasks: a queued one never starts, a running one is ended."""
-    _give_all(frame.open(), "cancel", task_ids, as_json=as_json)
+def _changing(action: str, text: str) -> None:
+    @tasks.command(action, help=text)
+    @click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
+    @pass_frame_and_json
+    def command(frame: CliContext, task_ids: tuple[str, ...], as_json: bool) -> None:
+        state = frame.open()
+        # All are found before the first is touched.
+        for id_ in [client.find_task(state.files, given) for given in task_ids]:
+            client.carry_out(state, action, id_, as_json=as_json)
 
 
-@tasks.command()
-@click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
-@json_option
-@pass_frame
-def retry(frame: CliContext, task_ids: tuple[str, ...], as_json: bool) -> None:
-    """Do ended tasks again, as new ones."""
-    _give_all(frame.open(), "retry", task_ids, as_json=as_json)
-
-
-def _give_all(state: ReadOnlyState, action: str, given: tuple[str, ...], *, as_json: bool) -> None:
-    # All are found before the first is touched.
-    for id_ in [client.find_task(state.files, text) for text in given]:
-        client.carry_out(state, action, id_, as_json=as_json)
+_changing("cancel", "Cancel tasks: a queued one never starts, a running one is ended.")
+_changing("retry", "Do ended tasks again, as new ones.")
 
 
 @click.command(cls=LeafCommand)
-@json_option
-@pass_frame
+@pass_frame_and_json
 def pause(frame: CliContext, as_json: bool) -> None:
     """Let the queues rest: what runs goes on, nothing new starts."""
     client.carry_out(frame.open(), "pause", as_json=as_json)
 
 
 @click.command(cls=LeafCommand)
-@json_option
-@pass_frame
+@pass_frame_and_json
 def resume(frame: CliContext, as_json: bool) -> None:
     """Let the queues go on."""
     client.carry_out(frame.open(), "resume", as_json=as_json)

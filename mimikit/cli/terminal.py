@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +19,7 @@ import click
 import wcwidth
 from wcwidth import width
 
-from mimikit.language.plain_text import plain
+from mimikit.language.plain_text import plain as safe
 
 if TYPE_CHECKING:
     from mimikit.protocol.models import EngineStatus, Record
@@ -55,9 +56,9 @@ def show(answer: View | Record, lines: Iterable[str], *, as_json: bool) -> None:
     """Print JSON for programs, or lines for people, which are made only then."""
     if as_json:
         print_json(answer.to_dict())
-        return
-    for line in lines:
-        out(line)
+    else:
+        for line in lines:
+            out(line)
 
 
 def bold(text: str) -> str:
@@ -76,11 +77,6 @@ def state(word: str) -> str:
 def coloured(text: str, like: str) -> str:
     colour = _COLOURS.get(like)
     return click.style(text, fg=colour) if colour else text
-
-
-def safe(text: str) -> str:
-    """Text of any origin without what a terminal would obey, its lines kept."""
-    return plain(text)
 
 
 def one_line(text: str) -> str:
@@ -107,8 +103,8 @@ def plural(number: int, one: str) -> str:
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
 
 
-def indented(text: str, by: str = "  ") -> str:
-    return "\n".join(by + line if line else line for line in block(text).split("\n"))
+def indented(text: str) -> str:
+    return textwrap.indent(block(text), "  ")
 
 
 def clip(text: str, columns: int) -> str:
@@ -123,31 +119,23 @@ def room() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: int = -1) -> None:
-    """Aligned columns; the flexible one (the last, unless told) is cut to the terminal."""
-    lines = [[dim(heading) for heading in headings], *[list(row) for row in rows]]
-    flexible %= len(headings)
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: int = -1
+) -> list[str]:
+    """Lines of aligned columns; the flexible one (the last, unless told) is cut to the terminal."""
+    lines = [[dim(heading) for heading in headings], *map(list, rows)]
     columns = room()
     if columns is not None:
-        others = sum(
-            max(width(line[i]) for line in lines) + _GAP
-            for i in range(len(headings))
-            if i != flexible
-        )
+        widths = [max(map(width, column)) + _GAP for column in zip(*lines, strict=True)]
+        left = columns - sum(widths) + widths[flexible]
         for line in lines[1:]:
-            line[flexible] = clip(line[flexible], max(columns - others, 12))
-    for text in aligned(lines):
-        out(text)
+            line[flexible] = clip(line[flexible], max(left, 12))
+    return aligned(lines)
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(width(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return [
-        "".join(
-            wcwidth.ljust(cell, size + _GAP) for cell, size in zip(line, widths, strict=True)
-        ).rstrip()
-        for line in lines
-    ]
+    widths = [max(map(width, column)) + _GAP for column in zip(*lines, strict=True)]
+    return ["".join(map(wcwidth.ljust, line, widths)).rstrip() for line in lines]
 
 
 def sentence(text: str) -> str:
@@ -163,18 +151,6 @@ def hanging(lead: str, text: str) -> list[str]:
     columns = (room() or 10_000) - lead_width
     lines = wcwidth.wrap(text, max(columns, 20), break_on_hyphens=False) or [""]
     return [lead + lines[0], *(" " * lead_width + line for line in lines[1:])]
-
-
-def wrapped(head: str, texts: Sequence[str], *, head_width: int = 20) -> None:
-    """Texts after a heading, as many on a line as fit."""
-    columns = room() or 100
-    line, lead = "", head.ljust(head_width)
-    for text in texts:
-        if line and head_width + 2 + width(line) + 2 + width(text) > columns:
-            out(f"  {dim(lead)}{line}")
-            line, lead = "", " " * head_width
-        line += ("  " if line else "") + text
-    out(f"  {dim(lead)}{line}")
 
 
 # ---- times
@@ -195,9 +171,7 @@ def span(seconds: float) -> str:
         count, rest = divmod(rest, size)
         if count:
             parts.append(f"{count} {name}{'' if count == 1 else 's'}")
-        elif parts:
-            break
-        if len(parts) == 2:
+        if len(parts) == 2 or (parts and not count):
             break
     return " ".join(parts)
 

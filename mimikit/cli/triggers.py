@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, tzinfo
 from typing import Any
 
@@ -11,7 +11,7 @@ import click
 
 from mimikit.cli import client, terminal
 from mimikit.cli.client import give_command
-from mimikit.cli.frame import CliContext, PlainGroup, json_option, pass_frame
+from mimikit.cli.frame import CliContext, PlainGroup, pass_frame_and_json
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
 from mimikit.errors import BadInput
 from mimikit.protocol.ids import is_id
@@ -34,18 +34,11 @@ def triggers() -> None:
 
 
 @triggers.command("list")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def list_(frame: CliContext, as_json: bool) -> None:
     """List every trigger with its last and next run."""
     state = frame.open()
     found = shown.listed(state.files, client.situation(state))
-    if as_json:
-        terminal.print_json(TriggerList(triggers=found).to_dict())
-        return
-    if not found:
-        terminal.out('No triggers. `mimikit enqueue --command "date" --every 10m` makes one.')
-        return
     now, short = state.clock.now(), terminal.room() is not None
     most = _WHEN if short else sys.maxsize
     rows = [
@@ -62,7 +55,10 @@ def list_(frame: CliContext, as_json: bool) -> None:
         )
         for trigger in found
     ]
-    terminal.table(("ID", "STATE", "WHEN", "LAST", "NEXT", "RUNS", "WHAT"), rows)
+    lines = ['No triggers. `mimikit enqueue --command "date" --every 10m` makes one.']
+    if rows:
+        lines = terminal.table(("ID", "STATE", "WHEN", "LAST", "NEXT", "RUNS", "WHAT"), rows)
+    terminal.show(TriggerList(triggers=found), lines, as_json=as_json)
 
 
 def _state(trigger: TriggerView) -> str:
@@ -75,8 +71,7 @@ def _state(trigger: TriggerView) -> str:
 
 @triggers.command()
 @click.argument("trigger_id", metavar="ID")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def show(frame: CliContext, trigger_id: str, as_json: bool) -> None:
     """Show a trigger: what it does, when, and how that went."""
     state = frame.open()
@@ -93,8 +88,7 @@ def show(frame: CliContext, trigger_id: str, as_json: bool) -> None:
 
 @triggers.command()
 @click.argument("trigger_id", metavar="ID")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def explain(frame: CliContext, trigger_id: str, as_json: bool) -> None:
     """Explain why a trigger did or did not fire; also one that is gone."""
     state = frame.open()
@@ -122,8 +116,7 @@ def explain(frame: CliContext, trigger_id: str, as_json: bool) -> None:
 )
 @timing_options
 @click.option("--once/--no-once", default=None, help="Be gone after firing once, or stay.")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def edit(
     frame: CliContext,
     trigger_id: str,
@@ -140,7 +133,12 @@ def edit(
     times = TimingOptions(**timing)
     times.check(is_edit=True)
     state = frame.open()
-    trigger = _definition(state, client.find_trigger(state.files, trigger_id))
+    id_ = client.find_trigger(state.files, trigger_id)
+    trigger, error = shown.active(state.files, id_)
+    if error is not None:
+        raise BadInput(f"the file of {id_} is broken: {error}; mend it there")
+    if trigger is None:
+        raise client.gone("trigger", id_)
     given = {
         "title": title, "prompt": prompt, "profile": profile, "priority": priority,
         "timeout": timeout, "overlap": overlap,
@@ -153,22 +151,11 @@ def edit(
     wanted = TaskRequest(prompt=new.prompt, origin="cli", profile=new.profile)
     requests.check_request(wanted, type(state.settings.profiles).model_fields)
     registry.check_new(state.files, new)
-    outcome = give_command(state, "trigger_edit", trigger.id, changes)
-    if as_json:
-        terminal.print_json(outcome.to_dict())
-        return
-    terminal.out(terminal.sentence(outcome.message))
-    for text in promises(state, new):
-        terminal.note(terminal.sentence(text))
-
-
-def _definition(state: ReadOnlyState, trigger_id: str) -> Trigger:
-    trigger, broken = shown.active(state.files, trigger_id)
-    if broken is not None:
-        raise BadInput(f"the file of {trigger_id} is broken: {broken}; mend it there")
-    if trigger is None:
-        raise client.gone("trigger", trigger_id)
-    return trigger
+    outcome = give_command(state, "trigger_edit", id_, changes)
+    terminal.show(outcome, [terminal.sentence(outcome.message)], as_json=as_json)
+    if not as_json:
+        for text in promises(state, new):
+            terminal.note(terminal.sentence(text))
 
 
 def _new_times(state: ReadOnlyState, trigger: Trigger, times: TimingOptions) -> dict[str, Any]:
@@ -186,30 +173,24 @@ def _new_times(state: ReadOnlyState, trigger: Trigger, times: TimingOptions) -> 
     }
 
 
-def _ordering(name: str, text: str) -> Callable[..., None]:
-    """A command that gives the order `trigger_{name}`."""
-
+def _changing(name: str, text: str) -> None:
     @triggers.command(name, help=text)
     @click.argument("trigger_id", metavar="ID")
-    @json_option
-    @pass_frame
+    @pass_frame_and_json
     def command(frame: CliContext, trigger_id: str, as_json: bool) -> None:
         state = frame.open()
         id_ = client.find_trigger(state.files, trigger_id)
         client.carry_out(state, f"trigger_{name}", id_, as_json=as_json)
 
-    return command
 
-
-pause = _ordering("pause", "Let a trigger not fire until it is resumed.")
-resume = _ordering("resume", "Let a paused trigger fire again.")
-run = _ordering("run", "Run a trigger once, now; its times stay as they are.")
+_changing("pause", "Let a trigger not fire until it is resumed.")
+_changing("resume", "Let a paused trigger fire again.")
+_changing("run", "Run a trigger once, now; its times stay as they are.")
 
 
 @triggers.command()
 @click.argument("trigger_id", metavar="ID")
-@json_option
-@pass_frame
+@pass_frame_and_json
 def remove(frame: CliContext, trigger_id: str, as_json: bool) -> None:
     """Remove a trigger, also a broken file by its name; past runs stay."""
     state = frame.open()

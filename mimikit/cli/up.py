@@ -1,17 +1,19 @@
-"""`mimikit up`: page and consumer as two processes under this one; `mimikit web`."""
+"""`mimikit up`: page and consumer as two processes under this one; `web`, `init` and `token`."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import sys
+from operator import attrgetter
 
 import click
 
 from mimikit import __version__, app
 from mimikit.cli import terminal
 from mimikit.cli.client import HINT, Watcher, look_at_consumer
-from mimikit.cli.frame import CliContext, LeafCommand, pass_frame
+from mimikit.cli.frame import CliContext, LeafCommand, pass_frame, pass_frame_and_json
 from mimikit.cli.options import PORT
 from mimikit.cli.process_group import (
     HURRY,
@@ -22,7 +24,8 @@ from mimikit.cli.process_group import (
     own_command,
     parent_option,
 )
-from mimikit.errors import AlreadyRunning
+from mimikit.config import Settings, known_keys, local_host
+from mimikit.errors import AlreadyRunning, BadInput
 from mimikit.protocol import paths
 from mimikit.state import State
 
@@ -95,7 +98,10 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
 def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int | None:
     """Wait for the page, and a moment for the consumer; gives an exit code when that failed."""
     deadline_s = state.clock.monotonic() + _WEB_START_S
-    while not _answers(host, port):
+    while True:
+        with contextlib.suppress(OSError):
+            socket.create_connection((local_host(host), port), timeout=1).close()
+            break
         if (code := _code_of_end(group, _KNOCK_S)) is not None:
             return code
         if state.clock.monotonic() > deadline_s:
@@ -119,13 +125,6 @@ def _code_of_end(group: ProcessGroup, timeout_s: float) -> int | None:
         return None if event is None else 0
     _say(f"The {event.who} could not start: it {ended_how(event.code)}.")
     return 1
-
-
-def _answers(host: str, port: int) -> bool:
-    target = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
-    with contextlib.suppress(OSError), socket.create_connection((target, port), timeout=1):
-        return True
-    return False
 
 
 def _print_banner(state: State, host: str, port: int) -> None:
@@ -178,3 +177,84 @@ def web(frame: CliContext, host: str | None, port: int | None, with_parent: bool
     if with_parent:
         end_with_parent()
     app.serve_page(state, host, port, None if with_parent else ready)
+
+
+# ---- the state folder and its token
+
+
+@click.command(cls=LeafCommand)
+@pass_frame
+def init(frame: CliContext) -> None:
+    """Make a state folder here; one that exists is left as it is."""
+    folder, workspace = frame.places()
+    is_new = not folder.exists()
+    state = frame.open_as_keeper(create=True)
+    if is_new:
+        state.files.create(paths.CONFIG, config_template().encode())
+    terminal.out(f"{'Made' if is_new else 'Already there:'} {folder}")
+    if is_new:
+        terminal.out(f"  workspace  {workspace}")
+        terminal.out(f"  settings   {folder / paths.CONFIG} (all at their defaults)")
+        terminal.out("`mimikit up` starts the page and the consumer.")
+
+
+@click.command(cls=LeafCommand)
+@click.option("--link", is_flag=True, help="Print only a link that logs a browser in once.")
+@click.option("--renew", is_flag=True, help="Make a new token; whoever used the old one is out.")
+@click.option("--host", help="Of the link (default: web.host of the settings).")
+@click.option("--port", type=PORT, help="Of the link (default: web.port of the settings).")
+@pass_frame_and_json
+def token(
+    frame: CliContext, link: bool, renew: bool, host: str | None, port: int | None, as_json: bool
+) -> None:
+    """Print the token, and in a terminal a fresh login link for the page.
+
+    Scripts send the token as `Authorization: Bearer TOKEN`. Who holds it drives the agent: keep it
+    to yourself.
+    """
+    state = frame.open_as_keeper()
+    found: dict[str, str] = {}
+    if renew or not link:
+        try:
+            secret = app.page_token(state, renew=renew)
+        except BadInput as error:
+            raise click.UsageError(f"--renew: {error}") from None
+        found = {} if link else {"token": secret}
+    if link or (sys.stdout.isatty() and not as_json):
+        web = state.settings.web
+        at_port = web.port if port is None else port
+        found["link"] = app.login_link(state, host or web.host, at_port)
+    if as_json:
+        terminal.print_json(found)
+    elif len(found) == 1:
+        terminal.out(*found.values())
+    else:
+        terminal.out(f"Token    {found['token']}")
+        terminal.out(f"Log in   {found['link']}")
+        terminal.out(terminal.dim("         the link works once, within the hour"))
+
+
+_HEAD = """\
+# Settings of mimikit. Each line shows a default: to change one, take the # away from it and from
+# the [table] above it.
+# `mimikit doctor` prints every value in force and where it came from.
+# The environment goes before this file: MIMIKIT_WEB__PORT=9000 is web.port.
+"""
+
+
+def config_template() -> str:
+    """A config.toml that changes nothing and shows everything."""
+    tables: dict[str, list[str]] = {}
+    defaults = Settings.model_construct()
+    for key in known_keys():
+        table, _, name = key.rpartition(".")
+        value = attrgetter(key)(defaults)
+        # A table stands here as empty: what may be in it is the user's.
+        shown = json.dumps({} if isinstance(value, dict) else value, ensure_ascii=False)
+        shown = "…" if value is None else shown
+        tables.setdefault(table, []).append(f"# {name} = {shown}")
+    parts = [_HEAD]
+    for table, lines in tables.items():
+        head = f"# [{table}]\n" if table else ""
+        parts.append(head + "\n".join(lines) + "\n")
+    return "\n".join(parts)

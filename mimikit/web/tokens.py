@@ -13,6 +13,7 @@ import secrets
 import threading
 from datetime import datetime, timedelta
 
+from mimikit.config import local_host
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
@@ -135,7 +136,7 @@ def spend_login_code(files: Files, code: str, now: datetime) -> bool:
 
 def login_link(host: str, port: int, code: str) -> str:
     """The address that logs a browser in once; the code is in the fragment, which is never sent."""
-    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - shown, not bound
+    shown = local_host(host)
     if ":" in shown and not shown.startswith("["):
         shown = f"[{shown}]"
     return f"http://{shown}:{port}/#login={code}"

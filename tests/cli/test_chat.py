@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.cli.conversation import locale_tag, option_of, question_lines
+from mimikit.cli.chat import question_lines
+from mimikit.cli.client import locale_tag, option_of
 from mimikit.protocol.models import InboxItem, Question
 from tests.cli.conftest import PATIENCE_S, Cli, Place, argv, clean_environment, scripted
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mimikit import config
-from mimikit.cli import checks, setup, terminal
+from mimikit.cli import checks, terminal, up
 from mimikit.clock import SystemClock
 from mimikit.config import Settings, known_keys
 from mimikit.memory import tokens
@@ -59,7 +59,7 @@ def test_init_leaves_what_is_there(cli: Cli, state: Path) -> None:
 
 
 def test_the_first_config_changes_nothing_and_shows_every_key() -> None:
-    text = setup.config_template()
+    text = up.config_template()
     assert tomllib.loads(text) == {}
     shown: list[str] = []
     table = ""
@@ -75,7 +75,7 @@ def test_each_default_of_the_first_config_may_be_uncommented(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MIMIKIT_DURABILITY", raising=False)
-    lines = setup.config_template().splitlines()
+    lines = up.config_template().splitlines()
     chosen = [line for line in lines if " = " in line or line.startswith("# [")]
     used = [line.removeprefix("# ") for line in chosen if not line.endswith("…")]
     (tmp_path / "config.toml").write_text("\n".join(used))
