@@ -206,13 +206,6 @@ class EngineChoice:
     passed_over: tuple[str, ...] = ()
     """`name: reason` of each engine that `auto` would have preferred."""
 
-    @property
-    def status(self) -> EngineStatus:
-        """As status and doctor show it."""
-        if self.waiting:
-            return EngineStatus(engine=self.engine.name, state="waiting", reason=self.waiting)
-        return EngineStatus(engine=self.engine.name, reason="; ".join(self.passed_over) or None)
-
 
 class EngineRegistry:
     """All engines of this process, by name."""
@@ -237,10 +230,17 @@ class EngineRegistry:
 
     def status(self) -> dict[str, EngineStatus]:
         """Who serves each role and each profile of the Worker, by its name."""
-        shown = {name: self.for_role(name).status for name in ("teller", "planner")}
+        choices = {name: self.for_role(name) for name in ("teller", "planner")}
         for name in type(self._settings.profiles).model_fields:
-            shown[name] = self.for_role("worker", name).status
-        return shown
+            choices[name] = self.for_role("worker", name)
+        return {
+            name: EngineStatus(
+                engine=choice.engine.name,
+                state="waiting" if choice.waiting else "ready",
+                reason=choice.waiting or "; ".join(choice.passed_over) or None,
+            )
+            for name, choice in choices.items()
+        }
 
     def _choose(self, seat: ProfileSettings, role: Role) -> EngineChoice:
         if seat.engine != "auto":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import re
 import selectors
@@ -26,8 +27,10 @@ from mimikit.errors import EngineError
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 OnOutput: TypeAlias = Callable[[Stream, bytes], None]
-Tick: TypeAlias = Callable[[], float | None]
+Tick: TypeAlias = Callable[[], float]
 
+FLOOD = 10
+"""Times the output that is shown after which an endless printer is ended."""
 _PASSED_ON = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR")
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 _CHUNK_BYTES = 65536
@@ -49,9 +52,7 @@ class Program:
     """How long it may be silent; None: as long as it likes."""
     kill_after_s: float = 5
     output_bytes: int = 10_000_000
-    """Output passed on; what comes after it is dropped and counted."""
-    flood_bytes: int | None = None
-    """Output after which the run is ended."""
+    """Output that is passed on; one that prints more is ended."""
     stdin: bytes = b""
     """Written to its input, which is closed then; empty: there is no input."""
 
@@ -64,11 +65,8 @@ class ProgramOutcome:
     """As subprocess tells it: negative for a signal; None when it never ran."""
     stopped: str | None
     """Why it was ended from here: a cancel's reason, `timeout`, `idle` or `flood`."""
-    dropped_bytes: int
-    leftovers: tuple[int, ...]
+    leftovers: tuple[int, ...] = ()
     """What it had left behind and was ended with it."""
-    left: tuple[int, ...]
-    """What could not be ended (it belongs to another user)."""
 
 
 def environment(
@@ -90,7 +88,7 @@ def run(
     cancel: CancelToken,
     *,
     busy: Callable[[], bool] = lambda: False,
-    tick: Tick = lambda: None,
+    tick: Tick = lambda: math.inf,
 ) -> ProgramOutcome:
     """Run a program to its end, and end all it started; what it prints comes in this thread.
 
@@ -101,7 +99,7 @@ def run(
         EngineError: it can not be started.
     """
     if cancel.reason:
-        return ProgramOutcome(None, cancel.reason, 0, (), ())
+        return ProgramOutcome(None, cancel.reason)
     return _Run(program, on_output, cancel, busy, tick).carry_out()
 
 
@@ -135,7 +133,7 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
     if ended.stopped in ("canceled", "killed"):
         return Outcome.stopped(ended.stopped, text)
     if ended.stopped == "flood":
-        said = f"ended: it printed more than {program.flood_bytes} bytes"
+        said = f"ended: it printed more than {program.output_bytes} bytes"
         return Outcome("failed", text, said, "error")
     silent = ended.stopped == "idle"
     limit_s = program.idle_timeout_s if silent else program.timeout_s
@@ -186,9 +184,7 @@ class _Run:
     _kill_at: float | None = None
     _exited: bool = False
     _read_bytes: int = 0
-    _dropped_bytes: int = 0
     _leftovers: tuple[int, ...] = ()
-    _left: tuple[int, ...] = ()
 
     def carry_out(self) -> ProgramOutcome:
         program = self.program
@@ -210,14 +206,15 @@ class _Run:
             stack.callback(process_tree.release, self._child)
             self._unwritten = memoryview(program.stdin)
             self._family = process_tree.RunProcesses(self._child)
+            idle_s = program.idle_timeout_s
+            self._idle_s = math.inf if idle_s is None else idle_s
             self._begun = self._heard = self._reaped = time.monotonic()
             try:
                 self._watch(stack)
                 self._follow()
             finally:
                 self._finish()
-        code = self._child.returncode
-        return ProgramOutcome(code, self._stopped, self._dropped_bytes, self._leftovers, self._left)
+        return ProgramOutcome(self._child.returncode, self._stopped, self._leftovers)
 
     def _watch(self, stack: contextlib.ExitStack) -> None:
         """Let the selector wake on output, on the child's end and on a cancel."""
@@ -229,10 +226,11 @@ class _Run:
                 os.set_blocking(pipe.fileno(), False)
                 read = functools.partial(self._read, name, pipe)
                 self._selector.register(pipe, selectors.EVENT_READ, read)
-        if self._child.stdin:
-            stack.callback(self._close_stdin)
-            os.set_blocking(self._child.stdin.fileno(), False)
-            self._selector.register(self._child.stdin, selectors.EVENT_WRITE, self._write)
+        if stdin := self._child.stdin:
+            stack.callback(_close, stdin)
+            os.set_blocking(stdin.fileno(), False)
+            write = functools.partial(self._write, stdin)
+            self._selector.register(stdin, selectors.EVENT_WRITE, write)
         try:
             handle = os.pidfd_open(self._child.pid)
         except (OSError, AttributeError):  # it can not be watched as a file: a thread waits for it
@@ -250,51 +248,38 @@ class _Run:
     def _follow(self) -> None:
         """Pass output on until the child has ended, or does not end when told to."""
         while not self._exited and not (self._kill_at and time.monotonic() >= self._kill_at):
-            for key, _ in self._selector.select(self._next_look_s()):
+            too_long = self._begun + self.program.timeout_s
+            look_at = self._kill_at or min(too_long, self._heard + self._idle_s)
+            wait_s = min(_REAP_EVERY_S, self.tick(), look_at - time.monotonic())
+            for key, _ in self._selector.select(max(0.0, wait_s)):
                 key.data()
             now = time.monotonic()
             if not self._exited and self._stopped is None and (reason := self._limit(now)):
-                self._stop(reason)
+                self._stopped = reason
+                self._kill_at = time.monotonic() + self.program.kill_after_s
+                # Who stands where is looked up before anything has ended.
+                members = self._family.members()
+                self._signal_group(signal.SIGTERM)
+                for proc in members:
+                    if proc.group != self._child.pid:
+                        process_tree.send(proc, signal.SIGTERM)
             if now >= self._reaped + _REAP_EVERY_S:
                 self._reaped = now
                 process_tree.reap_orphans()
 
-    def _next_look_s(self) -> float:
-        now = time.monotonic()
-        times = [_REAP_EVERY_S]
-        if (tick_s := self.tick()) is not None:
-            times.append(tick_s)
-        if self._kill_at is not None:
-            times.append(self._kill_at - now)
-        else:
-            times.append(self._begun + self.program.timeout_s - now)
-            if self.program.idle_timeout_s is not None:
-                times.append(self._heard + self.program.idle_timeout_s - now)
-        return max(0.0, min(times))
-
     def _limit(self, now: float) -> str | None:
         """Why the run may not go on."""
-        program = self.program
         if self.cancel.reason:
             return self.cancel.reason
-        if now >= self._begun + program.timeout_s:
+        if now >= self._begun + self.program.timeout_s:
             return "timeout"
-        if program.flood_bytes is not None and self._read_bytes > program.flood_bytes:
+        if self._read_bytes > self.program.output_bytes:
             return "flood"
-        if program.idle_timeout_s is not None and now >= self._heard + program.idle_timeout_s:
+        if now >= self._heard + self._idle_s:
             if not self.busy():
                 return "idle"
             self._heard = now
         return None
-
-    def _stop(self, reason: str) -> None:
-        """Ask everything to end; who stands where is looked up before anything has ended."""
-        self._stopped = reason
-        self._kill_at = time.monotonic() + self.program.kill_after_s
-        outside = [proc for proc in self._family.members() if proc.group != self._child.pid]
-        self._signal_group(signal.SIGTERM)
-        for proc in outside:
-            process_tree.send(proc, signal.SIGTERM)
 
     def _finish(self) -> None:
         """End what is left, in any case. The child is waited for last: its pid names the group."""
@@ -304,28 +289,24 @@ class _Run:
                 grace_s = max(0.0, self._kill_at - time.monotonic())
             elif self._exited:
                 grace_s = min(_LEFTOVER_GRACE_S, self.program.kill_after_s)
-            found, left = process_tree.end_all(
+            found = process_tree.end_all(
                 self._family.members, grace_s=grace_s, patience_s=_PATIENCE_S
             )
             self._leftovers = tuple(pid for pid in found if pid != self._child.pid)
-            self._left = tuple(left)
         self._signal_group(signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(None if self._exited else _PATIENCE_S)
-        self._drain()
-
-    def _signal_group(self, signum: int) -> None:
-        if self._child.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._child.pid, signum)
-
-    def _drain(self) -> None:
-        """Read what still lies in the pipes; bounded, for what could not be ended may write on."""
+        # Read what still lies in the pipes; bounded, for what could not be ended may write on.
         for key in list(self._selector.get_map().values()):
             if key.fileobj in (self._child.stdout, self._child.stderr):
                 for _ in range(64):
                     if not key.data():
                         break
+
+    def _signal_group(self, signum: int) -> None:
+        if self._child.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._child.pid, signum)
 
     def _read(self, name: Stream, pipe: IO[bytes]) -> bool:
         """Pass on what has come on a stream; False when nothing has."""
@@ -339,15 +320,11 @@ class _Run:
         self._heard = time.monotonic()
         room = max(0, self.program.output_bytes - self._read_bytes)
         self._read_bytes += len(data)
-        self._dropped_bytes += max(0, len(data) - room)
         if room:
             self.on_output(name, data[:room])
         return True
 
-    def _write(self) -> None:
-        stdin = self._child.stdin
-        if stdin is None:
-            return
+    def _write(self, stdin: IO[bytes]) -> None:
         try:
             written = os.write(stdin.fileno(), self._unwritten[:_CHUNK_BYTES])
         except BlockingIOError:
@@ -357,12 +334,7 @@ class _Run:
         self._unwritten = self._unwritten[written:]
         if not self._unwritten:
             self._selector.unregister(stdin)
-            self._close_stdin()
-
-    def _close_stdin(self) -> None:
-        if self._child.stdin:
-            with contextlib.suppress(OSError):
-                self._child.stdin.close()
+            _close(stdin)
 
     def _woken(self) -> None:
         os.read(self._waker.reader, 1024)
@@ -371,3 +343,8 @@ class _Run:
 
     def _noticed_exit(self) -> None:
         self._exited = True
+
+
+def _close(stdin: IO[bytes]) -> None:
+    with contextlib.suppress(OSError):
+        stdin.close()

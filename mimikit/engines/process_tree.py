@@ -39,22 +39,17 @@ _SWEEP_GRACE_S = 2.0
 _PATIENCE_S = 5.0
 _PROC = Path("/proc")
 _HAS_PROC = Path("/proc/self/stat").exists()
+_LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 _SET_CHILD_SUBREAPER = 36
 
 # ---- runs: started, marked, found again
 
 
-@dataclass(frozen=True, slots=True)
-class _Leader:
-    proc: ProcessEntry
-    mark: str
-
-
 _lock = threading.Lock()
 """Held while a program is started and while strays are looked for: a start is never half seen."""
 _count = itertools.count(1)
-_live: dict[int, _Leader] = {}
-"""The programs this process started with `spawn`, by pid."""
+_live: dict[int, tuple[ProcessEntry, str]] = {}
+"""The programs this process started with `spawn`, each with its mark, by pid."""
 
 
 def state_id(state: Path) -> str:
@@ -101,7 +96,7 @@ def spawn(
             said = (error.strerror if isinstance(error, OSError) else None) or str(error)
             raise EngineError(f"{argv[0]} can not be started: {said}") from None
         unseen = ProcessEntry(child.pid, os.getpid(), child.pid, child.pid, started=0, dead=False)
-        _live[child.pid] = _Leader(_look(child.pid) or unseen, mark)
+        _live[child.pid] = _look(child.pid) or unseen, mark
     return child
 
 
@@ -116,8 +111,8 @@ def sweep_leftovers(state_id: str) -> list[int]:
 
     Runs of this process, and of any other that still lives, are left alone.
     """
-    pack = _Orphaned(state_id)
-    found, _ = end_all(pack.members, grace_s=_SWEEP_GRACE_S, patience_s=_PATIENCE_S)
+    left = _Orphaned(state_id)
+    found = end_all(left.members, grace_s=_SWEEP_GRACE_S, patience_s=_PATIENCE_S)
     reap_orphans()
     return found
 
@@ -128,8 +123,14 @@ def reap_orphans() -> bool:
     Only this process's own children are looked at: what a dead leader leaves is one of them.
     """
     with _lock:
-        pids = _children() if _adopt_orphans() else None
-        if pids is None:
+        if not (_adopt_orphans() and _LISTS_CHILDREN):
+            return True
+        pids: list[int] = []
+        try:
+            for thread in os.scandir("/proc/self/task"):
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    pids += map(int, (Path(thread.path) / "children").read_bytes().split())
+        except OSError:
             return True
         strange = [proc for pid in pids if (proc := _look(pid)) and _is_strange(proc)]
         for proc in strange:
@@ -139,7 +140,7 @@ def reap_orphans() -> bool:
         return any(not proc.dead for proc in strange)
 
 
-class _Pack:
+class _Group:
     """Processes that belong together. One that was found stays a member until it is gone.
 
     Else it could be lost on the way: what led to it ends before it does.
@@ -148,41 +149,42 @@ class _Pack:
     def __init__(self) -> None:
         self._known: set[tuple[int, int]] = set()
 
+    def roots(self, procs: dict[int, ProcessEntry]) -> set[int]:
+        """Those that can be told by themselves."""
+        raise NotImplementedError
+
+    def spared(self, procs: dict[int, ProcessEntry]) -> set[int]:
+        """Those that are somebody else's for certain."""
+        raise NotImplementedError
+
     def members(self) -> list[ProcessEntry]:
         """All that live, and all that stands below them."""
         with _lock:
-            procs = _everyone()
-            mine = self._roots(procs)
+            names = [entry.name for entry in os.scandir(_PROC)] if _HAS_PROC else []
+            pids = [int(name) for name in names if name.isdigit()]
+            procs = {pid: proc for pid in pids if (proc := _look(pid))}
+            mine = self.roots(procs)
             mine |= {pid for pid, proc in procs.items() if (pid, proc.started) in self._known}
             mine |= _descendants(mine, procs)
-            mine -= _ancestors(os.getpid(), procs) | self._spared(procs)
+            mine -= _ancestors(os.getpid(), procs) | self.spared(procs)
         reap_orphans()
         found = [procs[pid] for pid in mine if pid in procs and not procs[pid].dead]
         self._known.update((proc.pid, proc.started) for proc in found)
         return found
 
-    def _roots(self, procs: dict[int, ProcessEntry]) -> set[int]:
-        """Those that can be told by themselves."""
-        raise NotImplementedError
 
-    def _spared(self, procs: dict[int, ProcessEntry]) -> set[int]:
-        """Those that are somebody else's for certain."""
-        raise NotImplementedError
-
-
-class RunProcesses(_Pack):
+class RunProcesses(_Group):
     """Everything that belongs to one run: found by session, by descent, by mark."""
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
         """`child`: one that `spawn` gave and `release` has not had yet."""
         super().__init__()
-        self._leader = _live[child.pid].proc
-        self._mark = _live[child.pid].mark
+        self._leader, self._mark = _live[child.pid]
 
-    def _roots(self, procs: dict[int, ProcessEntry]) -> set[int]:
+    def roots(self, procs: dict[int, ProcessEntry]) -> set[int]:
         return {self._leader.pid} | {proc.pid for proc in procs.values() if self._is_mine(proc)}
 
-    def _spared(self, procs: dict[int, ProcessEntry]) -> set[int]:
+    def spared(self, procs: dict[int, ProcessEntry]) -> set[int]:
         return set(_live) - {self._leader.pid}
 
     def _is_mine(self, proc: ProcessEntry) -> bool:
@@ -194,7 +196,7 @@ class RunProcesses(_Pack):
         if value is not None or not _is_strange(proc):
             return value == self._mark
         # An unmarked stray is ours if no other run is old enough to own it.
-        others = [leader.proc for pid, leader in _live.items() if pid != self._leader.pid]
+        others = [other for other, _ in _live.values() if other.pid != self._leader.pid]
         return all(other.started > proc.started for other in others)
 
 
@@ -203,34 +205,32 @@ def _is_strange(proc: ProcessEntry) -> bool:
     return proc.ppid == os.getpid() and proc.pid not in _live and proc.session != os.getsid(0)
 
 
-class _Orphaned(_Pack):
+class _Orphaned(_Group):
     """What is left of all runs of a state whose owners are gone: found by mark and by session."""
 
     def __init__(self, state_id: str) -> None:
         super().__init__()
         self._state_id = state_id
 
-    def _roots(self, procs: dict[int, ProcessEntry]) -> set[int]:
-        marked = {pid for pid in procs if _is_orphaned(_variable(pid, MARK), self._state_id)}
-        marked -= self._spared(procs) | _ancestors(os.getpid(), procs)
+    def roots(self, procs: dict[int, ProcessEntry]) -> set[int]:
+        marked = {pid for pid in procs if self._is_orphaned(_variable(pid, MARK) or "")}
+        marked -= self.spared(procs) | _ancestors(os.getpid(), procs)
         sessions = {procs[pid].session for pid in marked}
         sessions = {session for session in sessions if session not in procs or session in marked}
         return marked | {proc.pid for proc in procs.values() if proc.session in sessions}
 
-    def _spared(self, procs: dict[int, ProcessEntry]) -> set[int]:
+    def spared(self, procs: dict[int, ProcessEntry]) -> set[int]:
         return set(_live) | _descendants(_live, procs)
 
-
-def _is_orphaned(value: str | None, state_id: str) -> bool:
-    """Whether a mark names a run of this state whose owner is gone, or has forgotten it."""
-    state, _, rest = (value or "").partition(":")
-    if not value or state != state_id:
-        return False
-    owner = rest.partition(":")[2].partition(":")[0]
-    pid, _, started = owner.partition(".")
-    if pid == str(os.getpid()) and started == ids.own_start_time():
-        return value not in {leader.mark for leader in _live.values()}
-    return not pid.isdigit() or ids.start_time(int(pid)) != started
+    def _is_orphaned(self, mark: str) -> bool:
+        """Whether a mark names a run of this state whose owner is gone, or has forgotten it."""
+        state, _, rest = mark.partition(":")
+        if not mark or state != self._state_id:
+            return False
+        pid, _, started = rest.partition(":")[2].partition(":")[0].partition(".")
+        if pid == str(os.getpid()) and started == ids.own_start_time():
+            return mark not in {known for _, known in _live.values()}
+        return not pid.isdigit() or ids.start_time(int(pid)) != started
 
 
 # ---- the table of processes, as the kernel shows it
@@ -267,14 +267,6 @@ def _look(pid: int) -> ProcessEntry | None:
     return ProcessEntry(pid, *ids, dead=field[0] in (b"Z", b"X"))
 
 
-def _everyone() -> dict[int, ProcessEntry]:
-    """Every process that can be seen, by pid."""
-    if not _HAS_PROC:
-        return {}
-    found = (_look(int(entry.name)) for entry in os.scandir(_PROC) if entry.name.isdigit())
-    return {proc.pid: proc for proc in found if proc}
-
-
 def _variable(pid: int, name: str) -> str | None:
     """A variable of the environment a process was started with; None if it has none such."""
     try:
@@ -309,23 +301,6 @@ def _ancestors(pid: int, procs: dict[int, ProcessEntry]) -> set[int]:
     return found
 
 
-def _children() -> list[int] | None:
-    """The direct children of this process; None where the kernel does not list them."""
-    pids: list[int] = []
-    try:
-        for thread in os.scandir("/proc/self/task"):
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                pids += map(int, (Path(thread.path) / "children").read_bytes().split())
-    except OSError:
-        return None
-    return pids if _lists_children() else None
-
-
-@functools.cache
-def _lists_children() -> bool:
-    return Path(f"/proc/self/task/{threading.get_native_id()}/children").exists()
-
-
 @functools.cache
 def _adopt_orphans() -> bool:
     """From now on whatever a run leaves behind becomes this process's child, and so is found.
@@ -338,22 +313,17 @@ def _adopt_orphans() -> bool:
     return libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
-def send(proc: ProcessEntry, signum: int) -> bool:
-    """Send a signal to that very process; False when it is gone or not ours to end."""
+def send(proc: ProcessEntry, signum: int) -> None:
+    """Send a signal to that very process, if it is there still and ours to end."""
     handle = _handle(proc.pid)
-    try:
-        if not proc.lives():
-            return False
-        if handle is None:
-            os.kill(proc.pid, signum)
-        else:
-            signal.pidfd_send_signal(handle, signum)
-    except OSError:
-        return False
-    finally:
-        if handle is not None:
-            os.close(handle)
-    return True
+    with contextlib.suppress(OSError):
+        if proc.lives():
+            if handle is None:
+                os.kill(proc.pid, signum)
+            else:
+                signal.pidfd_send_signal(handle, signum)
+    if handle is not None:
+        os.close(handle)
 
 
 def _handle(pid: int) -> int | None:
@@ -383,11 +353,11 @@ def _wait_gone(procs: Collection[ProcessEntry], timeout_s: float) -> None:
 
 def end_all(
     find: Callable[[], list[ProcessEntry]], *, grace_s: float, patience_s: float
-) -> tuple[list[int], list[int]]:
+) -> list[int]:
     """End what `find` gives until it gives nothing: asked first, killed after `grace_s`.
 
-    Gives the pids that were found, and those still there `patience_s` after the kill. What was
-    found once is not lost: that its parent has ended meanwhile may hide it from `find`.
+    Gives the pids that were found; `patience_s` after the kill it gives up on those of others.
+    What was found once is not lost: that its parent has ended meanwhile may hide it from `find`.
     """
     seen: dict[int, ProcessEntry] = {}
 
@@ -411,4 +381,4 @@ def end_all(
             send(proc, signal.SIGKILL)
         _wait_gone(procs, 0.2)
         procs = present()
-    return sorted(seen), sorted(proc.pid for proc in procs)
+    return sorted(seen)

@@ -6,6 +6,7 @@ The shell is /bin/sh, so that a line means the same on every machine; who wants 
 
 from __future__ import annotations
 
+import math
 import os
 import time
 
@@ -22,8 +23,6 @@ UPSTREAM_VARIABLE = "MIMIKIT_UPSTREAM"
 """Names the folder with the results a step of a chain builds on, a file each."""
 MAX_LINE_BYTES = 131_000
 """Linux takes no longer argument than 128 KiB."""
-_FLOOD = 10
-"""Times `output_bytes` after which an endless printer is ended."""
 _EVENTS_EVERY_S = 0.11
 _EVENT_CHARACTERS = 65_536
 _ERROR_LINES = 5
@@ -57,8 +56,7 @@ class ShellEngine:
             mark=process_tree.mark(request.state, request.run_id),
             timeout_s=request.timeout_s,
             kill_after_s=self._limits.kill_after_s,
-            output_bytes=_FLOOD * self._limits.output_bytes,
-            flood_bytes=_FLOOD * self._limits.output_bytes,
+            output_bytes=process.FLOOD * self._limits.output_bytes,
         )
         output = _Output(request.on_event, self._limits.result_bytes, self._limits.output_bytes)
         try:
@@ -109,15 +107,15 @@ class _Output:
             self.errors.add(text)
         self._batch.setdefault(stream, TextTail(_EVENT_CHARACTERS)).add(text)
 
-    def tick(self) -> float | None:
+    def tick(self) -> float:
         """Show what came, if the last time is long enough ago; gives when to ask again."""
         if not self._batch:
-            return None
+            return math.inf
         wait_s = self._shown_at + _EVENTS_EVERY_S - time.monotonic()
         if wait_s > 0:
             return wait_s
         self._show()
-        return None
+        return math.inf
 
     def close(self) -> None:
         for stream in self._streams:

@@ -65,9 +65,9 @@ def test_a_failure_is_told_once() -> None:
 
 def test_it_is_busy_while_a_command_or_a_tool_runs() -> None:
     turn, _ = read(item("command_execution", "started", command="ls"))
-    assert turn.busy
+    assert turn.working
     turn.take(json.dumps(item("command_execution", command="ls", exit_code=0)).encode())
-    assert (turn.busy, turn.acted) == (False, True)
+    assert (turn.working, turn.acted) == (set(), True)
 
 
 def test_commands_tools_and_files_are_told_as_they_happen() -> None:

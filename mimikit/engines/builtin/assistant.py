@@ -20,15 +20,7 @@ from mimikit.engines.builtin import grammar
 from mimikit.engines.builtin.grammar import Commanding, Intent, Shown
 from mimikit.engines.builtin.shell_lines import SENTENCES, IsProgram
 from mimikit.language import phrases
-from mimikit.language.phrases import (
-    Language,
-    code,
-    fence,
-    interval_words,
-    moment_words,
-    paragraphs,
-    say,
-)
+from mimikit.language.phrases import Language, code, fence, interval_words, paragraphs, say
 from mimikit.language.times import InstantTime, PastTime, RepeatTime, parse_when, when_words
 from mimikit.protocol.models import Hit, InboxItem, Role, time_text
 
@@ -39,7 +31,6 @@ _TITLE = 80
 _HIT = 320
 _ENDED = frozenset({"done", "failed", "canceled"})
 _LEAST_PREFIX = 4
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _ID = re.compile(r"(?:task|trig)-[A-Za-z0-9._-]+\Z")
 _REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 _FILLERS = frozenset(SENTENCES["words"]["fillers"].split())
@@ -229,8 +220,7 @@ def resolve(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
 
     An exact id counts whatever the task's state; the rest only among what has not ended.
     """
-    exact = [task for task in tasks if task.id == reference]
-    if exact:
+    if exact := [task for task in tasks if task.id == reference]:
         return exact[:1]
     return _fitting(reference, [task for task in tasks if task.state not in _ENDED])
 
@@ -241,12 +231,11 @@ def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine
     Where nothing live fits, ended tasks do: the newest of those that share one title.
     """
     tasks = [task for task in tasks if task.seat != "planner"]
-    found = resolve(reference, tasks)
-    if found:
+    if found := resolve(reference, tasks):
         return found
     ended = _fitting(reference, [task for task in tasks if task.state in _ENDED])
     if len({task.title.casefold() for task in ended}) == 1:
-        return [max(ended, key=lambda task: task.created_at or _LONG_AGO)]
+        return [max(ended, key=lambda task: task.created_at or datetime.min.replace(tzinfo=UTC))]
     return ended
 
 
@@ -302,7 +291,7 @@ def plan_of(
             words = interval_words(seconds, language)
             return PlannedCall("schedule", {"type": "recurring", "interval": seconds}, words, words)
         case grammar.AtIntent(when):
-            return _plan_at(when, turn_input, now, language)
+            return _plan_at(when, turn_input.timezone, now, language)
         case grammar.WhenFileIntent(path, change):
             condition = {"type": f"file_{change}", "params": {"path": path}}
             words = say(f"when_{change}", language, path=code(path))
@@ -312,17 +301,15 @@ def plan_of(
             return _plan_after(reference, turn_input.tasks, language)
 
 
-def _plan_at(
-    text: str, turn_input: TurnInput, now: datetime, language: Language
-) -> PlannedCall | str:
+def _plan_at(text: str, timezone: str, now: datetime, language: Language) -> PlannedCall | str:
     try:
-        zone = ZoneInfo(turn_input.timezone)
+        zone = ZoneInfo(timezone)
     except (KeyError, ValueError, OSError):  # there is none of that name
         zone = ZoneInfo("UTC")
     try:
         when = parse_when(text, now=now, zone=zone)
     except PastTime as past:
-        return say("time_passed", language, when=moment_words(past.at, zone, language))
+        return say("time_passed", language, when=when_words(InstantTime(past.at), zone, language))
     if when is None:
         return say("time_unclear", language, words=code(text))
     more: dict[str, Any]
@@ -353,8 +340,7 @@ def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -
 
 
 def _plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
-    task = request.input.task
-    locale = request.input.locale
+    task, locale = request.input.task, request.input.locale
     if task is None:
         error = say("plan_no_task", phrases.language("", locale))
         return Outcome("failed", error=error, failure_reason="error")
@@ -367,8 +353,7 @@ def _plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
     if isinstance(intent, grammar.BadSentence):
         return Outcome("done", say(intent.reason, language))
     if not isinstance(intent, Commanding):
-        connect = say("connect", language)
-        return Outcome("done", say("plan_unknown", language, connect=connect))
+        return Outcome("done", say("plan_unknown", language, connect=say("connect", language)))
     plan = plan_of(intent, request.input, task.created_at, language)
     if isinstance(plan, str):
         return Outcome("done", plan)

@@ -23,6 +23,7 @@ from mimikit.engines.process_tree import MARK
 from mimikit.engines.sandbox import packaged_program
 from mimikit.errors import BadRecord
 from mimikit.language.plain_text import plain
+from mimikit.language.time_vocabulary import MONTHS
 from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import FailureReason, Usage
 
@@ -260,12 +261,8 @@ class TurnReader:
     """What was done to which file."""
     usage: Usage = field(default_factory=Usage)
     """Of the whole thread so far, turns before this one included."""
-    _open: set[str] = field(default_factory=set[str])
-
-    @property
-    def busy(self) -> bool:
-        """Whether a command or a tool runs now."""
-        return bool(self._open)
+    working: set[str] = field(default_factory=set[str])
+    """The commands and tools that run now."""
 
     def take(self, line: bytes) -> None:
         """Take one line; what is no event is passed over."""
@@ -292,7 +289,7 @@ class TurnReader:
     def _take_item(self, item: dict[str, Json], *, done: bool) -> None:
         kind, number = _text(item, "type"), _text(item, "id")
         if kind in _WORKING:
-            (self._open.discard if done else self._open.add)(number)
+            (self.working.discard if done else self.working.add)(number)
         self.acted |= done and kind in _ACTS
         facts: dict[str, Any] = {"status": _text(item, "status"), "id": number}
         if kind == "command_execution":
@@ -370,7 +367,6 @@ _UNAVAILABLE = re.compile(
     r"|connection failed|network is unreachable",
     re.IGNORECASE,
 )
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _AGAIN_AT = re.compile(
     r"try again at (?:(?P<month>[a-z]{3}) (?P<day>\d{1,2})[a-z]{0,2}, (?P<year>\d{4}) )?"
     r"(?P<hour>\d{1,2}):(?P<minute>\d\d) ?(?P<half>[ap]m)",
@@ -400,18 +396,16 @@ def retry_at(said: str, now: datetime, zone: tzinfo) -> datetime | None:
             seconds += float(number) * unit_s
         return now + timedelta(seconds=min(seconds, 366 * 86400))
     found = _AGAIN_AT.search(said)
-    return _clock_time(found, now, zone) if found else None
-
-
-def _clock_time(found: re.Match[str], now: datetime, zone: tzinfo) -> datetime | None:
+    if found is None:
+        return None
     hour = int(found["hour"]) % 12 + (12 if found["half"].lower() == "pm" else 0)
     local = now.astimezone(zone).replace(second=0, microsecond=0)
     try:
         if found["year"]:
-            month = _MONTHS.index(found["month"].lower()) + 1
+            month = MONTHS[found["month"].lower()]
             local = local.replace(year=int(found["year"]), month=month, day=int(found["day"]))
         at = local.replace(hour=hour, minute=int(found["minute"]))
-    except ValueError:
+    except (KeyError, ValueError):
         return None
     if not found["year"] and at < now - timedelta(minutes=1):
         at += timedelta(days=1)

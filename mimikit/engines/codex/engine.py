@@ -31,7 +31,6 @@ from mimikit.protocol.models import Role, Usage
 
 LITTER = (".git", ".codex", ".agents", ".aws")
 """Empty folders that codex leaves in a workspace when it is stopped in the midst of a command."""
-_FLOOD = 10
 _LINE_BYTES = 16 * 2**20
 _STDERR_CHARACTERS = 8000
 _REMEMBER_S = 5.0
@@ -162,13 +161,12 @@ class CodexEngine:
             timeout_s=request.timeout_s,
             idle_timeout_s=request.idle_timeout_s,
             kill_after_s=self._limits.kill_after_s,
-            output_bytes=_FLOOD * self._limits.output_bytes,
-            flood_bytes=_FLOOD * self._limits.output_bytes,
+            output_bytes=process.FLOOD * self._limits.output_bytes,
             stdin=request.prompt.encode(errors="replace"),
         )
         output = _Output(request.on_event)
         turn = output.turn
-        ended = process.run(program, output.take, request.cancel, busy=lambda: turn.busy)
+        ended = process.run(program, output.take, request.cancel, busy=lambda: bool(turn.working))
         return replace(
             self._judge(request.role, program, ended, output),
             usage=turn.usage,
