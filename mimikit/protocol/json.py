@@ -29,12 +29,7 @@ def parse_json(data: bytes) -> Json:
     """
     try:
         text = data.decode("utf-8-sig")
-        value = cast(
-            "Json",
-            json.loads(
-                text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
-            ),
-        )
+        value = cast("Json", _DECODER.decode(text))
     except UnicodeDecodeError as error:
         raise BadRecord(f"expected UTF-8 text, got byte {error.start} that is not") from None
     except json.JSONDecodeError as error:
@@ -66,8 +61,7 @@ def parse_object(data: bytes) -> dict[str, Json]:
 
 def dump_line(value: object) -> bytes:
     """One compact line of JSON, newline at its end."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode() + b"\n"
+    return _ENCODER.encode(value).encode() + b"\n"
 
 
 def line_of(data: bytes, field: str) -> int | None:
@@ -130,6 +124,13 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"expected a finite number, got {text[:20]}")
     return number
+
+
+# Made once: json.loads and json.dumps with options would make one each time.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+)
 
 
 def _depth(value: Json) -> int:

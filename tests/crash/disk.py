@@ -292,8 +292,8 @@ def asker(frame: FrameType | None) -> Site:
 
 
 def _is_shared(frame: FrameType) -> bool:
-    is_there = frame.f_globals["__name__"] == "mimikit.memory.notes"
-    return is_there and frame.f_code.co_name in SHARED
+    is_named = frame.f_code.co_name in SHARED  # few names are; the module is asked only then
+    return is_named and frame.f_globals["__name__"] == "mimikit.memory.notes"
 
 
 def _restore(

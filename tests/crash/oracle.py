@@ -7,6 +7,7 @@ run an engine began. It reads the folder as plain JSON, with none of the product
 from __future__ import annotations
 
 import fnmatch
+import functools
 import json
 import re
 from collections import Counter
@@ -68,6 +69,12 @@ class Oracle:
         return found
 
 
+@functools.lru_cache(maxsize=10_000)
+def _parsed(data: bytes) -> Record:
+    """A record that is looked at and never changed: most are the same from state to state."""
+    return json.loads(data)
+
+
 class Folder:
     """A state folder as plain data."""
 
@@ -86,7 +93,7 @@ class Folder:
 
     def records(self, folder: str) -> dict[str, Record]:
         return {
-            name.removesuffix(".json"): json.loads(data)
+            name.removesuffix(".json"): _parsed(data)
             for name, data in self.contents.get(folder, {}).items()
             if name.endswith(".json") and not name.startswith(".")
         }
@@ -94,7 +101,7 @@ class Folder:
     def record(self, path: str) -> Record | None:
         folder, _, name = path.rpartition("/")
         data = self.contents.get(folder, {}).get(name)
-        return None if data is None else json.loads(data)
+        return None if data is None else _parsed(data)
 
     def text(self, path: str) -> str:
         folder, _, name = path.rpartition("/")
@@ -104,7 +111,7 @@ class Folder:
         for name in self.names(folder):
             for line in self.contents[folder][name].splitlines():
                 try:
-                    yield name, json.loads(line)
+                    yield name, _parsed(line)
                 except ValueError:
                     continue  # torn: it counts as none
 
