@@ -12,13 +12,13 @@ room knows Huey and the threads, nothing else.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import Any
 
 from huey.consumer import Consumer, ConsumerStopped, Worker
 
@@ -47,23 +47,19 @@ class PooledConsumer(Consumer):
     watch: who tells of new files in the queues; None: the folders are looked at every 50 ms.
     threads: how many threads serve each queue.
     run_task: does a claimed task and writes its outcome, its end included (the file in
-        `running/`); it runs on a pool thread and never raises. Should it, that is logged and
-        the pool lives on.
+        `running/`), on a pool thread. It never raises; should it, that is logged.
     supervise: runs on its own thread until its event is set, to be looked at every second or
         so; it is started again a second after it fails.
     wake_supervisor: called after that event is set, so that its thread need not wake by itself.
-    periodic: name → (cron, ring): five cron fields in UTC, and what to call then, briefly.
-        Minutes may be missed or come twice: whoever is rung decides from files whether work is
-        due.
+    periodic: name → (cron, ring): five cron fields in UTC, and what to call then, briefly. Minutes
+        may be missed or come twice: whoever is rung decides from files whether work is due.
     on_stopping: no task is claimed any more; let the runs end. May wait; the workers are then
         given `shutdown_timeout_s` more.
     last_tick: the steady time of the supervisor's last tick; `on_hung(age_s)` is called once
         each time that is more than 30 s ago.
-    is_known_id: whether an id was used before; a dropped file that uses it again is
-        quarantined. It is asked for every file on its way into and out of the queue: it must be
-        quick.
-    handle_signals: SIGTERM, SIGINT and SIGHUP stop it, where `run` is called in the main
-        thread.
+    is_known_id: whether an id was used before; a dropped file that uses it again is quarantined.
+        It is asked for every file on its way into and out of the queue: it must be quick.
+    handle_signals: SIGTERM, SIGINT and SIGHUP stop it, where `run` is called in the main thread.
     """
 
     def __init__(
@@ -103,10 +99,8 @@ class PooledConsumer(Consumer):
         for name, (cron, ring) in (periodic or {}).items():
             first.ring_at(name, cron, ring)
         # Huey makes its workers while it is made: which slot serves which queue comes first.
-        self._slots: list[QueueName] = [
-            queue for queue, count in threads.items() for _ in range(count)
-        ]
-        self._made = 0
+        self._slots = [queue for queue, count in threads.items() for _ in range(count)]
+        self._next_slot = itertools.count()
         self._supervise = supervise
         self._wake_supervisor = wake_supervisor
         self._on_stopping = on_stopping
@@ -155,26 +149,24 @@ class PooledConsumer(Consumer):
         It happens once; whoever comes second waits for the first.
         """
         with self._stop_guard:
-            if not self._stopping:
-                self._stopping = True
-                self._stop()
-
-    def _stop(self) -> None:
-        self.stop_flag.set()
-        for storage in self.storages.values():
-            storage.stop()
-        try:
-            self._on_stopping()
-        except Exception:
-            _logger.exception("the runs could not be told to end")
-        if self._started and not self._join_workers():
-            _logger.warning("not every run ended within %s s", self.shutdown_timeout)
-        self._supervisor_stop.set()
-        self._wake_supervisor()
-        if self._supervisor.is_alive():
-            self._supervisor.join(_SUPERVISOR_JOIN_S)
-        for storage in self.storages.values():
-            storage.close()
+            if self._stopping:
+                return
+            self._stopping = True
+            self.stop_flag.set()
+            for storage in self.storages.values():
+                storage.stop()
+            try:
+                self._on_stopping()
+            except Exception:
+                _logger.exception("the runs could not be told to end")
+            if self._started and not self._join_workers():
+                _logger.warning("not every run ended within %s s", self.shutdown_timeout)
+            self._supervisor_stop.set()
+            self._wake_supervisor()
+            if self._supervisor.is_alive():
+                self._supervisor.join(_SUPERVISOR_JOIN_S)
+            for storage in self.storages.values():
+                storage.close()
 
     def queued(self) -> dict[str, int]:
         """How many wait in each queue, as far as known: free of cost."""
@@ -190,17 +182,18 @@ class PooledConsumer(Consumer):
         """Bring back what died, each thread in its role; see whether the supervisor ticks."""
         if self.stop_flag.is_set():
             return True
-        dead = [slot for slot, (_, thread) in enumerate(self.worker_threads) if _is_dead(thread)]
+        pools = enumerate(self.worker_threads)
+        dead = [slot for slot, (_, thread) in pools if not thread.is_alive()]
         for slot in dead:
             _logger.error("a thread of the %s pool died; another takes over", self._slots[slot])
             worker = self._worker_for(slot)
             self.worker_threads[slot] = (worker, self._create_process(worker, f"Worker-{slot + 1}"))
             self.worker_threads[slot][1].start()
-        if _is_dead(self.scheduler):
+        if not self.scheduler.is_alive():
             _logger.error("the scheduler died; it is started again")
             self.scheduler = self._create_process(self._create_scheduler(), "Scheduler")
             self.scheduler.start()
-        if _is_dead(self._supervisor):
+        if not self._supervisor.is_alive():
             _logger.error("the supervisor died; it is started again")
             self._supervisor = self._new_supervisor()
             self._supervisor.start()
@@ -210,8 +203,7 @@ class PooledConsumer(Consumer):
     # ---- Huey's hooks -----------------------------------------------------------------------
 
     def _create_worker(self) -> Worker:
-        self._made += 1
-        return self._worker_for(self._made - 1)
+        return self._worker_for(next(self._next_slot))
 
     def _worker_for(self, slot: int) -> Worker:
         return Worker(
@@ -244,9 +236,7 @@ class PooledConsumer(Consumer):
 
     def _watch_ticks(self) -> None:
         """Tell once of each time the supervisor hangs."""
-        if self._last_tick is None:
-            return
-        ticked_at = self._last_tick()
+        ticked_at = self._last_tick() if self._last_tick else time.monotonic()
         age = time.monotonic() - ticked_at
         if age > _HUNG_AFTER_S and ticked_at != self._hung_at:
             self._hung_at = ticked_at
@@ -255,7 +245,3 @@ class PooledConsumer(Consumer):
                 self._on_hung(age)
             except Exception:
                 _logger.exception("the report of the hung supervisor failed")
-
-
-def _is_dead(thread: Any) -> bool:
-    return not thread.is_alive()
