@@ -12,6 +12,7 @@ from mimikit.assets import asset_folder
 from mimikit.config import BudgetSettings
 from mimikit.engines.base import TurnInput
 from mimikit.errors import BadSettings
+from mimikit.language.phrases import fence
 from mimikit.memory import tokens
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Role, time_text
@@ -141,10 +142,5 @@ def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]
 
 
 def _section(label: str, body: str) -> str:
-    """A fenced block: data, whatever it says. The fence is longer than any inside it."""
-    if not body:
-        return ""
-    fence = "```"
-    while fence in body:
-        fence += "`"
-    return f"## {label}\n{fence}text\n{body}\n{fence}"
+    """A fenced block: data, whatever it says."""
+    return f"## {label}\n{fence(body)}" if body else ""

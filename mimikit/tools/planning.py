@@ -22,9 +22,10 @@ from mimikit.protocol.triggers import (
     Schedule,
     TaskDone,
     TaskFailed,
+    TaskParameters,
     Trigger,
 )
-from mimikit.tools import arguments, reader, requests
+from mimikit.tools import arguments, reader
 from mimikit.tools.session import ToolSession, first_line
 from mimikit.triggers import conditions, explain, registry
 
@@ -39,7 +40,8 @@ class PlannerSession(ToolSession):
         if args.after:
             if condition is not None:
                 raise BadInput("expected after or a condition, got both", field="after")
-            condition = requests.after([self._meant(label) for label in args.after])
+            done = [TaskDone(params=TaskParameters(taskId=self._meant(id_))) for id_ in args.after]
+            condition = conditions.all_of(done)
         if condition is not None:
             once = args.once or args.type == "oneshot"
             more = {"once": once, "notify": self._notify() if once else "change"}

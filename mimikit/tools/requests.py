@@ -20,7 +20,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files, bad_record
 from mimikit.protocol.ids import check_id, new_id
 from mimikit.protocol.models import Notify, Origin, Task, time_text
-from mimikit.protocol.triggers import Condition, Schedule, TaskDone, TaskParameters, Trigger
+from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, registry
 
@@ -100,13 +100,26 @@ def check_known(files: Files, condition: Condition) -> str | None:
     Raises:
         NotFound: nobody knows an id in it.
     """
-    traces = [_trace_of(files, subject) for subject in sorted(conditions.subjects(condition))]
+    traces: list[str] = []
+    for subject in sorted(conditions.subjects(condition)):
+        check_id(subject)
+        if files.exists(paths.trigger(subject)):
+            trigger, _ = registry.active(files, subject)
+            traces.append(trigger.trace_id if trigger else subject)
+            continue
+        found = queue.find(files, subject)
+        if found is None:  # a trigger that is gone: its last run knows
+            runs = [line.get("taskId") for line in ledger.slots_of(files, subject, 1)]
+            last = next((id_ for id_ in reversed(runs) if isinstance(id_, str)), None)
+            found = queue.find(files, last) if last else None
+        if found is None:
+            raise NotFound(
+                f"condition: expected the id of a task or trigger, got {subject!r}; "
+                "`mimikit tasks` and `mimikit triggers` list them",
+                field="condition",
+            )
+        traces.append(found.task.trace_id)
     return traces[0] if traces else None
-
-
-def after(ids: Iterable[str]) -> Condition:
-    """The condition that all of these are done."""
-    return conditions.all_of([TaskDone(params=TaskParameters(taskId=id_)) for id_ in ids])
 
 
 def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:
@@ -138,22 +151,3 @@ def zone_named(name: str) -> ZoneInfo:
             f"timezone: expected an IANA time zone such as Asia/Shanghai, got {name[:60]!r}",
             field="timezone",
         ) from None
-
-
-def _trace_of(files: Files, subject: str) -> str:
-    check_id(subject)
-    if files.exists(paths.trigger(subject)):
-        trigger, _ = registry.active(files, subject)
-        return trigger.trace_id if trigger else subject
-    found = queue.find(files, subject)
-    if found is None:  # a trigger that is gone: its last run knows
-        runs = [line.get("taskId") for line in ledger.slots_of(files, subject, 1)]
-        last = next((id_ for id_ in reversed(runs) if isinstance(id_, str)), None)
-        found = queue.find(files, last) if last else None
-    if found is None:
-        raise NotFound(
-            f"condition: expected the id of a task or trigger, got {subject!r}; "
-            "`mimikit tasks` and `mimikit triggers` list them",
-            field="condition",
-        )
-    return found.task.trace_id
