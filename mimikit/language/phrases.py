@@ -161,16 +161,11 @@ UNITS = (
     (60, "minute", "分钟"),
     (1, "second", "秒"),
 )
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_DAYS_ZH = "一二三四五六日"
-MONTHS_EN = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
+MONTHS_EN = TABLE["en"]["month_names"].split(", ")
 _DAY_SETS = {
-    frozenset(range(7)): ("every day", "每天"),
-    frozenset(range(5)): ("every weekday", "每个工作日"),
-    frozenset({5, 6}): ("every weekend", "每个周末"),
+    frozenset(range(7)): "every_day",
+    frozenset(range(5)): "every_weekday",
+    frozenset({5, 6}): "every_weekend",
 }
 _NUMBERS = r"\d{1,2}(?:-\d{1,2})?(?:,\d{1,2}(?:-\d{1,2})?)*"
 _COMMON_CRON = re.compile(
@@ -184,16 +179,15 @@ def interval_words(seconds: float, language: Language = "en") -> str:
     """An interval: `every 10 seconds`, `每 10 秒`."""
     size, en, zh = next(unit for unit in UNITS if seconds % unit[0] == 0 or unit[0] == 1)
     count = f"{seconds / size:.3f}".rstrip("0").rstrip(".")
-    if language == "zh":
-        return f"每{zh}" if count == "1" else f"每 {count} {zh}"
-    return f"every {en}" if count == "1" else f"every {count} {en}s"
+    key = "every_one" if count == "1" else "every_some"
+    return say(key, language, count=count, unit=zh if language == "zh" else en)
 
 
 def moment_words(at: datetime, zone: ZoneInfo, language: Language = "en") -> str:
     """An instant in local time: `on Tuesday, 2026-12-01 at 09:00 (Asia/Shanghai)`."""
     local = local_time(at, zone)
     clock = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
-    day, weekday = local.date().isoformat(), _weekday(local.weekday(), language)
+    day, weekday = local.date(), _name("weekday_names", local.weekday(), language)
     if language == "zh":
         return f"{day}（{weekday}）{clock}（{zone.key}）"
     return f"on {weekday}, {day} at {clock} ({zone.key})"
@@ -207,67 +201,47 @@ def local_time(at: datetime, zone: ZoneInfo) -> datetime:
         return at
 
 
-def cron_words(expression: str, language: Language = "en") -> str:
-    """A cron line: in words where it is a common one, else as it stands."""
+def cron_words(expression: str, language: Language = "en", zone: str | None = None) -> str:
+    """A cron line, meant in a zone: in words where it is a common one, else as it stands."""
     line = " ".join(expression.split())
-    zh = language == "zh"
-    if step := _SO_MANY_MINUTES.fullmatch(line):
-        minutes = int(step["step"] or 1)
-        if minutes and 60 % minutes == 0:
-            return interval_words(minutes * 60, language)
-    match = _COMMON_CRON.fullmatch(line)
-    said = _common(language=language, **match.groupdict()) if match else None
-    return said or (f"按 cron {line}" if zh else f"by cron {line}")
+    step, match = _SO_MANY_MINUTES.fullmatch(line), _COMMON_CRON.fullmatch(line)
+    minutes = int(step["step"] or 1) if step else 0
+    if minutes and 60 % minutes == 0:
+        said = interval_words(minutes * 60, language)
+    else:
+        said = _common(language=language, **match.groupdict()) if match else None
+    said = said or say("cron_line", language, line=line)
+    if zone is None:
+        return said
+    return f"{said}（{zone}）" if language == "zh" else f"{said} ({zone})"
 
 
 def _common(
     *, minute: str, hours: str, days: str, month: str, weekdays: str, language: Language
 ) -> str | None:
-    zh = language == "zh"
     if hours == "*":
-        if (days, month, weekdays) != ("*", "*", "*"):
-            return None
-        return f"每小时 {minute} 分" if zh else f"every hour at :{minute:0>2}"
-    if days != "*" and weekdays != "*":
-        return None
+        every_hour = (days, month, weekdays) == ("*", "*", "*")
+        return say("every_hour_at", language, minute=minute) if every_hour else None
     clocks = _and([f"{hour:02}:{minute:0>2}" for hour in _numbers(hours)], language)
-    if days != "*":
-        said = _month_days(_numbers(days), month, language)
-    elif month == "*":
-        said = _week_days({(day - 1) % 7 for day in _numbers(weekdays)}, language)
-    else:
-        said = None
-    if said is None:
+    if days == "*" and month == "*":
+        week = sorted({(day - 1) % 7 for day in _numbers(weekdays)})
+        names = [_name("weekday_names", day, language) for day in week]
+        key = _DAY_SETS.get(frozenset(week), "every_such_day")
+        return say(key, language, days=_and(names, language), clocks=clocks)
+    if days == "*" or weekdays != "*":
         return None
-    return f"{said} {clocks}" if zh else f"{said} at {clocks}"
+    if month == "*":
+        numbers = [f"{day} 号" if language == "zh" else _nth(day) for day in _numbers(days)]
+        return say("every_month", language, days=_and(numbers, language), clocks=clocks)
+    if days.isdigit() and 1 <= int(month) <= len(MONTHS_EN):
+        name = _name("month_names", int(month) - 1, language)
+        return say("every_year", language, month=name, day=int(days), clocks=clocks)
+    return None
 
 
-def _month_days(days: list[int], month: str, language: Language) -> str | None:
-    zh = language == "zh"
-    if month != "*":
-        if len(days) != 1 or not 1 <= int(month) <= len(MONTHS_EN):
-            return None
-        return (
-            f"每年 {month} 月 {days[0]} 日"
-            if zh
-            else f"every year on {MONTHS_EN[int(month) - 1]} {days[0]}"
-        )
-    if zh:
-        return f"每月 {_and([f'{day} 号' for day in days], language)}"
-    return f"every month on the {_and([_nth(day) for day in days], language)}"
-
-
-def _week_days(days: set[int], language: Language) -> str:
-    """Every one of these days of the week; Monday is 0."""
-    en, zh = _DAY_SETS.get(frozenset(days), ("", ""))
-    if en:
-        return zh if language == "zh" else en
-    listed = _and([_weekday(day, language) for day in sorted(days)], language)
-    return f"每{listed}" if language == "zh" else f"every {listed}"
-
-
-def _weekday(day: int, language: Language) -> str:
-    return f"周{_DAYS_ZH[day]}" if language == "zh" else _DAYS[day]
+def _name(key: str, number: int, language: Language) -> str:
+    """The name of that number, from 0, in a list of the catalogue."""
+    return say(key, language).split(", ")[number]
 
 
 def _numbers(field: str) -> list[int]:

@@ -464,5 +464,4 @@ def when_words(when: When, zone: ZoneInfo, language: Language = "en") -> str:
         case RepeatTime(seconds):
             return interval_words(seconds, language)
         case CronTime(expression):
-            said = cron_words(expression, language)
-            return f"{said}（{zone.key}）" if language == "zh" else f"{said} ({zone.key})"
+            return cron_words(expression, language, zone.key)

@@ -70,10 +70,7 @@ def schedule_words(schedule: Schedule) -> Words:
         return {language: interval_words(seconds, language) for language in TABLE}
     if schedule.cron is not None:
         line, named = schedule.cron, schedule.timezone
-        said: Words = {language: cron_words(line, language) for language in TABLE}
-        if named is None:
-            return said
-        return {"en": f"{said['en']} ({named})", "zh": f"{said['zh']}（{named}）"}
+        return {language: cron_words(line, language, named) for language in TABLE}
     if schedule.run_at is not None:
         at, zone = schedule.run_at, ZoneInfo(schedule.timezone or "UTC")
         moment: Words = {language: moment_words(at, zone, language) for language in TABLE}
