@@ -1,14 +1,14 @@
 """The words of times, in English and Chinese: what each means, and the patterns of their forms.
 
 First spans of fixed length ("every 10 seconds", 「每隔两小时」), which are read here; then days and
-times of day, for `times`. Patterns expect folded text (`fold`); every repetition in them is
-possessive or short, so that a hostile text of any length is read in one go. Pure.
+times of day, for `times`. Patterns expect folded text (`fold`) and stand beside the words. Pure.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
@@ -42,45 +42,6 @@ MAX_INTERVAL_S = 366 * 86400
 def fold(text: str) -> str:
     """The text with full-width signs, traditional characters and odd letters replaced, 1:1."""
     return text.translate(_FOLD)
-
-
-def _either(words: dict[str, int], *, latin: bool) -> str:
-    """An alternation of the words of one script, longest first."""
-    chosen = sorted((word for word in words if word.isascii() == latin), key=len, reverse=True)
-    return "|".join(chosen)
-
-
-NUMBER_WORD_EN = rf"(?:{_either(_NUMBER_WORDS, latin=True)})(?![A-Za-z])"
-NUMBER_WORD_ZH = r"(?:[二三四五六七八九]?十[一二三四五六七八九]?|[一二两三四五六七八九])"
-_DIGITS = r"\d++(?:\.\d++)?"
-_UNIT_EN = rf"(?:{_either(_UNITS, latin=True)})(?![A-Za-z])"
-_UNIT_ZH = rf"(?:{_either(_UNITS, latin=False)})"
-_AMOUNT_EN = rf"(?:{_DIGITS}|{NUMBER_WORD_EN})\s*+-?{_UNIT_EN}"
-_MORE_EN = rf"(?:\s*+(?:,\s*+)?(?:and\s++)?{_AMOUNT_EN}){{0,3}}"
-_AMOUNT_ZH = rf"(?:{_DIGITS}|{NUMBER_WORD_ZH})\s*+个?半?个?\s*+{_UNIT_ZH}"
-_MORE_ZH = rf"(?:\s*+[零又和]?\s*+{_AMOUNT_ZH}){{0,3}}"
-_HALF = r"half(?:\s++an?\s++|-|\s++)"
-
-_PERIOD = re.compile(
-    r"(?:once\s++)?(?:every|each)\s++(?:"
-    rf"(?P<amounts>{_AMOUNT_EN}{_MORE_EN})"
-    rf"|(?P<half>{_HALF})?(?P<other>other\s++)?(?P<unit>{_UNIT_EN}))"
-    rf"|once\s++(?:an?|per)\s++(?P<per>{_UNIT_EN})"
-    r"|(?P<adverb>hourly|daily|weekly)(?![\w-])"
-    rf"|每隔?\s*+(?P<amounts_zh>{_AMOUNT_ZH}{_MORE_ZH}|个?半?个?\s*+{_UNIT_ZH})(?:来?一次)?",
-    re.IGNORECASE,
-)
-_SPAN = re.compile(
-    rf"(?P<amounts>(?:an?\s++{_UNIT_EN}|{_AMOUNT_EN}){_MORE_EN})(?P<and_half>\s++and\s++a\s++half)?"
-    rf"|(?P<half>{_HALF})(?P<unit>{_UNIT_EN})"
-    rf"|(?P<amounts_zh>{_AMOUNT_ZH}{_MORE_ZH}|半个?\s*+{_UNIT_ZH})",
-    re.IGNORECASE,
-)
-_AMOUNT = re.compile(
-    rf"(?:an?\s++|(?P<number>{_DIGITS}|{NUMBER_WORD_EN})\s*+-?)(?P<unit>{_UNIT_EN})"
-    rf"|(?P<number_zh>{_DIGITS}|{NUMBER_WORD_ZH})?\s*+个?(?P<half>半)?个?\s*+(?P<unit_zh>{_UNIT_ZH})",
-    re.IGNORECASE,
-)
 
 
 class FoundInterval(NamedTuple):
@@ -192,102 +153,42 @@ MONTHS = {name[:3].lower(): number for number, name in enumerate(MONTHS_EN, 1)}
 # ---- patterns
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
+def filled(pattern: str, parts: Mapping[str, str]) -> str:
+    """The pattern with each `{name}` replaced by the part of that name, parts in it too."""
+    return re.sub(r"\{([a-z_]+)\}", lambda name: filled(parts[name[1]], parts), pattern)
 
 
-_GAP = r"[\s,]*+"
-_END = r"(?![A-Za-z])"
-_WHOLE_EN = rf"(?:\d{{1,2}}+|{NUMBER_WORD_EN})"
-_WHOLE_ZH = rf"(?:\d{{1,2}}+|{NUMBER_WORD_ZH})"
-_YEAR = r"(?:19|20|21)\d\d"
-_NTH = r"\d{1,2}+(?:st|nd|rd|th)?(?!:?\d|[A-Za-z_])"
-_NTHS = rf"{_NTH}(?:(?:\s*+,|\s++and)\s++(?:the\s++)?{_NTH}){{0,9}}"
-_MONTH_FORMS = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS_EN)
-_MONTH = rf"(?:{_MONTH_FORMS}|sept){_END}\.?"
-_DAY_EN = "(?:" + "|".join(word for word in WEEKDAYS if word.isascii()) + ")"
-_DAY_ZH = "[一二三四五六日天]"
-_WEEK_ZH = r"(?:周|星期|礼拜)"
-_PART_WORD = "(?P<part>" + "|".join(sorted(PARTS, key=len, reverse=True)) + rf"){_END}"
-_SOME_PART = r"(?:morning|afternoon|evening|night)(?![A-Za-z])"
+def _either(words: Iterable[str]) -> str:
+    """An alternation of words, longest first."""
+    return "|".join(sorted(words, key=len, reverse=True))
 
-IN = _compiled(r"(?P<tells>(?:in|after)\s++|再?[过等]\s*+)|[在再]\s*+")
-FROM_NOW = _compiled(rf"\s++(?:from\s++now|later){_END}|\s*+[之以]?后")
-ON = _compiled(rf"(?:on\s++(?:the\s++)?|the\s++(?=day)|at\s++(?={_YEAR}[-/.]\d)|[在于到]\s*+)")
-PART = _compiled(rf"{_GAP}的?\s*+(?:in\s++the\s++)?{_PART_WORD}")
-LATE_PART = _compiled(rf"\s++(?:in\s++the\s++|at\s++)?{_PART_WORD}")
 
-_HOUR_FORMS = rf"""(?:
-  (?P<name>noon|midday|midnight|正午|午夜|零点(?!\s*+[\d零一二三四五半整])){_END}
-| (?P<near>half\s++past|quarter\s++(?:past|to))\s++(?P<near_hour>{_WHOLE_EN})
-| (?P<full>\d{{1,2}}+):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?:\.\d{{1,9}}+)?+)?+
-  (?:\s*+(?P<full_half>[ap]\.?m){_END}\.?)?+
-  (?:\s?+(?P<offset>(?:Z|UTC){_END}|[+-](?:0\d|1[0-4]):?+[0-5]\d))?+(?!:?\d|[A-Za-z_/%])
-| (?P<hour>{_WHOLE_EN})\s*+(?:(?P<half>[ap]\.?m){_END}\.?|o['’]?clock{_END})
-| (?P<hour_zh>{_WHOLE_ZH}|零)\s*+(?:点钟?|时)(?![间候刻])(?:\s*+(?:
-    整|(?P<half_zh>半)|(?P<quarter>[一三])刻
-  | [过零]?\s*+(?P<minute_zh>{_WHOLE_ZH})\s*+分(?!钟?[之以]?后)
-  | 零?(?P<more_zh>[0-5]\d(?!\d)|[二三四五]?十[一二三四五六七八九]?|(?<=零)[一二三四五六七八九])
-  ))?+
-| (?:(?<=at\s)|(?<=@))(?P<at_hour>{_WHOLE_EN})(?!:?\d|[-A-Za-z_./%])
-| (?P<in_hour>{_WHOLE_EN})(?=\s++in\s++the\s++{_SOME_PART})
-)"""
+_PARTS: dict[str, str] = {
+    **_FILE["parts"],
+    "number_en": rf"(?:{_either(filter(str.isascii, _NUMBER_WORDS))})(?![A-Za-z])",
+    "unit_en": rf"(?:{_either(filter(str.isascii, _UNITS))})(?![A-Za-z])",
+    "unit_zh": rf"(?:{_either(word for word in _UNITS if not word.isascii())})",
+    "adverbs": "|".join(_ADVERBS),
+    "month_names": "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS_EN),
+    "day_en": rf"(?:{'|'.join(filter(str.isascii, WEEKDAYS))})",
+    "day_zh": f"[{''.join(word for word in WEEKDAYS if not word.isascii())}]",
+    "part_names": _either(PARTS),
+    "part_names_en": "|".join(filter(str.isascii, PARTS)),
+}
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(filled(_FILE["patterns"][name], _PARTS), re.IGNORECASE | re.VERBOSE)
+
+
+_PERIOD, _SPAN, _AMOUNT = _pattern("period"), _pattern("span"), _pattern("amount")
+IN, FROM_NOW, ON = _pattern("in"), _pattern("from_now"), _pattern("on")
+PART, LATE_PART = _pattern("part"), _pattern("late_part")
+HOUR, NEXT_HOUR = _pattern("hour"), _pattern("next_hour")
 HOURS_SAID = ("full", "hour", "hour_zh", "at_hour", "in_hour", "near_hour")
-HOUR = _compiled(rf"(?:(?<=\d)T|{_GAP}的?\s*+(?:at\s++|@\s*+)?){_HOUR_FORMS}")
-NEXT_HOUR = _compiled(
-    rf"\s*+(?:,|、|[和及与&]|,?\s*+and{_END})\s*+(?:at\s++)?(?:{_PART_WORD})?+\s*+{_HOUR_FORMS}"
-)
-HOURLY = _compiled(rf"""
-  (?:every\s++hour|hourly)\s++(?:on\s++the\s++hour{_END}|at\s++(?:
-      (?::|minute\s++)(?P<minute>[0-5]\d)(?!:?\d)
-    | (?P<past>[0-5]?\d)\s++(?:minutes?\s++)?past(?:\s++the\s++hour)?{_END}))
-| 每个?(?:小时|钟头)的?\s*+(?:(?P<minute_zh>{_WHOLE_ZH})\s*+分(?!钟)|整点)
-| 每[个逢]?整点""")
-
-DAY = _compiled(rf"""{_GAP}(?:on\s++|the\s++(?=day))?(?:
-  (?P<ahead>(?:day\s++after\s++tomorrow|tomorrow|today|to(?=night)){"(?=night|[^A-Za-z]|$)"}
-    |this(?=\s++{_SOME_PART})|大后天|后[天日]|[今明][天日]|今(?=[早晚夜])|明(?=[早晚]))
-| (?:(?P<which>next|this|coming|下下个?|[下这本]个?)\s*+)?
-  (?:(?P<weekday_en>{_DAY_EN}){_END}|{_WEEK_ZH}(?P<weekday_zh>{_DAY_ZH}))
-| (?P<y_iso>{_YEAR})(?P<sep>[-/.])(?P<m_iso>\d{{1,2}}+)(?P=sep)(?P<d_iso>\d{{1,2}}+)(?![-/.]?\d)
-| (?:(?P<y_zh>{_YEAR})\s*+年\s*+)?(?P<m_zh>{_WHOLE_ZH})\s*+月\s*+(?P<d_zh>{_WHOLE_ZH})\s*+[日号]
-| (?P<mon_mdy>{_MONTH})\s*+(?P<d_mdy>\d{{1,2}}+)(?:st|nd|rd|th)?(?!:?\d|[A-Za-z])
-  (?:\s*+,?\s*+(?P<y_mdy>{_YEAR})(?!:?\d))?+
-| (?P<d_dmy>\d{{1,2}}+)(?:st|nd|rd|th)?\s++(?:of\s++)?(?P<mon_dmy>{_MONTH})
-  (?:\s*+,?\s*+(?P<y_dmy>{_YEAR})(?!:?\d))?+
-)""")
-YEARLY = _compiled(rf"{_GAP}(?:(?:(?:every|each)\s++year|yearly|annually)\s++on|每年的?)\s*+")
-MONTHLY = _compiled(rf"""{_GAP}(?:
-  (?:(?:every|each)\s++month|monthly)\s++on\s++(?:the\s++|day\s++)?
-    (?P<en>{_NTHS})
-| (?:the\s++)?(?P<en_of>{_NTHS})\s++of\s++(?:every|each)\s++month{_END}
-| 每个?月的?\s*+(?P<zh>{_WHOLE_ZH}\s*+[日号](?:\s*+[和、,及]?\s*+{_WHOLE_ZH}\s*+[日号]){{0,9}})
-)""")
-SETS = _compiled(rf"""{_GAP}(?:
-  (?P<all>(?:every|each)\s++(?:day{_END}|(?={_SOME_PART}))|daily{_END}
-    |每[天日]|天天|每个?(?=[早晚]|上午|中午|下午|凌晨|清晨|傍晚|夜里|半夜|深夜))
-| (?P<work>(?:(?:every|each)\s++(?:week|work)[\s-]?day|(?:on\s++)?(?:week|work)days){_END}
-    |每个?(?:工作日|平日)|工作日(?:的?每天)?)
-| (?P<rest>(?:(?:every|each)\s++weekend|(?:on\s++)?weekends){_END}|每个?周末)
-)""")
-LISTS = _compiled(rf"""{_GAP}(?:
-  (?P<every>(?:(?:(?:every|each)\s++week|weekly)\s++on|every|each)\s++)?(?:on\s++)?
-    (?P<en>{_DAY_EN}s?{_END}
-      (?:(?:\s*+,\s*+(?:and\s++)?|\s++(?:and|to|through|thru|till)\s++|\s*+[-–&]\s*+)
-        {_DAY_EN}s?{_END}){{0,6}})
-| (?P<every_zh>每[个逢]?)?{_WEEK_ZH}
-    (?P<zh>{_DAY_ZH}(?:\s*+[和、,及与跟到至~–-]?\s*+{_WEEK_ZH}{_DAY_ZH}
-      |\s*+[和、,及与跟到至~–-]?\s*+[一二三四五六日](?!\s*+[点时十刻分]|[次天个])){{0,6}})(?:的?每天)?
-)""")
-IN_LIST = _compiled(
-    rf"(?P<day>{_DAY_EN}|{_DAY_ZH})|(?P<to>to|through|thru|till|[-–~到至])|(?P<plural>s)"
-)
-NUMBER = _compiled(_WHOLE_ZH)
-INTRODUCED = _compiled(rf"""
-  (?<![^\s,`」』”’"'])(?:in|at|on|every|each|once|hourly|daily|weekly|monthly|yearly|weekdays?|today
-    |tonight|tomorrow|next|this|the\s++day|{_DAY_EN}s?){_END}
-| (?<![^\s,`」』”’"'])(?:\d++|{NUMBER_WORD_ZH}|半)\s*+(?:个|半|秒|分|小时|天|周|刻|点|月)
-| (?<![^\s,`」』”’"'])(?:\d++|{NUMBER_WORD_EN}|an?)\s++
-    (?:second|minute|hour|day|week)s?\s++(?:from|later){_END}
-| 每|今[天日早晚夜]|明[天日早晚]|后天|大后天|[下这本]|{_WEEK_ZH}|工作日|再?过
-| 凌晨|清晨|早[上晨]|上午|中午|正午|下午|傍晚|晚上|夜里|半夜|深夜|午夜""")
+"""The groups of `HOUR` that may hold the hour."""
+DAY = _pattern("day")
+HOURLY, YEARLY, MONTHLY = _pattern("hourly"), _pattern("yearly"), _pattern("monthly")
+SETS, LISTS, IN_LIST = _pattern("sets"), _pattern("lists"), _pattern("in_list")
+NUMBER = _pattern("number")
+INTRODUCED = _pattern("introduced")

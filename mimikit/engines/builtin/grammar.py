@@ -29,7 +29,7 @@ from mimikit.engines.builtin.shell_lines import (
     read_marked,
     without_end,
 )
-from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S
+from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S, filled
 from mimikit.language.times import FoundTime, RepeatTime, time_at
 
 BacklogAction = Literal["add", "done", "remove"]
@@ -198,7 +198,7 @@ def _at_time(said: _Opened) -> Intent | None:
     found = time_at(said.view.plain, said.match.end())
     if found is None:
         return None
-    if found.vague and not _MARKED_LATER.match(said.view.plain, found.end):
+    if found.vague and not _SIGNS["marked_later"].match(said.view.plain, found.end):
         return None  # "Monday: make soup" is a note
     rest = said.view.cut(found.end)
     return _later(said, rest, lambda command: _timed(found, command, said.view))
@@ -233,7 +233,7 @@ def _later(said: _Opened, rest: FoldedText, build: Callable[[str], Intent]) -> I
     """A sentence that says first when, then what: the command stands in `rest`."""
     rest = rest.after(",")
     body = rest.after(":")
-    verb = _VERB_LATER.match(body.plain)
+    verb = _SIGNS["verb_later"].match(body.plain)
     command: ShellLine | Doubt | None = None
     if verb:
         command = read_command(body.cut(verb.end()), said.is_program, asked=said.asked)
@@ -264,9 +264,9 @@ def _remember(said: _Opened) -> Intent | None:
     if rest.plain.startswith(":"):
         return RememberIntent(rest.after(":").raw)
     rest = rest.after(",")
-    if rest.plain.endswith(("?", "吗")) or _NOT_TO_KEEP.match(rest.plain):
+    if rest.plain.endswith(("?", "吗")) or _SIGNS["not_to_keep"].match(rest.plain):
         return None
-    content = without_end(rest, _COURTESY_AFTER_COMMA).raw
+    content = without_end(rest, _SIGNS["courtesy_after_comma"]).raw
     return RememberIntent(content) if content else None
 
 
@@ -290,7 +290,7 @@ def _backlog_verb(action: BacklogAction, said: _Opened) -> Intent | None:
 
 def _backlog_around(action: BacklogAction, said: _Opened) -> Intent | None:
     """A sentence that has the item inside."""
-    if not said.asked and _ASKS.search(said.view.plain):
+    if not said.asked and _SIGNS["asks"].search(said.view.plain):
         return None
     return _said_item(action, said.group("item"))
 
@@ -303,7 +303,7 @@ def _backlog_note(said: _Opened) -> Intent | None:
 def _said_item(action: BacklogAction, rest: FoldedText) -> Intent | None:
     """An item named without a colon: no question, and nothing that only points at one."""
     bare = _unmarked(rest)
-    if _ASKS.search(rest.plain) or bare.plain.casefold() in _NO_ITEM:
+    if _SIGNS["asks"].search(rest.plain) or bare.plain.casefold() in _NO_ITEM:
         return None
     return _item(action, bare.raw)
 
@@ -315,7 +315,7 @@ def _item(action: BacklogAction, text: str) -> Intent | None:
 
 def _cancel(said: _Opened) -> Intent | None:
     rest = without_end(said.rest, ASKED_AT_END) if said.asked else said.rest
-    if "\n" in rest.raw or len(rest.raw) > 100 or _NOT_TO_CANCEL.search(rest.plain):
+    if "\n" in rest.raw or len(rest.raw) > 100 or _SIGNS["not_to_cancel"].search(rest.plain):
         return None
     return CancelIntent(_reference(rest))
 
@@ -324,7 +324,7 @@ def _reference(rest: FoldedText) -> str:
     """The id or name of a task, without marks, courtesy and the word "task" before it."""
     while True:
         reference = without_end(_unmarked(rest), COURTESY_AT_END)
-        named = _TASK_WORD.match(reference.plain)
+        named = _SIGNS["task_word"].match(reference.plain)
         reference = reference.cut(named.end()) if named else reference
         if reference == rest:
             return reference.raw
@@ -344,33 +344,28 @@ def _unmarked(view: FoldedText) -> FoldedText:
         view = smaller
 
 
-def _expanded(phrase: str) -> str:
-    """The regular expression that a text of the file of sentences stands for."""
-    one_line = re.sub(r"\n +", "", phrase).strip("\n").replace("\n", "|").replace(" ", r"\s++")
-    return re.sub(r"\{([a-z_]+)\}", lambda part: _expanded(_PARTS[part[1]]), one_line)
+def _one_line(text: str) -> str:
+    """A text of the file of sentences as one regular expression, with its parts by name."""
+    lines = re.sub(r"\n +", "", text).strip("\n")
+    return lines.replace("\n", "|").replace(" ", r"\s++")
 
 
-def _sign(name: str) -> re.Pattern[str]:
-    return re.compile(_expanded(SENTENCES["signs"][name]), re.IGNORECASE)
+def _compiled(text: str) -> re.Pattern[str]:
+    return re.compile(filled(_one_line(text), _PARTS), re.IGNORECASE)
 
 
 def _rows(name: str, how: Literal["begins", "whole", "around"], read: _Reader) -> list[_Row]:
     """A kind of sentence, in the forms in which it is said `how`; courtesy may stand around it."""
     end = {"begins": "", "whole": _END, "around": "{thanks}" + _END}[how]
-    forms = [f"{{polite}}{{ask}}{{polite}}(?:{form}){end}" for form in SENTENCES[name][how]]
-    return [(re.compile(_expanded(form), re.IGNORECASE), read) for form in forms]
+    forms = [f"{{polite}}{{ask}}{{polite}}(?:{_one_line(f)}){end}" for f in SENTENCES[name][how]]
+    return [(_compiled(form), read) for form in forms]
 
 
 _QUOTED = [rf"{sign}[^{closing}\n\0]{{1,300}}+{closing}" for sign, closing in MARKS.items()]
-_PARTS: dict[str, str] = {**SENTENCES["parts"], "quoted": "|".join(_QUOTED)}
+_PARTS = {name: _one_line(part) for name, part in SENTENCES["parts"].items()}
+_PARTS["quoted"] = "|".join(_QUOTED)
+_SIGNS = {name: _compiled(text) for name, text in SENTENCES["signs"].items()}
 _END = r"[\s?!.。~]*+\Z"
-_VERB_LATER = _sign("verb_later")
-_MARKED_LATER = _sign("marked_later")
-_COURTESY_AFTER_COMMA = _sign("courtesy_after_comma")
-_NOT_TO_KEEP = _sign("not_to_keep")
-_NOT_TO_CANCEL = _sign("not_to_cancel")
-_TASK_WORD = _sign("task_word")
-_ASKS = _sign("asks")
 _LIKE_A_PATH = re.compile(r"[./*~]|\A[A-Z][A-Za-z]*file\Z|\A[A-Z_]{3,}\Z")
 _NO_ITEM = frozenset(SENTENCES["words"]["no_item"].split())
 
