@@ -29,7 +29,7 @@ def engines_of(state: State) -> list[Engine]:
     from mimikit.engines.codex.engine import CodexEngine
     from mimikit.engines.shell import ShellEngine
     from mimikit.memory.archive import summarise_prompt
-    from mimikit.testing.scripted import ScriptedEngine
+    from mimikit.testing.twins import ScriptedEngine
 
     settings, script = state.settings, state.settings.script
     return [

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import stat as stat_bits
 import threading
@@ -25,6 +26,10 @@ FileKind: TypeAlias = Literal["file", "folder", "other"]
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RENAME_NOREPLACE = 1
+_renameat2: Callable[..., int] | None = getattr(
+    ctypes.CDLL(None, use_errno=True), "renameat2", None
+)
+"""None on macOS and where libc is old."""
 
 
 class FileStat(NamedTuple):
@@ -36,10 +41,17 @@ class FileStat(NamedTuple):
     inode: int
 
 
-class Lock(Protocol):
-    """A held lock; the kernel frees it when its process dies."""
+class Lock:
+    """A held lock; the kernel frees it when its process dies. Children that exec have it not."""
 
-    def release(self) -> None: ...
+    def __init__(self, let_go: Callable[[], None]) -> None:
+        self._let_go: Callable[[], None] | None = let_go
+
+    def release(self) -> None:
+        """Let go of it; the second time nothing."""
+        let_go, self._let_go = self._let_go, None
+        if let_go is not None:
+            let_go()
 
 
 class FileSystem(Protocol):
@@ -48,10 +60,8 @@ class FileSystem(Protocol):
     Raises: OSError with its usual errno for every operation; UnsafeFile from `read` and `append`.
     """
 
-    @property
-    def root(self) -> str:
-        """Where this is, for people; never used to build a path."""
-        ...
+    root: str
+    """Where this is, for people; never used to build a path."""
 
     def make_dir(self, path: str) -> None:
         """Create one folder, 0700; no error when it exists."""
@@ -62,7 +72,7 @@ class FileSystem(Protocol):
         ...
 
     def stat_dir(self, path: str) -> list[tuple[str, FileStat]]:
-        """Names with what is known of each, in one go; links are not followed."""
+        """Names with what is known of each, in one go; what goes meanwhile is not among them."""
         ...
 
     def stat(self, path: str) -> FileStat | None:
@@ -70,7 +80,7 @@ class FileSystem(Protocol):
         ...
 
     def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
-        """Bytes of a plain file."""
+        """Bytes of a plain file; a fifo or device is refused, never waited for."""
         ...
 
     def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
@@ -109,15 +119,11 @@ class RealDisk:
 
     def __init__(self, root: Path) -> None:
         """Open `root`, which must exist and not be a link."""
-        self._root = root
+        self.root = str(root)
         self._folders: dict[str, int] = {"": os.open(root, _FOLDER_FLAGS)}
         self._opening = threading.Lock()
         self._closing = weakref.finalize(self, _close_all, self._folders)
         self._closing.atexit = False  # a thread may still write then; the system closes them
-
-    @property
-    def root(self) -> str:
-        return str(self._root)
 
     def close(self) -> None:
         """Close every folder descriptor; at the latest done when nobody has this any more."""
@@ -135,7 +141,7 @@ class RealDisk:
         above = self.folder_fd(parent)
         with self._opening:
             if self._folders.get(path) == known:  # none yet, or of a folder that was removed
-                opened = os.open(_part(name), _FOLDER_FLAGS, dir_fd=above)
+                opened = os.open(file_name(name), _FOLDER_FLAGS, dir_fd=above)
                 if known is None:
                     self._folders[path] = opened
                 else:  # under the same number: another thread may be using it
@@ -153,7 +159,6 @@ class RealDisk:
             return [(entry.name, _entry_kind(entry)) for entry in entries]
 
     def stat_dir(self, path: str) -> list[tuple[str, FileStat]]:
-        """Names with what is known of each; what goes meanwhile is not among them."""
         found: list[tuple[str, FileStat]] = []
         with self._scan(path) as entries:
             for entry in entries:
@@ -170,16 +175,20 @@ class RealDisk:
         return _stat_of(found)
 
     def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
-        """Bytes of a plain file; a fifo or device is refused, never waited for."""
         descriptor = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            rest = max(_plain_size(descriptor, path) - offset, 0)
-            return _read_all(descriptor, offset, rest if limit is None else min(rest, limit))
+            want = max(_plain_size(descriptor, path) - offset, 0)
+            want = want if limit is None else min(want, limit)
+            chunks: list[bytes] = []
+            while want > 0 and (chunk := os.pread(descriptor, want, offset)):
+                chunks.append(chunk)
+                offset += len(chunk)
+                want -= len(chunk)
+            return b"".join(chunks)
         finally:
             os.close(descriptor)
 
     def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
-        """Create, write whole, and with `sync` flush, all on one descriptor."""
         descriptor = self._open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             rest = memoryview(data)
@@ -191,7 +200,6 @@ class RealDisk:
             os.close(descriptor)
 
     def append_line(self, path: str, line: bytes, *, sync: bool) -> int:
-        """One write on an O_APPEND descriptor; a torn last line is closed first."""
         descriptor = self._open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
         try:
             size = _plain_size(descriptor, path)
@@ -211,19 +219,18 @@ class RealDisk:
         os.rename(source_name, target_name, src_dir_fd=source_folder, dst_dir_fd=target_folder)
 
     def rename_exclusive(self, source: str, target: str) -> None:
-        """Move atomically unless `target` exists: renameat2, or link and unlink without it."""
-        source_folder, source_name = self._split(source)
-        target_folder, target_name = self._split(target)
-        if _rename_noreplace(source_folder, source_name, target_folder, target_name, target):
-            return
-        os.link(
-            source_name,
-            target_name,
-            src_dir_fd=source_folder,
-            dst_dir_fd=target_folder,
-            follow_symlinks=False,
-        )
-        os.unlink(source_name, dir_fd=source_folder)
+        source_folder, old = self._split(source)
+        target_folder, new = self._split(target)
+        if _renameat2 is not None:
+            before, after = (source_folder, os.fsencode(old)), (target_folder, os.fsencode(new))
+            if not _renameat2(*before, *after, _RENAME_NOREPLACE):
+                return
+            code = ctypes.get_errno()
+            if code not in (errno.ENOSYS, errno.EINVAL):
+                raise OSError(code, os.strerror(code), target)
+        # This system or file system can not.
+        os.link(old, new, src_dir_fd=source_folder, dst_dir_fd=target_folder, follow_symlinks=False)
+        os.unlink(old, dir_fd=source_folder)
 
     def unlink(self, path: str) -> None:
         folder, name = self._split(path)
@@ -240,7 +247,6 @@ class RealDisk:
             os.close(descriptor)
 
     def lock(self, path: str) -> Lock | None:
-        """Take the flock of a lock file, not inherited by children that exec."""
         descriptor = self._open(path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -250,7 +256,7 @@ class RealDisk:
         except BaseException:
             os.close(descriptor)
             raise
-        return _FileLock(descriptor)
+        return Lock(functools.partial(os.close, descriptor))
 
     @contextlib.contextmanager
     def _scan(self, path: str) -> Generator[Iterator[os.DirEntry[str]]]:
@@ -265,7 +271,7 @@ class RealDisk:
 
     def _split(self, path: str) -> tuple[int, str]:
         folder, _, name = path.rpartition("/")
-        return self.folder_fd(folder), _part(name)
+        return self.folder_fd(folder), file_name(name)
 
     def _open(self, path: str, flags: int) -> int:
         folder, name = self._split(path)
@@ -289,17 +295,12 @@ def _close_all(folders: dict[str, int]) -> None:
         os.close(folders.popitem()[1])
 
 
-class _FileLock:
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+def file_name(name: str) -> str:
+    """The name, if it is one.
 
-    def release(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-
-def _part(name: str) -> str:
+    Raises:
+        UnsafeFile: it is none, or leads elsewhere.
+    """
     if name in ("", ".", "..") or "\x00" in name:
         raise UnsafeFile(f"expected a file name, got {name!r}")
     return name
@@ -319,37 +320,3 @@ def _kind(mode: int) -> FileKind:
     if stat_bits.S_ISREG(mode):
         return "file"
     return "folder" if stat_bits.S_ISDIR(mode) else "other"
-
-
-def _read_all(descriptor: int, offset: int, want: int) -> bytes:
-    chunks: list[bytes] = []
-    while want > 0:
-        chunk = os.pread(descriptor, want, offset)
-        if not chunk:
-            break
-        chunks.append(chunk)
-        offset += len(chunk)
-        want -= len(chunk)
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-
-def _load_renameat2() -> Callable[..., int] | None:
-    try:
-        return ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError):  # macOS, old libc
-        return None
-
-
-_renameat2 = _load_renameat2()
-
-
-def _rename_noreplace(from_fd: int, name: str, to_fd: int, new: str, shown: str) -> bool:
-    """Whether the kernel did it; False means this system or file system can not."""
-    if _renameat2 is None:
-        return False
-    if not _renameat2(from_fd, os.fsencode(name), to_fd, os.fsencode(new), _RENAME_NOREPLACE):
-        return True
-    code = ctypes.get_errno()
-    if code in (errno.ENOSYS, errno.EINVAL):
-        return False
-    raise OSError(code, os.strerror(code), shown)

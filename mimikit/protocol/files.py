@@ -35,21 +35,18 @@ class Files:
 
     durable: flush files and folders (survives power loss). Without it the order of steps is the
         same and a killed process loses nothing; a power cut may.
-    on_event: told of each quarantine as (event name, facts).
     """
 
-    def __init__(
-        self, fs: FileSystem, *, durable: bool = True, on_event: OnEvent | None = None
-    ) -> None:
+    def __init__(self, fs: FileSystem, *, durable: bool = True) -> None:
         """Wrap `fs`; no folder is made before `make_folders`."""
         self.fs = fs
         self.durable = durable
-        self._on_event: OnEvent = on_event or _tell_nobody
+        self._on_event: OnEvent | None = None
         self._temp_owner = f"{os.getpid()}-{ids.own_start_time()}"
         self._temp_boot = ids.boot_id()[:8]
 
     def on_event(self, listener: OnEvent) -> None:
-        """Tell `listener` of quarantines from now on (the log stands above this room)."""
+        """Tell `listener` of each quarantine from now on, as (event name, facts)."""
         self._on_event = listener
 
     def make_folders(self) -> None:
@@ -65,10 +62,8 @@ class Files:
 
         Crash: the old content or the new, never a mixture; a temp file may stay behind.
         """
-        sync = sync and self.durable
         with _DiskErrors(path):
-            temp = self._write_temp(path, data, sync=sync)
-            self._publish(temp, path, self.fs.rename, sync=sync)
+            self._publish(path, data, self.fs.rename, sync=sync and self.durable)
 
     def create(self, path: str, data: bytes) -> bool:
         """Create a file that must not exist; False when it already does.
@@ -80,11 +75,9 @@ class Files:
             if self.fs.stat(path) is not None:
                 self._sync_folders(path)
                 return False
-            temp = self._write_temp(path, data, sync=self.durable)
             try:
-                self._publish(temp, path, self.fs.rename_exclusive, sync=self.durable)
+                self._publish(path, data, self.fs.rename_exclusive, sync=self.durable)
             except FileExistsError:
-                self.fs.unlink(temp)
                 self._sync_folders(path)
                 return False
             return True
@@ -210,10 +203,10 @@ class Files:
         target = f"{paths.CORRUPT}/{secrets.token_hex(4)}-{label}"
         with _DiskErrors(path):
             self.create(target + ".reason.txt", f"{path}\n{reason}\n".encode(errors="replace"))
-            if self.move(path, target):
-                self._on_event("quarantined", {"path": path, "reason": reason, "kept": target})
-            else:
+            if not self.move(path, target):
                 self.remove(target + ".reason.txt")
+            elif self._on_event is not None:
+                self._on_event("quarantined", {"path": path, "reason": reason, "kept": target})
 
     # ---- lines ----------------------------------------------------------------------------
 
@@ -241,12 +234,8 @@ class Files:
                 data = self.fs.read(path, offset=offset, limit=limit)
             except FileNotFoundError:
                 return
-        for line in data.split(b"\n")[:-1]:
-            offset += len(line) + 1
-            try:
-                yield offset, parse_object(line)
-            except BadRecord:
-                continue
+        for end, value in whole_lines(data):
+            yield offset + end, value
 
     # ---- locks and temps ------------------------------------------------------------------
 
@@ -280,27 +269,18 @@ class Files:
                     swept += 1
         return swept
 
-    def _write_temp(self, path: str, data: bytes, *, sync: bool) -> str:
+    def _publish(
+        self, path: str, data: bytes, rename: Callable[[str, str], None], *, sync: bool
+    ) -> None:
+        """Temp file, its flush, rename, flush of the folder."""
         folder, _, _ = path.rpartition("/")
         name = f"{TEMP_PREFIX}{self._temp_owner}-{self._temp_boot}-{secrets.token_hex(6)}"
         temp = f"{folder}/{name}".lstrip("/")
         try:
             self.fs.write_new(temp, data, sync=sync)
+            rename(temp, path)
         except OSError:
             # A failed write or flush is never repeated on the same file.
-            with contextlib.suppress(OSError):
-                self.fs.unlink(temp)
-            raise
-        return temp
-
-    def _publish(
-        self, temp: str, path: str, rename: Callable[[str, str], None], *, sync: bool
-    ) -> None:
-        try:
-            rename(temp, path)
-        except FileExistsError:
-            raise
-        except OSError:
             with contextlib.suppress(OSError):
                 self.fs.unlink(temp)
             raise
@@ -330,7 +310,6 @@ class ReadOnlyFiles(Files):
     def lines(
         self, path: str, *, offset: int = 0, limit: int | None = None
     ) -> Iterator[tuple[int, dict[str, Json]]]:
-        """Each line's end offset and object; none where no plain file stands."""
         with contextlib.suppress(UnsafeFile):
             yield from super().lines(path, offset=offset, limit=limit)
 
@@ -347,14 +326,10 @@ class ReadOnlyFiles(Files):
 def whole_lines(data: bytes) -> Iterator[tuple[int, dict[str, Json]]]:
     """Each line's end within `data` and its object; torn and foreign lines are skipped."""
     end = 0
-    for line in data.splitlines(keepends=True):
-        if not line.endswith(b"\n"):
-            return
-        end += len(line)
-        try:
+    for line in data.split(b"\n")[:-1]:
+        end += len(line) + 1
+        with contextlib.suppress(BadRecord):
             yield end, parse_object(line)
-        except BadRecord:
-            continue
 
 
 def decode(data: bytes, model: type[R]) -> R:
@@ -412,10 +387,6 @@ _REMEDY = {
     errno.EACCES: "permission denied; the state folder must belong to you",
     errno.ENOENT: "the folder is gone; was the state folder moved or deleted?",
 }
-
-
-def _tell_nobody(_event: str, _facts: dict[str, object]) -> None:
-    """Nobody listens yet."""
 
 
 def _owner_lives(name: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import errno
+import functools
 import itertools
 import os
 import sys
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from mimikit.errors import UnsafeFile
-from mimikit.protocol.disk import FileKind, FileStat, Lock
+from mimikit.protocol.disk import FileKind, FileStat, Lock, file_name
 
 
 class Crash(BaseException):
@@ -73,6 +74,7 @@ class MemoryDisk:
     log: list[DiskStep] = field(default_factory=list[DiskStep])
     dead: bool = False
     record_callers: bool = False
+    root: str = "(memory)"
     _folders: dict[str, _Names] = field(default_factory=lambda: {"": {}})
     _durable: dict[str, _Names] = field(default_factory=lambda: {"": {}})
     _pending: list[_Unsynced] = field(default_factory=list[_Unsynced])
@@ -81,9 +83,15 @@ class MemoryDisk:
     _locks: set[str] = field(default_factory=set[str])
     _guard: threading.RLock = field(default_factory=threading.RLock)
 
-    @property
-    def root(self) -> str:
-        return "(memory)"
+    def __enter__(self) -> None:
+        """Begin an operation: one at a time, and none after the crash."""
+        self._guard.acquire()
+        if self.dead:
+            self._guard.release()
+            raise Crash
+
+    def __exit__(self, *_error: object) -> None:
+        self._guard.release()
 
     # ---- what a crash leaves ------------------------------------------------------------
 
@@ -162,8 +170,7 @@ class MemoryDisk:
 
     def make_dir(self, path: str) -> None:
         """Create one folder; durable at once, as folders are made before any work."""
-        with self._guard:
-            self._alive()
+        with self:
             self._folder(path.rpartition("/")[0])
             if path in self._folders:
                 return
@@ -172,8 +179,7 @@ class MemoryDisk:
             self._durable[path] = {}
 
     def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
-        with self._guard:
-            self._alive()
+        with self:
             files: list[tuple[str, FileKind]] = [(name, "file") for name in self._folder(path)]
             prefix = path + "/" if path else ""
             for folder in self._folders:
@@ -187,8 +193,7 @@ class MemoryDisk:
         return [(name, found) for name, below in names if (found := self.stat(below))]
 
     def stat(self, path: str) -> FileStat | None:
-        with self._guard:
-            self._alive()
+        with self:
             if path in self._folders:
                 return FileStat("folder", 0, 0, 0)
             folder, _, name = path.rpartition("/")
@@ -196,50 +201,37 @@ class MemoryDisk:
             return file and FileStat("file", len(file.data), file.mtime_ns, file.inode)
 
     def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
-        with self._guard:
-            self._alive()
+        with self:
             if path in self._folders:
                 raise UnsafeFile(f"expected a plain file, got a folder, at {path}")
             data = self._file(path).data
             return data[offset:] if limit is None else data[offset : offset + limit]
 
     def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
-        """Create a file: a change of names, then of bytes, then maybe a flush."""
-        with self._guard:
-            self._alive()
+        with self:
             folder, name = _split(path)
             if name in self._folder(folder):
                 raise FileExistsError(errno.EEXIST, "exists", path)
-            self._step("create", path)
-            file = _File(next(self._inodes), mtime_ns=next(self._time))
-            self._change(frozenset([folder]), lambda image: _put(image, folder, name, file))
+            file = self._create(path)
             self._write(file, data, path)
             if sync:
-                self._step("sync", path)
-                file.synced = file.data
+                self._flush(file, path)
 
     def append_line(self, path: str, line: bytes, *, sync: bool) -> int:
-        with self._guard:
-            self._alive()
+        with self:
             folder, name = _split(path)
             if path in self._folders:
                 raise UnsafeFile(f"expected a plain file, got a folder, at {path}")
-            file = self._folder(folder).get(name)
-            if file is None:
-                self._step("create", path)
-                new = file = _File(next(self._inodes))
-                self._change(frozenset([folder]), lambda image: _put(image, folder, name, new))
+            file = self._folder(folder).get(name) or self._create(path)
             torn = bool(file.data) and not file.data.endswith(b"\n")
             offset = len(file.data) + torn
             self._write(file, b"\n" + line if torn else line, path)
             if sync:
-                self._step("sync", path)
-                file.synced = file.data
+                self._flush(file, path)
             return offset
 
     def rename(self, source: str, target: str) -> None:
-        with self._guard:
-            self._alive()
+        with self:
             self._file(source)
             from_folder, from_name = _split(source)
             to_folder, to_name = _split(target)
@@ -254,15 +246,13 @@ class MemoryDisk:
             self._change(frozenset([from_folder, to_folder]), move)
 
     def rename_exclusive(self, source: str, target: str) -> None:
-        with self._guard:
-            self._alive()
+        with self:
             if self.stat(target) is not None:
                 raise FileExistsError(errno.EEXIST, "exists", target)
             self.rename(source, target)
 
     def unlink(self, path: str) -> None:
-        with self._guard:
-            self._alive()
+        with self:
             self._file(path)
             self._step("unlink", path)
             folder, name = _split(path)
@@ -278,8 +268,7 @@ class MemoryDisk:
         With a change go the earlier ones it builds on (those that share a folder with it): a file
         system never keeps a rename and forgets the creation of what was renamed.
         """
-        with self._guard:
-            self._alive()
+        with self:
             self._folder(path)
             if not any(path in change.folders for change in self._pending):
                 return
@@ -296,28 +285,19 @@ class MemoryDisk:
             self._pending = rest[::-1]
 
     def sync_file(self, path: str) -> None:
-        """Flush a file's bytes; no step when they are flushed."""
-        with self._guard:
-            self._alive()
+        with self:
             file = self._file(path)
             if file.synced != file.data:
-                self._step("sync", path)
-                file.synced = file.data
+                self._flush(file, path)
 
     def lock(self, path: str) -> Lock | None:
-        """Take a lock; it is gone with this object."""
-        with self._guard:
-            self._alive()
+        with self:
             if path in self._locks:
                 return None
             self._locks.add(path)
-            return _MemoryLock(self._locks, path)
+            return Lock(functools.partial(self._locks.discard, path))
 
     # ---- steps --------------------------------------------------------------------------
-
-    def _alive(self) -> None:
-        if self.dead:
-            raise Crash
 
     def _step(self, operation: str, path: str) -> None:
         """Count one change; crash or fail here when told to."""
@@ -330,6 +310,17 @@ class MemoryDisk:
             raise Crash
         self.log.append(step)
 
+    def _create(self, path: str) -> _File:
+        folder, name = _split(path)
+        self._step("create", path)
+        file = _File(next(self._inodes), mtime_ns=next(self._time))
+
+        def put(image: dict[str, _Names]) -> None:
+            image[folder][name] = file
+
+        self._change(frozenset([folder]), put)
+        return file
+
     def _write(self, file: _File, data: bytes, path: str) -> None:
         try:
             self._step("write", path)
@@ -338,6 +329,10 @@ class MemoryDisk:
             raise
         file.data += data
         file.mtime_ns = next(self._time)
+
+    def _flush(self, file: _File, path: str) -> None:
+        self._step("sync", path)
+        file.synced = file.data
 
     def _change(self, folders: frozenset[str], apply: Callable[[dict[str, _Names]], None]) -> None:
         apply(self._folders)
@@ -357,24 +352,10 @@ class MemoryDisk:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
 
 
-class _MemoryLock:
-    def __init__(self, locks: set[str], path: str) -> None:
-        self._locks, self._path = locks, path
-
-    def release(self) -> None:
-        self._locks.discard(self._path)
-
-
 def _split(path: str) -> tuple[str, str]:
     """Folder and name; a name that the real disk refuses is refused here too."""
     folder, _, name = path.rpartition("/")
-    if name in ("", ".", "..") or "\x00" in name:
-        raise UnsafeFile(f"expected a file name, got {name!r}")
-    return folder, name
-
-
-def _put(image: dict[str, _Names], folder: str, name: str, file: _File) -> None:
-    image[folder][name] = file
+    return folder, file_name(name)
 
 
 def _caller() -> str:

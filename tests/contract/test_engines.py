@@ -16,7 +16,7 @@ from mimikit.engines.base import CancelToken, Engine, EngineRequest, Outcome
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.shell import ShellEngine
 from mimikit.protocol.models import Role
-from mimikit.testing.scripted import ScriptedEngine
+from mimikit.testing.twins import ScriptedEngine
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import Body, FakeLLM
 from tests.support.runs import Ground, ground, open_files, zombies

@@ -245,9 +245,9 @@ class WatchedDisk(MemoryDisk):
     def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
         """Names and kinds; a fault may come here too."""
         self._maybe_fail("list", path)
-        self._alive()
-        files: list[tuple[str, FileKind]] = [(name, "file") for name in self._folder(path)]
-        return files + self._subfolders().get(path, [])
+        with self:
+            files: list[tuple[str, FileKind]] = [(name, "file") for name in self._folder(path)]
+            return files + self._subfolders().get(path, [])
 
     def _subfolders(self) -> dict[str, list[tuple[str, FileKind]]]:
         """The folders in each folder; asked for ten times as often as anything else."""

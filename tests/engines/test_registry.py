@@ -5,7 +5,7 @@ from __future__ import annotations
 from mimikit.config import Settings
 from mimikit.engines.base import EngineRegistry
 from mimikit.protocol.models import EngineStatus
-from mimikit.testing.scripted import ScriptedEngine
+from mimikit.testing.twins import ScriptedEngine
 
 
 def engines_of(settings: Settings, **reasons: str | None) -> EngineRegistry:

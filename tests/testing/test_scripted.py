@@ -13,7 +13,7 @@ import pytest
 
 from mimikit.engines.base import CancelToken, EngineRequest, Outcome, ToolReply, TurnInput
 from mimikit.errors import BadInput
-from mimikit.testing.scripted import ScriptedEngine
+from mimikit.testing.twins import ScriptedEngine
 from tests.support.engine_requests import NOW, Desk, make_request
 
 INPUT = TurnInput(now=NOW)
