@@ -6,6 +6,7 @@ are meant only by a part that begins with one.
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import re
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ Seen: TypeAlias = dict[str, list[int]]
 """Path → [time of its last change in nanoseconds, size in bytes]."""
 
 _GLOB = re.compile(r"[*?\[]")
+_CLASS = re.compile(r"\[(?:([!^]?+)(.[^]]*)\])?", re.DOTALL)
+"""`[a-c]`, `[!a]`, or a `[` that is never closed."""
+_RANGE = re.compile("(.)-(.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +67,11 @@ class Pattern:
         return reached
 
     def _past_stars(self, places: set[int]) -> set[int]:
-        """With the places after each `**` that may stand for no folder at all; never the last."""
-        found = set(places)
-        for place in sorted(places):
-            past = place
-            while past < len(self.parts) - 1 and self.parts[past] == "**":
-                past += 1
-                found.add(past)
-        return found
+        """With the places after each `**`, which may stand for no folder at all; never the last."""
+        last = len(self.parts) - 1
+        return places | {
+            place + 1 for place in places if place < last and self.parts[place] == "**"
+        }
 
 
 def parse(text: str) -> Pattern:
@@ -106,11 +107,10 @@ def parse(text: str) -> Pattern:
         raise _refusal(f"at most {_MOST_STARS} `*` in a name", text)
     fixed = next((i for i, part in enumerate(parts) if _GLOB.search(part)), len(parts))
     base = ("/" if absolute else "") + "/".join(parts[:fixed])
-    try:
-        for part in parts[fixed:]:
-            _regex(part)
-    except re.error:
-        raise _refusal("a glob", text) from None
+    for part in parts[fixed:]:
+        for _, inside in _CLASS.findall(part):
+            if any(first > last for first, last in _RANGE.findall(inside)):
+                raise _refusal("a glob", text)
     return Pattern(text, base or ("/" if absolute else "."), tuple(parts[fixed:]))
 
 
@@ -120,44 +120,13 @@ def _refusal(expected: str, text: str) -> BadInput:
 
 @functools.lru_cache(maxsize=1000)
 def _regex(part: str) -> re.Pattern[str]:
-    """One name of a glob as a regular expression.
-
-    What stands between two stars is found at its first place and never looked for again, so that no
-    name takes long; that is enough, as only the last such piece is bound to a place.
-    """
+    """One name of a glob as a regular expression; no name takes long."""
     hidden = "" if part.startswith(".") else r"(?!\.)"
-    head, *rest = _pieces(part)
-    middle = "".join(f"(?>.*?{piece})" for piece in rest[:-1])
-    last = f".*{rest[-1]}" if rest else ""
-    return re.compile(hidden + head + middle + last, re.DOTALL)
+    return re.compile(hidden + fnmatch.translate(_CLASS.sub(_for_fnmatch, part)))
 
 
-def _pieces(part: str) -> list[str]:
-    """The regular expressions of what stands around the stars of a name."""
-    pieces, position = [""], 0
-    while position < len(part):
-        sign = part[position]
-        negated = part[position + 1 : position + 2] in ("!", "^")
-        end = part.find("]", position + 2 + negated) if sign == "[" else -1
-        if sign == "*":
-            pieces.append("")
-        elif sign == "?":
-            pieces[-1] += "."
-        elif end > 0:  # a `[` that is never closed is itself
-            pieces[-1] += _class(part[position + 1 + negated : end], negated=negated)
-            position = end
-        else:
-            pieces[-1] += re.escape(sign)
-        position += 1
-    return pieces
-
-
-def _class(inside: str, *, negated: bool) -> str:
-    """What stands in brackets; a `-` at either end is itself."""
-    signs = [re.escape(sign) for sign in inside]
-    out, position = "[^" if negated else "[", 0
-    while position < len(signs):
-        is_range = inside[position + 1 : position + 2] == "-" and position + 2 < len(signs)
-        out += f"{signs[position]}-{signs[position + 2]}" if is_range else signs[position]
-        position += 3 if is_range else 1
-    return out + "]"
+def _for_fnmatch(found: re.Match[str]) -> str:
+    """What stands in brackets as `fnmatch` knows it; here a caret denies as well."""
+    if not found[2]:
+        return "[[]"
+    return f"[!{found[2]}]" if found[1] else found[0]
