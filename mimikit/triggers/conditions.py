@@ -119,7 +119,6 @@ class Leaf(NamedTuple):
     """A node as it stands in a definition."""
 
     path: str
-    depth: int
     condition: Condition
 
 
@@ -167,11 +166,11 @@ def _below(condition: Condition, path: str) -> list[tuple[str, Condition]]:
     return [(f"{path}.{number}", it) for number, it in enumerate(_inner(condition.params))]
 
 
-def walk(condition: Condition, path: str = ROOT, depth: int = 0) -> Iterator[Leaf]:
+def walk(condition: Condition, path: str = ROOT) -> Iterator[Leaf]:
     """Every node, parents first."""
-    yield Leaf(path, depth, condition)
+    yield Leaf(path, condition)
     for place, child in _below(condition, path):
-        yield from walk(child, place, depth + 1)
+        yield from walk(child, place)
 
 
 def check(condition: Condition) -> None:
@@ -231,28 +230,20 @@ def _params_of(condition: Condition, place: str) -> BaseModel:
 def subjects(condition: Condition) -> frozenset[str]:
     """The tasks and triggers a condition names."""
     return frozenset(
-        leaf.condition.params.task_id
-        for leaf in walk(condition)
-        if isinstance(leaf.condition, (TaskDone, TaskFailed))
+        it.params.task_id for _, it in walk(condition) if isinstance(it, (TaskDone, TaskFailed))
     )
 
 
 def watched(condition: Condition) -> tuple[Pattern, ...]:
     """The files a condition looks at."""
-    return tuple(
-        patterns.parse(leaf.condition.params.path)
-        for leaf in walk(condition)
-        if isinstance(leaf.condition, (FileChanged, FileExists))
-    )
+    looking = (it for _, it in walk(condition) if isinstance(it, (FileChanged, FileExists)))
+    return tuple(patterns.parse(it.params.path) for it in looking)
 
 
 def questions(condition: Condition) -> dict[str, str]:
     """What a model is asked: node path → prompt."""
-    return {
-        leaf.path: leaf.condition.params.prompt
-        for leaf in walk(condition)
-        if isinstance(leaf.condition, LlmEvalCondition)
-    }
+    asking = ((path, it) for path, it in walk(condition) if isinstance(it, LlmEvalCondition))
+    return {path: it.params.prompt for path, it in asking}
 
 
 def cooldown_of(condition: Condition, given: float | None) -> float:
@@ -279,9 +270,9 @@ def still_meant(old: Condition | None, new: Condition, seen: Uses) -> Uses:
     """What of `seen` still stands after an edit: the memory of nodes that are as they were."""
     if old is None:
         return {}
-    before = {leaf.path: leaf.condition for leaf in walk(old) if leaf.path in seen}
+    before = {path: condition for path, condition in walk(old) if path in seen}
     kept: Uses = {}
-    for path, _, condition in walk(new):
+    for path, condition in walk(new):
         same = [known for known, was in before.items() if was == condition]
         if same:  # where it stood before, if that is one of several
             kept[path] = seen[path if path in same else same[0]]
@@ -302,7 +293,7 @@ def evaluate(
     """
     judge = _Judge(facts, seen)
     judge.node(condition, ROOT, each=cooldown == 0)
-    judge.ask(condition, ROOT)
+    judge.ask(condition, ROOT, wanted=True)
     nodes, levels = judge.nodes, {p: n for p, n in judge.nodes.items() if n.kind not in EDGES}
     return Verdict(
         root=nodes[ROOT],
@@ -350,18 +341,29 @@ class _Judge:
         self.nodes[path] = found
         return found
 
-    def ask(self, condition: Condition, path: str) -> None:
-        """Mark the questions on which an open node depends, now that all else is known."""
+    def ask(self, condition: Condition, path: str, *, wanted: bool) -> None:
+        """Mark the questions by which an open node may become what is wanted of it."""
         node = self.nodes[path]
-        if node.holds is not None:
+        if node.holds is not None or not self._may_become(condition, path, wanted=wanted):
             return
+        is_not = isinstance(condition, NotCondition)
         for place, child in _below(condition, path):
-            self.ask(child, place)
+            self.ask(child, place, wanted=wanted is not is_not)
         if isinstance(condition, LlmEvalCondition):
             self.nodes[path] = replace(node, why="to_ask")
-        elif isinstance(condition, NotCondition):
+        elif is_not:
             child_node = self.nodes[f"{path}.0"]
             self.nodes[path] = replace(node, why=child_node.why, facts=child_node.facts)
+
+    def _may_become(self, condition: Condition, path: str, *, wanted: bool) -> bool:
+        """Whether answers may make a node so: too many files stay what is not known."""
+        holds = self.nodes[path].holds
+        if holds is not None or isinstance(condition, LlmEvalCondition):
+            return holds is None or holds is wanted
+        goal = wanted is not isinstance(condition, NotCondition)
+        may = [self._may_become(it, place, wanted=goal) for place, it in _below(condition, path)]
+        one_is_enough = isinstance(condition, OrCondition) is wanted
+        return any(may) if one_is_enough else bool(may) and all(may)
 
     def _joined(self, condition: AndCondition | OrCondition, path: str, *, each: bool) -> Node:
         decisive = isinstance(condition, OrCondition)

@@ -244,22 +244,16 @@ def _now(
         if due <= here.now:
             return "due", say_both("trigger_due", at=_when(due, here))
         return "waits", say_both("trigger_next", at=_when(due, here), left=_span(due - here.now))
-    if trigger.condition is not None:
-        return _by_condition(trigger, trigger.condition, state, here)
-    return "waits", say_both("trigger_neither")
-
-
-def _by_condition(
-    trigger: Trigger, condition: Condition, state: TriggerState, here: ExplanationContext
-) -> tuple[State, Words]:
-    until = conditions.cools_until(condition, trigger.cooldown, state.last_triggered_at)
+    if trigger.condition is None:
+        return "waits", say_both("trigger_neither")
+    until = conditions.cools_until(trigger.condition, trigger.cooldown, state.last_triggered_at)
     if until is not None and until > here.now:
         return "cooling", say_both("trigger_cooling", until=_when(until, here))
     if state.last_verdict == "overlap":
         return "running", say_both("trigger_kept_until_over")
     if not state.initialized:
         return "waits", say_both("trigger_not_yet")
-    inner = condition_words(condition, here.title_of)
+    inner = condition_words(trigger.condition, here.title_of)
     inner = {"en": inner["en"], "zh": inner["zh"].strip()}
     return "waits", say_both("trigger_waits_until", inner=inner)
 
@@ -315,21 +309,21 @@ def _nodes(
     condition: Condition, state: TriggerState, here: ExplanationContext
 ) -> list[NodeExplanation]:
     found: list[NodeExplanation] = []
-    for path, depth, node in conditions.walk(condition):
+    for path, node in conditions.walk(condition):
         verdict = state.verdicts.get(path)
         is_joint = node.type in ("and", "or", "not")
-        said = say_both(f"node_{node.type}") if is_joint else condition_words(node, here.title_of)
-        found.append(
-            NodeExplanation(
-                path=path,
-                depth=depth,
-                type=node.type,
-                words=said,
-                holds=verdict.holds if verdict else None,
-                why=_why(verdict, here) if verdict else say_both("why_no_look"),
-                at=verdict.at if verdict else None,
-            )
+        shown = NodeExplanation(
+            path=path,
+            depth=path.count("."),
+            type=node.type,
+            words=say_both(f"node_{node.type}")
+            if is_joint
+            else condition_words(node, here.title_of),
+            holds=verdict.holds if verdict else None,
+            why=_why(verdict, here) if verdict else say_both("why_no_look"),
+            at=verdict.at if verdict else None,
         )
+        found.append(shown)
     return found
 
 

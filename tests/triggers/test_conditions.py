@@ -336,3 +336,11 @@ def test_more_files_than_can_be_counted_leave_it_open() -> None:
     tree = one("file_changed", path="*")
     verdict = evaluate(tree, World(flooded=True), {"$": {}})
     assert (verdict.root.holds, verdict.root.why, verdict.baseline) == (None, "too_many", {})
+
+
+def test_nobody_is_asked_what_too_many_files_keep_from_mattering() -> None:
+    world, many_files = World(flooded=True), one("file_changed", path="*")
+    hidden = many("and", many_files, ASK)
+    assert not evaluate(many("or", many_files, hidden), world, {}).asks
+    assert not evaluate(hidden, world, {}).asks
+    assert evaluate(many("or", many_files, ASK), world, {}).asks == ("$.1",)
