@@ -39,7 +39,17 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
                 f"id: expected {trigger_id!r} as in the file's name, got {given['id']!r}",
                 field="id",
             )
-        trigger = Trigger.model_validate_json(dump_line(_filled(given, trigger_id, seen_at)))
+        is_typed = given.get("type") is not None
+        known: dict[str, Json] = {
+            "id": trigger_id,
+            "type": "conditional",
+            "createdAt": time_text(seen_at),
+            "traceId": derived_id("trace", trigger_id),
+            "origin": "file",
+        }
+        given |= {name: value for name, value in known.items() if given.get(name) is None}
+        trigger = Trigger.model_validate_json(dump_line(given))
+        trigger = trigger if is_typed else trigger.but(type=type_of(trigger.schedule))
         check(trigger)
     except (ValidationError, BadInput) as error:
         complaint = bad_record(error) if isinstance(error, ValidationError) else error
@@ -47,20 +57,6 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
         text = f"line {line}: {complaint}" if line else str(complaint)
         raise BadRecord(text, field=complaint.field) from None
     return trigger
-
-
-def _filled(given: dict[str, Json], trigger_id: str, seen_at: datetime) -> dict[str, Json]:
-    plan = given.get("schedule")
-    timed = isinstance(plan, dict)
-    once = timed and plan.get("runAt") is not None
-    known: dict[str, Json] = {
-        "id": trigger_id,
-        "type": "scheduled" if once else "recurring" if timed else "conditional",
-        "createdAt": time_text(seen_at),
-        "traceId": derived_id("trace", trigger_id),
-        "origin": "file",
-    }
-    return given | {name: value for name, value in known.items() if given.get(name) is None}
 
 
 def check(trigger: Trigger) -> None:
@@ -122,10 +118,7 @@ def find_cycle(
 ) -> list[str] | None:
     """The chain by which a trigger would wait for itself: `[id, …, id]`; None when there is none.
 
-    Args:
-        trigger_id: of the trigger to be made or edited.
-        named: the ids its condition names.
-        names_of: the ids that an existing trigger's condition names.
+    `named`: the ids its condition names; `names_of`: those that the condition of another names.
     """
     came_from: dict[str, str] = dict.fromkeys(named, trigger_id)
     waiting = list(came_from)
@@ -255,12 +248,10 @@ def exists(files: Files, trigger_id: str) -> bool:
     return any(files.exists(path) for path in named)
 
 
-def remove(files: Files, trigger_id: str) -> bool:
-    """Remove a trigger; False when there was none. Its slots stay in the ledger.
+def remove(files: Files, trigger_id: str) -> None:
+    """Remove what there is of a trigger. Its slots stay in the ledger.
 
     Crash: the definition goes first, so a trigger without one is never fired.
     """
-    existed = exists(files, trigger_id)
     files.remove(paths.trigger(trigger_id))
     files.remove(paths.trigger_state(trigger_id))
-    return existed

@@ -77,7 +77,8 @@ class FolderWorkspace:
     def exists(self, pattern: Pattern) -> bool | None:
         if pattern.is_plain:
             base = self.base_of(pattern)
-            return not self.is_closed(base) and exists(base)
+            # Not of pathlib, which raises at a name that can not be.
+            return not self.is_closed(base) and os.path.exists(base)  # noqa: PTH110
         try:
             return next(self._entries(pattern), None) is not None
         except TooManyFiles:
@@ -128,11 +129,6 @@ class FolderWorkspace:
         """Whether it is the state folder, or in it, by whatever links."""
         really = Path(os.path.realpath(path))
         return path.is_relative_to(self._closed) or really.is_relative_to(self._really_closed)
-
-
-def exists(path: str | Path) -> bool:
-    """Whether something is there; a name that can not be is not, where pathlib would raise."""
-    return os.path.exists(path)  # noqa: PTH110
 
 
 def is_folder(path: str | Path) -> bool:
@@ -201,8 +197,12 @@ class FileWatch:
         with self._guard:
             if self._of.get(trigger_id, ()) == patterns:
                 return
-            if trigger_id in self._of:
-                self._leave(trigger_id)
+            if self._of.pop(trigger_id, None) is not None:
+                self._cut_off.discard(trigger_id)
+                for folder, meant in list(self._folders.items()):
+                    self._folders[folder] = [entry for entry in meant if entry[0] != trigger_id]
+                    if not self._folders[folder]:
+                        self._drop(folder)
             if patterns:
                 self._of[trigger_id] = patterns
             for pattern in patterns:
@@ -217,14 +217,6 @@ class FileWatch:
     def close(self) -> None:
         if self._watch is not None:
             self._watch.close()
-
-    def _leave(self, trigger_id: str) -> None:
-        del self._of[trigger_id]
-        self._cut_off.discard(trigger_id)
-        for folder, meant in list(self._folders.items()):
-            self._folders[folder] = [entry for entry in meant if entry[0] != trigger_id]
-            if not self._folders[folder]:
-                self._drop(folder)
 
     def _drop(self, folder: str) -> None:
         del self._folders[folder]
@@ -242,24 +234,17 @@ class FileWatch:
             self._drop(name)
         return True
 
-    def _way_to(self, base: Path) -> list[Path]:
-        """The folders that tell of the base's coming and going, from the workspace down to it.
-
-        Outside of the workspace: from the nearest folder there is.
-        """
-        root, above = self._workspace.root, list(base.parents)
-        if base == root or root in above:
-            top = root
-        else:
-            top = next((folder for folder in above if is_folder(folder)), base)
-        return [
-            folder for folder in [*reversed(above), base] if folder == top or top in folder.parents
-        ]
-
     def _begin(self, meant: Meant) -> None:
-        """Watch the way to a pattern's base, as far as there is one, and all that it enters."""
-        base = self._workspace.base_of(meant[1])
-        for folder in self._way_to(base):  # each is watched before the next is looked for
+        """Watch the way to a pattern's base, as far as there is one, and all that it enters.
+
+        The way leads from the workspace down to the base, or from the nearest folder there is.
+        """
+        base, root = self._workspace.base_of(meant[1]), self._workspace.root
+        top = root if base.is_relative_to(root) else next(filter(is_folder, base.parents), base)
+        for folder in [*reversed(base.parents), base]:
+            # Each is watched before the next is looked for.
+            if not folder.is_relative_to(top):
+                continue
             if not is_folder(folder) or self._workspace.is_closed(folder):
                 return
             if meant[1].is_plain and folder == base and folder.is_symlink():
@@ -309,23 +294,18 @@ class FileWatch:
             paths = [Path(folder, name) for name in names or ()]
             self._forget_gone(folder)
             gone = {path for path in paths if self._forget_gone(str(path))}
-            for trigger_id, pattern in meant:
+            for each in meant:
                 if names is None:
-                    self._look_anew((trigger_id, pattern), Path(folder))
-                    concerned.add(trigger_id)
+                    concerned.add(each[0])
+                    if self._workspace.base_of(each[1]) not in Path(folder).parents:
+                        self._begin(each)
+                    elif is_folder(folder):
+                        self._enter(each, Path(folder))
                 for path in paths:  # each is looked at: new folders are entered on the way
-                    if self._concerns((trigger_id, pattern), path, was_folder=path in gone):
-                        concerned.add(trigger_id)
+                    if self._concerns(each, path, was_folder=path in gone):
+                        concerned.add(each[0])
         if concerned:
             self._changed(concerned)
-
-    def _look_anew(self, meant: Meant, folder: Path) -> None:
-        """See that a folder is watched as it is now."""
-        base = self._workspace.base_of(meant[1])
-        if base not in folder.parents:
-            self._begin(meant)
-        elif is_folder(folder):
-            self._enter(meant, folder)
 
     def _concerns(self, meant: Meant, path: Path, *, was_folder: bool) -> bool:
         """Whether a change may matter to a pattern; new folders are entered on the way."""
