@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -43,10 +44,8 @@ class RequestDenied(Exception):
     ) -> None:
         """`message` is for the caller, `reason` for the log."""
         super().__init__(message)
-        self.status = status
-        self.reason = reason
-        self.field = field
-        self.wait_s = wait_s
+        self.status, self.reason = status, reason
+        self.field, self.wait_s = field, wait_s
 
 
 def is_same_origin(
@@ -89,8 +88,7 @@ class Guard:
     ) -> None:
         """`cookie` is the session cookie's name."""
         self._files, self._keys, self._clock, self._log = files, keys, clock, log
-        self._hosts = hosts
-        self._cookie = cookie
+        self._hosts, self._cookie = hosts, cookie
         self._failures = RateLimit(
             clock, failed_logins_per_minute, failed_logins_per_minute * _OVERALL_FACTOR
         )
@@ -141,7 +139,8 @@ class Guard:
             message = "that is not the token" if what == "token" else _SPENT
             raise RequestDenied(401, message, reason=f"bad {what}", field=what)
         self._log.write("audit", "login", address=address, by="token" if token else "code")
-        return self._cookie_value(tokens.new_session_id())
+        # A session's name is no secret, the signature is.
+        return self._cookie_value(secrets.token_hex(12))
 
     def log_out(self, caller: RequestCaller) -> None:
         if caller.session_id:

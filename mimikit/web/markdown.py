@@ -14,7 +14,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
@@ -71,10 +71,9 @@ class Markdown:
     def html(self, text: str) -> str:
         key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         with self._lock:
-            known = self._kept.get(key)
-            if known is not None:
+            if key in self._kept:
                 self._kept.move_to_end(key)
-                return known
+                return self._kept[key]
         made = render(text)
         with self._lock:
             if key not in self._kept:
@@ -92,8 +91,9 @@ def render(text: str) -> str:
 
     if len(text) > MAX_CHARACTERS:
         text = text[:MAX_CHARACTERS] + CUT
+    as_it_is = f"<pre><code>{html.escape(text)}</code></pre>"
     return nh3.clean(
-        _as_it_is(text) if _is_hard(text) else _parser().render(text),
+        as_it_is if _is_hard(text) else _parser().render(text),
         tags=set(_TAGS.split()),
         attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
         url_schemes=set(_SCHEMES),
@@ -109,10 +109,6 @@ def _is_hard(text: str) -> bool:
     if costly > _MANY_COSTLY or text.count("|") > _MANY_CELLS:
         return True
     return costly + sum(map(text.count, "*_~`<")) > _MANY_MARKS
-
-
-def _as_it_is(text: str) -> str:
-    return f"<pre><code>{html.escape(text)}</code></pre>"
 
 
 @functools.cache
@@ -143,48 +139,44 @@ def _adjust(state: StateCore) -> None:
         if style is not None and (found := _ALIGN.fullmatch(str(style))):
             token.attrs["align"] = found[1]
         if token.children:
-            token.children = _with_hosts(_without_pictures(token.children))
+            token.children = list(_with_hosts(_without_pictures(token.children)))
 
 
-def _without_pictures(tokens: list[Token]) -> list[Token]:
+def _without_pictures(tokens: Iterable[Token]) -> Iterator[Token]:
     """Each picture as a link to it; inside another link as its text."""
     from markdown_it.token import Token
 
-    changed: list[Token] = []
     depth = 0
     for token in tokens:
         depth += {"link_open": 1, "link_close": -1}.get(token.type, 0)
         if token.type != "image":
-            changed.append(token)
+            yield token
             continue
         address = str(token.attrs.get("src", ""))
         text = Token("text", "", 0, content=token.content or address)
         if depth:
-            changed.append(text)
+            yield text
         else:
-            opened = Token("link_open", "a", 1, attrs={"href": address})
-            changed += [opened, text, Token("link_close", "a", -1)]
-    return changed
+            yield Token("link_open", "a", 1, attrs={"href": address})
+            yield text
+            yield Token("link_close", "a", -1)
 
 
-def _with_hosts(tokens: list[Token]) -> list[Token]:
+def _with_hosts(tokens: Iterable[Token]) -> Iterator[Token]:
     """After each link whose text does not show it: the host it leads to."""
     from markdown_it.token import Token
 
-    changed: list[Token] = []
     address, text = "", ""
     for token in tokens:
-        changed.append(token)
+        yield token
         if token.type == "link_open":
             address, text = str(token.attrs.get("href", "")), ""
         elif token.type == "link_close":
-            host = hidden_host(address, text)
-            if host:
-                changed.append(Token("link_host", "", 0, content=host))
+            if host := hidden_host(address, text):
+                yield Token("link_host", "", 0, content=host)
             address = ""
         elif address:
             text += token.content
-    return changed
 
 
 def hidden_host(address: str, text: str) -> str | None:
@@ -234,9 +226,7 @@ def _highlight(code: str, language: str) -> str:
     from pygments.formatters.html import HtmlFormatter
 
     # Pygments' types say nothing of its options.
-    lexer = lexers.get_lexer_by_name(  # pyright: ignore[reportUnknownMemberType]
-        language, stripnl=False
-    )
+    lexer = cast("Any", lexers).get_lexer_by_name(language, stripnl=False)
     deadline = time.monotonic() + _HIGHLIGHT_S
     tokens: list[tuple[Any, str]] = []
     for token in lexer.get_tokens(code):
@@ -244,6 +234,5 @@ def _highlight(code: str, language: str) -> str:
         if time.monotonic() > deadline:
             return html.escape(code)
     out = io.StringIO()
-    formatter = cast("Any", HtmlFormatter(nowrap=True))
-    formatter.format(tokens, out)
+    cast("Any", HtmlFormatter(nowrap=True)).format(tokens, out)
     return out.getvalue()

@@ -9,11 +9,17 @@ import itertools
 import json
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from pydantic.json_schema import (
+    GenerateJsonSchema,
+    JsonSchemaMode,
+    JsonSchemaValue,
+    models_json_schema,
+)
+from pydantic_core import core_schema
 
 from mimikit import __version__
 from mimikit.views.base import View
@@ -34,33 +40,13 @@ def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
     for route in routes:
         models |= dict.fromkeys((it, "validation") for it in (route.query, route.body) if it)
         models |= dict.fromkeys((it, "serialization") for it in route.answers.values() if it)
-    refs, schema = models_json_schema(list(models), by_alias=True, ref_template=_REF)
+    refs, schema = models_json_schema(
+        list(models), by_alias=True, ref_template=_REF, schema_generator=_SchemaWriter
+    )
     schemas = schema["$defs"]
-    for name, made in schemas.items():
-        _describe(name.partition("-")[0], made)
     paths: dict[str, dict[str, Any]] = {}
     for route in sorted(routes, key=lambda it: it.path):
-        query: dict[str, Any] = (
-            schemas[_name(refs[route.query, "validation"])] if route.query else {}
-        )
-        operation: dict[str, Any] = {
-            "operationId": route.name,
-            "summary": route.text.partition("\n")[0],
-            "parameters": [*_address(route.path), *_parameters(query)],
-            "responses": {
-                **{
-                    str(status): _response(route, refs[view, "serialization"] if view else None)
-                    for status, view in route.answers.items()
-                },
-                "default": _json("An error.", refs[ErrorView, "serialization"]),
-            },
-        }
-        if route.body:
-            operation["requestBody"] = {
-                "required": not route.body.may_be_empty,
-                **_content(refs[route.body, "validation"]),
-            }
-        paths.setdefault(route.path, {})[route.method.lower()] = operation
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, refs, schemas)
     queries = {_name(refs[it.query, "validation"]) for it in routes if it.query}
     bodies = {_name(refs[it.body, "validation"]) for it in routes if it.body}
     return {
@@ -77,28 +63,37 @@ def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
     }
 
 
-def _address(path: str) -> list[dict[str, Any]]:
-    return [
+def _operation(
+    route: Endpoint, refs: Mapping[Any, JsonSchemaValue], schemas: JsonSchemaValue
+) -> dict[str, Any]:
+    summary = route.text.partition("\n")[0]
+    parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in re.findall(r"\{(\w+)\}", path)
+        for name in re.findall(r"\{(\w+)\}", route.path)
     ]
-
-
-def _parameters(query: dict[str, Any]) -> list[dict[str, Any]]:
-    required = query.get("required", [])
-    return [
-        {"name": name, "in": "query", "required": name in required, "schema": schema}
-        for name, schema in query.get("properties", {}).items()
-    ]
-
-
-def _response(route: Endpoint, schema: dict[str, Any] | None) -> dict[str, Any]:
-    text = route.text.partition("\n")[0]
-    return _json(text, schema) if schema else {"description": text}
-
-
-def _json(text: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"description": text, **_content(schema)}
+    if route.query:
+        query = schemas[_name(refs[route.query, "validation"])]
+        required = query.get("required", [])
+        parameters += [
+            {"name": name, "in": "query", "required": name in required, "schema": schema}
+            for name, schema in query.get("properties", {}).items()
+        ]
+    responses: dict[str, Any] = {}
+    for status, view in route.answers.items():
+        content = _content(refs[view, "serialization"]) if view else {}
+        responses[str(status)] = {"description": summary, **content}
+    error = _content(refs[ErrorView, "serialization"])
+    responses["default"] = {"description": "An error.", **error}
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": summary,
+        "parameters": parameters,
+        "responses": responses,
+    }
+    if route.body:
+        content = _content(refs[route.body, "validation"])
+        operation["requestBody"] = {"required": not route.body.may_be_empty, **content}
+    return operation
 
 
 def _content(schema: dict[str, Any]) -> dict[str, Any]:
@@ -109,34 +104,21 @@ def _name(reference: dict[str, Any]) -> str:
     return str(reference["$ref"]).rpartition("/")[2]
 
 
-# ---- what the models' source says of their fields
+class _SchemaWriter(GenerateJsonSchema):
+    """Puts the text below each field into its schema; leaves titles out, which repeat the names."""
 
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
 
-def _describe(name: str, schema: dict[str, Any]) -> None:
-    """Put the text below each field of a model into its schema; titles only repeat the names."""
-    model = _models().get(name)
-    texts = dict[str, str]()
-    for base in reversed(model.__mro__) if model else ():
-        if issubclass(base, BaseModel) and base is not BaseModel:
-            texts |= _texts(base)
-    schema.pop("title", None)
-    for field, made in schema.get("properties", {}).items():
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
         made.pop("title", None)
-        if text := texts.get(field):
-            made["description"] = text
-
-
-@functools.cache
-def _models() -> dict[str, type[BaseModel]]:
-    """Every model by its name, which no two have."""
-
-    def below(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-        yield model
-        for one in model.__subclasses__():
-            yield from below(one)
-
-    found = (one for one in below(BaseModel) if one.__module__.startswith("mimikit."))
-    return {one.__name__: one for one in found}
+        for base in schema["cls"].__mro__:
+            if issubclass(base, BaseModel) and base is not BaseModel:
+                for field, text in _texts(base).items():
+                    if field in made.get("properties", {}):
+                        made["properties"][field].setdefault("description", text)
+        return made
 
 
 def _texts(model: type[BaseModel]) -> dict[str, str]:

@@ -88,15 +88,9 @@ def serve(
         disk, files = _open(state, settings)
         token, session_key = tokens.load_token(files), tokens.load_session_key(files)
         # The consumer decides by it whether commands may come from here.
-        files.save(
-            paths.SERVED,
-            PageAddress(
-                host=bound.host,
-                port=bound.port,
-                local=bound.is_local,
-                started_at=SystemClock().now(),
-            ),
-        )
+        now = SystemClock().now()
+        page = PageAddress(host=bound.host, port=bound.port, local=bound.is_local, started_at=now)
+        files.save(paths.SERVED, page)
         disk.close()
     except MimikitError:
         bound.socket.close()
@@ -330,23 +324,16 @@ def main() -> None:
     """`python -m mimikit.web.serve STATE WORKSPACE [HOST [PORT]]`, for tests and benchmarks."""
     from mimikit import config
 
-    state, workspace, *rest = sys.argv[1:]
-    host, port = (*rest, "", "")[:2]
-    settings = config.load(Path(state))
+    state, workspace = map(Path, sys.argv[1:3])
+    host, port = (*sys.argv[3:], "", "")[:2]
 
     def ready(where: str, at: int) -> None:
         sys.stdout.write(f"http://{where}:{at}\n")
         sys.stdout.flush()
 
     try:
-        serve(
-            Path(state),
-            Path(workspace),
-            settings,
-            host or None,
-            int(port) if port else None,
-            ready,
-        )
+        settings = config.load(state)
+        serve(state, workspace, settings, host or None, int(port) if port else None, ready)
     except MimikitError as error:
         sys.exit(f"mimikit: {error}")
 

@@ -142,11 +142,6 @@ def login_link(host: str, port: int, code: str) -> str:
     return f"http://{shown}:{port}/#login={code}"
 
 
-def new_session_id() -> str:
-    """A name for a session; it is no secret, the signature is."""
-    return secrets.token_hex(12)
-
-
 def end_session(files: Files, session_id: str, now: datetime) -> None:
     """Let a session's cookie no longer count, wherever a copy of it may be."""
     files.save_new(_ended_path(session_id), EndedSession(ended_at=now))

@@ -77,11 +77,15 @@ def send(asked: MessageInput) -> AcceptedView:
     """Take a message; it is on disk before this answers."""
     here = site()
     now = here.clock.now()
+    try:
+        zone = str(ZoneInfo(asked.timezone)) if asked.timezone else None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        zone = None  # a message is not refused for a zone this machine does not know
     item = InboxItem(
         id=asked.id or new_id("msg", now),
         text=_said(asked.text),
         created_at=now,
-        timezone=_known_zone(asked.timezone),
+        timezone=zone,
         locale=asked.locale or None,
         quote=asked.quote,
     )
@@ -135,11 +139,3 @@ def _said(text: str) -> str:
     if not text.strip():
         raise BadInput("text: expected some text, got only blanks", field="text")
     return text
-
-
-def _known_zone(name: str | None) -> str | None:
-    """The zone if this machine knows it; a message is not refused for a zone it does not."""
-    try:
-        return str(ZoneInfo(name)) if name else None
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None

@@ -31,7 +31,6 @@ from mimikit.web.api.routing import (
     ErrorDetail,
     ErrorView,
     Input,
-    Site,
     read_body,
     site,
 )
@@ -122,11 +121,20 @@ def save(path: str) -> Answer:
             f"got {path[:80]!r}",
             field="path",
         )
-    _check_size(here, known)
+    size = here.library.size(known.path)
+    if size is not None and size > MAX_EDITED_BYTES:
+        raise Refused(
+            f"{known.path}: at {size // 1024} KiB it is too large to be edited here; "
+            "use an editor on the machine"
+        )
     try:
         note = notes.replace(here.files, known.path, asked.text, asked.hash)
     except Conflict as error:
-        return _conflict(here, known, asked, error)
+        current = here.library.shown(known)
+        if current is not None and current.text == asked.text:
+            return current  # a save that came twice is no conflict
+        detail = ErrorDetail(message=str(error), field=error.field)
+        return NoteConflict(error=detail, current=current), 409
     return here.library.saved(known, note)
 
 
@@ -174,24 +182,6 @@ def _too_long(got: str) -> RequestDenied:
     )
 
 
-def _check_size(here: Site, known: MemoryPath) -> None:
-    size = here.library.size(known.path)
-    if size is not None and size > MAX_EDITED_BYTES:
-        raise Refused(
-            f"{known.path}: at {size // 1024} KiB it is too large to be edited here; "
-            "use an editor on the machine"
-        )
-
-
-def _conflict(here: Site, known: MemoryPath, asked: NoteInput, error: Conflict) -> Answer:
-    """The file as it is now; a save that came twice is none."""
-    current = here.library.shown(known)
-    if current is not None and current.text == asked.text:
-        return current
-    detail = ErrorDetail(message=str(error), field=error.field)
-    return NoteConflict(error=detail, current=current), 409
-
-
 # ---- search
 
 
@@ -224,7 +214,11 @@ def _time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
     """
     if not text:
         return None
-    time_ = _parsed(text, zone)
+    try:
+        time_ = datetime.fromisoformat(text)
+        time_ = (time_ if time_.tzinfo else time_.replace(tzinfo=zone)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        time_ = None
     if time_ is None or not 1 < time_.year < MAXYEAR:
         raise BadInput(
             f"{field}: expected a day or time like 2026-01-28 or 2026-01-28T09:30Z, "
@@ -232,14 +226,6 @@ def _time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
             field=field,
         )
     return time_
-
-
-def _parsed(text: str, zone: ZoneInfo) -> datetime | None:
-    try:
-        time_ = datetime.fromisoformat(text)
-        return (time_ if time_.tzinfo else time_.replace(tzinfo=zone)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
 
 
 # ---- backlog

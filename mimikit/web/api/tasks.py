@@ -30,14 +30,9 @@ Priority = Annotated[int, Field(ge=0, le=10)]
 Timeout = Annotated[float, Field(gt=0, le=7 * 86400)]
 Attempts = Annotated[int, Field(ge=1, le=100)]
 Action = Literal[
-    "cancel",
-    "retry",
-    "trigger_pause",
-    "trigger_resume",
-    "trigger_remove",
-    "trigger_run",
-    "trigger_edit",
-]
+    "cancel", "retry",
+    "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
+]  # fmt: skip
 
 
 class TasksQuery(Input):
@@ -193,17 +188,8 @@ def check_request(here: Site, request: TaskRequest) -> None:
 
 
 def request_of(asked: TaskInput) -> TaskRequest:
-    """What a request wants done."""
-    return TaskRequest(
-        prompt=asked.prompt,
-        origin="http",
-        id=asked.id,
-        title=asked.title,
-        profile=asked.profile,
-        priority=asked.priority,
-        timeout=asked.timeout,
-        max_attempts=asked.max_attempts,
-    )
+    """What a request wants done: the fields have the same names."""
+    return TaskRequest(origin="http", **asked.model_dump(include={*TaskInput.model_fields}))
 
 
 def give_command(

@@ -24,18 +24,14 @@ from mimikit.views import triggers as views
 from mimikit.views.base import View, Words
 from mimikit.views.chains import TriggerDetail
 from mimikit.views.triggers import TriggerList
-from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, site
+from mimikit.web.api.routing import Answer, EndpointRegistry, Input, Site, site
 from mimikit.web.api.tasks import (
     COMMAND_ANSWERS,
     Action,
-    Attempts,
     CommandInput,
-    Priority,
     ProfileName,
     Prompt,
     TaskInput,
-    Timeout,
-    Title,
     check_request,
     give_command,
     request_of,
@@ -82,23 +78,16 @@ class TriggerInput(TaskInput, TimingInput):
     notify: Notify = "change"
 
 
-class TriggerChanges(TimingInput):
+class TriggerChanges(TriggerInput):
     """What is to be different; whatever is not named stays. `id` names the command."""
 
-    id: ClientId | None = None
     prompt: Prompt = ""
-    title: Title = ""
     profile: ProfileName = ""
-    priority: Priority = 5
-    timeout: Timeout | None = None
-    max_attempts: Attempts = 1
-    overlap: Overlap = "skip"
-    once: bool = False
-    notify: Notify = "change"
 
 
 _AS_THEY_ARE = (
     *("prompt", "title", "profile", "priority", "timeout", "overlap", "once", "notify", "cooldown"),
+    "maxAttempts",
 )
 
 
@@ -171,17 +160,15 @@ def create(asked: TriggerInput) -> CreatedTrigger:
     """Make a trigger; the same again under the same id is the same trigger."""
     here = site()
     check_request(here, request_of(asked))
-    id_ = _repeated(here, asked) or _made(here, asked)
+    id_ = _repeated(here, asked)
+    if id_ is None:
+        made = _asked_for(here, asked, here.clock.now())
+        id_ = made.id
+        if not registry.create(here.files, made):
+            _repeated(here, asked)  # made by another request, at the same time
     trigger, _ = views.active(here.files, id_)
     notes = _notes(here, trigger, here.state.situation()) if trigger else []
     return CreatedTrigger(id=id_, notes=notes)
-
-
-def _made(here: Site, asked: TriggerInput) -> str:
-    trigger = _asked_for(here, asked, here.clock.now())
-    if not registry.create(here.files, trigger):
-        _repeated(here, asked)  # made by another request, at the same time
-    return trigger.id
 
 
 def _asked_for(here: Site, asked: TriggerInput, now: datetime) -> Trigger:
@@ -275,27 +262,23 @@ def edit(asked: TriggerChanges, trigger_id: str) -> Answer:
 def _changes(here: Site, trigger: Trigger, asked: TriggerChanges) -> dict[str, Any]:
     """The fields to be replaced, by their names on disk."""
     given = asked.model_dump(by_alias=True, mode="json", include=asked.model_fields_set)
-    changes = {name: given[name] for name in (*_AS_THEY_ARE, "maxAttempts") if name in given}
+    changes = {name: given[name] for name in _AS_THEY_ARE if name in given}
     if given_timing(asked):
         chosen = timing(asked, now=here.clock.now(), zone=here.settings.zone)
         changes |= {k: v.to_dict() for k, v in chosen.items() if isinstance(v, Record)}
         if "schedule" in chosen and trigger.condition is not None and trigger.once:
             changes.setdefault("once", False)  # it was meant of the condition that goes
     elif asked.timezone is not None:
-        changes["schedule"] = _moved(trigger, requests.zone_named(asked.timezone).key)
+        zone = requests.zone_named(asked.timezone).key
+        if trigger.schedule is None or trigger.schedule.interval is not None:
+            raise BadInput(
+                "timezone: expected it for a trigger with a time of day, got one without",
+                field="timezone",
+            )
+        changes["schedule"] = trigger.schedule.to_dict() | {"timezone": zone}
     if not changes:
         raise BadInput("expected something to change, got nothing")
     return changes
-
-
-def _moved(trigger: Trigger, zone: str) -> dict[str, Any]:
-    """Its schedule in another zone."""
-    if trigger.schedule is None or trigger.schedule.interval is not None:
-        raise BadInput(
-            "timezone: expected it for a trigger with a time of day, got one without",
-            field="timezone",
-        )
-    return trigger.schedule.to_dict() | {"timezone": zone}
 
 
 @area.route("POST", "/api/triggers/<trigger_id>/pause", COMMAND_ANSWERS, body=CommandInput)
@@ -364,48 +347,38 @@ def timing(asked: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerField
     if asked.condition is not None:
         fields["condition"] = asked.condition
     elif asked.when is not None:
-        fields["schedule"] = _in_words(asked.when, now, zone)
+        try:
+            fields["schedule"] = requests.schedule_of(asked.when, now=now, zone=zone)
+        except BadInput as error:
+            raise BadInput(str(error), field="when") from None
+        except ValidationError as error:
+            raise BadInput(f"when: {bad_record(error)}", field="when") from None
     elif asked.schedule is not None:
         fields["schedule"] = _schedule(asked.schedule, asked.timezone, zone)
     return fields
 
 
-def _in_words(when: str, now: datetime, zone: ZoneInfo) -> Schedule:
-    try:
-        return requests.schedule_of(when, now=now, zone=zone)
-    except BadInput as error:
-        raise BadInput(str(error), field="when") from None
-    except ValidationError as error:
-        raise BadInput(f"when: {bad_record(error)}", field="when") from None
-
-
 def _schedule(asked: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Schedule:
     if asked.timezone:
-        zone = _own_zone(asked.timezone)
+        try:
+            zone = requests.zone_named(asked.timezone)
+        except BadInput as error:
+            raise BadInput(str(error), field="schedule.timezone") from None
+    run_at = None
+    if asked.run_at is not None:
+        try:
+            time = datetime.fromisoformat(asked.run_at)
+            run_at = to_utc(time if time.tzinfo else time.replace(tzinfo=zone))
+        except (ValueError, OverflowError):
+            raise BadInput(
+                "schedule.runAt: expected a time such as 2026-12-01T09:00:00Z, "
+                f"got {asked.run_at!r}; plain words go into `when`",
+                field="schedule.runAt",
+            ) from None
     has_time_of_day = asked.cron is not None or asked.run_at is not None
     return Schedule(
         interval=asked.interval,
         cron=asked.cron,
         timezone=(asked.timezone or timezone) if has_time_of_day else None,
-        run_at=_instant(asked.run_at, zone) if asked.run_at is not None else None,
+        run_at=run_at,
     )
-
-
-def _own_zone(name: str) -> ZoneInfo:
-    try:
-        return requests.zone_named(name)
-    except BadInput as error:
-        raise BadInput(str(error), field="schedule.timezone") from None
-
-
-def _instant(text: str, zone: ZoneInfo) -> datetime:
-    """A time as ISO 8601; one without a zone is meant in the asker's."""
-    try:
-        time = datetime.fromisoformat(text)
-        return to_utc(time if time.tzinfo else time.replace(tzinfo=zone))
-    except (ValueError, OverflowError):
-        raise BadInput(
-            "schedule.runAt: expected a time such as 2026-12-01T09:00:00Z, "
-            f"got {text!r}; plain words go into `when`",
-            field="schedule.runAt",
-        ) from None
