@@ -218,7 +218,16 @@ class ConsumerApp:
         try:
             self.consumer.run()
         finally:
-            self._leave()
+            # Write down what ended meanwhile, and that this was no crash.
+            self.context.live.stop_all()
+            self.teller.close(timeout_s=state.settings.limits.kill_after_s + 2)
+            self.supervisor.tick()
+            store.ledger.checkpoint()
+            store.save_runtime(starts=[])
+            self.watch.close()
+            self.file_watch.close()
+            self.tool_server.stop()
+            state.files.remove(paths.HEALTH)
         return 0
 
     def _triggers_changed(self, names: list[str] | None) -> None:
@@ -239,18 +248,6 @@ class ConsumerApp:
         self.context.stopping.set()
         self.context.live.stop_all()
 
-    def _leave(self) -> None:
-        """The last steps: write down what ended meanwhile, and that this was no crash."""
-        self.context.live.stop_all()
-        self.teller.close(timeout_s=self.state.settings.limits.kill_after_s + 2)
-        self.supervisor.tick()
-        self.store.ledger.checkpoint()
-        self.store.save_runtime(starts=[])
-        self.watch.close()
-        self.file_watch.close()
-        self.tool_server.stop()
-        self.state.files.remove(paths.HEALTH)
-
     def _facts(self) -> dict[str, str]:
         """The lines of a status answer."""
         roles = [run.role for run in self.context.live.list()]
@@ -269,11 +266,7 @@ class ConsumerApp:
 def serve_page(
     state: State, host: str | None, port: int | None, on_ready: Callable[[str, int], None] | None
 ) -> None:
-    """Serve the page until a signal ends it. Never returns: leaves by SystemExit.
-
-    Raises:
-        BadSettings: the address can not be used, or may not.
-    """
+    """Serve the page until a signal ends it. Never returns: leaves by SystemExit."""
     from mimikit.web.serve import serve
 
     serve(state.path, state.workspace, state.settings, host, port, on_ready)

@@ -1,6 +1,7 @@
 """Settings: environment `MIMIKIT_*` over `.mimikit/config.toml` over the defaults here.
 
-Every number of the product that someone may want to change is one of these, unit in its name.
+Every number of the product that someone may want to change is one of these, unit in its name. And
+where the installation has its page and prompts.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from mimikit.errors import BadSettings
+from mimikit.errors import BadSettings, NotFound
 
 EngineName = Literal["auto", "codex", "builtin", "command", "scripted"]
 Seconds = Annotated[float, Field(gt=0)]
 
+_PACKAGE = Path(__file__).resolve().parent
 _STATE_ONLY = frozenset({"MIMIKIT_STATE", "MIMIKIT_WORKSPACE", "MIMIKIT_TOKEN", "MIMIKIT_RUN"})
 
 
@@ -265,3 +267,18 @@ def _check_environment() -> None:
 def _did_you_mean(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, 1, 0.6)
     return f"; did you mean {near[0]}?" if near else "; `mimikit doctor` lists them all"
+
+
+@functools.cache
+def asset_folder(name: str) -> Path:
+    """The folder of an asset, `webui` or `prompts`.
+
+    Raises:
+        NotFound: neither place has it, so the installation is broken.
+    """
+    places = (_PACKAGE / "_assets" / name, _PACKAGE.parent / name)
+    for place in places:
+        if place.is_dir():
+            return place
+    tried = " or ".join(map(str, places))
+    raise NotFound(f"expected the folder {name!r} at {tried}, found none; install mimikit again")

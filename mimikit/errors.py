@@ -1,18 +1,5 @@
 """Every error mimikit raises on purpose.
 
-MimikitError
-├── BadInput          what a caller gave cannot be used: 4xx over HTTP, exit code 2 in a terminal
-│   ├── BadRecord     a record or a value in it breaks its model; `field` says where
-│   ├── NotFound      the thing named does not exist
-│   └── Conflict      the thing changed meanwhile, or its id is taken
-├── Refused           a rule of security or permission says no
-├── StorageError      the disk could not do it (full, read-only, failing)
-│   └── UnsafeFile    a link, fifo, device or foreign file where a plain file is expected
-├── AlreadyRunning    another consumer holds the state folder
-├── BadSettings       the settings cannot be used
-├── NewerState        the state folder was written by a newer mimikit
-└── EngineError       an engine could not be run
-
 The text of each is made for its user: "expected X, got Y, in PLACE; do Z".
 """
 
@@ -26,7 +13,7 @@ class MimikitError(Exception):
 
 
 class BadInput(MimikitError):
-    """What the caller gave cannot be used as it is."""
+    """What the caller gave cannot be used: 4xx over HTTP, exit code 2 in a terminal."""
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
@@ -34,7 +21,7 @@ class BadInput(MimikitError):
 
 
 class BadRecord(BadInput):
-    """A record, or a value in it, does not fit its model."""
+    """A record, or a value in it, does not fit its model; `field` says where."""
 
 
 class NotFound(BadInput):
@@ -50,7 +37,7 @@ class Refused(MimikitError):
 
 
 class StorageError(MimikitError):
-    """The disk could not do it; what was on it is unchanged."""
+    """The disk could not do it (full, read-only, failing); what was on it is unchanged."""
 
     permanent = False
 
@@ -74,4 +61,6 @@ class NewerState(MimikitError):
 
 
 class EngineError(MimikitError):
+    """An engine could not be run."""
+
     permanent = False

@@ -76,18 +76,15 @@ class ChangeFeed:
         """One hint: the kind of thing that changed, its id, a few facts."""
         with self._lock, contextlib.suppress(StorageError):
             if self._size == 0 or self._size > SEGMENT_BYTES:
-                self._new_segment_if_due()
+                stat = self._files.stat(paths.EVENTS)
+                if stat is not None and stat.size > SEGMENT_BYTES:
+                    self._files.move(paths.EVENTS, _OLD_EVENTS)
+                    stat = None
+                if stat is None:
+                    segment = new_id("seg", self._clock.now())
+                    self._files.append(paths.EVENTS, {"segment": segment}, sync=False)
             line: dict[str, object] = {"kind": kind, **facts}
             self._size = self._files.append(paths.EVENTS, line, sync=False) + 1
-
-    def _new_segment_if_due(self) -> None:
-        stat = self._files.stat(paths.EVENTS)
-        if stat is not None and stat.size > SEGMENT_BYTES:
-            self._files.move(paths.EVENTS, _OLD_EVENTS)
-            stat = None
-        if stat is None:
-            segment = new_id("seg", self._clock.now())
-            self._files.append(paths.EVENTS, {"segment": segment}, sync=False)
 
 
 def read_changes(files: Files, cursor: str | None) -> FeedChanges:

@@ -20,10 +20,9 @@ from pathlib import Path
 from typing import Literal
 
 from mimikit import __version__, app
-from mimikit.assets import asset_folder
 from mimikit.cli import terminal
 from mimikit.cli.frame import GITIGNORE
-from mimikit.config import Settings, local_host, system_zone
+from mimikit.config import Settings, asset_folder, local_host, system_zone
 from mimikit.engines import sandbox
 from mimikit.engines.base import EngineRegistry
 from mimikit.engines.codex import cli as codex_cli

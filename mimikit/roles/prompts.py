@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mimikit.assets import asset_folder
-from mimikit.config import BudgetSettings
+from mimikit.config import BudgetSettings, asset_folder
 from mimikit.engines.base import TurnInput
 from mimikit.errors import BadSettings
 from mimikit.language.phrases import fence

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from flask import Blueprint, Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
-from mimikit.assets import asset_folder
+from mimikit.config import asset_folder
 from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.state import State

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.assets import asset_folder
+from mimikit.config import asset_folder
 from mimikit.memory import archive
 from mimikit.memory.archive import MOST_CHARACTERS, DatedText, said_in, summarise, summarise_prompt
 from mimikit.protocol.files import Files

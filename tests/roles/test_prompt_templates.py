@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from mimikit.assets import asset_folder
+from mimikit.config import asset_folder
 from mimikit.errors import BadSettings
 from mimikit.protocol.files import Files
 from mimikit.roles.prompts import Prompts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.assets import asset_folder
+from mimikit.config import asset_folder
 from mimikit.errors import NotFound
 from mimikit.web.app import _TYPES, Assets
 

@@ -31,6 +31,7 @@ from mimikit.web.api.routing import (
     ErrorDetail,
     ErrorView,
     Input,
+    bad_value,
     read_body,
     site,
 )
@@ -244,9 +245,8 @@ def change(asked: BacklogInput) -> Answer:
     if not notes.plain_item(asked.item):
         raise BadInput("item: expected some text, got only blanks", field="item")
     try:
-        return backlog_view(notes.change_backlog(files, asked.action, asked.item, asked.hash))
-    except NotFound as error:
-        raise BadInput(str(error), field=error.field) from None
+        with bad_value():
+            return backlog_view(notes.change_backlog(files, asked.action, asked.item, asked.hash))
     except Conflict as error:
         current = backlog_view(notes.load_backlog(files))
         detail = ErrorDetail(message=str(error), field=error.field)

@@ -7,9 +7,10 @@ before they touch a file's name.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar, cast
 
@@ -20,7 +21,7 @@ from werkzeug.exceptions import BadRequest
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.errors import BadInput, BadRecord
+from mimikit.errors import BadInput, BadRecord, Conflict
 from mimikit.log import EventLog
 from mimikit.protocol.files import ReadOnlyFiles, bad_record
 from mimikit.protocol.ids import ID_PATTERN, check_id
@@ -196,6 +197,17 @@ def read_query(model: type[I]) -> I:
             raise BadInput(f"{name[:40]}: expected one value, got {len(given)}", field=name[:40])
         values[name] = given[0]
     return _checked(model, values, strict=False)
+
+
+@contextlib.contextmanager
+def bad_value(field: str | None = None) -> Iterator[None]:
+    """What can not be used in here is told of `field`; an id nobody knows is a bad value too."""
+    try:
+        yield
+    except Conflict:
+        raise
+    except BadInput as error:
+        raise BadInput(str(error), field=field or error.field) from None
 
 
 def _checked(model: type[I], values: dict[str, Json], *, strict: bool = True) -> I:

@@ -24,7 +24,7 @@ from mimikit.views import triggers as views
 from mimikit.views.base import View, Words
 from mimikit.views.chains import TriggerDetail
 from mimikit.views.triggers import TriggerList
-from mimikit.web.api.routing import Answer, EndpointRegistry, Input, Site, site
+from mimikit.web.api.routing import Answer, EndpointRegistry, Input, Site, bad_value, site
 from mimikit.web.api.tasks import (
     COMMAND_ANSWERS,
     Action,
@@ -38,6 +38,8 @@ from mimikit.web.api.tasks import (
 )
 
 area = EndpointRegistry("triggers")
+
+_WHEN = ("schedule", "condition", "when")
 
 Overlap = Literal["skip", "queue"]
 ZoneName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
@@ -83,12 +85,6 @@ class TriggerChanges(TriggerInput):
 
     prompt: Prompt = ""
     profile: ProfileName = ""
-
-
-_AS_THEY_ARE = (
-    *("prompt", "title", "profile", "priority", "timeout", "overlap", "once", "notify", "cooldown"),
-    "maxAttempts",
-)
 
 
 class TriggerPreview(View):
@@ -139,7 +135,9 @@ def preview(asked: TimingInput) -> TriggerPreview:
     here = site()
     now = here.clock.now()
     chosen = timing(asked, now=now, zone=here.settings.zone)
-    trigger = _new_trigger(here, TaskRequest(prompt="preview", origin="http"), chosen, now)
+    with bad_value():
+        request = TaskRequest(prompt="preview", origin="http")
+        trigger = requests.new_trigger(here.files, request, chosen, now)
     around, plan = here.state.situation(), trigger.schedule
     return TriggerPreview(
         type=trigger.type,
@@ -173,27 +171,10 @@ def create(asked: TriggerInput) -> CreatedTrigger:
 
 def _asked_for(here: Site, asked: TriggerInput, now: datetime) -> Trigger:
     """The trigger that a request asks for, if it comes at `now`."""
-    chosen = timing(asked, now=now, zone=here.settings.zone)
-    fields: TriggerFields = {
-        **chosen,
-        "overlap": asked.overlap,
-        "once": asked.once,
-        "notify": asked.notify,
-    }
-    return _new_trigger(here, request_of(asked), fields, now)
-
-
-def _new_trigger(here: Site, request: TaskRequest, fields: TriggerFields, now: datetime) -> Trigger:
-    """The trigger, checked.
-
-    Raises:
-        BadInput: it can not be made; an id nobody knows is a bad value, not a missing page.
-        Conflict: it would wait for itself.
-    """
-    try:
-        return requests.new_trigger(here.files, request, fields, now)
-    except NotFound as error:
-        raise BadInput(str(error), field=error.field) from None
+    fields = timing(asked, now=now, zone=here.settings.zone)
+    fields.update(overlap=asked.overlap, once=asked.once, notify=asked.notify)
+    with bad_value():
+        return requests.new_trigger(here.files, request_of(asked), fields, now)
 
 
 def _repeated(here: Site, asked: TriggerInput) -> str | None:
@@ -252,17 +233,16 @@ def edit(asked: TriggerChanges, trigger_id: str) -> Answer:
         check_request(here, TaskRequest(prompt=new.prompt, origin="http", profile=new.profile))
     registry.check_new(here.files, new)
     if new.condition is not None and new.condition != trigger.condition:
-        try:
+        with bad_value():
             requests.check_known(here.files, new.condition)
-        except NotFound as error:
-            raise BadInput(str(error), field=error.field) from None
     return give_command(here, "trigger_edit", trigger_id, command_id=asked.id, args=changes)
 
 
 def _changes(here: Site, trigger: Trigger, asked: TriggerChanges) -> dict[str, Any]:
     """The fields to be replaced, by their names on disk."""
-    given = asked.model_dump(by_alias=True, mode="json", include=asked.model_fields_set)
-    changes = {name: given[name] for name in _AS_THEY_ARE if name in given}
+    changes = asked.model_dump(
+        by_alias=True, mode="json", exclude_unset=True, exclude={"id", "timezone", *_WHEN}
+    )
     if given_timing(asked):
         chosen = timing(asked, now=here.clock.now(), zone=here.settings.zone)
         changes |= {k: v.to_dict() for k, v in chosen.items() if isinstance(v, Record)}
@@ -325,7 +305,7 @@ def _no_trigger(trigger_id: str) -> NotFound:
 
 def given_timing(asked: TimingInput) -> list[str]:
     """By what the request says when; a well-formed one has one of them."""
-    return [name for name in ("schedule", "condition", "when") if getattr(asked, name) is not None]
+    return [name for name in _WHEN if getattr(asked, name) is not None]
 
 
 def timing(asked: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields:
@@ -348,9 +328,8 @@ def timing(asked: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerField
         fields["condition"] = asked.condition
     elif asked.when is not None:
         try:
-            fields["schedule"] = requests.schedule_of(asked.when, now=now, zone=zone)
-        except BadInput as error:
-            raise BadInput(str(error), field="when") from None
+            with bad_value("when"):
+                fields["schedule"] = requests.schedule_of(asked.when, now=now, zone=zone)
         except ValidationError as error:
             raise BadInput(f"when: {bad_record(error)}", field="when") from None
     elif asked.schedule is not None:
@@ -360,10 +339,8 @@ def timing(asked: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerField
 
 def _schedule(asked: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Schedule:
     if asked.timezone:
-        try:
+        with bad_value("schedule.timezone"):
             zone = requests.zone_named(asked.timezone)
-        except BadInput as error:
-            raise BadInput(str(error), field="schedule.timezone") from None
     run_at = None
     if asked.run_at is not None:
         try:
