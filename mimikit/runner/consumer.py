@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from types import FrameType
+from typing import Any
 
 from huey.consumer import Consumer, ConsumerStopped, Worker
 
@@ -99,7 +100,9 @@ class PooledConsumer(Consumer):
         for name, (cron, ring) in (periodic or {}).items():
             first.ring_at(name, cron, ring)
         # Huey makes its workers while it is made: which slot serves which queue comes first.
-        self._slots = [queue for queue, count in threads.items() for _ in range(count)]
+        self._slots: list[QueueName] = [
+            queue for queue, count in threads.items() for _ in range(count)
+        ]
         self._next_slot = itertools.count()
         self._supervise = supervise
         self._wake_supervisor = wake_supervisor
@@ -182,18 +185,17 @@ class PooledConsumer(Consumer):
         """Bring back what died, each thread in its role; see whether the supervisor ticks."""
         if self.stop_flag.is_set():
             return True
-        pools = enumerate(self.worker_threads)
-        dead = [slot for slot, (_, thread) in pools if not thread.is_alive()]
+        dead = [slot for slot, (_, thread) in enumerate(self.worker_threads) if _is_dead(thread)]
         for slot in dead:
             _logger.error("a thread of the %s pool died; another takes over", self._slots[slot])
             worker = self._worker_for(slot)
             self.worker_threads[slot] = (worker, self._create_process(worker, f"Worker-{slot + 1}"))
             self.worker_threads[slot][1].start()
-        if not self.scheduler.is_alive():
+        if _is_dead(self.scheduler):
             _logger.error("the scheduler died; it is started again")
             self.scheduler = self._create_process(self._create_scheduler(), "Scheduler")
             self.scheduler.start()
-        if not self._supervisor.is_alive():
+        if _is_dead(self._supervisor):
             _logger.error("the supervisor died; it is started again")
             self._supervisor = self._new_supervisor()
             self._supervisor.start()
@@ -245,3 +247,7 @@ class PooledConsumer(Consumer):
                 self._on_hung(age)
             except Exception:
                 _logger.exception("the report of the hung supervisor failed")
+
+
+def _is_dead(thread: Any) -> bool:
+    return not thread.is_alive()
