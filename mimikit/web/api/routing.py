@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar, cast
 
@@ -200,7 +200,7 @@ def read_query(model: type[I]) -> I:
 
 
 @contextlib.contextmanager
-def bad_value(field: str | None = None) -> Iterator[None]:
+def bad_value(field: str | None = None) -> Generator[None]:
     """What can not be used in here is told of `field`; an id nobody knows is a bad value too."""
     try:
         yield
