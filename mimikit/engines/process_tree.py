@@ -149,12 +149,8 @@ class _Group:
     def __init__(self) -> None:
         self._known: set[tuple[int, int]] = set()
 
-    def roots(self, procs: dict[int, ProcessEntry]) -> set[int]:
-        """Those that can be told by themselves."""
-        raise NotImplementedError
-
-    def spared(self, procs: dict[int, ProcessEntry]) -> set[int]:
-        """Those that are somebody else's for certain."""
+    def tell(self, procs: dict[int, ProcessEntry]) -> tuple[set[int], set[int]]:
+        """Those that are told by themselves, and those that are somebody else's for certain."""
         raise NotImplementedError
 
     def members(self) -> list[ProcessEntry]:
@@ -163,10 +159,10 @@ class _Group:
             names = [entry.name for entry in os.scandir(_PROC)] if _HAS_PROC else []
             pids = [int(name) for name in names if name.isdigit()]
             procs = {pid: proc for pid in pids if (proc := _look(pid))}
-            mine = self.roots(procs)
+            mine, spared = self.tell(procs)
             mine |= {pid for pid, proc in procs.items() if (pid, proc.started) in self._known}
             mine |= _descendants(mine, procs)
-            mine -= _ancestors(os.getpid(), procs) | self.spared(procs)
+            mine -= _ancestors(os.getpid(), procs) | spared
         reap_orphans()
         found = [procs[pid] for pid in mine if pid in procs and not procs[pid].dead]
         self._known.update((proc.pid, proc.started) for proc in found)
@@ -181,18 +177,16 @@ class RunProcesses(_Group):
         super().__init__()
         self._leader, self._mark = _live[child.pid]
 
-    def roots(self, procs: dict[int, ProcessEntry]) -> set[int]:
-        return {self._leader.pid} | {proc.pid for proc in procs.values() if self._is_mine(proc)}
-
-    def spared(self, procs: dict[int, ProcessEntry]) -> set[int]:
-        return set(_live) - {self._leader.pid}
+    def tell(self, procs: dict[int, ProcessEntry]) -> tuple[set[int], set[int]]:
+        mine = {proc.pid for proc in procs.values() if self._is_mine(proc)}
+        return mine | {self._leader.pid}, set(_live) - {self._leader.pid}
 
     def _is_mine(self, proc: ProcessEntry) -> bool:
         if proc.started < self._leader.started or proc.dead:
             return False
         if self._leader.pid in (proc.session, proc.group):
             return True
-        value = _variable(proc.pid, MARK)
+        value = _mark_of(proc.pid)
         if value is not None or not _is_strange(proc):
             return value == self._mark
         # An unmarked stray is ours if no other run is old enough to own it.
@@ -212,15 +206,13 @@ class _Orphaned(_Group):
         super().__init__()
         self._state_id = state_id
 
-    def roots(self, procs: dict[int, ProcessEntry]) -> set[int]:
-        marked = {pid for pid in procs if self._is_orphaned(_variable(pid, MARK) or "")}
-        marked -= self.spared(procs) | _ancestors(os.getpid(), procs)
+    def tell(self, procs: dict[int, ProcessEntry]) -> tuple[set[int], set[int]]:
+        spared = set(_live) | _descendants(_live, procs)
+        marked = {pid for pid in procs if self._is_orphaned(_mark_of(pid) or "")}
+        marked -= spared | _ancestors(os.getpid(), procs)
         sessions = {procs[pid].session for pid in marked}
         sessions = {session for session in sessions if session not in procs or session in marked}
-        return marked | {proc.pid for proc in procs.values() if proc.session in sessions}
-
-    def spared(self, procs: dict[int, ProcessEntry]) -> set[int]:
-        return set(_live) | _descendants(_live, procs)
+        return marked | {proc.pid for proc in procs.values() if proc.session in sessions}, spared
 
     def _is_orphaned(self, mark: str) -> bool:
         """Whether a mark names a run of this state whose owner is gone, or has forgotten it."""
@@ -267,15 +259,14 @@ def _look(pid: int) -> ProcessEntry | None:
     return ProcessEntry(pid, *ids, dead=field[0] in (b"Z", b"X"))
 
 
-def _variable(pid: int, name: str) -> str | None:
-    """A variable of the environment a process was started with; None if it has none such."""
+def _mark_of(pid: int) -> str | None:
+    """The mark in the environment a process was started with; None if it has none."""
     try:
         environ = (_PROC / str(pid) / "environ").read_bytes()
     except OSError:
         return None
-    start = name.encode() + b"="
-    values = (entry[len(start) :] for entry in environ.split(b"\0") if entry.startswith(start))
-    return next((value.decode(errors="replace") for value in values), None)
+    marks = [entry for entry in environ.split(b"\0") if entry.startswith(f"{MARK}=".encode())]
+    return marks[0].partition(b"=")[2].decode(errors="replace") if marks else None
 
 
 def _descendants(roots: Iterable[int], procs: dict[int, ProcessEntry]) -> set[int]:

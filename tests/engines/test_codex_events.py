@@ -10,13 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines.codex.cli import (
-    TurnReader,
-    failure_reason,
-    minus,
-    retry_at,
-    usage_in_rollout,
-)
+from mimikit.engines.codex.cli import TurnReader, minus, usage_in_rollout
+from mimikit.engines.codex.engine import failure_reason, retry_at
 from mimikit.protocol.models import Usage
 from tests.support.engine_requests import Desk
 

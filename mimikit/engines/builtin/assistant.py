@@ -44,10 +44,7 @@ class BuiltinEngine:
     def __init__(
         self, is_program: IsProgram | None = None, summarise: Summarise | None = None
     ) -> None:
-        """`is_program`: which bare words may be commands; None asks the PATH.
-
-        Without `summarise` the summaries of memory are declined.
-        """
+        """Without `is_program` the PATH is asked; without `summarise` summaries are declined."""
         self._is_program: IsProgram = is_program or (lambda word: shutil.which(word) is not None)
         self._summarise = summarise
 

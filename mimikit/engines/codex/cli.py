@@ -1,4 +1,4 @@
-"""The codex program: where it is, the command lines it is started with, what it says and means.
+"""The codex program: where it is, the command lines it is started with, and what it says.
 
 What each flag is for was measured with 0.163 and 0.169; `--strict-config` makes codex refuse a key
 it does not know, so a newer codex fails with a reason and never with looser rules.
@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,8 @@ from mimikit.engines.process_tree import MARK
 from mimikit.engines.sandbox import packaged_program
 from mimikit.errors import BadRecord
 from mimikit.language.plain_text import plain
-from mimikit.language.time_vocabulary import MONTHS
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.models import FailureReason, Usage
+from mimikit.protocol.models import Usage
 
 LEAST_VERSION = (0, 163, 0)
 TOOLS_TOKEN = "MIMIKIT_TOOLS_TOKEN"  # noqa: S105 - a variable's name
@@ -352,64 +350,6 @@ def _usage(counts: Json) -> Usage | None:
         return None
     names = Usage.model_fields
     return Usage(**{name: n for name in names if type(n := counts.get(name)) is int})
-
-
-# ---- what a failure means: codex gives no code, only prose
-
-_LIMITED = re.compile(
-    r"\b429\b|too many requests|rate limit|usage limit|quota exceeded|insufficient_quota"
-    r"|at capacity|\b503\b|overloaded",
-    re.IGNORECASE,
-)
-_UNAVAILABLE = re.compile(
-    r"\b40[13]\b|unauthorized|forbidden|not logged in|log ?in again|sign in again|refresh token"
-    r"|missing environment variable|error sending request|connection refused|dns error"
-    r"|connection failed|network is unreachable",
-    re.IGNORECASE,
-)
-_AGAIN_AT = re.compile(
-    r"try again at (?:(?P<month>[a-z]{3}) (?P<day>\d{1,2})[a-z]{0,2}, (?P<year>\d{4}) )?"
-    r"(?P<hour>\d{1,2}):(?P<minute>\d\d) ?(?P<half>[ap]m)",
-    re.IGNORECASE,
-)
-_PIECE = (
-    r"(\d+(?:\.\d+)?) ?"
-    r"(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])"
-)
-_AGAIN_IN = re.compile(rf"try again in ((?:{_PIECE}[ ,]*(?:and )?)+)", re.IGNORECASE)
-_UNIT_S = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-def failure_reason(said: str) -> FailureReason:
-    """What kind of failure codex speaks of."""
-    if _LIMITED.search(said):
-        return "rate_limited"
-    return "engine_unavailable" if _UNAVAILABLE.search(said) else "error"
-
-
-def retry_at(said: str, now: datetime, zone: tzinfo) -> datetime | None:
-    """When codex says to try again; `zone` is the one its clock times are in."""
-    if found := _AGAIN_IN.search(said):
-        seconds = 0.0
-        for number, unit in re.findall(_PIECE, found[1].lower()):
-            unit_s = _UNIT_S.get(unit[:3]) or _UNIT_S.get(unit) or _UNIT_S[unit[0]]
-            seconds += float(number) * unit_s
-        return now + timedelta(seconds=min(seconds, 366 * 86400))
-    found = _AGAIN_AT.search(said)
-    if found is None:
-        return None
-    hour = int(found["hour"]) % 12 + (12 if found["half"].lower() == "pm" else 0)
-    local = now.astimezone(zone).replace(second=0, microsecond=0)
-    try:
-        if found["year"]:
-            month = MONTHS[found["month"].lower()]
-            local = local.replace(year=int(found["year"]), month=month, day=int(found["day"]))
-        at = local.replace(hour=hour, minute=int(found["minute"]))
-    except (KeyError, ValueError):
-        return None
-    if not found["year"] and at < now - timedelta(minutes=1):
-        at += timedelta(days=1)
-    return at.astimezone(now.tzinfo)
 
 
 def _value(holder: Json, key: str) -> Json:

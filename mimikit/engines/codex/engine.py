@@ -8,10 +8,13 @@ that it is not started. A run that is read-only has the workspace so in both of 
 from __future__ import annotations
 
 import contextlib
+import math
+import re
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -24,10 +27,11 @@ from mimikit.engines.codex.cli import CodexLocation, TurnReader
 from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, StorageError
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
+from mimikit.language.time_vocabulary import MONTHS
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Role, Usage
+from mimikit.protocol.models import FailureReason, Role, Usage
 
 LITTER = (".git", ".codex", ".agents", ".aws")
 """Empty folders that codex leaves in a workspace when it is stopped in the midst of a command."""
@@ -196,9 +200,9 @@ class CodexEngine:
             said = f"codex was ended by {process.signal_name(-signum)} before it was done"
             return Outcome("failed", text, said, "error", exit_code=128 + signum)
         said = turn.failed or output.complaint() or turn.trouble or "codex ended without a word"
-        reason, again = codex_cli.failure_reason(said), None
+        reason, again = failure_reason(said), None
         if reason == "rate_limited":
-            again = codex_cli.retry_at(said, self._clock.now(), ZoneInfo(system_zone()))
+            again = retry_at(said, self._clock.now(), ZoneInfo(system_zone()))
         return Outcome("failed", text, said, reason, exit_code=code, retry_at=again)
 
 
@@ -231,14 +235,14 @@ class _Remembered:
         self._work_out = work_out
         self._for_s = for_s
         self._lock = threading.Lock()
-        self._at: float | None = None
+        self._until = -math.inf
         self._value: str | None = None
 
     def get(self) -> str | None:
         with self._lock:
-            if self._at is None or time.monotonic() - self._at > self._for_s:
+            if time.monotonic() > self._until:
                 self._value = self._work_out()
-                self._at = time.monotonic()
+                self._until = time.monotonic() + self._for_s
             return self._value
 
 
@@ -248,3 +252,61 @@ def _usage_before(home: Path, session: str) -> Usage:
         with contextlib.suppress(OSError):
             return codex_cli.usage_in_rollout(path.read_bytes().splitlines())
     return Usage()
+
+
+# ---- what a failure means: codex gives no code, only prose
+
+_LIMITED = re.compile(
+    r"\b429\b|too many requests|rate limit|usage limit|quota exceeded|insufficient_quota"
+    r"|at capacity|\b503\b|overloaded",
+    re.IGNORECASE,
+)
+_UNAVAILABLE = re.compile(
+    r"\b40[13]\b|unauthorized|forbidden|not logged in|log ?in again|sign in again|refresh token"
+    r"|missing environment variable|error sending request|connection refused|dns error"
+    r"|connection failed|network is unreachable",
+    re.IGNORECASE,
+)
+_AGAIN_AT = re.compile(
+    r"try again at (?:(?P<month>[a-z]{3}) (?P<day>\d{1,2})[a-z]{0,2}, (?P<year>\d{4}) )?"
+    r"(?P<hour>\d{1,2}):(?P<minute>\d\d) ?(?P<half>[ap]m)",
+    re.IGNORECASE,
+)
+_PIECE = (
+    r"(\d+(?:\.\d+)?) ?"
+    r"(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])"
+)
+_AGAIN_IN = re.compile(rf"try again in ((?:{_PIECE}[ ,]*(?:and )?)+)", re.IGNORECASE)
+_UNIT_S = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def failure_reason(said: str) -> FailureReason:
+    """What kind of failure codex speaks of."""
+    if _LIMITED.search(said):
+        return "rate_limited"
+    return "engine_unavailable" if _UNAVAILABLE.search(said) else "error"
+
+
+def retry_at(said: str, now: datetime, zone: tzinfo) -> datetime | None:
+    """When codex says to try again; `zone` is the one its clock times are in."""
+    if found := _AGAIN_IN.search(said):
+        seconds = 0.0
+        for number, unit in re.findall(_PIECE, found[1].lower()):
+            unit_s = _UNIT_S.get(unit[:3]) or _UNIT_S.get(unit) or _UNIT_S[unit[0]]
+            seconds += float(number) * unit_s
+        return now + timedelta(seconds=min(seconds, 366 * 86400))
+    found = _AGAIN_AT.search(said)
+    if found is None:
+        return None
+    hour = int(found["hour"]) % 12 + (12 if found["half"].lower() == "pm" else 0)
+    local = now.astimezone(zone).replace(second=0, microsecond=0)
+    try:
+        if found["year"]:
+            month = MONTHS[found["month"].lower()]
+            local = local.replace(year=int(found["year"]), month=month, day=int(found["day"]))
+        at = local.replace(hour=hour, minute=int(found["minute"]))
+    except (KeyError, ValueError):
+        return None
+    if not found["year"] and at < now - timedelta(minutes=1):
+        at += timedelta(days=1)
+    return at.astimezone(now.tzinfo)
