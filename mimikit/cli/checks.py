@@ -137,9 +137,9 @@ def search_modules() -> Iterator[Finding]:
     """Which modules search memory here."""
     from mimikit.memory.search import backends
 
-    found = backends()
-    text = f"by {found.index}, Chinese words by {found.segmenter}"
-    if (found.index, found.segmenter) == ("tantivy", "rjieba"):
+    index, segmenter = backends()
+    text = f"by {index}, Chinese words by {segmenter}"
+    if (index, segmenter) == ("tantivy", "rjieba"):
         yield ok("search", text)
     else:
         yield warning(

@@ -6,6 +6,7 @@ What is in memory ages the same way. Source: spec 5, archiving.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -14,7 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from mimikit.memory import markdown
 from mimikit.memory.terms import stop_words
@@ -137,15 +140,14 @@ def plan_archive(
         kind = place(day, today)
         by_place.setdefault((kind, place_name(kind, day)), []).append(message)
     groups: list[MessageGroup] = []
-    for (kind, name), said in sorted(
-        by_place.items(), key=lambda item: (item[0][0] != "raw", item[0][1])
-    ):
+    for kind, name in sorted(by_place, key=lambda place: (place[0] != "raw", place[1])):
+        said = by_place[kind, name]
         if kind == "raw":
-            packs = _batches(said, rules.batch)
-        else:
+            groups += _raw_groups(name, said, rules)
+        elif summaries:
             packs = _packs(said, lambda m: len(piece_of(m, zone).line), PROMPT_CHARACTERS, joint=1)
-        groups += [MessageGroup(kind, name, tuple(pack)) for pack in packs]
-    return [group for group in groups if summaries or group.kind == "raw"]
+            groups += [MessageGroup(kind, name, tuple(pack)) for pack in packs]
+    return groups
 
 
 def plan_flush(
@@ -162,14 +164,10 @@ def plan_flush(
         return []
     if last_flush_at is not None and timedelta() <= now - last_flush_at < rules.flush_every:
         return []
-    by_day: dict[date, list[Message]] = {}
+    by_day: dict[str, list[Message]] = {}
     for message in open_:
-        by_day.setdefault(day_of(message, zone), []).append(message)
-    return [
-        MessageGroup("raw", day.isoformat(), tuple(part))
-        for day, said in sorted(by_day.items())
-        for part in _batches(said, rules.batch)
-    ]
+        by_day.setdefault(day_of(message, zone).isoformat(), []).append(message)
+    return [group for day in sorted(by_day) for group in _raw_groups(day, by_day[day], rules)]
 
 
 def _is_ready(message: Message, now: datetime) -> bool:
@@ -178,8 +176,9 @@ def _is_ready(message: Message, now: datetime) -> bool:
     return next_at is None or not now < next_at <= now + BACK_OFF[-1]
 
 
-def _batches(messages: Iterable[Message], most: int) -> list[list[Message]]:
-    return _packs(messages, lambda message: len(message.text), BATCH_CHARACTERS, most=most)
+def _raw_groups(day: str, said: list[Message], rules: ArchiveRules) -> list[MessageGroup]:
+    packs = _packs(said, lambda message: len(message.text), BATCH_CHARACTERS, most=rules.batch)
+    return [MessageGroup("raw", day, tuple(pack)) for pack in packs]
 
 
 def _packs(
@@ -254,10 +253,8 @@ def pieces_of_raw(path: str, day: date, text: str, zone: tzinfo) -> list[Summary
 
 def pieces_of_summary(path: str, day: date, text: str) -> list[SummaryInput]:
     """All parts of a daily summary, as they are given to be summarised once more."""
-    parts = markdown.parts(text)
-    if not parts and text.strip():
-        return [_piece(path, day.isoformat(), "summary", text)]
-    return [_piece(p.id, day.isoformat(), "summary", p.text) for p in parts if p.text]
+    parts = [(part.id, part.text) for part in markdown.parts(text)] or [(path, text)]
+    return [_piece(source, day.isoformat(), "summary", t) for source, t in parts if t.strip()]
 
 
 def packed(pieces: Iterable[SummaryInput]) -> list[list[SummaryInput]]:
@@ -300,17 +297,17 @@ class SummaryTarget:
 
 def targets(raw: Iterable[str], daily: Iterable[str], today: date) -> list[SummaryTarget]:
     """Which files belong into which summaries by now, oldest first."""
-    raws: dict[tuple[Kind, str], list[str]] = {}
-    dailies: dict[tuple[Kind, str], list[str]] = {}
-    for names, found in ((raw, raws), (daily, dailies)):
+    found: dict[tuple[str, Kind], tuple[list[str], list[str]]] = {}
+    """By name and kind of the summary: its raw files, and its daily summaries."""
+    for is_daily, names in enumerate((raw, daily)):
         for name in sorted(names):
             day = markdown.date_of(name)
             kind = place(day, today) if day else "raw"
-            if day and kind != "raw" and not (found is dailies and kind == "day"):
-                found.setdefault((kind, place_name(kind, day)), []).append(name)
+            if day and (kind == "month" or (kind == "day" and not is_daily)):
+                found.setdefault((place_name(kind, day), kind), ([], []))[is_daily].append(name)
     return [
-        SummaryTarget(*key, tuple(raws.get(key, ())), tuple(dailies.get(key, ())))
-        for key in sorted(raws.keys() | dailies.keys(), key=lambda key: key[1])
+        SummaryTarget(kind, name, tuple(raws), tuple(dailies))
+        for (name, kind), (raws, dailies) in sorted(found.items())
     ]
 
 
@@ -350,11 +347,11 @@ class DatedText:
     text: str
 
 
+_DATED_TEXT = TypeAdapter(DatedText)
+
+
 @dataclass(frozen=True, slots=True)
-class _Sentence:
-    at: str
-    role: str
-    text: str
+class _Sentence(DatedText):
     terms: frozenset[str]
     is_first: bool
 
@@ -368,38 +365,36 @@ def said_in(prompt: str) -> list[DatedText]:
     """What a prompt gives to be summarised, in its order."""
     found: list[DatedText] = []
     for line in prompt.split("\n"):
-        if not line.startswith('{"at"'):
-            continue
-        try:
-            value: object = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
-        at, role, text = fields.get("at"), fields.get("role"), fields.get("text")
-        if isinstance(at, str) and isinstance(role, str) and isinstance(text, str):
-            found.append(DatedText(at, role, text))
+        if line.startswith('{"at"'):
+            with contextlib.suppress(ValidationError):
+                found.append(_DATED_TEXT.validate_json(line, strict=True))
     return found
 
 
 def summarise(said: Iterable[DatedText]) -> str:
     """A list of the sentences that say most, each with its date, in their order."""
     sentences = [sentence for one in said for sentence in _sentences(one)]
-    if not sentences:
-        return ""
     whole = sum(len(s.text) for s in sentences)
     room = min(max(int(whole * SHARE), LEAST_CHARACTERS), MOST_CHARACTERS)
-    chosen: list[tuple[int, _Sentence]] = []
+    chosen: dict[int, _Sentence] = {}
+    """By their places."""
     for place in _by_worth(sentences):
         sentence = sentences[place]
         cost = len(sentence.text) + 20
         if chosen and cost > room:
             continue
-        if not any(_says_the_same(sentence, other) for _, other in chosen):
-            chosen.append((place, sentence))
+        if not any(_says_the_same(sentence, other) for other in chosen.values()):
+            chosen[place] = sentence
             room -= cost
         if room < 40:
             break
-    return "\n".join(_line(sentence) for _, sentence in sorted(chosen, key=lambda c: c[0]))
+    lines: list[str] = []
+    for _, one in sorted(chosen.items()):
+        by = f" {one.at} {one.role}:"
+        if one.role == "summary":  # what was summed up before has its own dates
+            by = "" if one.text.startswith(one.at[:10]) else f" {one.at[:10]}"
+        lines.append(f"-{by} {one.text}")
+    return "\n".join(lines)
 
 
 def _sentences(said: DatedText) -> list[_Sentence]:
@@ -407,11 +402,17 @@ def _sentences(said: DatedText) -> list[_Sentence]:
     found: list[_Sentence] = []
     for raw in _END.split(text):
         sentence = " ".join(_BULLET.sub("", raw.strip()).split())
-        terms = _terms(sentence)
+        terms: set[str] = set()
+        """Words, numbers, and pairs of Chinese characters."""
+        for word in _WORD.findall(sentence):
+            bare = [c for c in word if c not in _STOP_CHARACTERS]
+            pairs = {a + b for a, b in itertools.pairwise(bare)}
+            terms |= {word.lower()} if word[0].isascii() else pairs
+        terms -= _STOP
         if terms and len(found) < _MOST_SENTENCES:
             cut = len(sentence) > SENTENCE_CHARACTERS
             shown = sentence[: SENTENCE_CHARACTERS - 1].rstrip() + "…" if cut else sentence
-            found.append(_Sentence(said.at, said.role, shown, terms, not found))
+            found.append(_Sentence(said.at, said.role, shown, frozenset(terms), not found))
     return found
 
 
@@ -437,23 +438,3 @@ def _says_the_same(one: _Sentence, other: _Sentence) -> bool:
     shared = len(one.terms & other.terms)
     is_alike = shared >= _ALIKE * min(len(one.terms), len(other.terms))
     return is_alike and (mine <= theirs or theirs <= mine)
-
-
-def _terms(text: str) -> frozenset[str]:
-    """Words, numbers, and pairs of Chinese characters."""
-    found: set[str] = set()
-    for word in _WORD.findall(text):
-        if word[0].isascii():
-            found.add(word.lower())
-        else:
-            bare = [c for c in word if c not in _STOP_CHARACTERS]
-            found |= {a + b for a, b in itertools.pairwise(bare)}
-    return frozenset(found - _STOP)
-
-
-def _line(sentence: _Sentence) -> str:
-    """A bullet with its date; what was summed up before has its own."""
-    if sentence.role == "summary":
-        has_date = sentence.text.startswith(sentence.at[:10])
-        return f"- {sentence.text}" if has_date else f"- {sentence.at[:10]} {sentence.text}"
-    return f"- {sentence.at} {sentence.role}: {sentence.text}"

@@ -15,11 +15,11 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from importlib import import_module
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from mimikit.errors import StorageError
-from mimikit.memory.documents import Stamp
 from mimikit.memory.passages import (
     FAR,
     NEAR,
@@ -34,11 +34,18 @@ from mimikit.memory.ranking import Match
 from mimikit.memory.terms import Cutter
 
 T = TypeVar("T")
+K1, B = 1.2, 0.75
+
+
+class Stamp(NamedTuple):
+    """A file's state. Units: bytes, nanoseconds."""
+
+    size: int
+    mtime_ns: int
+
 
 Changed: TypeAlias = tuple[str, Stamp, list[Passage]]
 """A file that was read: its path, its state before that, its passages."""
-
-K1, B = 1.2, 0.75
 
 
 class TermTotals(NamedTuple):
@@ -61,6 +68,23 @@ class TermTotals(NamedTuple):
 
 class BrokenIndex(StorageError):
     """The index can not be used; it is made anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """How the index is. Units: bytes."""
+
+    files: int
+    passages: int
+    bytes: int
+    fresh: bool
+    """Whether nothing on disk is newer than the index."""
+    stale_files: int
+    refreshed_at: datetime | None
+    words: str
+    """Of the Chinese dictionary: ready, loading, not loaded."""
+    fallback: str | None
+    """Why the index does not serve; None when it does."""
 
 
 class PassageView(Protocol):
@@ -225,17 +249,6 @@ def idf(weights: Mapping[str, float], often: Mapping[str, int], passages: int) -
 # ---- everything, where tantivy can not be imported
 
 
-class _Okapi(Protocol):
-    """What is used of `rank_bm25.BM25Okapi`."""
-
-    avgdl: float
-    doc_len: Sequence[int]
-    doc_freqs: Sequence[Mapping[str, int]]
-    idf: dict[str, float]
-
-    def get_batch_scores(self, query: list[str], doc_ids: list[int]) -> list[float]: ...
-
-
 class _Ranked(Generic[T]):
     """The passages of a part, or its files, as rank-bm25 scores them."""
 
@@ -250,7 +263,7 @@ class _Ranked(Generic[T]):
         if not each:
             return
         corpus = (list(counts.often.elements()) for counts in each)
-        made = cast("_Okapi", import_module("rank_bm25").BM25Okapi(corpus, k1=K1, b=B))
+        made: Any = import_module("rank_bm25").BM25Okapi(corpus, k1=K1, b=B)
         made.doc_freqs = [counts.often for counts in each]  # equal ones: no second copy of them all
         # Else made of a list by each term.
         made.doc_len = import_module("numpy").array(made.doc_len)
@@ -267,7 +280,7 @@ class _Ranked(Generic[T]):
         scores: dict[int, float] = defaultdict(float)
         for term, weight in weights.items():
             if places := self.places.get(term):
-                found = self._okapi.get_batch_scores([term], places)
+                found: list[float] = self._okapi.get_batch_scores([term], places)
                 for number, score in zip(places, found, strict=True):
                     scores[number] += weight * score
         wanted = [number for number in scores if is_wanted(self._known[number])]
@@ -301,6 +314,9 @@ class RankView:
         self, weights: Mapping[str, float], scope: Scope, limit: int
     ) -> dict[str, float]:
         return dict(self._files[scope].best(weights, limit, lambda _: True))
+
+
+NOTHING_INDEXED = RankView(MemTableView({}))
 
 
 class RankIndex:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -67,20 +68,14 @@ class SummaryPart:
 
 def escape(text: str) -> str:
     """A text as it stands in a file: what looks like a mark of ours gets a backslash."""
-    text = _whole(text)
-    if "<!-- " not in text:
-        return text
-    return "\n".join(
-        "\\" + line if _is_mark(line.lstrip("\\")) else line for line in text.split("\n")
-    )
+    lines = _whole(text).split("\n")
+    return "\n".join("\\" + line if _is_mark(line.lstrip("\\")) else line for line in lines)
 
 
 def unescape(text: str) -> str:
-    if "<!-- " not in text:
-        return text
+    lines = text.split("\n")
     return "\n".join(
-        line[1:] if line.startswith("\\") and _is_mark(line.lstrip("\\")) else line
-        for line in text.split("\n")
+        line[1:] if line[:1] == "\\" and _is_mark(line.lstrip("\\")) else line for line in lines
     )
 
 
@@ -88,19 +83,13 @@ def unescape(text: str) -> str:
 
 
 def ids(text: str) -> frozenset[str]:
-    return frozenset(
-        head["id"]
-        for line in text.split("\n")
-        if line[:3] == "## " and (head := HEAD.fullmatch(line))
-    )
+    heads = map(HEAD.fullmatch, text.split("\n"))
+    return frozenset(head["id"] for head in heads if head)
 
 
 def note_ids(text: str) -> frozenset[str]:
-    return frozenset(
-        mark["id"]
-        for line in text.split("\n")
-        if "<!-- " in line and not line.startswith("\\") and (mark := NOTE_MARK.search(line))
-    )
+    marks = map(_note_mark, text.split("\n"))
+    return frozenset(mark["id"] for mark in marks if mark)
 
 
 def extended(text: str, day: date, messages: Iterable[Message], zone: tzinfo) -> str:
@@ -130,12 +119,10 @@ def with_note(text: str, note_id: str, content: str) -> str:
     if note_id in note_ids(text):
         return text
     line = f"- {' '.join(_whole(content).split())} <!-- {note_id} -->\n"
-    last = text.rstrip("\n").rpartition("\n")[2]
     if not text.strip():
         return line
-    if NOTE_MARK.search(last) and not last.startswith("\\"):
-        return f"{text.rstrip(chr(10))}\n{line}"
-    return _joined(text, line)
+    bare = text.rstrip("\n")
+    return f"{bare}\n{line}" if _note_mark(bare.rpartition("\n")[2]) else _joined(text, line)
 
 
 def entries(text: str) -> list[Entry]:
@@ -143,38 +130,33 @@ def entries(text: str) -> list[Entry]:
     found: list[Entry] = []
     lines = text.split("\n")
     head: re.Match[str] | None = None
-    start = 0
+    start = 1 if _TITLE.fullmatch(lines[0]) else 0
     """Where the text under way began, as an index of `lines`."""
-    if lines and _TITLE.fullmatch(lines[0]):
-        start = 1
-    for number in range(start, len(lines) + 1):
-        line = lines[number] if number < len(lines) else None
-        next_head = HEAD.fullmatch(line) if line and line[:3] == "## " else None
-        mark = NOTE_MARK.search(line) if line and "<!-- " in line and line[0] != "\\" else None
-        if line is not None and next_head is None and mark is None:
-            continue
-        found += _closed(head, lines, start, number)
-        head, start = next_head, number + 1
-        if line is not None and next_head is None and mark is not None:
+    for number, line in enumerate(lines[start:], start):
+        next_head = HEAD.fullmatch(line)
+        mark = None if next_head else _note_mark(line)
+        if next_head or mark:
+            found += _closed(head, lines[start:number], start)
+            head, start = next_head, number + 1
+        if mark:
             said = line[: mark.start()].strip().removeprefix("- ").strip()
             found.append(Entry("note", said, number + 1, number + 1, mark["id"]))
-    return found
+    return found + _closed(head, lines[start:], start)
 
 
-def _closed(head: re.Match[str] | None, lines: list[str], start: int, end: int) -> list[Entry]:
-    """The message of `head`, or the free text, that stands in lines[start:end]."""
-    if head is not None:
-        first = start + (start < end and not lines[start].strip())
-        last = end - (first < end and not lines[end - 1].strip())
-        text = unescape("\n".join(lines[first:last]))
-        at = None
-        with contextlib.suppress(ValueError):  # looks like a time, as 2026-99-99 does
-            at = datetime.fromisoformat(head["at"]).astimezone(UTC)
-        return [Entry("message", text, start, first + 1, head["id"], head["role"], at)]
-    while start < end and not lines[start].strip():
-        start += 1
-    text = "\n".join(lines[start:end]).rstrip()
-    return [Entry("text", unescape(text), start + 1, start + 1)] if text else []
+def _closed(head: re.Match[str] | None, lines: list[str], start: int) -> list[Entry]:
+    """The message of `head`, or the free text, in lines that begin behind line `start`."""
+    if head is None:
+        blank = len(list(itertools.takewhile(lambda line: not line.strip(), lines)))
+        text = unescape("\n".join(lines[blank:]).rstrip())
+        return [Entry("text", text, start + blank + 1, start + blank + 1)] if text else []
+    first = 1 if lines and not lines[0].strip() else 0
+    last = len(lines) - (len(lines) > first and not lines[-1].strip())
+    text = unescape("\n".join(lines[first:last]))
+    at = None
+    with contextlib.suppress(ValueError):  # looks like a time, as 2026-99-99 does
+        at = datetime.fromisoformat(head["at"]).astimezone(UTC)
+    return [Entry("message", text, start, start + first + 1, head["id"], head["role"], at)]
 
 
 # ---- summaries
@@ -240,6 +222,10 @@ def _is_mark(line: str) -> bool:
     )
 
 
+def _note_mark(line: str) -> re.Match[str] | None:
+    return NOTE_MARK.search(line) if "<!-- " in line and line[0] != "\\" else None
+
+
 def _whole(text: str) -> str:
     """The text with half characters (lone surrogates) replaced: it can be written."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -270,24 +256,10 @@ def date_of(name: str) -> date | None:
 
 
 def slug(messages: Sequence[Message], taken: Collection[str] = ()) -> str:
-    """A short name made from what they are about; the same for the same messages.
+    """A short name: the words that say most (seldom short, often said), best first.
 
-    taken: slugs that this day has already.
+    The same for the same messages. taken: slugs that this day has already.
     """
-    base = _subject(messages)
-    if not base:
-        first = messages[0].id
-        ulid = _SHORT_ID.search(first)
-        base = f"mem-{ulid[1][-8:] if ulid else hashlib.sha256(first.encode()).hexdigest()[:8]}"
-    name, number = base, 1
-    while name in taken:
-        number += 1
-        name = f"{base[: SLUG_CHARACTERS - len(str(number)) - 1].rstrip('-')}-{number}"
-    return name
-
-
-def _subject(messages: Iterable[Message]) -> str:
-    """The words that say most (seldom short, often said), best first, with hyphens; or ""."""
     counts: Counter[str] = Counter()
     for message in messages:
         for word in _WORD.findall(message.text[:20_000]):
@@ -303,7 +275,16 @@ def _subject(messages: Iterable[Message]) -> str:
         if len(word) + 1 <= room and len(chosen) < _MOST_WORDS:
             chosen.append(word)
             room -= len(word) + 1
-    return "-".join(chosen)
+    base = "-".join(chosen)
+    if not base:
+        first = messages[0].id
+        ulid = _SHORT_ID.search(first)
+        base = f"mem-{ulid[1][-8:] if ulid else hashlib.sha256(first.encode()).hexdigest()[:8]}"
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base[: SLUG_CHARACTERS - len(str(number)) - 1].rstrip('-')}-{number}"
+    return name
 
 
 def raw_name(
@@ -317,9 +298,8 @@ def raw_name(
     if flush:
         return f"{day.isoformat()}.md"
     prefix = f"{day.isoformat()}-"
-    own = [name for name, size in sizes.items() if name.startswith(prefix) and size >= 0]
-    open_ = [name for name in own if sizes[name] < FILE_BYTES]
-    if open_:
+    own = [name for name in sizes if name.startswith(prefix)]
+    if open_ := [name for name in own if 0 <= sizes[name] < FILE_BYTES]:
         return max(open_)
-    taken = {n.removeprefix(prefix).removesuffix(".md") for n in sizes if n.startswith(prefix)}
+    taken = {name.removeprefix(prefix).removesuffix(".md") for name in own}
     return f"{prefix}{slug(messages, taken)}.md"

@@ -93,7 +93,12 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
     with held(files):
         now = read(files, path)
         if (now.hash if now else None) != base:
-            raise Conflict(f"{path}: {_why(now, base)}; nothing was saved", field="hash")
+            why = "it was changed meanwhile; look at it as it is now and edit that"
+            if now is None:
+                why = "expected the file that was edited, it is gone"
+            elif base is None:
+                why = "expected no such file yet, there is one"
+            raise Conflict(f"{path}: {why}; nothing was saved", field="hash")
         if now is not None and not now.is_whole:
             raise Refused(
                 f"{path}: expected UTF-8, got some other encoding, which would be lost; "
@@ -101,14 +106,6 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
             )
         files.write(path, data)
     return Note(path, text, content_hash(text))
-
-
-def _why(now: Note | None, base: str | None) -> str:
-    if now is None:
-        return "expected the file that was edited, it is gone"
-    if base is None:
-        return "expected no such file yet, there is one"
-    return "it was changed meanwhile; look at it as it is now and edit that"
 
 
 @contextlib.contextmanager
@@ -173,9 +170,10 @@ class BacklogList:
 
 def backlog_items(text: str) -> list[BacklogEntry]:
     """The checkboxes of a text, in its order; those inside code or comments are none."""
-    found = _found(text.removeprefix(_BOM))
+    lines = text.removeprefix(_BOM).split("\n")
     return [
-        BacklogEntry(plain_item(parts[4]), parts[2] != " ", number + 1) for number, parts in found
+        BacklogEntry(plain_item(parts[4]), parts[2] != " ", number + 1)
+        for number, parts in _found(lines)
     ]
 
 
@@ -188,10 +186,10 @@ def changed_backlog(text: str, action: Action, item: str) -> str:
     if not name:
         return text
     mark, text = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
-    mine = [(number, found) for number, found in _found(text) if plain_item(found[4]) == name]
-    if action == "add" and not mine:
-        return mark + _with_item(text, name)
     lines = text.split("\n")
+    mine = [(number, found) for number, found in _found(lines) if plain_item(found[4]) == name]
+    if action == "add" and not mine:
+        return mark + _with_item(lines, name)
     for number, found in reversed(mine):
         if action == "remove":
             del lines[number]
@@ -209,9 +207,8 @@ def plain_item(item: str) -> str:
     return " ".join(_CONTROL.sub(" ", _COMMENT.sub(" ", sound)).split())
 
 
-def _found(text: str) -> Iterator[tuple[int, re.Match[str]]]:
+def _found(lines: list[str]) -> Iterator[tuple[int, re.Match[str]]]:
     """The lines that are items: their numbers from 0 and their parts."""
-    lines = text.split("\n")
     for number, is_hidden in enumerate(_hidden(lines)):
         found = None if is_hidden else _ITEM.fullmatch(lines[number])
         if found is not None and plain_item(found[4]):
@@ -233,15 +230,19 @@ def _hidden(lines: list[str]) -> Iterator[bool]:
             end = re.compile(rf"^[ \t]*{fence[0]}{{{len(fence)},}}\s*$" if fence else "-->")
 
 
-def _with_item(text: str, name: str) -> str:
-    """The text with a new item after its last one, or at its end."""
-    lines = text.split("\n")
+def _with_item(lines: list[str], name: str) -> str:
+    """The text with a new item after its last one and what belongs to that, or at its end."""
     hidden = list(_hidden(lines))
-    known = [number for number, _ in _found(text)]
-    if known:
-        at = _after_block(lines, hidden, known[-1])
-    else:  # after the last line that says something
-        at = len(text.rstrip().split("\n")) if text.strip() else 0
+    known = [number for number, _ in _found(lines)]
+    at, is_apart = known[-1] + 1 if known else 0, False
+    for number, line in enumerate(lines[at:], at):
+        is_heading = _HEADING.match(line) and not hidden[number]
+        if not line.strip():
+            is_apart = True
+        elif known and (is_heading or (is_apart and line[0] not in " \t")):
+            break
+        else:
+            at, is_apart = number + 1, False
     # A place that is not within code or a comment; the end where there is none.
     while 0 < at < len(hidden) and hidden[at - 1] and hidden[at]:
         at += 1
@@ -260,27 +261,10 @@ def _inserted(lines: list[str], at: int, name: str, *, apart: bool) -> str:
     return "\n".join([*before, *new, *(rest or [""])])
 
 
-def _after_block(lines: list[str], hidden: list[bool], number: int) -> int:
-    """Behind an item and what belongs to it."""
-    end, is_apart = number + 1, False
-    for at in range(end, len(lines)):
-        line = lines[at]
-        if not line.strip():
-            is_apart = True
-            continue
-        if is_apart and not line.startswith((" ", "\t")):
-            break
-        if _HEADING.match(line) and not hidden[at]:
-            break
-        end, is_apart = at + 1, False
-    return end
-
-
 def load_backlog(files: Files) -> BacklogList:
     """The list as it stands; empty when there is no file."""
-    note = read(files, paths.BACKLOG)
-    text = note.text if note else ""
-    return BacklogList(backlog_items(text), content_hash(text))
+    note = read(files, paths.BACKLOG) or Note(paths.BACKLOG, "", content_hash(""))
+    return BacklogList(backlog_items(note.text), note.hash)
 
 
 def change_backlog(files: Files, action: Action, item: str, base: str | None = None) -> BacklogList:

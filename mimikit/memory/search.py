@@ -7,20 +7,19 @@ decide what is true.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from pathlib import Path
 
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
-from mimikit.memory.documents import DocumentFolders
-from mimikit.memory.index import BrokenIndex, PassageIndex, RankIndex, TermTotals, idf
-from mimikit.memory.indexer import Indexer, IndexState, IndexStatus
-from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window
+from mimikit.memory.index import BrokenIndex, IndexStatus, PassageIndex, RankIndex, TermTotals, idf
+from mimikit.memory.indexer import DocumentFolders, Indexer, IndexState
+from mimikit.memory.passages import FAR, NEAR, Scope, Window
 from mimikit.memory.ranking import Match
 from mimikit.memory.terms import SEGMENTERS, ChineseDictionary, first_importable, terms
 from mimikit.protocol.files import Files
@@ -42,24 +41,16 @@ _FILES_SCORED = 200
 _TURN_HITS = 40
 """Of these a turn's quotations are made: some are quoted beside others."""
 _TURN_PATIENCE_S = 0.02
-_SCOPES = {True: (NEAR, FAR), False: (NEAR,)}
-"""By whether everything is searched."""
 _INDEXES = ("tantivy", "rank_bm25")
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPackages:
-    """By which modules this machine is searched."""
+def backends() -> tuple[str, str]:
+    """Which modules serve here: the compiled ones where they can be imported.
 
-    index: str
-    """`tantivy`, or `rank_bm25`, which keeps nothing on disk and is slower."""
-    segmenter: str
-    """`rjieba`, or `jieba`, which is slower."""
-
-
-def backends() -> SearchPackages:
-    """Which modules serve here: the compiled ones where they can be imported."""
-    return SearchPackages(first_importable(*_INDEXES), first_importable(*SEGMENTERS))
+    The index's: `tantivy`, or `rank_bm25`, which keeps nothing on disk and is slower. The one that
+    cuts Chinese: `rjieba`, or `jieba`, which is slower.
+    """
+    return first_importable(*_INDEXES), first_importable(*SEGMENTERS)
 
 
 def open_index(files: Files, folder: Path | None) -> PassageIndex:
@@ -94,13 +85,8 @@ class MemorySearch:
         watch: on the state folder, of everything; for processes that live long.
         patience_s: how long `find` waits for a large update.
         """
-        self._indexer = Indexer(
-            DocumentFolders(files, workspace, watch),
-            index=index,
-            zone=zone,
-            clock=clock,
-            words=words,
-        )
+        documents = DocumentFolders(files, workspace, watch)
+        self._indexer = Indexer(documents, index, zone, clock, words)
         self._zone, self._clock = zone, clock
         self._patience_s = patience_s
 
@@ -117,12 +103,11 @@ class MemorySearch:
 
         after, before: inclusive and exclusive; what has no time is left out then.
         """
-        window, patience_s = Window(after, before), self._patience_s
-        state = self._indexer.catch_up(everywhere=everywhere, patience_s=patience_s)
-        own = self._weights(query[:LONGEST_QUERY], 1.0)
-        weights = _rarest(own, state, _SCOPES[everywhere])
-        hits = self._hits(weights, state, limit, window, everywhere=everywhere)
-        hits = hits or self._scanned(query, state, limit, window, patience_s)
+        window, scopes = Window(after, before), (NEAR, FAR) if everywhere else (NEAR,)
+        state = self._indexer.catch_up(everywhere=everywhere, patience_s=self._patience_s)
+        weights = _rarest(self._weights(query[:LONGEST_QUERY], 1.0), state, scopes)
+        hits = self._hits(weights, state, limit, window, scopes)
+        hits = hits or self._scanned(query, state, limit, window, self._patience_s)
         return [_found(hit, ranking.snippet(hit.passage.text, weights)) for hit in hits]
 
     def recall(self, asked: str, recent: Sequence[str] = (), *, limit: int = 5) -> list[Hit]:
@@ -130,21 +115,27 @@ class MemorySearch:
 
         The snippet of each is what is to be quoted: the passage with what fits beside it.
 
-        asked: what is to be answered. recent: what was said before, which counts less.
+        asked: what is to be answered. recent: what was said before. Of the hits of what is asked,
+            this says which are meant; by this alone something is found only when the question
+            itself finds nothing ("and then?").
         """
         state = self._indexer.catch_up(everywhere=False, patience_s=_TURN_PATIENCE_S)
         is_long = len(asked) > ASKED_FIRST + ASKED_LAST  # what is asked stands at one of its ends
         ends = f"{asked[:ASKED_FIRST]}\n{asked[-ASKED_LAST:]}" if is_long else asked
-        hits, weights = self._recalled(ends, recent, state)
+        weights = own = self._weights(ends, 1.0)
+        hits = self._near(own, state)
+        if recent:
+            said = "\n".join(text[:RECENT_CHARACTERS] for text in recent)
+            before = self._weights(said, RECENT_WEIGHT)
+            # Together the terms of what was said before never weigh more than the question.
+            share = min(1.0, max(len(own), 1) / max(len(before), 1))
+            weights = {**{term: weight * share for term, weight in before.items()}, **own}
+            both = self._near(weights, state)
+            asked_for = {(hit.path, hit.passage) for hit in hits}
+            hits = [h for h in both if not hits or (h.path, h.passage) in asked_for] or hits
         hits = hits or self._scanned(asked, state, limit, Window(), _TURN_PATIENCE_S)
-        known: dict[str, list[Passage]] = {}
-
-        def passages_of(path: str) -> list[Passage]:
-            if path not in known:
-                known[path] = self._indexer.passages_of(path)
-            return known[path]
-
         meant = [hit for hit in hits if hit.score >= _TURN_SHARE * hits[0].score]
+        passages_of = functools.cache(self._indexer.passages_of)
         made = ranking.quotations(meant, passages_of, weights, limit)
         return [_found(hit, text) for hit, text in made]
 
@@ -169,29 +160,9 @@ class MemorySearch:
         """Why the index does not serve; None when it does."""
         return self._indexer.fault
 
-    def _recalled(
-        self, asked: str, recent: Sequence[str], state: IndexState
-    ) -> tuple[list[Match], Mapping[str, float]]:
-        """The hits of what is asked; which of them are meant, what was said before says.
-
-        By that alone something is found only when the question itself finds nothing ("and then?").
-        """
-        own = self._weights(asked, 1.0)
-        hits = self._near(own, state)
-        if not recent:
-            return hits, own
-        said = "\n".join(text[:RECENT_CHARACTERS] for text in recent)
-        before = self._weights(said, RECENT_WEIGHT)
-        # Together the terms of what was said before never weigh more than the question.
-        share = min(1.0, max(len(own), 1) / max(len(before), 1))
-        weights = {**{term: weight * share for term, weight in before.items()}, **own}
-        both = self._near(weights, state)
-        asked_for = {(hit.path, hit.passage) for hit in hits}
-        return [h for h in both if not hits or (h.path, h.passage) in asked_for] or hits, weights
-
     def _near(self, weights: dict[str, float], state: IndexState) -> list[Match]:
         rarest = _rarest(weights, state, (NEAR,))
-        return self._hits(rarest, state, _TURN_HITS, Window(), everywhere=False)
+        return self._hits(rarest, state, _TURN_HITS, Window(), (NEAR,))
 
     def _hits(
         self,
@@ -199,20 +170,18 @@ class MemorySearch:
         state: IndexState,
         limit: int,
         window: Window,
-        *,
-        everywhere: bool,
+        scopes: Sequence[Scope],
     ) -> list[Match]:
         found: list[Match] = []
         scores: dict[str, float] = {}
-        for scope in _SCOPES[everywhere]:
+        for scope in scopes:
             held, held_scores = _held(weights, scope, state, window)
             found += held
             scores |= held_scores
             try:
                 found += _indexed(weights, scope, state, max(_LEAST_MATCHES, 4 * limit), window)
-                if state.view:
-                    whole = state.view.search_files(weights, scope, _FILES_SCORED).items()
-                    scores |= {path: score for path, score in whole if state.is_indexed(path)}
+                whole = state.view.search_files(weights, scope, _FILES_SCORED).items()
+                scores |= {path: score for path, score in whole if state.is_indexed(path)}
             except BrokenIndex as error:
                 self._indexer.give_up(error)
         return ranking.rank(found, scores, self._today(), limit)
@@ -230,7 +199,7 @@ class MemorySearch:
         for path in ranking.visible(state.snapshot.stamps) if wanted else ():
             if time.monotonic() > until:
                 break
-            data = self._indexer.read(path)
+            data = self._indexer.documents.read(path)
             if data is not None and ranking.may_hold(data, wanted):
                 found += ranking.scan(path, self._indexer.passages_of(path, data), wanted, window)
         return ranking.rank(found, {}, self._today(), limit)
@@ -263,11 +232,10 @@ def _held(
     mine = held.totals(scope)
     if not mine.passages:
         return [], {}
-    totals = TermTotals.sum([mine, view.totals(scope)]) if view else mine
+    totals = TermTotals.sum([mine, view.totals(scope)])
     # The index counts every document it has, of files too: so that scores can be compared, we do.
-    known = [held.totals(part) for part in (NEAR, FAR)]
-    known += [view.totals(part) for part in (NEAR, FAR)] if view else []
-    documents = max(sum(part.passages + part.files for part in known), 1)
+    known = TermTotals.sum(part.totals(each) for part in (held, view) for each in (NEAR, FAR))
+    documents = max(known.passages + known.files, 1)
     often = {term: _frequency(term, scope, state) for term in weights}
     says = idf(weights, often, documents)
     found = held.search(says, scope, totals.terms / documents, window)
@@ -279,17 +247,16 @@ def _indexed(
     weights: Mapping[str, float], scope: Scope, state: IndexState, wanted: int, window: Window
 ) -> list[Match]:
     """The best matches in the index; more are asked for when outdated ones are among them."""
-    while state.view is not None:
+    while True:
         found = state.view.search(weights, scope, wanted, window)
         kept = [match for match in found if state.is_indexed(match.path)]
         if 2 * len(kept) >= wanted or len(found) < wanted:
             return kept
         wanted *= 8
-    return []
 
 
 def _rarest(
-    weights: dict[str, float], state: IndexState, scopes: tuple[Scope, ...]
+    weights: dict[str, float], state: IndexState, scopes: Sequence[Scope]
 ) -> Mapping[str, float]:
     """Of very many terms those that weigh most, and of these the rarest."""
     if len(weights) <= MOST_TERMS:
@@ -303,7 +270,6 @@ def _rarest(
 def _frequency(term: str, scope: Scope, state: IndexState) -> int:
     """In how many passages a term stands."""
     held = state.held.frequency(term, scope)
-    try:
-        return held + (state.view.frequency(term, scope) if state.view else 0)
-    except BrokenIndex:  # told by the search that follows
-        return held
+    with contextlib.suppress(BrokenIndex):  # told by the search that follows
+        return held + state.view.frequency(term, scope)
+    return held

@@ -22,18 +22,8 @@ import tantivy
 
 from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import passages
-from mimikit.memory.documents import Stamp
-from mimikit.memory.index import BrokenIndex, Changed, TermTotals
-from mimikit.memory.passages import (
-    FAR,
-    NEAR,
-    FileTerms,
-    Passage,
-    Scope,
-    Window,
-    file_terms,
-    scope_of,
-)
+from mimikit.memory.index import BrokenIndex, Changed, Stamp, TermTotals
+from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms, scope_of
 from mimikit.memory.ranking import Match
 from mimikit.memory.terms import Cutter
 from mimikit.protocol import paths
@@ -186,7 +176,7 @@ class TantivyIndex:
             self.refresh()
             if self._folder is not None and self._files.exists(_UNFINISHED):
                 self._forget()  # whoever wrote it died: what is in it is not known
-            self._write(self._index or self._begin(), changed, gone, cut)
+            self._write(changed, gone, cut)
             return True
         finally:
             lock.release()
@@ -214,10 +204,7 @@ class TantivyIndex:
 
     def _open(self) -> None:
         """Open what the manifest tells of; without one, or with a broken one, nothing."""
-        try:
-            known = _manifest(self._files.read(_MANIFEST))
-        except UnsafeFile:  # no file at all: it goes with the rest when that is made anew
-            known = None
+        known = _manifest(self._files)
         if known is None or self._folder is None or self._files.exists(_UNFINISHED):
             self._forget()
             return
@@ -262,13 +249,8 @@ class TantivyIndex:
             else:
                 entry.unlink(missing_ok=True)
 
-    def _write(
-        self,
-        index: tantivy.Index,
-        changed: Iterable[Changed],
-        gone: Iterable[str],
-        cut: Cutter | None,
-    ) -> None:
+    def _write(self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None) -> None:
+        index = self._index or self._begin()
         if self._folder is not None:
             self._files.write(_UNFINISHED, b"", sync=False)
         stamps, counts = dict(self.view.stamps), self.view.counts
@@ -332,7 +314,9 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-def _documents(path: str, found: list[Passage], made: FileTerms) -> Iterator[tantivy.Document]:
+def _documents(
+    path: str, found: list[Passage], made: passages.FileTerms
+) -> Iterator[tantivy.Document]:
     """One document for each passage, and one for the whole file."""
     scope = scope_of(path)
     for passage, terms in zip(found, made.each, strict=True):
@@ -354,19 +338,18 @@ def _instant(at: datetime) -> int:
     return math.floor(at.timestamp() * 1000)
 
 
-def _manifest(data: bytes | None) -> tuple[str, dict[str, Stamp], IndexCounts] | None:
+def _manifest(files: Files) -> tuple[str, dict[str, Stamp], IndexCounts] | None:
     """Generation, stamps and counts; None when it is not one of this format."""
     try:
-        facts = json.loads(data or b"{}")
+        facts = json.loads(files.read(_MANIFEST) or b"{}")
         if facts["format"] != FORMAT:
             return None
-        files = facts["files"]
         near, far = (TermTotals(*numbers) for numbers in facts["totals"])
-        stamps = {path: Stamp(numbers[0], numbers[1]) for path, numbers in files.items()}
-        counts = {path: numbers[2:] for path, numbers in files.items()}
+        stamps = {path: Stamp(*numbers[:2]) for path, numbers in facts["files"].items()}
+        counts = {path: numbers[2:] for path, numbers in facts["files"].items()}
         return facts["generation"], stamps, IndexCounts(counts, {NEAR: near, FAR: far})
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
+    except (ValueError, KeyError, TypeError, AttributeError, UnsafeFile):
+        return None  # an unsafe one is no file at all: it goes with the rest when that is made anew
 
 
 @contextlib.contextmanager

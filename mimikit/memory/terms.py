@@ -9,14 +9,15 @@ stands in the text. Pure, but for the dictionary that a process may load.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 Cutter: TypeAlias = Callable[[str], list[str]]
 """Cuts a run of simplified Chinese into the words of a dictionary, overlapping ones too."""
@@ -76,14 +77,11 @@ def terms(text: str, cut: Cutter | None = None) -> list[str]:
 
 def located(text: str, cut: Cutter | None = None) -> list[LocatedTerm]:
     """The terms of a text with their places. Units: characters."""
-    return [LocatedTerm(*piece) for piece in _pieces(text, cut)]
+    return list(itertools.starmap(LocatedTerm, _pieces(text, cut)))
 
 
-_Piece: TypeAlias = tuple[int, int, str]
-"""A term before it is given out: plain, since there are millions."""
-
-
-def _pieces(text: str, cut: Cutter | None) -> Iterator[_Piece]:
+def _pieces(text: str, cut: Cutter | None) -> Iterator[tuple[int, int, str]]:
+    """The terms and their places, as plain tuples: there are millions."""
     plain = _ELISION.sub(lambda found: " " * len(found[0]), text)
     for run in _RUN.finditer(folded(plain)):
         start, end = run.span()
@@ -113,7 +111,7 @@ def occurrences(text: str, wanted: Collection[str]) -> list[LocatedTerm]:
     return sorted(found)
 
 
-def _wide(run: str, start: int, cut: Cutter | None) -> Iterator[_Piece]:
+def _wide(run: str, start: int, cut: Cutter | None) -> Iterator[tuple[int, int, str]]:
     """Characters and pairs, but for the words that only ask; then the dictionary's words."""
     at = 0
     for gap in [*_ASKING.finditer(run), None]:
@@ -152,14 +150,10 @@ def stem(word: str) -> str:
     return _stemmer().stemWord(word) if _ENGLISH.fullmatch(word) else word
 
 
-class _Stemmer(Protocol):
-    def stemWord(self, word: str) -> str: ...  # noqa: N802 - the library's name
-
-
 @functools.cache
-def _stemmer() -> _Stemmer:
+def _stemmer() -> Any:
     # Without a cache of its own: that of `_word` is safe in threads.
-    return cast("_Stemmer", import_module("Stemmer").Stemmer("english", 0))
+    return import_module("Stemmer").Stemmer("english", 0)
 
 
 class _Folding(dict[int, str]):
@@ -202,19 +196,6 @@ def first_importable(*names: str) -> str:
     return names[-1]
 
 
-def _dictionary() -> Cutter:
-    """Load it. Takes 0.15 s and 33 MB, by jieba 1 s and 84 MB."""
-    name = first_importable(*SEGMENTERS)
-    made: Any = import_module(name)
-    if name == "jieba":
-        made = made.Tokenizer()
-        # By itself it would keep a copy below /tmp, where anybody may put another one.
-        made.FREQ, made.total = made.gen_pfdict(made.get_dict_file())
-        made.initialized = True
-    search = cast("Callable[[str], Iterable[str]]", made.cut_for_search)
-    return lambda run: list(search(run))
-
-
 class ChineseDictionary:
     """Knows whether the dictionary is there; safe from any thread."""
 
@@ -230,10 +211,17 @@ class ChineseDictionary:
         return "ready" if self.cut is not None else waiting
 
     def load(self) -> Cutter:
-        """Load it now, if it is not there."""
+        """Load it now, if it is not there. Takes 0.15 s and 33 MB, by jieba 1 s and 84 MB."""
         with self._loading:
             if self.cut is None:
-                self.cut = _dictionary()
+                name = first_importable(*SEGMENTERS)
+                made: Any = import_module(name)
+                if name == "jieba":
+                    made = made.Tokenizer()
+                    # By itself it would keep a copy below /tmp, where anybody may put another one.
+                    made.FREQ, made.total = made.gen_pfdict(made.get_dict_file())
+                    made.initialized = True
+                self.cut = lambda run: list(made.cut_for_search(run))
             return self.cut
 
     def want(self) -> None:

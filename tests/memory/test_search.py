@@ -19,7 +19,7 @@ import pytest
 
 from mimikit.memory import indexer, markdown
 from mimikit.memory import search as search_module
-from mimikit.memory.search import MemorySearch, SearchPackages, backends
+from mimikit.memory.search import MemorySearch, backends
 from mimikit.memory.terms import ChineseDictionary
 from mimikit.protocol import disk
 from mimikit.protocol.disk import RealDisk
@@ -102,12 +102,12 @@ def test_what_can_not_be_imported_here_is_done_without(
     shared = tmp_path / "tmp"
     shared.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(shared))  # jieba would keep its dictionary there
-    assert backends() == SearchPackages("tantivy", "rjieba")
+    assert backends() == ("tantivy", "rjieba")
     compiled = world.search(words=ChineseDictionary())
     compiled.refresh()
     for name in ("tantivy", "rjieba", "mimikit.memory.tantivy_index"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert backends() == SearchPackages("rank_bm25", "jieba")
+    assert backends() == ("rank_bm25", "jieba")
     search = make_search(world.state)
     status = search.refresh()
     assert (status.files, status.fresh, status.words, status.fallback) == (13, True, "ready", None)
@@ -355,7 +355,7 @@ def _appended(world: World, path: str) -> None:
 def test_an_edit_is_seen_by_the_next_search(
     world: World, index: str | None, edit: Callable[[World], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimikit.memory.documents._SLOW_S", 60.0)
+    monkeypatch.setattr("mimikit.memory.indexer._SLOW_S", 60.0)
     search = world.search(index=index)
     search.refresh()
     assert search.find("walrus") == []
@@ -409,7 +409,7 @@ def test_what_is_gone_is_not_found_again(
     query: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mimikit.memory.documents._SLOW_S", 60.0)
+    monkeypatch.setattr("mimikit.memory.indexer._SLOW_S", 60.0)
     search = world.search(index=index)
     search.refresh()
     assert sources(search.find(query)) == [path]
