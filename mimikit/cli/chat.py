@@ -21,7 +21,6 @@ from mimikit.cli.client import (
     TurnStarted,
     WaitGuard,
     Watcher,
-    live_runs,
     look_at_consumer,
 )
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
@@ -123,28 +122,25 @@ class _OneMessage:
             RequestFailed: there is nobody to do it.
         """
         heard: list[Message] = []
+        failure: RequestFailed | None = None
         while True:
             # Asked before reading: once it is over, the transcript has all of it.
             has_ended = is_over()
-            heard += self._hear(awaited)
-            if has_ended:
+            for event in self._client.events():
+                self._printer.take(event, awaited)
+                if isinstance(event, Message):
+                    heard.append(event)
+            if has_ended or failure:
                 self._printer.end()
+            if failure:
+                raise failure
+            if has_ended:
                 return heard
             try:
                 self._patience.check(seat, queued=awaited is None)
-            except RequestFailed:
-                self._hear(awaited)  # what came just before the end
-                self._printer.end()
-                raise
-            watcher.pause()
-
-    def _hear(self, awaited: str | None) -> list[Message]:
-        heard: list[Message] = []
-        for event in self._client.events():
-            self._printer.take(event, awaited)
-            if isinstance(event, Message):
-                heard.append(event)
-        return heard
+                watcher.pause()
+            except RequestFailed as error:
+                failure = error  # raised when what came just before it is printed
 
     def _follow_work(self, watcher: Watcher, traces: set[str]) -> list[Message]:
         """Print what is told of the work until all of it is over, or it asks a question."""
@@ -180,7 +176,8 @@ class _OneMessage:
         view = shown.find_view(self._state.files, planner_or_task)
         if view is None:
             return False
-        trace = shown.in_trace(self._state.files, view.task.trace_id, live_runs(self._state), view)
+        live = look_at_consumer(self._state).live
+        trace = shown.in_trace(self._state.files, view.task.trace_id, live, view)
         return any(task.state == "failed" for task in trace if not task.source_trigger_id)
 
 
@@ -323,43 +320,27 @@ class _Conversation:
         sys.stdout.flush()
 
 
-class ReplyPrinter:
+class ReplyPrinter(terminal.StreamPrinter):
     """Prints the awaited reply word by word, and any other message when it is whole."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._quiet = quiet
-        self._turn = ""
-        self._streamed = ""
+    _turn = ""
 
     def take(self, event: ConversationEvent, awaited: str | None) -> None:
         """Print what an event says; `awaited` is the input whose reply is streamed."""
         match event:
             case TurnStarted(turn_id, inputs):
-                if self._streamed and turn_id == self._turn:
-                    self.end()
-                    self._write(terminal.dim("(that attempt failed; once more)") + "\n")
+                if self.streamed and turn_id == self._turn:
+                    self.line(terminal.dim("(that attempt failed; once more)"))
                 if awaited in inputs:
                     self._turn = turn_id
             case ReplyPart(turn_id, text) if turn_id == self._turn:
-                self._streamed += text
-                self._write(terminal.safe(text))
-            case Message(turn_id=turn_id, text=text, role="agent" | "system"):
-                # One that was streamed just now is there already.
-                is_there = turn_id == self._turn and text.strip() == self._streamed.strip()
-                self.end()
-                if not is_there:
-                    self._write(message_text(event) + "\n")
+                self.stream(text)
+            case Message(turn_id=turn_id, role="agent" | "system"):
+                if turn_id != self._turn:
+                    self.end()
+                self.message(event.text, message_text(event))
             case _:
                 return
-
-    def end(self) -> None:
-        if self._streamed and not self._streamed.endswith("\n"):
-            self._write("\n")
-        self._streamed = ""
-
-    def _write(self, text: str) -> None:
-        if not self._quiet:
-            click.echo(text, nl=False)
 
 
 def message_text(message: Message) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,6 @@ from mimikit.protocol.models import (
     Command,
     CommandResult,
     InboxItem,
-    LiveRun,
     Message,
     Question,
 )
@@ -37,9 +37,6 @@ _GENERATED = re.compile(r"[a-z]+-[0-9a-z]{26}")
 SHORT = 8
 _LEAST = 4
 _NAMED = 5
-_TASK_FOLDERS = [
-    f"{seat}/{part}" for seat in paths.QUEUES for part in ("running", "queue", "ended")
-]
 
 
 def short_id(id_: str) -> str:
@@ -47,11 +44,10 @@ def short_id(id_: str) -> str:
     return id_[-SHORT:] if _GENERATED.fullmatch(id_) else id_
 
 
-def find_task(files: Files, given: str) -> str:
-    """The id of the task that is meant.
+# Each find_… gives the id that is meant; raises NotFound, or BadInput when several end so.
 
-    Raises NotFound, or BadInput when several end so.
-    """
+
+def find_task(files: Files, given: str) -> str:
     check_id(given)
     if queue.find(files, given) is not None:
         return given
@@ -59,19 +55,13 @@ def find_task(files: Files, given: str) -> str:
 
 
 def find_trigger(files: Files, given: str) -> str:
-    """The id of the trigger that is meant; of a broken file its name, whatever that is.
-
-    Raises NotFound, or BadInput when several end so.
-    """
+    """Of a broken file its name, whatever that is."""
     ids = registry.ids(files)
     return given if given in ids else _the_one(check_id(given), ids, "trigger")
 
 
 def find_either(files: ReadOnlyFiles, given: str) -> str:
-    """The id of the task or trigger that is meant; of a trigger also when it has fired and gone.
-
-    Raises NotFound, or BadInput when several end so.
-    """
+    """Of a task or trigger; also of a trigger that has fired and gone."""
     check_id(given)
     if files.exists(paths.trigger(given)) or queue.find(files, given) is not None:
         return given
@@ -82,10 +72,7 @@ def find_either(files: ReadOnlyFiles, given: str) -> str:
 
 
 def find_trigger_ever(files: ReadOnlyFiles, given: str) -> str:
-    """The id of the trigger that is meant, or was before it fired or was removed.
-
-    Raises NotFound when none is remembered either, or BadInput when several end so.
-    """
+    """Of a trigger; also of one that has fired and gone, or was removed."""
     try:
         return find_trigger(files, given)
     except NotFound:
@@ -95,8 +82,8 @@ def find_trigger_ever(files: ReadOnlyFiles, given: str) -> str:
 
 
 def _task_ids(files: Files) -> Iterator[str]:
-    for folder in _TASK_FOLDERS:
-        for name in files.names(folder):
+    for seat, part in itertools.product(paths.QUEUES, ("running", "queue", "ended")):
+        for name in files.names(f"{seat}/{part}"):
             yield name.removesuffix(".json")
 
 
@@ -150,11 +137,6 @@ def gone(kind: str, id_: str) -> NotFound:
 
 def look_at_consumer(state: State) -> Consumer:
     return statuses.look_at_consumer(state.files, state.clock.now())
-
-
-def live_runs(state: State) -> dict[str, LiveRun]:
-    """By id; none when no consumer is there."""
-    return look_at_consumer(state).live
 
 
 def situation(state: ReadOnlyState) -> ExplanationContext:
@@ -222,18 +204,16 @@ class WaitGuard:
         consumer = look_at_consumer(self._state)
         if not consumer.is_there:
             raise RequestFailed(f"{NO_CONSUMER}; {self._kept}")
-        if consumer.health is None:
-            return
-        found: list[str] = []
-        if queued and consumer.health.paused:
+        health, found = consumer.health, list[str]()
+        if health and queued and health.paused:
             found.append("The queues are paused; `mimikit resume` lets them go on.")
-        engine = consumer.health.engines.get(seat)
-        if engine is not None and engine.state == "waiting":
+        engine = health.engines.get(seat) if health else None
+        if engine and engine.state == "waiting":
             found.append(f"It waits for its engine: {engine.reason}.")
         for text in found:
             if text not in self._told:
                 terminal.note(text)
-        self._told.update(found)
+                self._told.add(text)
 
 
 # ---- the conversation

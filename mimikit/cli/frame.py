@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import functools
 import importlib
 import os
 import sys
@@ -93,6 +94,16 @@ def pass_frame_and_json(command: Callable[..., Any]) -> Callable[..., Any]:
     """Pass the frame; and `as_json`, which is set by `--json`."""
     option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
     return option(pass_frame(command))
+
+
+def pass_state_and_json(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Pass the opened state instead of the frame; and `as_json`."""
+
+    @functools.wraps(command)
+    def opened(frame: CliContext, *args: Any, **kwargs: Any) -> Any:
+        return command(frame.open(), *args, **kwargs)
+
+    return pass_frame_and_json(opened)
 
 
 def place_options(*, hidden: bool = False) -> list[click.Option]:

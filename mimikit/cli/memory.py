@@ -10,7 +10,7 @@ from datetime import datetime
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.frame import CliContext, PlainGroup, pass_frame_and_json
+from mimikit.cli.frame import CliContext, PlainGroup, pass_frame_and_json, pass_state_and_json
 from mimikit.cli.options import NumberRange, blame, check_length, parse_past
 from mimikit.errors import BadInput, NotFound
 from mimikit.memory import notes
@@ -48,10 +48,9 @@ def memory() -> None:
 
 
 @memory.command()
-@pass_frame_and_json
-def status(frame: CliContext, as_json: bool) -> None:
+@pass_state_and_json
+def status(state: ReadOnlyState, as_json: bool) -> None:
     """Show what there is, and how its search index is."""
-    state = frame.open()
     report = memory_report(state.search.status(), _library(state).listed())
     facts = _status_facts(report, state.clock.now())
     lines = (f"{terminal.heading(head)}{text}" for head, text in facts)
@@ -60,13 +59,12 @@ def status(frame: CliContext, as_json: bool) -> None:
 
 @memory.command()
 @click.option("--rebuild", is_flag=True, help="Make it anew, from nothing.")
-@pass_frame_and_json
-def index(frame: CliContext, rebuild: bool, as_json: bool) -> None:
+@pass_state_and_json
+def index(state: ReadOnlyState, rebuild: bool, as_json: bool) -> None:
     """Bring the search index up to date.
 
     Searches do so by themselves, too.
     """
-    state = frame.open()
     if not as_json:
         terminal.note("Reading all that is to be searched…")
     began = state.clock.monotonic()
@@ -121,10 +119,9 @@ def search(
 
 @memory.command()
 @click.argument("path", required=False)
-@pass_frame_and_json
-def show(frame: CliContext, path: str | None, as_json: bool) -> None:
+@pass_state_and_json
+def show(state: ReadOnlyState, path: str | None, as_json: bool) -> None:
     """Show a file; without PATH, list them all."""
-    state = frame.open()
     library = _library(state)
     listed = library.listed()
     if path is not None:
@@ -142,7 +139,7 @@ def show(frame: CliContext, path: str | None, as_json: bool) -> None:
             terminal.note(f"It goes on: this is the beginning, of {_bytes(note.size)}.")
     elif as_json:
         terminal.print_json({"files": [file.to_dict() for file in listed]})
-    elif listed:
+    else:
         rows = [
             (
                 terminal.one_line(file.path),
@@ -152,10 +149,9 @@ def show(frame: CliContext, path: str | None, as_json: bool) -> None:
             )
             for file in listed
         ]
-        for line in terminal.table(("PATH", "KIND", "SIZE", "CHANGED"), rows, flexible=0):
+        empty = "Nothing is remembered yet. `mimikit memory add TEXT` adds a note."
+        for line in terminal.table(("PATH", "KIND", "SIZE", "CHANGED"), rows, empty, flexible=0):
             terminal.out(line)
-    else:
-        terminal.out("Nothing is remembered yet. `mimikit memory add TEXT` adds a note.")
 
 
 @memory.command()
@@ -294,21 +290,18 @@ def backlog() -> None:
 
 @backlog.command("list")
 @click.option("--open", "only_open", is_flag=True, help="Only what is not done.")
-@pass_frame_and_json
-def list_backlog(frame: CliContext, only_open: bool, as_json: bool) -> None:
+@pass_state_and_json
+def list_backlog(state: ReadOnlyState, only_open: bool, as_json: bool) -> None:
     """List every item with its number."""
-    found = notes.load_backlog(frame.open().files)
+    found = notes.load_backlog(state.files)
     rows = [
         (str(number), terminal.state("done" if item.done else "open"), terminal.one_line(item.text))
         for number, item in enumerate(found.items, 1)
         if not (only_open and item.done)
     ]
-    if rows:
-        lines = terminal.table(("NO.", "STATE", "WHAT"), rows)
-    elif found.items:
-        lines = ["All done."]
-    else:
-        lines = ["Nothing on the backlog. `mimikit backlog add TEXT` puts something on it."]
+    empty = "Nothing on the backlog. `mimikit backlog add TEXT` puts something on it."
+    empty = "All done." if found.items else empty
+    lines = terminal.table(("NO.", "STATE", "WHAT"), rows, empty)
     terminal.show(backlog_view(found, only_open=only_open), lines, as_json=as_json)
 
 
@@ -319,24 +312,25 @@ def add_item(frame: CliContext, text: tuple[str, ...], as_json: bool) -> None:
     """Put an item on the list; one that is ticked is open again."""
     item = notes.plain_item(" ".join(text))
     check_length(item, notes.MAX_ITEM, f"an item of 1 to {notes.MAX_ITEM} characters")
-    _change(frame, "add", item, as_json=as_json)
+    _change(frame.open(), "add", item, as_json=as_json)
 
 
 def _changing(name: Action, text: str) -> None:
     @backlog.command(name, help=f"{text} ITEM is its number, its text, or a part only it has.")
     @click.argument("item", metavar="ITEM...", nargs=-1, required=True)
-    @pass_frame_and_json
-    def command(frame: CliContext, item: tuple[str, ...], as_json: bool) -> None:
+    @pass_state_and_json
+    def command(state: ReadOnlyState, item: tuple[str, ...], as_json: bool) -> None:
         given = " ".join(item)
-        found = notes.load_backlog(frame.open().files).items
+        found = notes.load_backlog(state.files).items
         texts = [known.text for known in found]
         number = int(given) if given.isascii() and given.isdigit() and len(given) < 6 else 0
         if given not in texts and 1 <= number <= len(texts):
-            _change(frame, name, texts[number - 1], as_json=as_json)
-            return
-        if not found:
+            meant = texts[number - 1]
+        elif found:
+            meant = backlog_item(found, given, name)
+        else:
             raise NotFound("expected an item of the backlog, which is empty")
-        _change(frame, name, backlog_item(found, given, name), as_json=as_json)
+        _change(state, name, meant, as_json=as_json)
 
 
 _changing("done", "Tick an item.")
@@ -344,7 +338,7 @@ _changing("undone", "Open a ticked item again.")
 _changing("remove", "Take an item off the list.")
 
 
-def _change(frame: CliContext, action: Action, item: str, *, as_json: bool) -> None:
-    found = notes.change_backlog(frame.open().files, action, item)
+def _change(state: ReadOnlyState, action: Action, item: str, *, as_json: bool) -> None:
+    found = notes.change_backlog(state.files, action, item)
     said = _SAID[action].format(item=terminal.one_line(item))
     terminal.show(backlog_view(found), [said], as_json=as_json)

@@ -13,7 +13,7 @@ from mimikit import __version__
 from mimikit.cli import client, terminal
 from mimikit.cli.chat import without_answer
 from mimikit.cli.client import Watcher
-from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
+from mimikit.cli.frame import LeafCommand, pass_state_and_json
 from mimikit.cli.options import NumberRange
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles, whole_lines
@@ -26,10 +26,10 @@ _WRAPPED = ("consumer", "engines", "question")
 
 
 @click.command(cls=LeafCommand)
-@pass_frame_and_json
-def status(frame: CliContext, as_json: bool) -> None:
+@pass_state_and_json
+def status(state: ReadOnlyState, as_json: bool) -> None:
     """Show how it goes: consumer, seats, queues, engines, question, errors."""
-    seen = look(frame.open())
+    seen = look(state)
     if as_json:
         terminal.print_json(seen.to_dict())
         return
@@ -156,10 +156,9 @@ _COLOURS = {"error": "red", "audit": "yellow"}
 @click.option(
     "-n", "--lines", type=NumberRange(0, 100_000), default=30, help="How many to begin with."
 )
-@pass_frame_and_json
-def logs(frame: CliContext, follow: bool, type_: str | None, lines: int, as_json: bool) -> None:
+@pass_state_and_json
+def logs(state: ReadOnlyState, follow: bool, type_: str | None, lines: int, as_json: bool) -> None:
     """Print what happened, newest last, from log.jsonl."""
-    state = frame.open()
     files = state.files
 
     def show(line: dict[str, Any]) -> None:

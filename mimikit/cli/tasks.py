@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sys
-from datetime import datetime
+from collections.abc import Iterator
+from datetime import datetime, tzinfo
 from typing import Any
 
 import click
 
-from mimikit.cli import client, task_text, terminal
+from mimikit.cli import client, terminal
 from mimikit.cli.client import HINT, RequestFailed, WaitGuard, Watcher, look_at_consumer
-from mimikit.cli.frame import CliContext, LeafCommand, PlainGroup, pass_frame_and_json
+from mimikit.cli.frame import (
+    CliContext,
+    LeafCommand,
+    PlainGroup,
+    pass_frame_and_json,
+    pass_state_and_json,
+)
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
 from mimikit.cli.triggers import promises
+from mimikit.protocol import paths
 from mimikit.protocol.models import Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
@@ -20,10 +30,29 @@ from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
 from mimikit.views import tasks as shown
-from mimikit.views.chains import task_report
-from mimikit.views.tasks import TaskList, TaskView, task_outcome
+from mimikit.views.chains import TaskReport, task_report
+from mimikit.views.tasks import (
+    LedgerEvent,
+    OutputEvent,
+    TaskList,
+    TaskView,
+    task_outcome,
+)
 
 COMMAND_PROFILE = "command"
+_MOST_EVENTS = 30
+_WORTH_TELLING_MS = 100
+_ORIGINS = {
+    "teller": "the Teller",
+    "planner": "the Planner",
+    "cli": "the terminal",
+    "http": "HTTP",
+    "trigger": "",
+    "supervisor": "the supervisor",
+    "file": "a file",
+    "builtin": "the built-in engine",
+    "self_awake": "mimikit itself",
+}
 _EXAMPLES = """\b
 Examples:
   mimikit enqueue "summarise README.md" --wait
@@ -131,6 +160,8 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
         raise RequestFailed(f"{name} {view.state}: {view.error or 'no reason given'}")
 
 
+# ---- what there is
+
 STATES = ("queued", "running", "done", "failed", "canceled")
 
 
@@ -142,11 +173,10 @@ def tasks() -> None:
 @tasks.command("list")
 @click.option("--only", type=WordOption(STATES), help="Those of one state.")
 @click.option("-n", "--limit", type=NumberRange(1, 1000), default=20, help="How many ended ones.")
-@pass_frame_and_json
-def list_(frame: CliContext, only: str | None, limit: int, as_json: bool) -> None:
+@pass_state_and_json
+def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> None:
     """List running and queued tasks, then those that ended last."""
-    state = frame.open()
-    found = shown.listed(state.files, client.live_runs(state), only, limit)
+    found = shown.listed(state.files, look_at_consumer(state).live, only, limit)
     now = state.clock.now()
     short = terminal.room() is not None
     rows = [
@@ -159,9 +189,8 @@ def list_(frame: CliContext, only: str | None, limit: int, as_json: bool) -> Non
         )
         for task in found
     ]
-    lines = [f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."]
-    if rows:
-        lines = terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows)
+    empty = f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."
+    lines = terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows, empty)
     terminal.show(TaskList(tasks=found), lines, as_json=as_json)
 
 
@@ -178,35 +207,170 @@ def _when(task: TaskView, now: datetime) -> str:
 
 @tasks.command()
 @click.argument("task_id", metavar="ID")
-@pass_frame_and_json
-def show(frame: CliContext, task_id: str, as_json: bool) -> None:
+@pass_state_and_json
+def show(state: ReadOnlyState, task_id: str, as_json: bool) -> None:
     """Show a task: what was asked, what came of it, how it got there."""
-    state = frame.open()
     id_ = client.find_task(state.files, task_id)
-    report = task_report(state.files, id_, client.live_runs(state))
+    report = task_report(state.files, id_, look_at_consumer(state).live)
     if report is None:
         raise client.gone("task", id_)
-    lines = task_text.lines(report, state.clock.now(), state.settings.zone)
+    lines = _report_lines(report, state.clock.now(), state.settings.zone)
     terminal.show(report, lines, as_json=as_json)
+
+
+def _report_lines(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[str]:
+    task, result = report.task, report.result
+    yield f"{terminal.bold(task.id)}  {terminal.state(task.state)}"
+    yield from terminal.facts(_facts(report, now, zone))
+    yield from _section("Prompt", task.prompt)
+    if result is not None:
+        yield from _section("Result", result.text if result.text != result.error else "")
+        reason = result.failure_reason
+        yield from _section(f"Error ({reason})" if reason else "Error", result.error or "")
+    if report.events:
+        yield ""
+        yield terminal.bold("Events")
+        yield from (_event(event, now, zone) for event in report.events[-_MOST_EVENTS:])
+    if len(report.trace) > 1:
+        yield ""
+        yield terminal.bold("Chain")
+        rows = [
+            (
+                "  →" if one.id == task.id else "   ",
+                client.short_id(one.id),
+                terminal.state(one.state),
+                "planner" if one.seat == "planner" else one.profile,
+                terminal.clip(terminal.one_line(one.title), 60),
+            )
+            for one in report.trace
+        ]
+        yield from terminal.aligned(rows)
+
+
+def _facts(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[tuple[str, str]]:
+    task, result = report.task, report.result
+    created = task.created_at
+    attempts = f", attempt {task.attempts} of {task.max_attempts}"
+    if task.max_attempts == 1 and task.attempts <= 1:
+        attempts = ""
+    if task.title != task.prompt.strip():
+        yield "title", task.title
+    what = "planner" if task.seat == "planner" else f"worker, profile {task.profile}"
+    yield "for", f"{what}, priority {task.priority}"
+    origins = {
+        "": _ORIGINS.get(task.origin, task.origin),
+        "trigger ": task.source_trigger_id,
+        "follows ": task.parent_task_id,
+        "retry of ": task.retry_of,
+    }
+    yield "from", ", ".join(f"{word}{origin}" for word, origin in origins.items() if origin)
+    yield "queued", f"{terminal.moment(created, now, zone)}, {terminal.ago(created, now)}"
+    if task.not_before and task.state == "queued":
+        yield "not before", terminal.moment(task.not_before, now, zone)
+    if task.wait_ms is not None and task.wait_ms >= _WORTH_TELLING_MS:
+        yield "waited", terminal.span(task.wait_ms / 1000)
+    if task.state == "running" and task.started_at:
+        since = (now - task.started_at).total_seconds()
+        yield "running", f"for {terminal.span(since)}{attempts}"
+    if task.run_ms is not None:
+        yield "ran", f"{terminal.span(task.run_ms / 1000)}{attempts}"
+    if task.headline:
+        yield "now", task.headline
+    if result is not None and result.engine:
+        used, made = result.usage.input_tokens, result.usage.output_tokens
+        tokens = f", {used} tokens in, {made} out" if used + made else ""
+        yield "engine", result.engine + tokens
+    if result is not None and result.exit_code is not None:
+        yield "exit code", str(result.exit_code)
+    for key, value in (result.data if result else {}).items():
+        yield key, str(value)
+
+
+def _section(heading: str, text: str) -> Iterator[str]:
+    if text.strip():
+        yield ""
+        yield terminal.bold(heading)
+        yield terminal.indented(text)
+
+
+def _event(event: LedgerEvent, now: datetime, zone: tzinfo) -> str:
+    line = event.model_extra or {}
+    when = terminal.moment(datetime.fromisoformat(str(line["at"])), now, zone)
+    keys = ("status", "failureReason", "state", "reason")
+    facts = [str(line[key]) for key in keys if line.get(key)]
+    if line.get("attempt"):
+        facts.append(f"attempt {line['attempt']}")
+    what = f"{line['event']} ({', '.join(facts)})" if facts else str(line["event"])
+    return f"  {when}  {terminal.one_line(what)}"
 
 
 @tasks.command()
 @click.argument("task_id", metavar="ID")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the task has ended.")
-@pass_frame_and_json
-def output(frame: CliContext, task_id: str, follow: bool, as_json: bool) -> None:
+@pass_state_and_json
+def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> None:
     """Print what a task's run did and wrote; with -f as it comes."""
-    state = frame.open()
     id_ = client.find_task(state.files, task_id)
-    task_text.print_output(state, id_, follow=follow, as_json=as_json)
+    printer = terminal.StreamPrinter()
+    offset, told = 0, False
+    folders = [paths.RUNS, *(f"{seat}/results" for seat in paths.QUEUES)]
+    with Watcher(state, folders) as watcher, contextlib.ExitStack() as at_last:
+        at_last.callback(printer.end)
+        while True:
+            # Asked before reading: what a run wrote before it ended is then surely read.
+            view = shown.find_view(state.files, id_)
+            has_ended = view is None or view.completed_at is not None
+            at_end = False
+            while not at_end:
+                events, offset, at_end = shown.output(state.files, id_, offset)
+                for event in events:
+                    if as_json:
+                        click.echo(json.dumps(event.to_dict(), ensure_ascii=False))
+                    else:
+                        _print_event(printer, event)
+            if has_ended or not follow:
+                break
+            if not told and not look_at_consumer(state).is_there:
+                terminal.note(f"It waits: {HINT}.")
+                told = True
+            watcher.pause()
+    if as_json:
+        return
+    if follow and view is not None:
+        terminal.note(f"Ended: {view.state}{': ' + view.error if view.error else ''}")
+    if not follow and not printer.printed_anything:
+        terminal.note("It wrote nothing." if view and has_ended else "No output yet.")
+
+
+def _print_event(printer: terminal.StreamPrinter, event: OutputEvent) -> None:
+    text = terminal.safe(event.text)
+    match event.type:
+        case "delta":
+            printer.stream(event.text)
+        case "message":
+            printer.message(event.text, text)
+        case "output":
+            printer.write(text, err=event.stream == "stderr")
+        case "started" if event.data.get("attempt", 1) > 1:
+            printer.line(terminal.dim(f"— attempt {event.data['attempt']} —"))
+        case "command":
+            printer.line(terminal.dim(f"$ {terminal.one_line(text)}"))
+        case "tool" | "file" | "note":
+            printer.line(terminal.dim(f"· {terminal.one_line(text)}"))
+        case "error":
+            printer.line(click.style(terminal.one_line(text), fg="red"))
+        case _:
+            return
+
+
+# ---- changing
 
 
 def _changing(action: str, text: str) -> None:
     @tasks.command(action, help=text)
     @click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
-    @pass_frame_and_json
-    def command(frame: CliContext, task_ids: tuple[str, ...], as_json: bool) -> None:
-        state = frame.open()
+    @pass_state_and_json
+    def command(state: ReadOnlyState, task_ids: tuple[str, ...], as_json: bool) -> None:
         # All are found before the first is touched.
         for id_ in [client.find_task(state.files, given) for given in task_ids]:
             client.carry_out(state, action, id_, as_json=as_json)
@@ -217,14 +381,14 @@ _changing("retry", "Do ended tasks again, as new ones.")
 
 
 @click.command(cls=LeafCommand)
-@pass_frame_and_json
-def pause(frame: CliContext, as_json: bool) -> None:
+@pass_state_and_json
+def pause(state: ReadOnlyState, as_json: bool) -> None:
     """Let the queues rest: what runs goes on, nothing new starts."""
-    client.carry_out(frame.open(), "pause", as_json=as_json)
+    client.carry_out(state, "pause", as_json=as_json)
 
 
 @click.command(cls=LeafCommand)
-@pass_frame_and_json
-def resume(frame: CliContext, as_json: bool) -> None:
+@pass_state_and_json
+def resume(state: ReadOnlyState, as_json: bool) -> None:
     """Let the queues go on."""
-    client.carry_out(frame.open(), "resume", as_json=as_json)
+    client.carry_out(state, "resume", as_json=as_json)

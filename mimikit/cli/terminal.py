@@ -120,9 +120,14 @@ def room() -> int | None:
 
 
 def table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: int = -1
+    headings: Sequence[str], rows: Sequence[Sequence[str]], empty: str, *, flexible: int = -1
 ) -> list[str]:
-    """Lines of aligned columns; the flexible one (the last, unless told) is cut to the terminal."""
+    """Lines of aligned columns; the flexible one (the last, unless told) is cut to the terminal.
+
+    empty: what is said when there is no row.
+    """
+    if not rows:
+        return [empty]
     lines = [[dim(heading) for heading in headings], *map(list, rows)]
     columns = room()
     if columns is not None:
@@ -151,6 +156,45 @@ def hanging(lead: str, text: str) -> list[str]:
     columns = (room() or 10_000) - lead_width
     lines = wcwidth.wrap(text, max(columns, 20), break_on_hyphens=False) or [""]
     return [lead + lines[0], *(" " * lead_width + line for line in lines[1:])]
+
+
+class StreamPrinter:
+    """Prints a text as it comes, and others between such texts, each on lines of its own."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._at_line_start = True
+        self.streamed = ""
+        self.printed_anything = False
+
+    def stream(self, text: str) -> None:
+        """A part of a text that comes."""
+        self.streamed += text
+        self.write(safe(text))
+
+    def message(self, text: str, shown: str) -> None:
+        """Print a whole text as it is shown, unless just this was streamed."""
+        is_there = safe(text).strip() == safe(self.streamed).strip()
+        self.end()
+        if not is_there:
+            self.write(shown)
+            self.end()
+
+    def line(self, text: str) -> None:
+        self.end()
+        self.write(text + "\n")
+
+    def end(self) -> None:
+        """No more comes of what was streamed."""
+        if not self._at_line_start:
+            self.write("\n")
+        self.streamed = ""
+
+    def write(self, text: str, *, err: bool = False) -> None:
+        if text and not self._quiet:
+            click.echo(text, nl=False, err=err)
+            self.printed_anything = True
+            self._at_line_start = text.endswith("\n")
 
 
 # ---- times

@@ -11,7 +11,7 @@ import click
 
 from mimikit.cli import client, terminal
 from mimikit.cli.client import give_command
-from mimikit.cli.frame import CliContext, PlainGroup, pass_frame_and_json
+from mimikit.cli.frame import CliContext, PlainGroup, pass_frame_and_json, pass_state_and_json
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
 from mimikit.errors import BadInput
 from mimikit.protocol.ids import is_id
@@ -34,10 +34,9 @@ def triggers() -> None:
 
 
 @triggers.command("list")
-@pass_frame_and_json
-def list_(frame: CliContext, as_json: bool) -> None:
+@pass_state_and_json
+def list_(state: ReadOnlyState, as_json: bool) -> None:
     """List every trigger with its last and next run."""
-    state = frame.open()
     found = shown.listed(state.files, client.situation(state))
     now, short = state.clock.now(), terminal.room() is not None
     most = _WHEN if short else sys.maxsize
@@ -55,9 +54,8 @@ def list_(frame: CliContext, as_json: bool) -> None:
         )
         for trigger in found
     ]
-    lines = ['No triggers. `mimikit enqueue --command "date" --every 10m` makes one.']
-    if rows:
-        lines = terminal.table(("ID", "STATE", "WHEN", "LAST", "NEXT", "RUNS", "WHAT"), rows)
+    empty = 'No triggers. `mimikit enqueue --command "date" --every 10m` makes one.'
+    lines = terminal.table(("ID", "STATE", "WHEN", "LAST", "NEXT", "RUNS", "WHAT"), rows, empty)
     terminal.show(TriggerList(triggers=found), lines, as_json=as_json)
 
 
@@ -71,10 +69,9 @@ def _state(trigger: TriggerView) -> str:
 
 @triggers.command()
 @click.argument("trigger_id", metavar="ID")
-@pass_frame_and_json
-def show(frame: CliContext, trigger_id: str, as_json: bool) -> None:
+@pass_state_and_json
+def show(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
     """Show a trigger: what it does, when, and how that went."""
-    state = frame.open()
     id_ = client.find_trigger(state.files, trigger_id)
     found = shown.find(state.files, id_, client.situation(state))
     if found is None:
@@ -88,10 +85,9 @@ def show(frame: CliContext, trigger_id: str, as_json: bool) -> None:
 
 @triggers.command()
 @click.argument("trigger_id", metavar="ID")
-@pass_frame_and_json
-def explain(frame: CliContext, trigger_id: str, as_json: bool) -> None:
+@pass_state_and_json
+def explain(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
     """Explain why a trigger did or did not fire; also one that is gone."""
-    state = frame.open()
     id_ = client.find_trigger_ever(state.files, trigger_id)
     found = shown.explained(state.files, id_, client.situation(state))
     if as_json:
@@ -176,9 +172,8 @@ def _new_times(state: ReadOnlyState, trigger: Trigger, times: TimingOptions) -> 
 def _changing(name: str, text: str) -> None:
     @triggers.command(name, help=text)
     @click.argument("trigger_id", metavar="ID")
-    @pass_frame_and_json
-    def command(frame: CliContext, trigger_id: str, as_json: bool) -> None:
-        state = frame.open()
+    @pass_state_and_json
+    def command(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
         id_ = client.find_trigger(state.files, trigger_id)
         client.carry_out(state, f"trigger_{name}", id_, as_json=as_json)
 
@@ -190,10 +185,9 @@ _changing("run", "Run a trigger once, now; its times stay as they are.")
 
 @triggers.command()
 @click.argument("trigger_id", metavar="ID")
-@pass_frame_and_json
-def remove(frame: CliContext, trigger_id: str, as_json: bool) -> None:
+@pass_state_and_json
+def remove(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
     """Remove a trigger, also a broken file by its name; past runs stay."""
-    state = frame.open()
     id_ = client.find_trigger(state.files, trigger_id)
     if is_id(id_):
         client.carry_out(state, "trigger_remove", id_, as_json=as_json)
