@@ -307,16 +307,15 @@ def file_name(name: str) -> str:
 
 
 def _stat_of(found: os.stat_result) -> FileStat:
-    return FileStat(_kind(found.st_mode), found.st_size, found.st_mtime_ns, found.st_ino)
+    kind: FileKind = "other"
+    if stat_bits.S_ISREG(found.st_mode):
+        kind = "file"
+    elif stat_bits.S_ISDIR(found.st_mode):
+        kind = "folder"
+    return FileStat(kind, found.st_size, found.st_mtime_ns, found.st_ino)
 
 
 def _entry_kind(entry: os.DirEntry[str]) -> FileKind:
     if entry.is_file(follow_symlinks=False):
         return "file"
     return "folder" if entry.is_dir(follow_symlinks=False) else "other"
-
-
-def _kind(mode: int) -> FileKind:
-    if stat_bits.S_ISREG(mode):
-        return "file"
-    return "folder" if stat_bits.S_ISDIR(mode) else "other"

@@ -18,7 +18,7 @@ from pathlib import Path
 from mimikit.errors import BadInput
 
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_ID = re.compile(ID_PATTERN)
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
@@ -75,7 +75,11 @@ def start_time(pid: int) -> str | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except FileNotFoundError:
-        return _start_time_by_ps(pid) if not Path("/proc/self/stat").exists() else None
+        if Path("/proc/self/stat").exists():
+            return None
+        ps = ["/bin/ps", "-o", "lstart=", "-p", str(pid)]
+        out = subprocess.run(ps, capture_output=True, text=True, check=False)
+        return out.stdout.strip() or None
     except OSError:
         return None
     # The command name may hold blanks and brackets: count fields from its closing bracket.
@@ -96,10 +100,3 @@ def own_start_time() -> str:
 @functools.cache
 def _start_time_once(own_pid: int) -> str:
     return start_time(own_pid) or ""
-
-
-def _start_time_by_ps(pid: int) -> str | None:
-    out = subprocess.run(
-        ["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    return out.stdout.strip() or None

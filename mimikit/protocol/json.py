@@ -16,6 +16,14 @@ from mimikit.errors import BadRecord
 
 MAX_DEPTH = 64
 _TOKEN = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*+)"?|[{}\[\],:]|[^\s{}\[\],:"]++')
+_KINDS: dict[type, str] = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+    type(None): "null",
+}
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -43,7 +51,10 @@ def parse_json(data: bytes) -> Json:
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
         raise BadRecord(f"expected at most {MAX_DEPTH} levels of nesting, got {_depth(value)}")
     if _SURROGATE.search(data):
-        _check_surrogates(value)
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise BadRecord("expected valid Unicode, got a lone surrogate") from None
     return value
 
 
@@ -55,7 +66,7 @@ def parse_object(data: bytes) -> dict[str, Json]:
     """
     value = parse_json(data)
     if not isinstance(value, dict):
-        raise BadRecord(f"expected a JSON object, got {_kind(value)}")
+        raise BadRecord(f"expected a JSON object, got {_KINDS[type(value)]}")
     return value
 
 
@@ -144,20 +155,3 @@ def _depth(value: Json) -> int:
         elif isinstance(item, list):
             todo += [(child, depth + 1) for child in item]
     return deepest
-
-
-def _check_surrogates(value: Json) -> None:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise BadRecord("expected valid Unicode, got a lone surrogate") from None
-
-
-def _kind(value: Json) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, (int, float)):
-        return "a number"
-    if value is None:
-        return "null"
-    return "a text" if isinstance(value, str) else "a list"

@@ -49,28 +49,12 @@ MEMORY_LOCK = "memory.lock"
 QUEUES: tuple[QueueName, ...] = ("planner", "worker")
 
 FOLDERS: tuple[str, ...] = (
-    INBOX,
-    COMMANDS,
-    COMMANDS_DONE,
-    TURNS,
-    TURNS_NEW,
-    TURNS_DONE,
-    TRANSCRIPT,
-    MEMORY_FOLDER,
-    SUMMARIES,
+    INBOX, COMMANDS, COMMANDS_DONE, TURNS, TURNS_NEW, TURNS_DONE,
+    TRANSCRIPT, MEMORY_FOLDER, SUMMARIES,
     *QUEUES,
     *(f"{queue}/{part}" for queue in QUEUES for part in ("queue", "running", "results", "ended")),
     "planner/done",
-    TRIGGERS,
-    TRIGGER_STATE,
-    LEDGER,
-    RUNS,
-    HUEY,
-    SECRETS,
-    CACHE,
-    SIDE,
-    CORRUPT,
-    "prompts",
+    TRIGGERS, TRIGGER_STATE, LEDGER, RUNS, HUEY, SECRETS, CACHE, SIDE, CORRUPT, "prompts",
 )  # fmt: skip
 
 

@@ -41,24 +41,18 @@ _MORE_WANTED = _WANTED | flags.MODIFY | flags.ATTRIB | flags.MOVED_FROM | flags.
 
 
 class WakeBell:
-    """A bell between threads: rings before anyone waits are kept, many rings are one."""
+    """A bell for one waiting thread: rings before it waits are kept, many rings are one."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._rung = False
-
-    def ring(self) -> None:
-        """Let one waiter go, now or when it comes."""
-        with self._changed:
-            self._rung = True
-            self._changed.notify()
+        self._rung = threading.Event()
+        self.ring = self._rung.set
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for a ring; False when none came in time. The ring is used up by this."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._rung, timeout_s)
-            rung, self._rung = self._rung, False
-            return rung
+        rung = self._rung.wait(timeout_s)
+        if rung:
+            self._rung.clear()
+        return rung
 
 
 @dataclass
@@ -105,21 +99,22 @@ class FolderWatch:
         self._guard = threading.RLock()
         self._everything = everything
         wanted = _MORE_WANTED if everything else _WANTED
-        self._events: _InotifyEvents | _NoEvents = _NoEvents(poll_s)
+        source: INotify | None = None
         if inotify:
             try:
-                self._events = _InotifyEvents(INotify(), rescan_s, wanted)
+                source = INotify()
             except AttributeError:  # this system has none, as macOS
                 pass
             except OSError as error:
                 _logger.warning("no inotify (%s); times are compared", error.strerror)
+        self._events = _Events(source, wanted)
+        self.by_events = source is not None
+        """Whether the system tells of changes, or times must be compared."""
+        self._pause_s = rescan_s if self.by_events else poll_s
+        # A whole look is given at most so much of the time: events tell the rest, if there are any.
+        self._rest_share = 50 if self.by_events else 5
         self._closed = False
         self._thread: threading.Thread | None = None
-
-    @property
-    def by_events(self) -> bool:
-        """Whether the system tells of changes, or times must be compared."""
-        return isinstance(self._events, _InotifyEvents)
 
     def watch(self, folder: str, listener: Listener) -> bool:
         """Tell `listener` of changes in `folder` (relative to the root) from now on.
@@ -193,13 +188,13 @@ class FolderWatch:
         entry.watch_id = None
 
     def _run(self) -> None:
-        compare_at = time.monotonic() + self._events.pause_s
+        compare_at = time.monotonic() + self._pause_s
         while not self._closed:
             for entry, names in self._news(compare_at - time.monotonic()):
                 self._tell(entry, names)
             if time.monotonic() >= compare_at and not self._closed:
                 self._compare_times()
-                compare_at = time.monotonic() + self._events.pause_s
+                compare_at = time.monotonic() + self._pause_s
         self._events.close()
 
     def _news(self, timeout_s: float) -> Iterator[tuple[_Folder, list[str] | None]]:
@@ -211,7 +206,11 @@ class FolderWatch:
             if mask & flags.Q_OVERFLOW:
                 whole.update(list(self._by_id))
             elif mask & _GONE:
-                gone += self._forget(watch_id)
+                # Removed or moved away: the next comparison looks for a new one of its name.
+                with self._guard:
+                    if (entry := self._by_id.get(watch_id)) is not None:
+                        self._let_go(entry)
+                        gone.append(entry)
             elif self._worth_telling(watch_id, mask, name):
                 names.setdefault(watch_id, {})[name] = None
         if self._everything:
@@ -236,15 +235,6 @@ class FolderWatch:
             return found is not None and not (stat.S_ISREG(found.st_mode) and found.st_size == 0)
         return False
 
-    def _forget(self, watch_id: int) -> list[_Folder]:
-        """The folder was removed or moved away: look for a new one of its name."""
-        with self._guard:
-            entry = self._by_id.get(watch_id)
-            if entry is None:
-                return []
-            self._let_go(entry)
-            return [entry]
-
     def _compare_times(self) -> None:
         """The safety net, and all there is without events: has the folder's time changed?"""
         with self._guard:
@@ -261,7 +251,7 @@ class FolderWatch:
             if entry.mtime_ns is not None and (changed or not entry.settled):
                 self._tell(entry, None)
                 spent = time.monotonic() - now
-                entry.rest_until = now + spent * self._events.share
+                entry.rest_until = now + spent * self._rest_share
             entry.settled = not changed
 
     def _tell(self, entry: _Folder, names: list[str] | None) -> None:
@@ -272,28 +262,32 @@ class FolderWatch:
                 _logger.exception("a listener of %s failed", entry.path)
 
 
-class _InotifyEvents:
-    """The kernel's own news: no delay, no idle work."""
+class _Events:
+    """The kernel's own news of folders, where it tells any, and a bell that ends the wait."""
 
-    share = 50
-    """A whole look is given at most 1/50 of the time: events tell the rest."""
-
-    def __init__(self, inotify: INotify, pause_s: float, wanted: int) -> None:
-        self.pause_s = pause_s
+    def __init__(self, inotify: INotify | None, wanted: int) -> None:
+        self._inotify = inotify
         self._wanted = wanted
         self._told_full = False
-        self._inotify = inotify
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._guard = threading.Lock()
-        # A watch that nobody holds any more lets go of its descriptors, too.
-        self._closing = weakref.finalize(self, _close_all, inotify, self._wake)
-        self._closing.atexit = False
+        self._ear, self._bell = os.pipe()
+        held = contextlib.ExitStack()
         self._poller = select.poll()
-        self._poller.register(inotify, select.POLLIN)
-        self._poller.register(self._wake, select.POLLIN)
+        self._poller.register(self._ear, select.POLLIN)
+        for end in (self._ear, self._bell):
+            os.set_blocking(end, False)
+            held.callback(os.close, end)
+        if inotify is not None:
+            self._poller.register(inotify, select.POLLIN)
+            held.callback(inotify.close)
+        # A watch that nobody holds any more lets go of its descriptors, too.
+        self._closing = weakref.finalize(self, held.close)
+        self._closing.atexit = False
 
     def add(self, path: Path) -> int | None:
         """Begin to tell of a folder; None when this can not."""
+        if self._inotify is None:
+            return None
         try:
             return self._inotify.add_watch(path, self._wanted)
         except ValueError:  # closed meanwhile
@@ -309,57 +303,27 @@ class _InotifyEvents:
     def drop(self, watch_id: int) -> None:
         # The folder may be gone, and its watch with it, or all of this be closed.
         with contextlib.suppress(OSError, ValueError):
-            self._inotify.rm_watch(watch_id)
+            if self._inotify is not None:
+                self._inotify.rm_watch(watch_id)
 
     def wait(self, timeout_s: float) -> list[tuple[int, int, str]]:
         """The next events (watch id, mask, name); none when time is up, and at `wake`."""
         # Rounded up: a wait that ends a little early would spin until its time has come.
         ready = [descriptor for descriptor, _ in self._poller.poll(int(timeout_s * 1000) + 1)]
-        if self._wake in ready:
-            os.eventfd_read(self._wake)
+        if self._ear in ready:
+            os.read(self._ear, 4096)
+        if self._inotify is None:
+            return []
         return [(event.wd, event.mask, event.name) for event in self._inotify.read(timeout=0)]
 
     def wake(self) -> None:
-        with self._guard:
+        with self._guard, contextlib.suppress(BlockingIOError):  # full of calls not yet heard
             if self._closing.alive:
-                os.eventfd_write(self._wake, 1)
+                os.write(self._bell, b"!")
 
     def close(self) -> None:
         with self._guard:
             self._closing()
-
-
-class _NoEvents:
-    """Where the system tells nothing: wait, and let times be compared."""
-
-    share = 5
-    """A whole look is given at most 1/5 of the time: it is all there is."""
-
-    def __init__(self, pause_s: float) -> None:
-        self.pause_s = pause_s
-        self._wake = threading.Event()
-
-    def add(self, path: Path) -> int | None:
-        return None
-
-    def drop(self, watch_id: int) -> None:
-        pass
-
-    def wait(self, timeout_s: float) -> list[tuple[int, int, str]]:
-        self._wake.wait(timeout_s)
-        self._wake.clear()
-        return []
-
-    def wake(self) -> None:
-        self._wake.set()
-
-    def close(self) -> None:
-        pass
-
-
-def _close_all(inotify: INotify, wake: int) -> None:
-    inotify.close()
-    os.close(wake)
 
 
 def _mtime_ns(path: Path) -> int | None:
