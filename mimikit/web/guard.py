@@ -1,7 +1,7 @@
 """The door: every request passes here before any route sees it.
 
-Order: host, origin, who it is, content type. What is not named in OPEN needs a login, so a new
-route is closed until somebody opens it.
+Order: host, address, origin, who it is, content type. What is not named in OPEN needs a login, so
+a new route is closed until somebody opens it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, cast
 
-from flask import Flask, Request, Response, g, request
+from flask import Flask, Response, g, request
 from itsdangerous import BadData, URLSafeSerializer
 from werkzeug.routing import RequestRedirect
 
@@ -101,12 +101,7 @@ class Guard:
     def check(self) -> None:
         """Raise RequestDenied unless the request may go on."""
         try:
-            self._check_host(request)
-            _check_address(request)
-            self._check_origin(request)
-            if _needs_login(request):
-                g.caller = self._caller(request)
-            _check_content_type(request)
+            self._check_in_order()
         except RequestDenied as denied:
             if self._told.take(""):
                 self._log.write(
@@ -118,6 +113,33 @@ class Guard:
                     path=request.path[:200],
                 )
             raise
+
+    def _check_in_order(self) -> None:
+        headers, is_api = request.headers, request.path.startswith("/api/")
+        # Host. Flask only stores what it thinks of it, and asks this first: so decide here.
+        if host_name(request.environ.get("HTTP_HOST")) not in self._hosts:
+            message = "this host name is not one mimikit answers to; add it to web.hosts"
+            raise RequestDenied(400, message, reason="host")
+        # Address. No mended ones: Flask would send the caller on, past every handler of ours.
+        if isinstance(request.routing_exception, RequestRedirect):
+            raise RequestDenied(404, "there is nothing at this address", reason="address")
+        # Origin. No other site can make a browser send our token; a cookie it can.
+        if _bearer() is None or "Cookie" in headers:
+            own = f"{request.scheme}://{request.environ['HTTP_HOST']}".lower()
+            fetch_site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
+            if not is_same_origin(request.method, fetch_site, origin, own, is_api=is_api):
+                message = "this request comes from another site; use mimikit's own page"
+                raise RequestDenied(403, message, reason="origin")
+        # Who. All but the open routes ask; where there is none, only the API keeps that to itself.
+        needs_login = is_api if request.endpoint is None else request.endpoint not in OPEN
+        if needs_login:
+            g.caller = self._caller()
+        # Content type. JSON only: what another site's form can send is refused whatever it claims.
+        got = request.mimetype
+        is_empty = request.method == "DELETE" and not got and not request.content_length
+        if request.method not in SAFE_METHODS and got != "application/json" and not is_empty:
+            message = f"expected content type application/json, got {got[:60] or 'none'}"
+            raise RequestDenied(415, message, reason="content type")
 
     # ---- who --------------------------------------------------------------------------------
 
@@ -168,8 +190,8 @@ class Guard:
 
         return valid
 
-    def _caller(self, request: Request) -> RequestCaller:
-        bearer = _bearer(request)
+    def _caller(self) -> RequestCaller:
+        bearer = _bearer()
         if bearer is not None:
             address = request.remote_addr or ""
             self._check_failures(address)
@@ -213,60 +235,14 @@ class Guard:
             self.set_cookie(response, self._cookie_value(caller.session_id))
         return response
 
-    # ---- from where -------------------------------------------------------------------------
-
-    def _check_host(self, request: Request) -> None:
-        # Flask only stores what it thinks of the host, and asks this first: so decide here.
-        if host_name(request.environ.get("HTTP_HOST")) not in self._hosts:
-            message = "this host name is not one mimikit answers to; add it to web.hosts"
-            raise RequestDenied(400, message, reason="host")
-
-    def _check_origin(self, request: Request) -> None:
-        headers = request.headers
-        if _bearer(request) is not None and "Cookie" not in headers:
-            return
-        own = f"{request.scheme}://{request.environ['HTTP_HOST']}"
-        if not is_same_origin(
-            request.method,
-            headers.get("Sec-Fetch-Site"),
-            headers.get("Origin"),
-            own.lower(),
-            is_api=request.path.startswith("/api/"),
-        ):
-            message = "this request comes from another site; use mimikit's own page"
-            raise RequestDenied(403, message, reason="origin")
-
 
 _LOG_IN = "log in first"
 _SPENT = "this login link was used or is too old; `mimikit token` makes a new one"
 
 
-def _needs_login(request: Request) -> bool:
-    """Every route but the open ones; where there is no route, only the API keeps that to itself."""
-    if request.endpoint is None:
-        return request.path.startswith("/api/")
-    return request.endpoint not in OPEN
-
-
-def _bearer(request: Request) -> str | None:
+def _bearer() -> str | None:
     scheme, _, value = request.headers.get("Authorization", "").partition(" ")
     return value.strip() if scheme.lower() == "bearer" else None
-
-
-def _check_address(request: Request) -> None:
-    """No mended addresses: Flask would send the caller on, past every handler of ours."""
-    if isinstance(request.routing_exception, RequestRedirect):
-        raise RequestDenied(404, "there is nothing at this address", reason="address")
-
-
-def _check_content_type(request: Request) -> None:
-    """JSON only: what a form of another site can send is refused whatever else it claims."""
-    if request.method in SAFE_METHODS or request.mimetype == "application/json":
-        return
-    if request.method == "DELETE" and not request.mimetype and not request.content_length:
-        return
-    message = f"expected content type application/json, got {request.mimetype[:60] or 'none'}"
-    raise RequestDenied(415, message, reason="content type")
 
 
 # ---- names of hosts

@@ -117,9 +117,8 @@ def _accept(here: Site, item: InboxItem) -> AcceptedView:
     """
     accepted = AcceptedView(id=item.id)
     with _LOCKS[hash(item.id) % len(_LOCKS)]:
-        if here.files.exists(paths.inbox(item.id)):
-            return accepted
-        if here.known_ids.has(item.id, item.created_at):
+        is_waiting = here.files.exists(paths.inbox(item.id))
+        if is_waiting or here.known_ids.has(item.id, item.created_at):
             return accepted
         if item.kind == "answer":
             question = inbox.pending_question(here.files)

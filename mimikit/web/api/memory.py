@@ -14,16 +14,6 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from mimikit.errors import BadInput, Conflict, NotFound, Refused
 from mimikit.memory import notes
 from mimikit.views import memory as views
-from mimikit.views.memory import (
-    MAX_EDITED_BYTES,
-    BacklogView,
-    MemoryList,
-    MemoryPath,
-    NoteView,
-    SearchAnswer,
-    backlog_view,
-    named,
-)
 from mimikit.views.messages import TurnHitList, turn_hits
 from mimikit.web.api.routing import (
     Answer,
@@ -42,11 +32,10 @@ searching = EndpointRegistry("searching")
 backlog = EndpointRegistry("backlog")
 
 # A character of the text may take six bytes of JSON.
-_MAX_BODY_BYTES = 6 * MAX_EDITED_BYTES + 4096
+_MAX_BODY_BYTES = 6 * views.MAX_EDITED_BYTES + 4096
 
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Time = Annotated[str, StringConstraints(max_length=40)]
-ItemText = Annotated[str, StringConstraints(min_length=1, max_length=notes.MAX_ITEM)]
 
 
 class NoteInput(Input):
@@ -59,7 +48,7 @@ class NoteInput(Input):
 class NoteConflict(ErrorView):
     """Another text was saved meanwhile; null: the file is gone."""
 
-    current: NoteView | None
+    current: views.NoteView | None
 
 
 class SearchQuery(Input):
@@ -76,26 +65,26 @@ class BacklogInput(Input):
     """What is to be done with an item; with a hash only if the list is still that one."""
 
     action: notes.Action
-    item: ItemText
+    item: Annotated[str, StringConstraints(min_length=1, max_length=notes.MAX_ITEM)]
     hash: Hash | None = None
 
 
 class BacklogConflict(ErrorView):
-    current: BacklogView
+    current: views.BacklogView
 
 
 # ---- files
 
 
-@memory.route("GET", "/api/memory", MemoryList, query=Input)
-def listed(_: Input) -> MemoryList:
+@memory.route("GET", "/api/memory", views.MemoryList, query=Input)
+def listed(_: Input) -> views.MemoryList:
     """Every memory file and document, and how the search index is."""
     here = site()
-    return MemoryList(files=here.library.listed(), index=views.index_view(here.search()))
+    return views.MemoryList(files=here.library.listed(), index=views.index_view(here.search()))
 
 
-@memory.route("GET", "/api/memory/<path:path>", NoteView, query=Input)
-def show(_: Input, path: str) -> NoteView:
+@memory.route("GET", "/api/memory/<path:path>", views.NoteView, query=Input)
+def show(_: Input, path: str) -> views.NoteView:
     """One file: its text, and that as HTML."""
     found = site().library.shown(_known(path))
     if found is None:
@@ -106,7 +95,7 @@ def show(_: Input, path: str) -> NoteView:
 @memory.route(
     "PUT",
     "/api/memory/<path:path>",
-    {200: NoteView, 409: NoteConflict},
+    {200: views.NoteView, 409: NoteConflict},
     body=NoteInput,
     reads_body=False,
 )
@@ -123,7 +112,7 @@ def save(path: str) -> Answer:
             field="path",
         )
     size = here.library.size(known.path)
-    if size is not None and size > MAX_EDITED_BYTES:
+    if size is not None and size > views.MAX_EDITED_BYTES:
         raise Refused(
             f"{known.path}: at {size // 1024} KiB it is too large to be edited here; "
             "use an editor on the machine"
@@ -134,8 +123,7 @@ def save(path: str) -> Answer:
         current = here.library.shown(known)
         if current is not None and current.text == asked.text:
             return current  # a save that came twice is no conflict
-        detail = ErrorDetail(message=str(error), field=error.field)
-        return NoteConflict(error=detail, current=current), 409
+        return NoteConflict(error=ErrorDetail.of(error), current=current), 409
     return here.library.saved(known, note)
 
 
@@ -148,8 +136,8 @@ def of_turn(_: Input, turn_id: str) -> TurnHitList:
     return TurnHitList(hits=found)
 
 
-def _known(path: str) -> MemoryPath:
-    known = named(path)
+def _known(path: str) -> views.MemoryPath:
+    known = views.named(path)
     if known is None:
         raise _no_file(path)
     return known
@@ -166,7 +154,7 @@ def _text_given() -> NoteInput:
     except RequestEntityTooLarge:
         raise _too_long("more") from None
     size = len(asked.text.encode())
-    if size > MAX_EDITED_BYTES:
+    if size > views.MAX_EDITED_BYTES:
         raise _too_long(f"{size} bytes")
     if "\x00" in asked.text:
         raise BadInput("text: expected text, got a NUL character in it", field="text")
@@ -176,7 +164,7 @@ def _text_given() -> NoteInput:
 def _too_long(got: str) -> RequestDenied:
     return RequestDenied(
         413,
-        f"text: expected at most {MAX_EDITED_BYTES // 1024} KiB, got {got}; "
+        f"text: expected at most {views.MAX_EDITED_BYTES // 1024} KiB, got {got}; "
         "divide it into more files",
         reason="too large",
         field="text",
@@ -186,8 +174,8 @@ def _too_long(got: str) -> RequestDenied:
 # ---- search
 
 
-@searching.route("GET", "/api/search", SearchAnswer, query=SearchQuery)
-def search(asked: SearchQuery) -> SearchAnswer:
+@searching.route("GET", "/api/search", views.SearchAnswer, query=SearchQuery)
+def search(asked: SearchQuery) -> views.SearchAnswer:
     """The best hits first."""
     here = site()
     if not asked.q.strip():
@@ -199,7 +187,7 @@ def search(asked: SearchQuery) -> SearchAnswer:
         asked.q, limit=asked.limit, after=after, before=before, everywhere=asked.scope == "all"
     )
     took_ms = round((time.monotonic() - began) * 1000, 1)
-    return SearchAnswer(
+    return views.SearchAnswer(
         query=asked.q,
         hits=[views.hit_view(hit, asked.q) for hit in found],
         took_ms=took_ms,
@@ -232,13 +220,15 @@ def _time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
 # ---- backlog
 
 
-@backlog.route("GET", "/api/backlog", BacklogView, query=Input)
-def items(_: Input) -> BacklogView:
+@backlog.route("GET", "/api/backlog", views.BacklogView, query=Input)
+def items(_: Input) -> views.BacklogView:
     """Every item, in the file's order."""
-    return backlog_view(notes.load_backlog(site().files))
+    return views.backlog_view(notes.load_backlog(site().files))
 
 
-@backlog.route("POST", "/api/backlog", {200: BacklogView, 409: BacklogConflict}, body=BacklogInput)
+@backlog.route(
+    "POST", "/api/backlog", {200: views.BacklogView, 409: BacklogConflict}, body=BacklogInput
+)
 def change(asked: BacklogInput) -> Answer:
     """Add, tick, open again or remove an item."""
     files = site().files
@@ -246,8 +236,9 @@ def change(asked: BacklogInput) -> Answer:
         raise BadInput("item: expected some text, got only blanks", field="item")
     try:
         with bad_value():
-            return backlog_view(notes.change_backlog(files, asked.action, asked.item, asked.hash))
+            return views.backlog_view(
+                notes.change_backlog(files, asked.action, asked.item, asked.hash)
+            )
     except Conflict as error:
-        current = backlog_view(notes.load_backlog(files))
-        detail = ErrorDetail(message=str(error), field=error.field)
-        return BacklogConflict(error=detail, current=current), 409
+        current = views.backlog_view(notes.load_backlog(files))
+        return BacklogConflict(error=ErrorDetail.of(error), current=current), 409

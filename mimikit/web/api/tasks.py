@@ -24,11 +24,7 @@ from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, S
 area = EndpointRegistry("tasks")
 
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
-Title = Annotated[str, StringConstraints(max_length=200)]
 ProfileName = Annotated[str, StringConstraints(max_length=32)]
-Priority = Annotated[int, Field(ge=0, le=10)]
-Timeout = Annotated[float, Field(gt=0, le=7 * 86400)]
-Attempts = Annotated[int, Field(ge=1, le=100)]
 Action = Literal[
     "cancel", "retry",
     "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
@@ -53,11 +49,11 @@ class TaskInput(Input):
 
     prompt: Prompt
     id: ClientId | None = None
-    title: Title = ""
+    title: Annotated[str, StringConstraints(max_length=200)] = ""
     profile: ProfileName = "standard"
-    priority: Priority = 5
-    timeout: Timeout | None = None
-    max_attempts: Attempts = 1
+    priority: Annotated[int, Field(ge=0, le=10)] = 5
+    timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
+    max_attempts: Annotated[int, Field(ge=1, le=100)] = 1
 
 
 class CommandInput(Input):

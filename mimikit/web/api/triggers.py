@@ -18,33 +18,19 @@ from mimikit.tasks import ledger, queue
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest, TriggerFields
 from mimikit.triggers import registry, schedule
-from mimikit.triggers.explain import ExplanationContext, trigger_words
+from mimikit.triggers.explain import trigger_words
 from mimikit.views import chains
 from mimikit.views import triggers as views
 from mimikit.views.base import View, Words
-from mimikit.views.chains import TriggerDetail
-from mimikit.views.triggers import TriggerList
+from mimikit.web.api import tasks
 from mimikit.web.api.routing import Answer, EndpointRegistry, Input, Site, bad_value, site
-from mimikit.web.api.tasks import (
-    COMMAND_ANSWERS,
-    Action,
-    CommandInput,
-    ProfileName,
-    Prompt,
-    TaskInput,
-    check_request,
-    give_command,
-    request_of,
-)
+from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput
 
 area = EndpointRegistry("triggers")
 
 _WHEN = ("schedule", "condition", "when")
 
-Overlap = Literal["skip", "queue"]
 ZoneName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-TimeText = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-Cooldown = Annotated[float, Field(ge=0, le=366 * 86400)]
 
 
 class TriggerQuery(Input):
@@ -59,7 +45,7 @@ class ScheduleInput(Input):
     interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
     cron: Annotated[str, StringConstraints(max_length=200)] | None = None
     timezone: ZoneName | None = None
-    run_at: TimeText | None = None
+    run_at: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
 
 
 class TimingInput(Input):
@@ -69,13 +55,13 @@ class TimingInput(Input):
     condition: Condition | None = None
     when: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
     timezone: ZoneName | None = None
-    cooldown: Cooldown | None = None
+    cooldown: Annotated[float, Field(ge=0, le=366 * 86400)] | None = None
 
 
-class TriggerInput(TaskInput, TimingInput):
+class TriggerInput(tasks.TaskInput, TimingInput):
     """A trigger to be made: what it does, and when."""
 
-    overlap: Overlap = "skip"
+    overlap: Literal["skip", "queue"] = "skip"
     once: bool = False
     notify: Notify = "change"
 
@@ -83,8 +69,8 @@ class TriggerInput(TaskInput, TimingInput):
 class TriggerChanges(TriggerInput):
     """What is to be different; whatever is not named stays. `id` names the command."""
 
-    prompt: Prompt = ""
-    profile: ProfileName = ""
+    prompt: tasks.Prompt = ""
+    profile: tasks.ProfileName = ""
 
 
 class TriggerPreview(View):
@@ -108,15 +94,15 @@ class CreatedTrigger(View):
 # ---- looking
 
 
-@area.route("GET", "/api/triggers", TriggerList, query=Input)
-def listed(_: Input) -> TriggerList:
+@area.route("GET", "/api/triggers", views.TriggerList, query=Input)
+def listed(_: Input) -> views.TriggerList:
     """Every trigger."""
     here = site()
-    return TriggerList(triggers=views.listed(here.files, here.state.situation()))
+    return views.TriggerList(triggers=views.listed(here.files, here.state.situation()))
 
 
-@area.route("GET", "/api/triggers/<trigger_id>", TriggerDetail, query=TriggerQuery)
-def show(asked: TriggerQuery, trigger_id: str) -> TriggerDetail:
+@area.route("GET", "/api/triggers/<trigger_id>", chains.TriggerDetail, query=TriggerQuery)
+def show(asked: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
     """One trigger: why it waits, what it did, and the chain around it; also when it is gone."""
     here = site()
     consumer = here.state.consumer()
@@ -139,6 +125,7 @@ def preview(asked: TimingInput) -> TriggerPreview:
         request = TaskRequest(prompt="preview", origin="http")
         trigger = requests.new_trigger(here.files, request, chosen, now)
     around, plan = here.state.situation(), trigger.schedule
+    every_s = here.settings.triggers.llm_eval_interval_s
     return TriggerPreview(
         type=trigger.type,
         schedule=plan,
@@ -146,7 +133,7 @@ def preview(asked: TimingInput) -> TriggerPreview:
         cooldown=views.cooldown_of(trigger),
         words=trigger_words(trigger, around.title_of),
         next=schedule.upcoming(plan, now=now, zone=here.settings.zone) if plan else [],
-        notes=_notes(here, trigger, around),
+        notes=views.notes(trigger, around, asked_every_s=every_s),
     )
 
 
@@ -157,7 +144,7 @@ def preview(asked: TimingInput) -> TriggerPreview:
 def create(asked: TriggerInput) -> CreatedTrigger:
     """Make a trigger; the same again under the same id is the same trigger."""
     here = site()
-    check_request(here, request_of(asked))
+    tasks.check_request(here, tasks.request_of(asked))
     id_ = _repeated(here, asked)
     if id_ is None:
         made = _asked_for(here, asked, here.clock.now())
@@ -165,7 +152,8 @@ def create(asked: TriggerInput) -> CreatedTrigger:
         if not registry.create(here.files, made):
             _repeated(here, asked)  # made by another request, at the same time
     trigger, _ = views.active(here.files, id_)
-    notes = _notes(here, trigger, here.state.situation()) if trigger else []
+    every_s, around = here.settings.triggers.llm_eval_interval_s, here.state.situation()
+    notes = views.notes(trigger, around, asked_every_s=every_s) if trigger else []
     return CreatedTrigger(id=id_, notes=notes)
 
 
@@ -174,7 +162,7 @@ def _asked_for(here: Site, asked: TriggerInput, now: datetime) -> Trigger:
     fields = timing(asked, now=now, zone=here.settings.zone)
     fields.update(overlap=asked.overlap, once=asked.once, notify=asked.notify)
     with bad_value():
-        return requests.new_trigger(here.files, request_of(asked), fields, now)
+        return requests.new_trigger(here.files, tasks.request_of(asked), fields, now)
 
 
 def _repeated(here: Site, asked: TriggerInput) -> str | None:
@@ -211,11 +199,6 @@ def _run_of_gone(here: Site, trigger_id: str) -> Task | None:
     return found.task if found else None
 
 
-def _notes(here: Site, trigger: Trigger, around: ExplanationContext) -> list[Words]:
-    every_s = here.settings.triggers.llm_eval_interval_s
-    return views.notes(trigger, around, asked_every_s=every_s)
-
-
 # ---- changing
 
 
@@ -230,12 +213,13 @@ def edit(asked: TriggerChanges, trigger_id: str) -> Answer:
     changes = _changes(here, trigger, asked)
     new = registry.edited(trigger, changes)
     if {"prompt", "profile"} & changes.keys():
-        check_request(here, TaskRequest(prompt=new.prompt, origin="http", profile=new.profile))
+        request = TaskRequest(prompt=new.prompt, origin="http", profile=new.profile)
+        tasks.check_request(here, request)
     registry.check_new(here.files, new)
     if new.condition is not None and new.condition != trigger.condition:
         with bad_value():
             requests.check_known(here.files, new.condition)
-    return give_command(here, "trigger_edit", trigger_id, command_id=asked.id, args=changes)
+    return tasks.give_command(here, "trigger_edit", trigger_id, command_id=asked.id, args=changes)
 
 
 def _changes(here: Site, trigger: Trigger, asked: TriggerChanges) -> dict[str, Any]:
@@ -285,10 +269,10 @@ def remove(asked: CommandInput, trigger_id: str) -> Answer:
     return _command("trigger_remove", trigger_id, asked)
 
 
-def _command(action: Action, trigger_id: str, asked: CommandInput) -> Answer:
+def _command(action: tasks.Action, trigger_id: str, asked: CommandInput) -> Answer:
     here = site()
     _check_there(here, trigger_id)
-    return give_command(here, action, trigger_id, command_id=asked.id)
+    return tasks.give_command(here, action, trigger_id, command_id=asked.id)
 
 
 def _check_there(here: Site, trigger_id: str) -> None:
