@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from mimikit.protocol import paths
-from mimikit.protocol.models import QueueName, Task, TaskResult
+from mimikit.protocol.models import Task, TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
@@ -38,8 +38,11 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     canceled = {o.target for o in queue.waiting_commands(files) if o.action == "cancel"}
     for seat in paths.QUEUES:
         for name in files.names(f"{seat}/running"):
-            task_id = name.removesuffix(".json")
-            _recover_running(store, applier, seat, task_id, now, canceled=task_id in canceled)
+            path = paths.running(seat, name.removesuffix(".json"))
+            if task := queue.read(files, seat, path):
+                _recover_running(store, applier, task, now, canceled=task.id in canceled)
+            else:
+                files.load(path, Task)  # not a task: into quarantine with it, with the reason
 
 
 def back_off(starts: list[datetime], now: datetime) -> timedelta:
@@ -49,25 +52,15 @@ def back_off(starts: list[datetime], now: datetime) -> timedelta:
 
 
 def _recover_running(
-    store: Store,
-    applier: CommitApplier,
-    seat: QueueName,
-    task_id: str,
-    now: datetime,
-    *,
-    canceled: bool,
+    store: Store, applier: CommitApplier, task: Task, now: datetime, *, canceled: bool
 ) -> None:
-    files, path = store.files, paths.running(seat, task_id)
-    task = queue.read(files, seat, path)
-    if task is None:
-        files.load(path, Task)  # not a task: into quarantine with it, with the reason
-        return
+    files, seat = store.files, task.role
     if seat == "worker":
-        if result := files.load(paths.result("worker", task_id), TaskResult):
+        if result := files.load(paths.result("worker", task.id), TaskResult):
             applier.end_worker(result)
             return
-    elif files.exists(paths.plan_done(task_id)):
-        queue.leave_running(files, seat, task_id)
+    elif files.exists(paths.plan_done(task.id)):
+        queue.leave_running(files, seat, task.id)
         return
     if canceled:  # the command was accepted: no next attempt, and no failure either
         begun = task.attempts + (not task.released)

@@ -81,8 +81,6 @@ class TellerScheduler:
         done = self._tell_plainly(items, now) or done
         return self._start_turn(now) or done
 
-    # ---- inbox ---------------------------------------------------------------------------
-
     def _look(self, now: datetime) -> list[InboxItem]:
         """Everything unanswered, oldest first; new arrivals are told to the page."""
         files = self._store.files
@@ -95,9 +93,8 @@ class TellerScheduler:
                 continue
             is_result = item.kind == "task_result"
             if item.id != fresh:
-                files.quarantine(
-                    paths.inbox(fresh), f"id: expected {fresh!r} as in the name, got {item.id!r}"
-                )
+                reason = f"id: expected {fresh!r} as in the name, got {item.id!r}"
+                files.quarantine(paths.inbox(fresh), reason)
             elif not is_result and self._store.conversation.has(fresh, item.created_at.date()):
                 inbox.take_out(files, fresh)  # repeated by a client that had not heard of the first
             else:
@@ -111,10 +108,9 @@ class TellerScheduler:
         """Whether a result's end is complete: repeating an incomplete one would enter it anew."""
         if item.task_id is None or item.seat is None:
             return True
-        files = self._store.files
-        if files.exists(paths.running(item.seat, item.task_id)):
-            return False
-        return item.seat == "worker" or not files.exists(paths.result("planner", item.task_id))
+        left = [paths.running(item.seat, item.task_id)]
+        left += [paths.result("planner", item.task_id)] if item.seat == "planner" else []
+        return not any(map(self._store.files.exists, left))
 
     # ---- the Teller ----------------------------------------------------------------------
 
@@ -306,27 +302,26 @@ class TellerScheduler:
         batch = [i for i in items if not _is_tellers(i) and self._is_over(i)][:MAX_TOLD_AT_ONCE]
         if not batch:
             return False
-        ids = [item.id for item in batch]
-        base = _code_record(derived_id("turn", "code", *sorted(ids)), now)
+        base = _code_record(derived_id("turn", "code", *sorted(item.id for item in batch)), now)
         told = [self._told(item) for item in batch]
         self._apply(message_turn(batch, told, self._last_language(), base))
         return True
 
     def _told(self, item: InboxItem) -> ToldResult:
         view = queue.show(self._store.files, item.task_id) if item.task_id else None
-        outcome = view and view.outcome
-        if view is None or outcome is None:
-            return ToldResult(
-                title=item.text or (item.task_id or item.id),
-                prompt="",
-                seat=item.seat or "worker",
-                status="failed",
-                text="",
-                error="its record is gone",
-                failure_reason=None,
-                task_id=item.task_id or item.id,
-            )
-        return told_result(view.task, outcome)
+        if view is not None and view.outcome is not None:
+            return told_result(view.task, view.outcome)
+        task_id = item.task_id or item.id
+        return ToldResult(
+            title=item.text or task_id,
+            prompt="",
+            seat=item.seat or "worker",
+            status="failed",
+            text="",
+            error="its record is gone",
+            failure_reason=None,
+            task_id=task_id,
+        )
 
     def _apply(self, record: TurnRecord) -> None:
         files = self._store.files

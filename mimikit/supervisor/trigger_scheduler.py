@@ -63,7 +63,8 @@ class TriggerScheduler:
         One that can not be looked at is tried again with the first tick: it must not keep the
         others from their start.
         """
-        known = registry.ids(self._store.files)
+        files = self._store.files
+        known = registry.ids(files)
         for trigger_id in known:
             try:
                 self.refresh(trigger_id, now)
@@ -71,8 +72,8 @@ class TriggerScheduler:
                 self._store.events.changed_triggers.put(trigger_id)
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
                 self._fault(trigger_id, error, now)
-        files = self._store.files
-        for trigger_id in registry.states(files) - set(known):
+        states = {name.removesuffix(".json") for name in files.names(paths.TRIGGER_STATE)}
+        for trigger_id in states - set(known):
             # Its definition is gone, or an editor has it away just now.
             stat = files.stat(paths.trigger_state(trigger_id))
             age_s = now.timestamp() - stat.mtime_ns / 1e9 if stat else 0

@@ -179,11 +179,6 @@ def ids(files: Files) -> list[str]:
     return [name.removesuffix(".json") for name in files.names(paths.TRIGGERS)]
 
 
-def states(files: Files) -> set[str]:
-    """Ids of every trigger of which something is known."""
-    return {name.removesuffix(".json") for name in files.names(paths.TRIGGER_STATE)}
-
-
 def read(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
     """A definition and, when its file is broken, the reason; the file stays where it is."""
     path = paths.trigger(trigger_id)

@@ -21,8 +21,6 @@ from mimikit.protocol.triggers import Schedule
 UTC_ZONE = ZoneInfo("UTC")
 MOST_COUNTED = 1000
 """Missed slots of a cron line are counted so far; a machine may have slept for years."""
-_FIELDS = 5
-_LONGEST = 200
 _ONE_WITH_STEP = re.compile(r"\b(\w+)-\1/0*[1-9]\d*", re.ASCII)
 _JUMP = 2
 """A slot more than this many slots ahead was planned by a clock that has gone back since."""
@@ -71,13 +69,9 @@ def next_run_at(
 ) -> datetime | None:
     """The slot to wait for; None when the schedule has none any more.
 
-    Args:
-        schedule: of the trigger.
-        now: the time.
-        planned: the slot that was settled just now (ran or skipped), or one that is still to come
-            and shall be looked at again; None when no slot is recorded.
-        since: when an interval without a recorded slot began: the last run; None: now.
-        zone: the workspace's, for a cron line without one.
+    `planned`: the slot that was settled just now (ran or skipped), or one that is still to come and
+    shall be looked at again; None when no slot is recorded. `since`: when an interval without a
+    recorded slot began: the last run; None: now. `zone`: for a cron line without one.
 
     Source: spec 4: planned time + interval while on time, so nothing drifts; now + interval after a
     missed slot, so nothing is made up; cron: the next slot after now. A slot that lies absurdly far
@@ -179,7 +173,7 @@ def _pulled_in(slot: datetime | None, now: datetime, interval: timedelta) -> dat
 def check_cron(expression: str) -> None:
     """Raise BadInput unless this is a cron line with a time to come."""
     expected = "cron: expected minute hour day month weekday, such as `0 9 * * 1-5`"
-    if len(expression) > _LONGEST or len(expression.split()) != _FIELDS:
+    if len(expression) > 200 or len(expression.split()) != 5:
         raise BadInput(f"{expected}; got {expression[:60]!r}", field="schedule.cron")
     try:
         next(_local_times(expression, datetime(2026, 1, 1)), None)  # noqa: DTZ001 - local by design
