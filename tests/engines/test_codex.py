@@ -590,5 +590,5 @@ def test_a_newly_installed_program_is_noticed(here: Here, tmp_path: Path) -> Non
     assert engine.unavailable()
     os.link(program(tmp_path, "echo codex-cli 9.9.9"), tmp_path / "linked")
     assert codex_cli.unavailable(CodexSettings.model_validate({"path": str(tmp_path / "linked")}))
-    engine._reason._at = None  # its memory of some seconds is over
+    engine._reason._until = 0.0  # its memory of some seconds is over
     assert engine.unavailable() is None
