@@ -19,7 +19,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles, whole_lines
 from mimikit.protocol.models import LiveRun
 from mimikit.state import ReadOnlyState
-from mimikit.views.status import ConsumerView, StateOverview, overview
+from mimikit.views.status import Consumer, StateOverview, overview
 from mimikit.views.triggers import TriggerView
 
 _WRAPPED = ("consumer", "engines", "question")
@@ -81,7 +81,7 @@ def lines(seen: StateOverview) -> Iterator[tuple[str, str]]:
     yield from _troubles(seen)
 
 
-def _consumer_words(consumer: ConsumerView, now: datetime) -> str:
+def _consumer_words(consumer: Consumer, now: datetime) -> str:
     word, health = terminal.state(consumer.state), consumer.health
     if consumer.state == "down":
         return f"{word}: `mimikit up` starts it with the page, `mimikit consumer` alone"
@@ -95,10 +95,11 @@ def _consumer_words(consumer: ConsumerView, now: datetime) -> str:
 
 
 def _runs(seen: StateOverview) -> Iterator[tuple[str, str]]:
+    live = seen.consumer.live.values()
     for role in ("teller", "planner"):
-        run = next((run for run in seen.live if run.role == role), None)
+        run = next((run for run in live if run.role == role), None)
         yield role, _run_words(run, seen.now) if run else "idle"
-    workers = [run for run in seen.live if run.role == "worker"]
+    workers = [run for run in live if run.role == "worker"]
     most = seen.consumer.health.worker_seats if seen.consumer.health else 0
     yield "workers", f"{len(workers)} of {most} busy"
     for run in workers:

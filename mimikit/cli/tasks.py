@@ -211,9 +211,10 @@ def _when(task: TaskView, now: datetime) -> str:
 def show(state: ReadOnlyState, task_id: str, as_json: bool) -> None:
     """Show a task: what was asked, what came of it, how it got there."""
     id_ = client.find_task(state.files, task_id)
-    report = task_report(state.files, id_, look_at_consumer(state).live)
-    if report is None:
+    known = shown.find_view(state.files, id_)
+    if known is None:
         raise client.gone("task", id_)
+    report = task_report(state.files, known, look_at_consumer(state).live)
     lines = _report_lines(report, state.clock.now(), state.settings.zone)
     terminal.show(report, lines, as_json=as_json)
 

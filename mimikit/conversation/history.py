@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import islice
 
 from pydantic import ValidationError
 
 from mimikit.errors import BadInput, BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files
-from mimikit.protocol.json import parse_object
+from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import History, Message
 
 SOFT_CAP = 200
@@ -166,42 +167,32 @@ def page(files: Files, before: str | None = None, limit: int = 50) -> HistoryPag
     Raises:
         BadInput: the cursor is not one of ours.
     """
-    upto_day, upto_offset = _parse_cursor(before)
-    found: list[tuple[str, int, Message]] = []
-    days = [name.removesuffix(".jsonl") for name in files.names(paths.TRANSCRIPT, suffix=".jsonl")]
-    for day in sorted(days, reverse=True):
+    upto_day, upto_offset = "", 0
+    if before is not None:
+        upto_day, _, offset = before.partition(":")
+        try:
+            date.fromisoformat(upto_day)
+            upto_offset = int(offset)
+        except ValueError:
+            message = "before: expected a cursor from an earlier answer, got something else"
+            raise BadInput(message, field="before") from None
+    found = list(islice(_newest_first(files, upto_day, upto_offset), limit + 1))
+    cursor = found[limit - 1][0] if len(found) > limit else None
+    return HistoryPage([message for _, message in reversed(found[:limit])], cursor)
+
+
+def _newest_first(files: Files, upto_day: str, upto_offset: int) -> Iterator[tuple[str, Message]]:
+    """The messages before an offset in a day's transcript, or all, each with its own cursor."""
+    for name in reversed(files.names(paths.TRANSCRIPT, suffix=".jsonl")):
+        day = name.removesuffix(".jsonl")
         if upto_day and day > upto_day:
             continue
-        end = upto_offset if day == upto_day else None
-        found = _of_day(files, day, end) + found
-        if len(found) > limit:
-            break
-    more = len(found) > limit
-    found = found[-limit:]
-    cursor = f"{found[0][0]}:{found[0][1]}" if more and found else None
-    return HistoryPage([message for _, _, message in found], cursor)
-
-
-def _of_day(files: Files, day: str, end: int | None) -> list[tuple[str, int, Message]]:
-    found: list[tuple[str, int, Message]] = []
-    start = 0
-    for offset, line in files.lines(f"{paths.TRANSCRIPT}/{day}.jsonl"):
-        if end is not None and start >= end:
-            break
-        with contextlib.suppress(ValidationError):
-            found.append((day, start, Message.model_validate(line, strict=False)))
-        start = offset
-    return found
-
-
-def _parse_cursor(cursor: str | None) -> tuple[str, int | None]:
-    if cursor is None:
-        return "", None
-    day, _, offset = cursor.partition(":")
-    try:
-        date.fromisoformat(day)
-        return day, int(offset)
-    except ValueError:
-        raise BadInput(
-            "before: expected a cursor from an earlier answer, got something else", field="before"
-        ) from None
+        start, found = 0, list[tuple[int, dict[str, Json]]]()
+        for offset, line in files.lines(f"{paths.TRANSCRIPT}/{name}"):
+            if day == upto_day and start >= upto_offset:
+                break
+            found.append((start, line))
+            start = offset
+        for start, line in reversed(found):
+            with contextlib.suppress(ValidationError):
+                yield f"{day}:{start}", Message.model_validate(line, strict=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, TypeAlias
+from typing import Annotated, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, WithJsonSchema
 from pydantic.alias_generators import to_camel
@@ -29,6 +29,11 @@ class View(BaseModel):
     """The root of all answers: camelCase keys, every key always there."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+    @classmethod
+    def of(cls, record: object, **more: object) -> Self:
+        """What it has in common with a record, field by field, and `more`."""
+        return cls.model_validate(vars(record) | more)
 
     def to_json(self) -> bytes:
         return self.model_dump_json(by_alias=True).encode()

@@ -6,11 +6,13 @@ edges and layers of it.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -23,10 +25,11 @@ from mimikit.protocol.ids import derived_id, is_id
 from mimikit.protocol.models import LiveRun
 from mimikit.protocol.triggers import TaskDone, TaskFailed, Trigger, TriggerState
 from mimikit.tasks import queue
+from mimikit.tasks.queue import TaskSnapshot
 from mimikit.triggers import conditions, registry
-from mimikit.triggers.explain import Explanation, ExplanationContext, SlotExplanation
+from mimikit.triggers.explain import Explanation, ExplanationContext
 from mimikit.views import tasks, triggers
-from mimikit.views.base import Render, View, Words
+from mimikit.views.base import View, Words
 from mimikit.views.tasks import LedgerEvent, ResultView, TaskOutcome, TaskView
 from mimikit.views.triggers import TriggerView
 
@@ -69,7 +72,7 @@ class GraphView(View):
 
 
 class TaskReport(View):
-    """One task with its outcome, its events and the tasks it belongs with."""
+    """One task with its outcome as it was written down, and all that belongs to it."""
 
     task: TaskView
     result: TaskOutcome | None
@@ -120,36 +123,26 @@ class Chain:
     tasks: dict[str, TaskView] = field(default_factory=dict[str, TaskView])
     triggers: dict[str, ChainTrigger] = field(default_factory=dict[str, ChainTrigger])
 
+    def neighbours(self) -> list[str]:
+        """What its triggers wait for, what made them, and their last runs, if not in it yet."""
+        ids: list[str | None] = []
+        for known in self.triggers.values():
+            ids.append(known.state.last_task_id)
+            if known.trigger is not None:
+                ids += [known.trigger.parent_task_id, *(id_ for id_, _ in _named(known.trigger))]
+        known_ids = self.tasks.keys() | self.triggers.keys()
+        return [id_ for id_ in dict.fromkeys(ids) if id_ and id_ not in known_ids]
 
-def task_report(files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun]) -> TaskReport | None:
-    """None when no folder has the task."""
-    known = tasks.find_view(files, task_id)
-    if known is None:
-        return None
-    trace = tasks.in_trace(files, known.task.trace_id, live, known)
+
+def task_report(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun]) -> TaskReport:
+    trace_id = known.task.trace_id
+    trace = tasks.in_trace(files, trace_id, live, known)
     return TaskReport(
         task=tasks.task_view(files, known, live),
         result=tasks.task_outcome(known),
         events=tasks.events_of(files, known.task),
         trace=trace,
-        graph=draw(around(files, known.task.trace_id, trace, live), task_id),
-    )
-
-
-def task_detail(
-    files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun], render: Render
-) -> TaskDetail | None:
-    """None when no folder has the task."""
-    known = tasks.find_view(files, task_id)
-    if known is None:
-        return None
-    trace = tasks.in_trace(files, known.task.trace_id, live, known)
-    return TaskDetail(
-        task=tasks.task_view(files, known, live),
-        result=tasks.result_of(known, render),
-        events=tasks.events_of(files, known.task),
-        trace=trace,
-        graph=draw(around(files, known.task.trace_id, trace, live), task_id),
+        graph=draw(around(files, trace_id, trace, live), known.task.id),
     )
 
 
@@ -165,27 +158,22 @@ def trigger_detail(
     explanation = triggers.explained(files, trigger_id, told)
     if explanation.state == "unknown":
         return None
-    trace_id, centre = _place_of(files, trigger_id, explanation.slots)
+    # It stands in its own trace; one that is gone, in that of its last run.
+    trace_id = centre = trigger_id
+    trigger, broken = triggers.active(files, trigger_id)
+    ran = next((slot.task_id for slot in explanation.slots if slot.task_id), None)
+    if trigger is not None:
+        trace_id = trigger.trace_id
+    elif broken is None and ran is not None and is_id(ran):
+        centre = ran
+        if found := queue.find(files, ran):
+            trace_id = found.task.trace_id
     trace = tasks.in_trace(files, trace_id, live)
     return TriggerDetail(
         trigger=triggers.find(files, trigger_id, situation),
         explanation=explanation,
         graph=draw(around(files, trace_id, trace, live, trigger_id), centre),
     )
-
-
-def _place_of(
-    files: ReadOnlyFiles, trigger_id: str, slots: list[SlotExplanation]
-) -> tuple[str, str]:
-    """The trace a trigger belongs to and its node there; of one that is gone, its last run's."""
-    trigger, broken = triggers.active(files, trigger_id)
-    if trigger is not None:
-        return trigger.trace_id, trigger_id
-    ran = next((slot.task_id for slot in slots if slot.task_id), None)
-    if broken is None and ran is not None and is_id(ran):
-        found = queue.find(files, ran)
-        return (found.task.trace_id if found else trigger_id), ran
-    return trigger_id, trigger_id
 
 
 # ---- what belongs together
@@ -208,60 +196,40 @@ def around(
         trigger_id: a trigger that belongs to it, whatever its trace.
     """
     chain = Chain({task.id: task for task in trace})
-    raw = _raw(files)
+    defined = _definitions(files)
+
+    def add(id_: str, *, is_sure: bool) -> None:
+        trigger, _ = triggers.active(files, id_)
+        if is_sure or (trigger is not None and trigger.trace_id == trace_id):
+            chain.triggers[id_] = ChainTrigger(id_, trigger, registry.state(files, id_))
+
+    # The triggers of its runs, and those that stand in the trace.
     sources = {task.source_trigger_id for task in chain.tasks.values()} | {trigger_id}
-    for id_, data in raw.items():
+    for id_, data in defined.items():
         if id_ in sources or trace_id.encode() in data or derived_id("trace", id_) == trace_id:
-            _add(files, chain, id_, trace_id, {*sources})
+            add(id_, is_sure=id_ in sources)
+    # Those that wait for one of these.
     named = {id_.encode() for id_ in (*chain.tasks, *chain.triggers)}
-    for id_, data in raw.items():
+    for id_, data in defined.items():
         if id_ not in chain.triggers and named.intersection(_NAMES.findall(data)):
-            _add(files, chain, id_, None, {id_})
-    for known in list(chain.triggers.values()):
-        _add_named(files, chain, known, raw.keys(), live)
+            add(id_, is_sure=True)
+    for id_ in chain.neighbours():
+        if id_ in defined:
+            add(id_, is_sure=True)
+        elif task := tasks.find(files, id_, live):
+            chain.tasks[id_] = task
     return chain
 
 
-def _raw(files: ReadOnlyFiles) -> dict[str, bytes]:
-    """Every definition, unparsed: few of them will matter."""
+def _definitions(files: ReadOnlyFiles) -> dict[str, bytes]:
+    """Every trigger's, unparsed: few of them will matter."""
     found: dict[str, bytes] = {}
     for id_ in registry.ids(files):
-        try:
+        with contextlib.suppress(UnsafeFile):
             data = files.read(paths.trigger(id_))
-        except UnsafeFile:
-            continue
-        if data is not None and is_id(id_):
-            found[id_] = data
+            if data is not None and is_id(id_):
+                found[id_] = data
     return found
-
-
-def _add(
-    files: ReadOnlyFiles, chain: Chain, id_: str, trace_id: str | None, sure: set[str | None]
-) -> None:
-    """Add a trigger if it is of this trace, or surely belongs here."""
-    trigger, _ = triggers.active(files, id_)
-    if id_ in sure or (trigger is not None and trigger.trace_id == trace_id):
-        chain.triggers[id_] = ChainTrigger(id_, trigger, registry.state(files, id_))
-
-
-def _add_named(
-    files: ReadOnlyFiles,
-    chain: Chain,
-    known: ChainTrigger,
-    defined: Iterable[str],
-    live: dict[str, LiveRun],
-) -> None:
-    """Add what a trigger waits for, what made it, and its last run."""
-    ids = {known.state.last_task_id}
-    if known.trigger is not None:
-        ids |= {subject for subject, _ in _named(known.trigger)} | {known.trigger.parent_task_id}
-    for id_ in ids:
-        if id_ is None or id_ in chain.tasks or id_ in chain.triggers:
-            continue
-        if id_ in defined:
-            _add(files, chain, id_, None, {id_})
-        elif task := tasks.find(files, id_, live):
-            chain.tasks[id_] = task
 
 
 def _named(trigger: Trigger) -> list[tuple[str, str]]:
@@ -286,11 +254,12 @@ def draw(chain: Chain, centre: str | None = None) -> GraphView:
     if centre is None or centre not in every:
         centre = max(chain.tasks, key=lambda id_: _made(chain, id_), default=next(iter(every), ""))
     kept = _nearest(centre, every, edges)
-    edges = {pair: said for pair, said in edges.items() if pair[0] in kept and pair[1] in kept}
+    edges = {pair: said for pair, said in edges.items() if kept.keys() >= {*pair}}
     layers = _layers(kept, edges)
-    ordered = sorted(kept, key=lambda id_: (layers[id_], _made(chain, id_)))
+    nodes = [_node(chain, id_, layers[id_]) for id_ in kept]
+    nodes.sort(key=lambda node: (node.layer, _made(chain, node.id)))
     return GraphView(
-        nodes=[_node(chain, id_, layers[id_]) for id_ in ordered],
+        nodes=nodes,
         edges=[
             GraphEdge(from_=start, to=end, words=_WORDS[said])
             for (start, end), said in edges.items()
@@ -300,19 +269,13 @@ def draw(chain: Chain, centre: str | None = None) -> GraphView:
 
 def _with_few_runs(chain: Chain, centre: str | None) -> Chain:
     """Without all but the last runs of each trigger; the one that was asked for stays."""
-    runs: defaultdict[str, list[TaskView]] = defaultdict(list)
-    for task in chain.tasks.values():
+    runs: defaultdict[str, list[str]] = defaultdict(list)
+    for task in sorted(chain.tasks.values(), key=lambda task: _made(chain, task.id)):
         if task.source_trigger_id:
-            runs[task.source_trigger_id].append(task)
-    left_out = {
-        task.id
-        for of_one in runs.values()
-        for task in sorted(of_one, key=_age)[:-MAX_RUNS]
-        if task.id != centre
-    }
-    return Chain(
-        {id_: task for id_, task in chain.tasks.items() if id_ not in left_out}, chain.triggers
-    )
+            runs[task.source_trigger_id].append(task.id)
+    left_out = {id_ for ids in runs.values() for id_ in ids[:-MAX_RUNS]} - {centre}
+    kept = {id_: task for id_, task in chain.tasks.items() if id_ not in left_out}
+    return Chain(kept, chain.triggers)
 
 
 def _edges(chain: Chain) -> dict[tuple[str, str], str]:
@@ -346,27 +309,27 @@ def _leading_to(chain: Chain, task: TaskView) -> list[tuple[str, str]]:
     retried = task.retry_of
     if retried in chain.tasks:
         return [(retried, "retry")]
-    source = chain.triggers.get(task.source_trigger_id or "")
     parents = [id_ for id_ in task.upstream or [task.parent_task_id] if id_ in chain.tasks]
-    if source is None:
-        return [(id_, _led_how(chain.tasks[id_], task)) for id_ in parents]
-    waited_for = {
-        id_
-        for subject, _ in (_named(source.trigger) if source.trigger else ())
-        for id_ in _standing_for(chain, subject)
-    }
-    results = [id_ for id_ in task.upstream if id_ in parents and id_ not in waited_for]
-    return [(source.id, "runs"), *((id_, "result") for id_ in results)]
-
-
-def _led_how(parent: TaskView, task: TaskView) -> str:
-    if task.source_trigger_id:  # its trigger fired once and is gone
-        return "task_failed" if parent.state == "failed" else "task_done"
-    return "planned" if parent.seat == "planner" else "then"
+    source = chain.triggers.get(task.source_trigger_id or "")
+    if source is not None:
+        waited_for: set[str] = set()
+        for subject, _ in _named(source.trigger) if source.trigger else ():
+            waited_for.update(_standing_for(chain, subject))
+        results = [id_ for id_ in task.upstream if id_ in parents and id_ not in waited_for]
+        return [(source.id, "runs"), *((id_, "result") for id_ in results)]
+    found: list[tuple[str, str]] = []
+    for id_ in parents:
+        parent = chain.tasks[id_]
+        if task.source_trigger_id:  # its trigger fired once and is gone
+            said = "task_failed" if parent.state == "failed" else "task_done"
+        else:
+            said = "planned" if parent.seat == "planner" else "then"
+        found.append((id_, said))
+    return found
 
 
 def _nearest(
-    centre: str, every: Mapping[str, object], edges: Iterable[tuple[str, str]]
+    centre: str, every: Iterable[str], edges: Iterable[tuple[str, str]]
 ) -> dict[str, None]:
     """As many nodes as are drawn, the nearest to the centre first."""
     beside: defaultdict[str, list[str]] = defaultdict(list)
@@ -380,8 +343,8 @@ def _nearest(
             if other not in found:
                 found[other] = None
                 waiting.append(other)
-    found |= dict.fromkeys(id_ for id_ in every if id_ not in found)
-    return dict.fromkeys([*found][:MAX_NODES])
+    found |= dict.fromkeys(every)  # those known already keep their places
+    return dict.fromkeys(islice(found, MAX_NODES))
 
 
 def _layers(kept: Iterable[str], edges: Iterable[tuple[str, str]]) -> dict[str, int]:
@@ -407,22 +370,18 @@ def _node(chain: Chain, id_: str, layer: int) -> GraphNode:
     if known is None:
         task = chain.tasks[id_]
         return GraphNode(id=id_, kind="task", title=task.title, state=task.state, layer=layer)
-    title = triggers.title(known.trigger) if known.trigger else id_
-    return GraphNode(id=id_, kind="trigger", title=title, state=_state(known), layer=layer)
-
-
-def _state(known: ChainTrigger) -> str:
-    if known.trigger is not None and not known.trigger.enabled:
-        return "paused"
-    return "blocked" if known.trigger is None or known.state.blocked_by else "waiting"
+    title, state = id_, "blocked"  # a broken one
+    if known.trigger is not None:
+        title = triggers.title(known.trigger)
+        if not known.trigger.enabled:
+            state = "paused"
+        elif not known.state.blocked_by:
+            state = "waiting"
+    return GraphNode(id=id_, kind="trigger", title=title, state=state, layer=layer)
 
 
 def _made(chain: Chain, id_: str) -> tuple[str, str]:
+    """When a node was made; by this they are put in order."""
     known = chain.triggers.get(id_)
-    if known is not None:
-        return (known.trigger.created_at.isoformat() if known.trigger else "", id_)
-    return _age(chain.tasks[id_])
-
-
-def _age(task: TaskView) -> tuple[str, str]:
-    return task.created_at.isoformat(), task.id
+    made = chain.tasks[id_] if known is None else known.trigger
+    return made.created_at.isoformat() if made else "", id_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -141,32 +142,23 @@ def named(path: str) -> MemoryPath | None:
     if path == paths.MEMORY:
         return MemoryPath(path, "longTerm", "memory")
     folder, _, name = path.rpartition("/")
+    stem = name.removesuffix(".md")
     if not name.endswith(".md"):
         return None
-    stem = name.removesuffix(".md")
     if folder == DOCS or folder.startswith(f"{DOCS}/"):
         below = path.split("/")[1:]
         title = "/".join([*below[:-1], stem])
         return MemoryPath(path, "docs", title) if all(map(is_name, below)) else None
-    if not is_name(name):
+    if folder not in (paths.MEMORY_FOLDER, _SUMMARIES) or not is_name(name):
         return None
-    if folder == paths.MEMORY_FOLDER:
-        return _raw(path, name, stem)
-    if folder != _SUMMARIES:
-        return None
-    month = _MONTH.fullmatch(name)
-    if month is not None and (first := _day(f"{month[1]}-01")) is not None:
-        return MemoryPath(path, "month", stem, first)
-    dated = _DATED.fullmatch(name)
-    return MemoryPath(path, "day", stem, _day(dated[1]) if dated else None)
-
-
-def _raw(path: str, name: str, stem: str) -> MemoryPath:
-    dated = _DATED.fullmatch(name)
+    month, dated = _MONTH.fullmatch(name), _DATED.fullmatch(name)
     day = _day(dated[1]) if dated else None
-    if dated is None or day is None:
-        return MemoryPath(path, "raw", stem)
-    return MemoryPath(path, "raw", dated[2].replace("-", " ") if dated[2] else dated[1], day)
+    if folder == _SUMMARIES:
+        first = _day(f"{month[1]}-01") if month else None
+        return MemoryPath(path, "month" if first else "day", stem, first or day)
+    if dated and day:
+        stem = dated[2].replace("-", " ") if dated[2] else dated[1]
+    return MemoryPath(path, "raw", stem, day)
 
 
 def _day(text: str) -> date | None:
@@ -182,24 +174,35 @@ class MemoryReader:
 
     def listed(self) -> list[MemoryFile]:
         """Every file without its text: long-term, then by day, the newest first, then documents."""
-        mine = [(it, seen) for it in self._mine() if (seen := self._seen(it.path))]
-        months = {known.title for known, _ in mine if known.kind == "month"}
+        known = [MemoryPath(paths.MEMORY, "longTerm", "memory")]
+        for folder in (paths.MEMORY_FOLDER, _SUMMARIES):
+            known += [it for name in self._names(folder) if (it := named(f"{folder}/{name}"))]
+        mine = [(it, seen) for it in known if (seen := self._seen(it.path))]
+        months = {it.title for it, _ in mine if it.kind == "month"}
         found = [
-            _entry(known, *seen, hidden=known.kind == "day" and f"{known.day}"[:7] in months)
-            for known, seen in mine
+            _entry(it, *seen, hidden=it.kind == "day" and f"{it.day}"[:7] in months)
+            for it, seen in mine
         ]
         found.sort(key=lambda it: (it.kind == "longTerm", f"{it.day or ''}", it.path), reverse=True)
         for document in self._documents.listed():
-            known = named(document.path)
-            if known is not None:
-                found.append(_entry(known, document.size, document.mtime_ns))
+            if it := named(document.path):
+                found.append(_entry(it, document.size, document.mtime_ns))
         return found
 
     def shown(self, known: MemoryPath) -> NoteView | None:
-        read = self._read(known)
-        if read is None:
-            return None
-        data, size, mtime_ns = read
+        if known.kind == "docs":
+            found = self._documents.read(known.path, MAX_SHOWN_BYTES)
+            if found is None:
+                return None
+            data, size, mtime_ns = found[0], found[1].size, found[1].mtime_ns
+        else:
+            seen = self._seen(known.path)
+            if seen is None:
+                return None
+            size, mtime_ns = seen
+            data = self._files.part(known.path, 0, MAX_SHOWN_BYTES)
+            if len(data) < MAX_SHOWN_BYTES:
+                size = len(data)  # it may have been replaced since it was looked at
         is_cut = len(data) < size
         if is_cut:
             data = data[: data.rfind(b"\n") + 1] or data
@@ -221,14 +224,6 @@ class MemoryReader:
             raise UnsafeFile(f"expected a plain file, got something else, at {path}")
         return stat.size if stat else None
 
-    def _mine(self) -> Iterator[MemoryPath]:
-        yield MemoryPath(paths.MEMORY, "longTerm", "memory")
-        for folder in (paths.MEMORY_FOLDER, _SUMMARIES):
-            for name in self._names(folder):
-                known = named(f"{folder}/{name}")
-                if known is not None:
-                    yield known
-
     def _names(self, folder: str) -> list[str]:
         try:
             return self._files.names(folder, suffix=".md")
@@ -241,23 +236,11 @@ class MemoryReader:
         stat = self._files.stat(path)
         return (stat.size, stat.mtime_ns) if stat is not None and stat.kind == "file" else None
 
-    def _read(self, known: MemoryPath) -> tuple[bytes, int, int] | None:
-        """What can be shown of a file, its size and its time."""
-        if known.kind == "docs":
-            found = self._documents.read(known.path, MAX_SHOWN_BYTES)
-            return None if found is None else (found[0], found[1].size, found[1].mtime_ns)
-        seen = self._seen(known.path)
-        if seen is None:
-            return None
-        data = self._files.part(known.path, 0, MAX_SHOWN_BYTES)
-        # It may have been replaced since it was looked at: what was read says how long it is.
-        return data, seen[0] if len(data) == MAX_SHOWN_BYTES else len(data), seen[1]
-
     def _note(
         self, known: MemoryPath, text: str, hash_: str, size: int, mtime_ns: int, *, is_cut: bool
     ) -> NoteView:
-        return NoteView(
-            **dict(_entry(known, size, mtime_ns)),
+        return NoteView.of(
+            _entry(known, size, mtime_ns),
             text=text,
             html=html(text, self._render, has_marks=known.kind != "docs"),
             hash=hash_,
@@ -266,24 +249,19 @@ class MemoryReader:
 
 
 def _entry(known: MemoryPath, size: int, mtime_ns: int, *, hidden: bool = False) -> MemoryFile:
+    modified_at = None
+    with contextlib.suppress(OverflowError, ValueError):  # a time no calendar has
+        modified_at = _EPOCH + timedelta(microseconds=mtime_ns // 1000)
     return MemoryFile(
         path=known.path,
         kind=known.kind,
         title=known.title,
         day=known.day,
         size=size,
-        modified_at=_time(mtime_ns),
+        modified_at=modified_at,
         editable=known.kind != "docs" and size <= MAX_EDITED_BYTES,
         hidden=hidden,
     )
-
-
-def _time(mtime_ns: int) -> datetime | None:
-    """A file's time; None for one no calendar has."""
-    try:
-        return _EPOCH + timedelta(microseconds=mtime_ns // 1000)
-    except (OverflowError, ValueError):
-        return None
 
 
 # ---- text as HTML
@@ -343,28 +321,11 @@ def index_view(search: MemorySearch) -> IndexView:
         status = search.status()
     except Exception as error:  # noqa: BLE001 - an index at fault hides no file
         return IndexView(files=0, passages=0, fresh=False, words="not loaded", fallback=str(error))
-    return IndexView(
-        files=status.files,
-        passages=status.passages,
-        fresh=status.fresh,
-        words=status.words,
-        fallback=status.fallback,
-    )
+    return IndexView.model_validate(status, from_attributes=True)
 
 
 def hit_view(hit: Hit, query: str) -> HitView:
-    return HitView(
-        source=hit.source,
-        kind=hit.kind,
-        snippet=hit.snippet,
-        marks=marks(query, hit.snippet),
-        score=hit.score,
-        day=hit.day,
-        line=hit.line,
-        message_id=hit.message_id,
-        role=hit.role,
-        task_id=hit.task_id,
-    )
+    return HitView.of(hit, marks=marks(query, hit.snippet))
 
 
 def marks(query: str, snippet: str) -> list[tuple[int, int]]:
@@ -397,18 +358,12 @@ def backlog_view(found: BacklogList, *, only_open: bool = False) -> BacklogView:
 # ---- for the terminal
 
 
-class IndexReport(View):
-    """How the search index is. Units: bytes."""
+class IndexReport(IndexView):
+    """The index in more detail. Units: bytes."""
 
-    files: int
-    passages: int
     bytes: int
-    fresh: bool
     stale_files: int
     refreshed_at: Instant | None
-    words: str
-    fallback: str | None
-    """Why a plain scan serves."""
 
 
 class MemoryReport(View):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections import Counter
 from datetime import date, datetime, timedelta
+from itertools import product
 from typing import Literal
 
 from pydantic import ValidationError
@@ -21,7 +24,8 @@ _TAILS = (2**16, 2**20, 2**24)
 _DAYS_SEARCHED = 3
 _MAX_WAITING = 500
 _MOST_COUNTS = 4_000
-_RESULTS = paths.result_inbox_id("")
+RESULTS = paths.result_inbox_id("")
+"""How the names of results in the inbox begin: the page has no use for them."""
 
 
 class MessageView(View):
@@ -115,36 +119,20 @@ class ConversationReader:
     def find(self, message_id: str) -> MessageView | None:
         """A message by its id, looked for from the newest on."""
         names = self._files.names(paths.TRANSCRIPT, suffix=".jsonl")[-_DAYS_SEARCHED:]
-        for limit in _TAILS:
-            for name in reversed(names):
-                for line in reversed(self._files.tail(f"{paths.TRANSCRIPT}/{name}", limit)):
-                    if line.get("id") == message_id:
-                        return self._parsed(line)
+        for limit, name in product(_TAILS, reversed(names)):
+            for line in reversed(self._files.tail(f"{paths.TRANSCRIPT}/{name}", limit)):
+                if line.get("id") == message_id:
+                    with contextlib.suppress(ValidationError):
+                        return self._view(Message.model_validate(line, strict=False))
+                    return None
         return None
 
     def _view(self, message: Message) -> MessageView:
-        is_agent = message.role == "agent"
-        return MessageView(
-            id=message.id,
-            role=message.role,
-            text=message.text,
+        return MessageView.of(
+            message,
             html=None if message.role == "user" else self._render(message.text),
-            created_at=message.created_at,
-            turn_id=message.turn_id,
-            in_reply_to=message.in_reply_to,
-            task_ids=message.task_ids,
-            usage=message.usage,
-            duration_ms=message.duration_ms,
-            quote=message.quote,
-            engine=message.engine,
-            memory=self._hits.count(message.turn_id) if is_agent else 0,
+            memory=self._hits.count(message.turn_id) if message.role == "agent" else 0,
         )
-
-    def _parsed(self, line: dict[str, Json]) -> MessageView | None:
-        try:
-            return self._view(Message.model_validate(line, strict=False))
-        except ValidationError:
-            return None
 
 
 # ---- what is not in the conversation yet
@@ -152,54 +140,34 @@ class ConversationReader:
 
 def waiting(files: ReadOnlyFiles) -> list[InboxItemView]:
     """What the user sent and no message shows yet, oldest first."""
-    frozen = being_answered(files)
-    mine = [name for name in files.names(paths.INBOX) if not name.startswith(_RESULTS)]
-    items = (files.peek(f"{paths.INBOX}/{name}", InboxItem) for name in mine[:_MAX_WAITING])
-    found = [view for item in items if item and (view := _inbox_view(item, frozen))]
+    frozen = _being_answered(files)
+    names = [name for name in files.names(paths.INBOX) if not name.startswith(RESULTS)]
+    items = (files.peek(f"{paths.INBOX}/{name}", InboxItem) for name in names[:_MAX_WAITING])
+    found = [view for item in items if (view := _inbox_view(item, frozen))]
     return sorted(found, key=lambda view: (view.created_at, view.id))
 
 
-def waiting_item(files: ReadOnlyFiles, item_id: str) -> tuple[bool, InboxItemView | None]:
-    """Whether an inbox entry concerns the page, and the entry if it is still there."""
-    if item_id.startswith(_RESULTS):
-        return False, None
-    item = files.peek(paths.inbox(item_id), InboxItem)
-    return True, _inbox_view(item, being_answered(files)) if item else None
+def waiting_item(files: ReadOnlyFiles, item_id: str) -> InboxItemView | None:
+    """An inbox entry if it is still there, and of the user's."""
+    return _inbox_view(files.peek(paths.inbox(item_id), InboxItem), _being_answered(files))
 
 
-def being_answered(files: ReadOnlyFiles) -> frozenset[str]:
+def _being_answered(files: ReadOnlyFiles) -> frozenset[str]:
     """Inbox ids that a turn in progress has frozen."""
-    frozen: set[str] = set()
-    for name in files.names(paths.TURNS, suffix=".started"):
-        mark = files.peek(f"{paths.TURNS}/{name}", TurnAttempt)
-        if mark is not None:
-            frozen.update(mark.inputs)
-    return frozenset(frozen)
+    names = files.names(paths.TURNS, suffix=".started")
+    marks = (files.peek(f"{paths.TURNS}/{name}", TurnAttempt) for name in names)
+    return frozenset(id_ for mark in marks if mark for id_ in mark.inputs)
 
 
-def _inbox_view(item: InboxItem, frozen: frozenset[str]) -> InboxItemView | None:
-    if item.kind == "task_result":
+def _inbox_view(item: InboxItem | None, frozen: frozenset[str]) -> InboxItemView | None:
+    if item is None or item.kind == "task_result":
         return None
-    return InboxItemView(
-        id=item.id,
-        kind=item.kind,
-        text=item.text,
-        created_at=item.created_at,
-        quote=item.quote,
-        state="answering" if item.id in frozen else "queued",
-    )
+    return InboxItemView.of(item, state="answering" if item.id in frozen else "queued")
 
 
 def open_question(files: Files) -> QuestionView | None:
     found = inbox.pending_question(files)
-    return found and QuestionView(
-        question_id=found.question_id,
-        question=found.question,
-        options=found.options,
-        default=found.default,
-        created_at=found.created_at,
-        expires_at=found.expires_at,
-    )
+    return found and QuestionView.of(found)
 
 
 # ---- what is read once
@@ -213,26 +181,20 @@ class UsageCounter:
         self._lock = threading.Lock()
         self._day = date.min
         self._offset = 0
-        self._sum = UsageView()
+        self._sum = Counter[str]()
 
     def today(self, now: datetime) -> UsageView:
         with self._lock:
             if now.date() != self._day:
-                self._day, self._offset, self._sum = now.date(), 0, UsageView()
+                self._day, self._offset, self._sum = now.date(), 0, Counter[str]()
             for end, line in self._files.lines(paths.transcript(self._day), offset=self._offset):
                 self._offset = end
                 usage = line.get("usage")
-                if isinstance(usage, dict):
-                    self._sum = UsageView(
-                        input_tokens=self._sum.input_tokens + _amount(usage, "inputTokens"),
-                        output_tokens=self._sum.output_tokens + _amount(usage, "outputTokens"),
-                    )
-            return self._sum
-
-
-def _amount(usage: dict[str, Json], key: str) -> int:
-    amount = usage.get(key)
-    return amount if isinstance(amount, int) else 0
+                for key, amount in usage.items() if isinstance(usage, dict) else ():
+                    self._sum[key] += amount if isinstance(amount, int) else 0
+            return UsageView(
+                input_tokens=self._sum["inputTokens"], output_tokens=self._sum["outputTokens"]
+            )
 
 
 class KnownIds:
@@ -250,23 +212,22 @@ class KnownIds:
         oldest = (now - self._days).date().isoformat()
         names = self._files.names(paths.TRANSCRIPT, suffix=".jsonl")
         with self._lock:
+            for name in [name for name in self._ids if name < oldest]:
+                del self._ids[name], self._read[name]
             for name in names:
                 if name >= oldest:
                     self._learn(name)
-            for name in [name for name in self._ids if name < oldest]:
-                del self._ids[name], self._read[name]
             return any(message_id in ids for ids in self._ids.values())
 
     def _learn(self, name: str) -> None:
+        """Read what a day's file has more than when it was read last."""
         path = f"{paths.TRANSCRIPT}/{name}"
-        ids, offset = self._ids.setdefault(name, set()), self._read.get(name, 0)
+        ids, offset = self._ids.setdefault(name, set()), self._read.setdefault(name, 0)
         stat = self._files.stat(path)
-        if stat is None or stat.size <= offset:
-            return
-        for end, line in self._files.lines(path, offset=offset):
-            ids.add(str(line.get("id")))
-            offset = end
-        self._read[name] = offset
+        if stat is not None and stat.size > offset:
+            for end, line in self._files.lines(path, offset=offset):
+                ids.add(str(line.get("id")))
+                self._read[name] = end
 
 
 # ---- what a turn was given of memory

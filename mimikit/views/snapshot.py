@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, cast
 
 from mimikit import __version__
@@ -131,16 +130,6 @@ class StateReader:
         self._settings = settings
         self._clock = clock
         self._usage = messages.UsageCounter(files)
-        self._changes: dict[str, Callable[[dict[str, object]], Change | None]] = {
-            "message": self._message,
-            "inbox": self._inbox,
-            "task": self._task,
-            "trigger": self._trigger,
-            "question": lambda _: QuestionChange(question=messages.open_question(files)),
-            "status": lambda _: StatusChange(status=self.status()),
-            "turn": self._turn,
-            "delta": self._delta,
-        }
 
     def consumer(self) -> Consumer:
         return look_at_consumer(self.files, self._clock.now())
@@ -185,55 +174,35 @@ class StateReader:
 
     def change(self, hint: dict[str, object]) -> Change | None:
         """A hint of the consumer's made whole from the state files; None when it says nothing."""
-        kind = hint.get("kind")
-        make = self._changes.get(kind) if isinstance(kind, str) else None
-        return make(hint) if make is not None else None
-
-    def _message(self, hint: dict[str, object]) -> Change | None:
-        message = self.conversation.find(str(hint.get("id")))
-        return message and MessageChange(message=message)
-
-    def _inbox(self, hint: dict[str, object]) -> Change | None:
-        id_ = _id(hint)
-        if id_ is None:
-            return None
-        concerns, item = messages.waiting_item(self.files, id_)
-        if not concerns:
-            return None
-        return InboxChange(id=id_, item=item) if item else InboxGone(id=id_)
-
-    def _task(self, hint: dict[str, object]) -> Change | None:
-        id_ = _id(hint)
-        task = tasks.find(self.files, id_, self.consumer().live) if id_ else None
-        return task and TaskChange(task=task)
-
-    def _trigger(self, hint: dict[str, object]) -> Change | None:
-        id_ = _id(hint)
-        if id_ is None:
-            return None
-        return TriggerChange(id=id_, trigger=triggers.find(self.files, id_, self.situation()))
-
-    def _turn(self, hint: dict[str, object]) -> Change | None:
-        turn_id, state = hint.get("turnId"), hint.get("state")
-        if not isinstance(turn_id, str) or state not in ("started", "ended"):
-            return None
-        given = hint.get("inputs")
-        inputs = cast("list[object]", given) if isinstance(given, list) else []
-        run = self.consumer().live.get(turn_id)
-        return TurnChange(
-            state=state,
-            turn_id=turn_id,
-            headline=run.headline if run else "",
-            inputs=[str(id_) for id_ in inputs],
-        )
-
-    def _delta(self, hint: dict[str, object]) -> Change | None:
-        turn_id, text = hint.get("turnId"), hint.get("text")
-        if not isinstance(turn_id, str) or not isinstance(text, str):
-            return None
-        return DeltaChange(turn_id=turn_id, text=text)
-
-
-def _id(hint: dict[str, object]) -> str | None:
-    id_ = hint.get("id")
-    return id_ if isinstance(id_, str) and is_id(id_) else None
+        match hint:
+            case {"kind": "message", "id": str(id_)}:
+                message = self.conversation.find(id_)
+                return message and MessageChange(message=message)
+            case {"kind": "task", "id": str(id_)} if is_id(id_):
+                task = tasks.find(self.files, id_, self.consumer().live)
+                return task and TaskChange(task=task)
+            case {"kind": "trigger", "id": str(id_)} if is_id(id_):
+                trigger = triggers.find(self.files, id_, self.situation())
+                return TriggerChange(id=id_, trigger=trigger)
+            case {"kind": "inbox", "id": str(id_)} if is_id(id_):
+                if id_.startswith(messages.RESULTS):
+                    return None
+                item = messages.waiting_item(self.files, id_)
+                return InboxChange(id=id_, item=item) if item else InboxGone(id=id_)
+            case {"kind": "question"}:
+                return QuestionChange(question=messages.open_question(self.files))
+            case {"kind": "status"}:
+                return StatusChange(status=self.status())
+            case {"kind": "turn", "turnId": str(id_), "state": "started" | "ended"}:
+                run, inputs = self.consumer().live.get(id_), hint.get("inputs")
+                ids = cast("list[object]", inputs) if isinstance(inputs, list) else []
+                return TurnChange(
+                    state="started" if hint["state"] == "started" else "ended",
+                    turn_id=id_,
+                    headline=run.headline if run else "",
+                    inputs=[str(it) for it in ids],
+                )
+            case {"kind": "delta", "turnId": str(id_), "text": str(text)}:
+                return DeltaChange(turn_id=id_, text=text)
+            case _:
+                return None

@@ -6,7 +6,6 @@ Whether the consumer lives and works is one rule, for page, terminal and API.
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -29,7 +28,7 @@ from mimikit.tasks import ledger, queue
 from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import tasks, triggers
 from mimikit.views.base import View
-from mimikit.views.messages import UsageView
+from mimikit.views.messages import RESULTS, UsageView
 from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
 
@@ -44,22 +43,20 @@ _ON_PAGE: dict[ConsumerState, PageState] = {
     "stuck": "hung",
     "down": "down",
 }
-
-
 _LOG_TAIL_BYTES = 2**18
 _ERRORS_SHOWN = 3
 _RECENT = timedelta(hours=24)
 
 
-@dataclass(frozen=True, slots=True)
-class Consumer:
+class Consumer(View):
     """The consumer's process, and its heartbeat. Units: seconds."""
 
     state: ConsumerState
-    holder: LockHolder | None
+    pid: int | None
+    beat_age_s: float | None
     health: Health | None
     """The last one, whoever wrote it."""
-    age_s: float | None
+    holder: LockHolder | None = Field(exclude=True)
 
     @property
     def is_there(self) -> bool:
@@ -107,7 +104,13 @@ def look_at_consumer(files: Files, now: datetime) -> Consumer:
         state = "starting"
     elif age > BEAT_LATE or health.tick_age_s > TICK_LATE_S:
         state = "stuck"
-    return Consumer(state, holder, health, age.total_seconds() if age is not None else None)
+    return Consumer(
+        state=state,
+        pid=holder.pid if holder else None,
+        beat_age_s=age.total_seconds() if age is not None else None,
+        health=health,
+        holder=holder,
+    )
 
 
 # ---- for page and API
@@ -167,7 +170,7 @@ def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageView) -> S
     ticked = health and health.beat_at - timedelta(seconds=health.tick_age_s)
     return StatusView(
         consumer=consumer.on_page,
-        beat_age_s=None if consumer.age_s is None else round(consumer.age_s, 1),
+        beat_age_s=None if consumer.beat_age_s is None else round(consumer.beat_age_s, 1),
         teller=TellerStatus(
             state="replying" if teller else "idle",
             since=teller and teller.started_at,
@@ -213,15 +216,6 @@ def is_paused(files: Files, current: Health | None) -> bool:
 # ---- for the terminal
 
 
-class ConsumerView(View):
-    """The consumer's process. Units: seconds."""
-
-    state: ConsumerState
-    pid: int | None
-    beat_age_s: float | None
-    health: Health | None
-
-
 class TriggerCounts(View):
     total: int
     active: int
@@ -233,7 +227,7 @@ class StateOverview(View):
 
     version: str
     workspace: str
-    consumer: ConsumerView
+    consumer: Consumer
     queues: dict[str, int]
     """Tasks that wait, by queue."""
     paused: bool
@@ -249,12 +243,6 @@ class StateOverview(View):
     listed: list[TriggerView] = Field(exclude=True)
     now: datetime = Field(exclude=True)
 
-    @property
-    def live(self) -> list[LiveRun]:
-        """Live runs; none when no consumer is there."""
-        is_there = self.consumer.health is not None and self.consumer.state != "down"
-        return self.consumer.health.live if is_there and self.consumer.health else []
-
 
 def overview(
     files: ReadOnlyFiles, consumer: Consumer, here: ExplanationContext, *, workspace: str
@@ -267,20 +255,14 @@ def overview(
         for line in files.tail(paths.LOG, _LOG_TAIL_BYTES)
         if line.get("type") == "error" and str(line.get("timestamp", "")) >= time_text(recent)
     ]
-    ended = (tasks.find(files, id_, {}) for id_ in ledger.ended_ids(files, 3, ["failed"]))
-    names = files.names(paths.INBOX)
+    failed = (tasks.find(files, id_, {}) for id_ in ledger.ended_ids(files, 3, ["failed"]))
     return StateOverview(
         version=__version__,
         workspace=workspace,
-        consumer=ConsumerView(
-            state=consumer.state,
-            pid=consumer.holder.pid if consumer.holder else None,
-            beat_age_s=consumer.age_s,
-            health=consumer.health,
-        ),
+        consumer=consumer,
         queues=queue_counts(files, consumer.current),
         paused=is_paused(files, consumer.current),
-        unanswered=sum(not name.startswith(paths.result_inbox_id("")) for name in names),
+        unanswered=sum(not name.startswith(RESULTS) for name in files.names(paths.INBOX)),
         orders_waiting=len(queue.waiting_commands(files)),
         triggers=TriggerCounts(
             total=len(listed),
@@ -290,9 +272,7 @@ def overview(
         question=inbox.pending_question(files),
         quarantined=len(files.names(paths.CORRUPT, suffix=".reason.txt")),
         errors=errors[-_ERRORS_SHOWN:],
-        failed=[
-            task for task in ended if task and task.completed_at and task.completed_at >= recent
-        ],
+        failed=[it for it in failed if it and it.completed_at and it.completed_at >= recent],
         listed=listed,
         now=here.now,
     )

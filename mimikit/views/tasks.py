@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 from pydantic import ConfigDict
@@ -12,7 +13,6 @@ from pydantic.alias_generators import to_camel
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles, whole_lines
-from mimikit.protocol.json import Json
 from mimikit.protocol.models import Instant, LiveRun, QueueName, Task, TaskResult, Usage, to_utc
 from mimikit.tasks import ledger, queue
 from mimikit.tasks.queue import TaskSnapshot, TaskState
@@ -24,7 +24,6 @@ MAX_TRACE = 100
 MAX_EVENTS = 500
 _OUTPUT_PART = 2**18
 _OUTPUT_LINE = 2**24
-_ENDED = frozenset({"done", "failed", "canceled"})
 _EVENT_TYPES_HIDDEN = frozenset({"process"})
 
 
@@ -63,23 +62,6 @@ class TaskList(View):
     tasks: list[TaskView]
 
 
-class ResultView(View):
-    """How a task ended."""
-
-    text: str
-    html: str | None
-    """Null where there is no text, and for a command's output, which is no markdown."""
-    exit_code: int | None
-    result_type: str
-    data: dict[str, Any]
-    status: str
-    error: str | None
-    failure_reason: str | None
-    engine: str
-    usage: Usage
-    completed_at: Instant
-
-
 class TaskOutcome(View):
     """How a task ended, as it was written down."""
 
@@ -91,6 +73,15 @@ class TaskOutcome(View):
     data: dict[str, Any]
     engine: str
     usage: Usage
+
+
+class ResultView(TaskOutcome):
+    """How a task ended, as the page shows it."""
+
+    html: str | None
+    """Null where there is no text, and for a command's output, which is no markdown."""
+    result_type: str
+    completed_at: Instant
 
 
 class LedgerEvent(View):
@@ -123,32 +114,26 @@ class OutputView(View):
 
 def task_view(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun]) -> TaskView:
     task, outcome = known.task, known.outcome
-    run = live.get(task.id) if known.state == "running" else None
-    started = (outcome and outcome.started_at) or _began(files, known, run)
-    ended = outcome.completed_at if outcome and known.state in _ENDED else None
-    return TaskView(
-        id=task.id,
+    is_running = known.state == "running"
+    run = live.get(task.id) if is_running else None
+    started = None
+    if outcome is not None:
+        started = outcome.started_at
+    elif run is not None:
+        started = run.started_at
+    elif is_running:
+        started = _first_output(files, task.id)
+    ended = outcome.completed_at if outcome and known.state in ledger.ENDED else None
+    return TaskView.of(
+        task,
         seat=known.seat,
         state=known.state,
         title=task.title or first_line(task.prompt),
-        prompt=task.prompt,
-        profile=task.profile,
-        priority=task.priority,
-        origin=task.origin,
-        created_at=task.created_at,
         started_at=started,
         completed_at=ended,
-        not_before=task.not_before,
-        attempts=outcome.attempts if outcome else task.attempts + (known.state == "running"),
-        max_attempts=task.max_attempts,
+        attempts=outcome.attempts if outcome else task.attempts + is_running,
         failure_reason=outcome.failure_reason if outcome else None,
         error=plain(outcome.error) if outcome and outcome.error else None,
-        trace_id=task.trace_id,
-        parent_task_id=task.parent_task_id,
-        source_trigger_id=task.source_trigger_id,
-        retry_of=task.retry_of,
-        upstream=task.upstream,
-        internal=task.internal,
         headline=run.headline if run else "",
         wait_ms=_ms(task.created_at, started),
         run_ms=_ms(started, ended),
@@ -170,13 +155,12 @@ def listed(
     files: ReadOnlyFiles, live: dict[str, LiveRun], state: str | None, limit: int
 ) -> list[TaskView]:
     """Tasks of one state, or running, queued and then ended ones, newest end first."""
-    wanted = {state} if state else {"queued", "running"} | _ENDED
+    wanted = {state} if state else {"queued", "running"} | ledger.ENDED
     found: list[TaskSnapshot] = []
     if wanted & {"queued", "running"}:
-        found += [known for known in live_views(files) if known.state in wanted][
-            : limit or MAX_LIVE
-        ]
-    if wanted & _ENDED:
+        found = [known for known in live_views(files) if known.state in wanted]
+        found = found[: limit or MAX_LIVE]
+    if wanted & ledger.ENDED:
         ids = ledger.ended_ids(files, limit or MAX_ENDED, wanted)
         found += [it for id_ in ids if (it := find_view(files, id_)) and it.state in wanted]
     return [task_view(files, known, live) for known in found]
@@ -184,30 +168,26 @@ def listed(
 
 def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
     """Running and queued tasks, in the order they are taken; of a long queue its first by name."""
-    found: list[TaskSnapshot] = []
+    found: dict[str, TaskSnapshot] = {}
     places: tuple[tuple[TaskState, str], ...] = (("running", "running"), ("queued", "queue"))
-    for seat in paths.QUEUES:
-        for state, folder in places:
-            for name in files.names(f"{seat}/{folder}")[:MAX_LIVE]:
-                if task := files.peek(f"{seat}/{folder}/{name}", Task):
-                    found.append(TaskSnapshot(task, seat, state))
+    for seat, (state, folder) in product(paths.QUEUES, places):
+        for name in files.names(f"{seat}/{folder}")[:MAX_LIVE]:
+            if task := files.peek(f"{seat}/{folder}/{name}", Task):
+                found[task.id] = TaskSnapshot(task, seat, state)
     # Plans whose question waits for its answer stand in no queue any more.
     for name in files.names("planner/results")[:MAX_LIVE]:
         known = queue.show(files, name.removesuffix(".json"))
         if known is not None and known.state == "running":
-            found.append(known)
-    unique = {known.task.id: known for known in found}
-    return sorted(unique.values(), key=lambda v: (v.state != "running", *queue.order_of(v.task)))
+            found[known.task.id] = known
+    return sorted(found.values(), key=lambda v: (v.state != "running", *queue.order_of(v.task)))
 
 
 def in_trace(
     files: ReadOnlyFiles, trace_id: str, live: dict[str, LiveRun], *known: TaskSnapshot
 ) -> list[TaskView]:
-    """Every task of a trace that can be found quickly, those known among them, oldest first."""
+    """Tasks of a trace that can be found quickly, those known among them, oldest first."""
     found = {view.task.id: view for view in known}
-    for other in live_views(files):
-        if other.task.trace_id == trace_id:
-            found[other.task.id] = other
+    found |= {it.task.id: it for it in live_views(files) if it.task.trace_id == trace_id}
     for id_ in ledger.trace_ids(files, trace_id):
         if len(found) >= MAX_TRACE:
             break
@@ -232,38 +212,28 @@ def task_outcome(known: TaskSnapshot) -> TaskOutcome | None:
     if outcome is None:
         return None
     is_run = isinstance(outcome, TaskResult)
-    return TaskOutcome(
-        status=outcome.status,
+    return TaskOutcome.of(
+        outcome,
         text=outcome.text if is_run else outcome.summary or "",
-        error=outcome.error,
-        failure_reason=outcome.failure_reason,
         exit_code=outcome.exit_code if is_run else None,
         data={k: v for k, v in outcome.result.items() if k != "text"} if is_run else {},
-        engine=outcome.engine,
-        usage=outcome.usage,
     )
 
 
 def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
     """How it ended; None while it has not."""
-    outcome = known.outcome
-    if outcome is None:
+    told, outcome = task_outcome(known), known.outcome
+    if told is None or outcome is None:
         return None
     is_run = isinstance(outcome, TaskResult)
-    text = plain(outcome.text) if is_run else outcome.summary or outcome.error or ""
-    data = outcome.result if is_run else {}
+    text = plain(told.text) if is_run else told.text or told.error or ""
     is_output = known.task.profile == "command" and known.seat == "worker"
-    return ResultView(
+    return ResultView.of(
+        told,
         text=text,
         html=None if is_output or not text else render(text),
-        exit_code=outcome.exit_code if is_run else None,
+        error=plain(told.error) if told.error else None,
         result_type=outcome.result_type if is_run else "text",
-        data={key: value for key, value in data.items() if key != "text"},
-        status=outcome.status,
-        error=plain(outcome.error) if outcome.error else None,
-        failure_reason=outcome.failure_reason,
-        engine=outcome.engine,
-        usage=outcome.usage,
         completed_at=outcome.completed_at,
     )
 
@@ -280,36 +250,30 @@ def output(files: ReadOnlyFiles, run_id: str, offset: int) -> tuple[list[OutputE
     end = data.rfind(b"\n") + 1
     if end == 0 and limit >= _OUTPUT_LINE:
         end = len(data)  # one endless line: nobody reads it, go past it
-    events = [_event(line) for _, line in whole_lines(data[:end])]
-    shown = [event for event in events if event.type not in _EVENT_TYPES_HIDDEN]
-    return shown, offset + end, len(data) < limit
+    events: list[OutputEvent] = []
+    for _, line in whole_lines(data[:end]):
+        type_, more = str(line.get("type") or "note"), line.get("data")
+        more = more if isinstance(more, dict) else {}
+        stream = line.get("stream") or more.get("stream")
+        if type_ not in _EVENT_TYPES_HIDDEN:
+            events.append(
+                OutputEvent(
+                    at=str(line.get("at") or ""),
+                    type=type_,
+                    text=plain(str(line.get("text") or "")),
+                    stream=str(stream) if stream else None,
+                    data=more,
+                )
+            )
+    return events, offset + end, len(data) < limit
 
 
-def _event(line: dict[str, Json]) -> OutputEvent:
-    data = line.get("data")
-    more = data if isinstance(data, dict) else {}
-    stream = line.get("stream") or more.get("stream")
-    return OutputEvent(
-        at=str(line.get("at") or ""),
-        type=str(line.get("type") or "note"),
-        text=plain(str(line.get("text") or "")),
-        stream=str(stream) if stream else None,
-        data=more,
-    )
-
-
-def _began(files: ReadOnlyFiles, known: TaskSnapshot, run: LiveRun | None) -> datetime | None:
-    """When a running task's attempt began: from the heartbeat, else from its output."""
-    if known.state != "running":
-        return None
-    if run is not None:
-        return run.started_at
-    for _, line in files.lines(paths.run_output(known.task.id), limit=4096):
-        at = line.get("at")
-        try:
-            return to_utc(datetime.fromisoformat(at)) if isinstance(at, str) else None
-        except ValueError:
-            return None
+def _first_output(files: ReadOnlyFiles, task_id: str) -> datetime | None:
+    """When a run first wrote something."""
+    for _, line in files.lines(paths.run_output(task_id), limit=4096):
+        with contextlib.suppress(ValueError):
+            return to_utc(datetime.fromisoformat(str(line.get("at"))))
+        break
     return None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, datetime
+from functools import cache
+from itertools import count
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -15,7 +17,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import EngineStatus, Health, Instant
-from mimikit.protocol.triggers import Condition, Schedule, Trigger, TriggerState
+from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, explain, registry, schedule
 from mimikit.triggers.explain import Explanation, ExplanationContext, TitleOf
@@ -71,6 +73,15 @@ class TriggerList(View):
     triggers: list[TriggerView]
 
 
+_BROKEN: dict[str, Any] = {
+    "type": "broken", "words": say_both("trigger_never"), "enabled": False, "created_at": "",
+    "prompt": "", "profile": "", "priority": 5, "schedule": None, "condition": None, "cooldown": 0,
+    "once": False, "overlap": "skip", "notify": "change", "timeout": None, "max_attempts": 1,
+    "origin": "file",
+}  # fmt: skip
+"""What is shown of a definition that can not be read."""
+
+
 # ---- what an explanation is made from
 
 
@@ -84,13 +95,18 @@ def situation(
     paused: bool,
 ) -> ExplanationContext:
     """The world around the triggers, as the state files have it."""
+
+    def is_live(task_id: str) -> bool:
+        places = (queue.where(files, seat, task_id) for seat in paths.QUEUES)
+        return any(place in ("queued", "running") for place in places)
+
     return ExplanationContext(
         now=now,
         zone=zone,
         title_of=titles(files),
         consumer_up=consumer_up,
         queues_paused=paused,
-        is_live=lambda task_id: _is_live(files, task_id),
+        is_live=is_live,
         model_missing=model_missing(health.engines if health else {}),
     )
 
@@ -100,33 +116,23 @@ def titles(files: ReadOnlyFiles) -> TitleOf:
 
     Of triggers that are gone the ledger knows it, which is asked for a few only.
     """
-    known: dict[str, str] = {}
-    gone: list[str] = []
+    gone = count()
 
+    @cache
     def title_of(id_: str) -> str:
-        if id_ not in known:
-            found = _title(files, id_) if is_id(id_) else id_
-            if found is None and len(gone) < _MOST_GONE:
-                gone.append(id_)
-                found = _title_of_gone(files, id_)
-            known[id_] = found or id_
-        return known[id_]
+        if not is_id(id_):
+            return id_
+        trigger, _ = active(files, id_)
+        if trigger is not None:
+            return title(trigger)
+        if found := queue.find(files, id_):
+            return found.task.title or first_line(found.task.prompt) or id_
+        if next(gone) >= _MOST_GONE:
+            return id_
+        told = [line.get("title") for line in ledger.slots_of(files, id_, 1)]
+        return next((text for text in reversed(told) if isinstance(text, str) and text), id_)
 
     return title_of
-
-
-def _title(files: ReadOnlyFiles, id_: str) -> str | None:
-    """The title of what is there; None when nothing is."""
-    trigger, _ = active(files, id_)
-    if trigger is not None:
-        return title(trigger)
-    found = queue.find(files, id_)
-    return (found.task.title or first_line(found.task.prompt) or id_) if found else None
-
-
-def _title_of_gone(files: ReadOnlyFiles, id_: str) -> str | None:
-    told = [line.get("title") for line in ledger.slots_of(files, id_, 1)]
-    return next((text for text in reversed(told) if isinstance(text, str) and text), None)
 
 
 def title(trigger: Trigger) -> str:
@@ -147,11 +153,6 @@ def model_missing(engines: dict[str, EngineStatus]) -> str | None:
     return _NO_MODEL if asked.engine == "builtin" else None
 
 
-def _is_live(files: ReadOnlyFiles, task_id: str) -> bool:
-    places = (queue.where(files, seat, task_id) for seat in paths.QUEUES)
-    return any(place in ("queued", "running") for place in places)
-
-
 # ---- lists
 
 
@@ -170,52 +171,27 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
         return None
     state = registry.state(files, trigger_id)
     _, headline = explain.headline(trigger, state, broken, here)
-    return TriggerView(
-        **_definition(trigger_id, trigger, here),
-        last_run_at=state.last_run_at,
-        next_run_at=_next(trigger, state, here),
-        fire_count=state.fire_count,
-        last_task_id=state.last_task_id,
-        last_verdict=state.last_verdict,
-        failure_streak=state.failure_streak,
-        blocked_by=state.blocked_by,
-        broken=broken,
-        headline=headline,
-    )
-
-
-def _definition(
-    trigger_id: str, trigger: Trigger | None, here: ExplanationContext
-) -> dict[str, Any]:
+    known: dict[str, object] = {**vars(state), "broken": broken, "headline": headline}
     if trigger is None:
-        return {
-            "id": trigger_id, "title": trigger_id, "prompt": "", "profile": "", "priority": 5,
-            "type": "broken", "words": say_both("trigger_never"), "enabled": False,
-            "created_at": "", "schedule": None, "condition": None, "cooldown": 0, "once": False,
-            "overlap": "skip", "notify": "change", "timeout": None, "max_attempts": 1,
-            "origin": "file", "trace_id": trigger_id,
-        }  # fmt: skip
-    return {
-        "id": trigger_id,
-        "title": title(trigger),
-        "prompt": trigger.prompt,
-        "profile": trigger.profile,
-        "priority": trigger.priority,
-        "type": trigger.type,
-        "words": explain.trigger_words(trigger, here.title_of),
-        "enabled": trigger.enabled,
-        "created_at": trigger.created_at,
-        "schedule": trigger.schedule,
-        "condition": trigger.condition,
-        "cooldown": cooldown_of(trigger),
-        "once": trigger.once,
-        "overlap": trigger.overlap,
-        "notify": trigger.notify,
-        "timeout": trigger.timeout,
-        "max_attempts": trigger.max_attempts,
-        "origin": trigger.origin,
-        "trace_id": trigger.trace_id,
-    }
+        named = dict.fromkeys(("id", "title", "trace_id"), trigger_id)
+        return TriggerView.model_validate(_BROKEN | known | named)
+    if state.next_run_at is None and trigger.schedule is not None:
+        # The consumer has not looked at it yet: the slot it waits for is worked out here.
+        known["next_run_at"] = schedule.slot_to_wait_for(
+            trigger.schedule,
+            now=here.now,
+            recorded=None,
+            last_run_at=state.last_run_at,
+            created_at=trigger.created_at,
+            zone=here.zone,
+        )
+    return TriggerView.of(
+        trigger,
+        **known,
+        title=title(trigger),
+        words=explain.trigger_words(trigger, here.title_of),
+        cooldown=cooldown_of(trigger),
+    )
 
 
 def cooldown_of(trigger: Trigger) -> float:
@@ -236,22 +212,6 @@ def active(files: ReadOnlyFiles, trigger_id: str) -> tuple[Trigger | None, str |
     except (BadInput, ValidationError):
         return None, "neither the definition nor its last good version can be read"
     return trigger, broken
-
-
-def _next(
-    trigger: Trigger | None, state: TriggerState, here: ExplanationContext
-) -> datetime | None:
-    """The slot it waits for; worked out here while the consumer has not looked at it."""
-    if state.next_run_at is not None or trigger is None or trigger.schedule is None:
-        return state.next_run_at
-    return schedule.slot_to_wait_for(
-        trigger.schedule,
-        now=here.now,
-        recorded=None,
-        last_run_at=state.last_run_at,
-        created_at=trigger.created_at,
-        zone=here.zone,
-    )
 
 
 # ---- one

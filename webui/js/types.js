@@ -250,17 +250,17 @@
  * @property {string} createdAt
  * @property {string} expiresAt
  *
- * @typedef {object} Result How a task ended.
- * @property {string} text
- * @property {string | null} html Null where there is no text, and for a command's output, which is no markdown.
- * @property {number | null} exitCode
- * @property {string} resultType
- * @property {Record<string, any>} data
+ * @typedef {object} Result How a task ended, as the page shows it.
  * @property {string} status
+ * @property {string} text
  * @property {string | null} error
  * @property {string | null} failureReason
+ * @property {number | null} exitCode
+ * @property {Record<string, any>} data
  * @property {string} engine
  * @property {Usage} usage
+ * @property {string | null} html Null where there is no text, and for a command's output, which is no markdown.
+ * @property {string} resultType
  * @property {string} completedAt
  *
  * @typedef {object} Schedule When a trigger is due. Exactly one of interval, cron, runAt. Units: seconds.

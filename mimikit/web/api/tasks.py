@@ -108,10 +108,11 @@ def create(asked: TaskInput) -> CreatedView:
 def show(task_id: str) -> TaskDetail:
     """One task with its result, its events and the tasks it belongs with."""
     here = site()
-    found = chains.task_detail(here.files, task_id, here.state.consumer().live, here.state.render)
-    if found is None:
+    known = tasks.find_view(here.files, task_id)
+    if known is None:
         raise _no_task(task_id)
-    return found
+    report = chains.task_report(here.files, known, here.state.consumer().live)
+    return TaskDetail.of(report, result=tasks.result_of(known, here.state.render))
 
 
 @area.route("GET", "/api/tasks/<task_id>/output", OutputView, query=OutputQuery)
