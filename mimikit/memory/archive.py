@@ -19,6 +19,7 @@ from typing import Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from mimikit.language.phrases import fence
 from mimikit.memory import markdown
 from mimikit.memory.terms import stop_words
 from mimikit.protocol.ids import derived_id
@@ -264,11 +265,7 @@ def packed(pieces: Iterable[SummaryInput]) -> list[list[SummaryInput]]:
 
 def fenced(pieces: Iterable[SummaryInput]) -> str:
     """The pieces as a block of data, one a line; its fence is longer than any inside."""
-    lines = "\n".join(piece.line for piece in pieces)
-    fence = "```"
-    while fence in lines:
-        fence += "`"
-    return f"{fence}json\n{lines}\n{fence}"
+    return fence("\n".join(piece.line for piece in pieces), "json")
 
 
 def _piece(source: str, at: str, role: str, text: str) -> SummaryInput:

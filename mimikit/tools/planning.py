@@ -6,12 +6,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from pydantic import ValidationError
-
 from mimikit import permission
 from mimikit.config import ProfilesSettings
 from mimikit.errors import BadInput, Refused
-from mimikit.protocol.files import bad_record
 from mimikit.protocol.models import Notify, to_utc
 from mimikit.protocol.triggers import (
     AndCondition,
@@ -60,10 +57,7 @@ class PlannerSession(ToolSession):
 
     def _condition(self, given: dict[str, Any]) -> Condition:
         """A condition as a planner writes it: labels become ids, paths stay in the workspace."""
-        try:
-            condition = conditions.read(given)
-        except ValidationError as error:
-            raise bad_record(error) from None
+        condition = conditions.read(given)
         conditions.check(condition)
         folders = [pattern.base for pattern in conditions.watched(condition)]
         permission.check_watched(folders, by_user=self._caller.by_user)
@@ -100,10 +94,13 @@ class PlannerSession(ToolSession):
             run_at=_instant(args.run_at, "runAt") if args.run_at else None,
         )
         notify = self._notify() if args.type == "scheduled" else "change"
-        return self._add_trigger(args, schedule=schedule, notify=notify)
+        return self._add_trigger(args, schedule, notify=notify)
 
     def _add_trigger(
-        self, args: arguments.DelegateArguments | arguments.ScheduleArguments, **more: object
+        self,
+        args: arguments.DelegateArguments | arguments.ScheduleArguments,
+        schedule: Schedule | None = None,
+        **more: object,
     ) -> str:
         permission.check_new_trigger(may_trigger=self._caller.may_trigger)
         self._check_profile(args.profile)
@@ -111,7 +108,7 @@ class PlannerSession(ToolSession):
         parent = self._caller.parent
         trigger = Trigger(
             id=self._derive("trig", len(self.effects.triggers)),
-            type="conditional",
+            type=registry.type_of(schedule),
             title=args.title or first_line(args.prompt),
             prompt=args.prompt,
             profile=args.profile,
@@ -122,8 +119,8 @@ class PlannerSession(ToolSession):
             trace_id=self._caller.trace_id,
             parent_task_id=parent.id if parent else None,
             cooldown=args.cooldown,
+            schedule=schedule,
         ).but(**more)
-        trigger = trigger.but(type=registry.type_of(trigger.schedule))
         registry.check(trigger)
         if trigger.type != args.type and args.type != "oneshot":
             raise BadInput(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -79,7 +80,7 @@ def check(trigger: Trigger) -> None:
         )
 
 
-def type_of(schedule_: Schedule | None) -> str:
+def type_of(schedule_: Schedule | None) -> Literal["recurring", "scheduled", "conditional"]:
     """The type that follows from a schedule, or from a condition where there is none."""
     if schedule_ is None:
         return "conditional"
