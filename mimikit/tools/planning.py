@@ -43,7 +43,7 @@ class PlannerSession(ToolSession):
             once = args.once or args.type == "oneshot"
             more = {"once": once, "notify": self._notify() if once else "change"}
             return self._add_trigger(
-                args, condition=condition, max_attempts=args.max_attempts, **more
+                args, None, condition=condition, max_attempts=args.max_attempts, **more
             )
         self._check_profile(args.profile)
         task = self._task(args.prompt, args.title, args.priority).but(
@@ -86,7 +86,7 @@ class PlannerSession(ToolSession):
             )
         if args.condition is not None:
             condition = self._condition(args.condition)
-            return self._add_trigger(args, condition=condition, once=args.once)
+            return self._add_trigger(args, None, condition=condition, once=args.once)
         schedule = Schedule(
             interval=args.interval,
             cron=args.cron,
@@ -99,7 +99,7 @@ class PlannerSession(ToolSession):
     def _add_trigger(
         self,
         args: arguments.DelegateArguments | arguments.ScheduleArguments,
-        schedule: Schedule | None = None,
+        schedule: Schedule | None,
         **more: object,
     ) -> str:
         permission.check_new_trigger(may_trigger=self._caller.may_trigger)
