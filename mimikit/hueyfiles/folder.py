@@ -70,9 +70,6 @@ class QueueIndex:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._entries
-
     def entries(self) -> dict[str, QueueEntry]:
         return dict(self._entries)
 
@@ -197,7 +194,8 @@ class QueueFolder:
         self._changed = threading.Condition()
         self.wakes = 0
         self._idle = 0
-        self._paused = False
+        self.paused = False
+        """While this is set nothing is handed out; `wake` tells those who wait of a change."""
         self._expected: set[str] = set()
         self._suspects: dict[str, _Suspect] = {}
         self.closed = threading.Event()
@@ -207,22 +205,12 @@ class QueueFolder:
         """How many wait, as far as known: costs nothing."""
         return len(self._index)
 
-    @property
-    def paused(self) -> bool:
-        return self._paused
-
-    @paused.setter
-    def paused(self, value: bool) -> None:
-        with self._changed:
-            self._paused = value
-            self._changed.notify_all()
-
     # ---- handing out --------------------------------------------------------------------
 
     def take(self) -> WaitingFile | None:
         """The first that may go now; it leaves the index, and is this thread's to claim."""
         with self._changed:
-            if self._paused or self.closed.is_set():
+            if self.paused or self.closed.is_set():
                 return None
             return self._index.pop(self._now())
 
@@ -234,7 +222,7 @@ class QueueFolder:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return
-                due = None if self._paused else self._index.next_due()
+                due = None if self.paused else self._index.next_due()
                 if due is not None:
                     left = min(left, _NAP_S, max(0.0, due - self._now()))
                 self._idle += 1
@@ -244,7 +232,7 @@ class QueueFolder:
     def has_ready(self) -> bool:
         """Whether `take` would give something."""
         with self._changed:
-            if self._paused or self.closed.is_set():
+            if self.paused or self.closed.is_set():
                 return False
             return self._index.first(self._now()) is not None
 

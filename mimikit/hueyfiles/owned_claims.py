@@ -51,15 +51,14 @@ class Owner:
         self.token = secrets.token_hex(8)
         path = self._path(self.token)
         with locked(files, self._path(_GUARD)):
-            self._lock = files.lock(path)
-        if self._lock is None:
+            lock = files.lock(path)
+        if lock is None:
             raise StorageError(f"{path}: expected a new lock, got one that is held")
+        self._lock = lock
 
     def close(self) -> None:
         """Own nothing any more; what is still claimed is an orphan from now on."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        self._lock.release()
 
     def add_route(self, claimed: str, source: str) -> None:
         """Say that claims in the folder `claimed` came from `source`."""
@@ -195,7 +194,7 @@ class OwnedClaims(Claims):
 
     def finish_held(self) -> None:
         """Acknowledge the claim of the calling thread."""
-        if claimed := self._let_go():
+        if claimed := self.keep_held():
             self.finish(claimed)
 
     def finish(self, claimed: str) -> None:
@@ -219,20 +218,22 @@ class OwnedClaims(Claims):
         claimed = self._hold().name
         return claimed and _original_name(claimed)
 
-    def keep_held(self) -> None:
-        """Leave the calling thread's claim: neither done nor waiting, until a restart."""
-        self._let_go()
+    def keep_held(self) -> str | None:
+        """Let go of the calling thread's claim: neither done nor waiting, until a restart."""
+        hold = self._hold()
+        claimed, hold.name = hold.name, None
+        return claimed
 
     def return_held(self) -> None:
         """Put the calling thread's claim back into the queue: it was not done."""
-        if claimed := self._let_go():
+        if claimed := self.keep_held():
             name = _original_name(claimed)
             self._files.move(f"{self._running}/{claimed}", f"{self._folder.path}/{name}")
             self._folder.look([name])
 
     def reject_held(self, reason: str) -> None:
         """The calling thread can not use the message it claimed: into quarantine with it."""
-        if claimed := self._let_go():
+        if claimed := self.keep_held():
             self._files.quarantine(f"{self._running}/{claimed}", reason)
 
     def idle(self) -> None:
@@ -268,11 +269,6 @@ class OwnedClaims(Claims):
         except AttributeError:
             self._local.hold = _Hold(self)
             return self._local.hold
-
-    def _let_go(self) -> str | None:
-        hold = self._hold()
-        claimed, hold.name = hold.name, None
-        return claimed
 
     def _start_pruning(self) -> None:
         if self._pruner is None:

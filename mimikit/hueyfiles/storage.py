@@ -21,6 +21,7 @@ import os
 import threading
 import time
 import weakref
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -48,27 +49,17 @@ its time."""
 _LOOK_SHARE = 50
 
 
+@dataclass(eq=False)
 class _Session:
     """What a storage holds while it claims: an owner, the index, the watch. One a process."""
 
-    def __init__(
-        self,
-        owner: Owner,
-        folder: QueueFolder,
-        claims: Claims,
-        watch: FolderWatch | None,
-        *,
-        owns_watch: bool,
-    ) -> None:
-        self.pid = os.getpid()
-        self.owner = owner
-        self.folder = folder
-        self.claims = claims
-        self.watch = watch
-        self._owns_watch = owns_watch
-        if watch is not None:
-            watch.watch(folder.path, folder.look)
-        self.look()
+    owner: Owner
+    folder: QueueFolder
+    claims: Claims
+    watch: FolderWatch | None
+    owns_watch: bool
+    pid: int = field(default_factory=os.getpid)
+    look_again_at: float = 0.0
 
     def look(self) -> None:
         began = time.monotonic()
@@ -80,7 +71,7 @@ class _Session:
         self.folder.close()
         if self.watch is not None:
             self.watch.unwatch(self.folder.path, self.folder.look)
-            if self._owns_watch:
+            if self.owns_watch:
                 self.watch.close(wait=False)
         self.claims.close()
         self.owner.close()
@@ -221,7 +212,7 @@ class ClaimStorage(FolderStorage):
 
     @property
     def paused(self) -> bool:
-        """While this is set nothing is claimed."""
+        """While this is set nothing is claimed; a change ends every waiting `dequeue`."""
         return self._paused
 
     @paused.setter
@@ -229,6 +220,7 @@ class ClaimStorage(FolderStorage):
         self._paused = value
         if self._session is not None:
             self._session.folder.paused = value
+            self._session.folder.wake()
 
     def wake(self) -> None:
         """End every `dequeue` that is waiting: it gives None."""
@@ -324,7 +316,10 @@ class ClaimStorage(FolderStorage):
             watch, owns_watch = self._watch, False
             if watch is None and self._root is not None and self.blocking:
                 watch, owns_watch = FolderWatch(self._root), True
-            session = _Session(owner, folder, claims, watch, owns_watch=owns_watch)
+            if watch is not None:
+                watch.watch(folder.path, folder.look)
+            session = _Session(owner, folder, claims, watch, owns_watch)
+            session.look()
             # A storage that nobody holds any more lets go; at the program's end the main thread is
             # done with its claim, while the lock is the kernel's to free.
             weakref.finalize(self, session.close).atexit = False

@@ -44,7 +44,7 @@ _OFFSET = 1 << 62
 _SIGN = 1 << 63
 _ALL_BITS = (1 << 64) - 1
 
-_V = TypeVar("_V")
+_T = TypeVar("_T")
 
 
 class _Reader(threading.local):
@@ -105,8 +105,8 @@ class FolderStorage(BaseStorage):
         if self._has_no_values():
             return found
         for key in keys:
-            if (entry := self._load(_path(self._value_folder, key), extract)) is not None:
-                found[key] = entry[1]
+            if (value := self._load(_path(self._value_folder, key), _value)) is not None:
+                found[key] = value
         return found
 
     def pop_data(self, key: str | bytes) -> bytes | type[EmptyData]:
@@ -118,9 +118,9 @@ class FolderStorage(BaseStorage):
         taken = f"{path.removesuffix('.json')}.{secrets.token_hex(4)}{_TAKEN}"
         if not self._files.move(path, taken):
             return EmptyData
-        entry = self._load(taken, extract)
+        value = self._load(taken, _value)
         self._files.remove(taken)
-        return EmptyData if entry is None else entry[1]
+        return EmptyData if value is None else value
 
     def delete_data(self, key: str | bytes) -> bool:
         """Remove a value; whether there was one."""
@@ -134,17 +134,9 @@ class FolderStorage(BaseStorage):
 
     def result_items(self) -> dict[str, bytes]:
         """Every key, as text, and its value."""
-        items: dict[str, bytes] = {}
-        for name in self._files.names(self._value_folder):
-            if (entry := self._load(f"{self._value_folder}/{name}", extract)) is None:
-                continue
-            record, value = entry
-            key, coded = record.get("key"), record.get("keyBase64")
-            if not isinstance(key, str):
-                raw = base64.b64decode(coded if isinstance(coded, str) else "")
-                key = raw.decode(errors="backslashreplace")
-            items[key] = value
-        return items
+        folder = self._value_folder
+        items = (self._load(f"{folder}/{name}", _item) for name in self._files.names(folder))
+        return dict(item for item in items if item is not None)
 
     def flush_results(self) -> None:
         self._empty(self._value_folder, suffix="")
@@ -161,8 +153,7 @@ class FolderStorage(BaseStorage):
         """Add to a counter, 0 at first; gives the new value. The lock is held for a moment."""
         path = _path(self._counter_folder, key)
         with locked(self._files, f"{self._counter_folder}/guard.lock"):
-            entry = self._load(path, _whole_number)
-            value = (0 if entry is None else entry[1]) + amount
+            value = (self._load(path, _number) or 0) + amount
             self._files.write(path, dump_line({**_key_json(key), "value": value}))
         return value
 
@@ -194,14 +185,13 @@ class FolderStorage(BaseStorage):
         age_s = self._clock.now().timestamp() - mtime_ns / 1e9
         return mtime_ns != 0 and age_s > _TRUSTED_AFTER_S
 
-    def _load(self, path: str, read: Callable[[Json], _V]) -> tuple[dict[str, Json], _V] | None:
-        """The record in a file and its value; one that can not be read is put aside: None."""
+    def _load(self, path: str, parse: Callable[[bytes], _T]) -> _T | None:
+        """What a file says; one that can not be read is put aside: None."""
         data = read_bytes(self._files, path)
         if data is None:
             return None
         try:
-            record = parse_object(data)
-            return record, read(record.get("value"))
+            return parse(data)
         except BadRecord as error:
             self._files.quarantine(path, str(error))
             return None
@@ -226,16 +216,9 @@ class FolderStorage(BaseStorage):
             taken = f"{self._due}/{claim_name(owner, name)}"
             if not self._files.move(f"{self._scheduled}/{name}", taken):
                 continue
-            data = read_bytes(self._files, taken)
-            if data is None:
-                continue
-            try:
-                message = unwrap(data)
-            except BadRecord as error:
-                self._files.quarantine(taken, str(error))
-                continue
-            self._reader.due.setdefault(identity(message), []).append((taken, message))
-            messages.append(message)
+            if (message := self._load(taken, unwrap)) is not None:
+                self._reader.due.setdefault(identity(message), []).append((taken, message))
+                messages.append(message)
         return messages
 
     def enqueue_due(self, data: bytes, target: str) -> bool:
@@ -310,7 +293,22 @@ def _key_json(key: str | bytes) -> dict[str, Json]:
         return {"keyBase64": base64.b64encode(cast("bytes", key)).decode()}
 
 
-def _whole_number(value: Json) -> int:
+def _value(data: bytes) -> bytes:
+    return extract(parse_object(data).get("value"))
+
+
+def _item(data: bytes) -> tuple[str, bytes]:
+    """Key, as text, and value."""
+    record = parse_object(data)
+    key, coded = record.get("key"), record.get("keyBase64")
+    if not isinstance(key, str):
+        raw = base64.b64decode(coded if isinstance(coded, str) else "")
+        key = raw.decode(errors="backslashreplace")
+    return key, extract(record.get("value"))
+
+
+def _number(data: bytes) -> int:
+    value = parse_object(data).get("value")
     if not isinstance(value, int):
         raise BadRecord("value: expected a whole number")
     return value

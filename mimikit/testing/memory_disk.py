@@ -136,10 +136,8 @@ class MemoryDisk:
         for folder, names in folders.items():
             image[folder] = {}
             for name, old in names.items():
-                twin = copies.setdefault(
-                    old.inode, _File(old.inode, old.data, old.data, old.mtime_ns)
-                )
-                image[folder][name] = twin
+                twin = _File(old.inode, old.data, old.data, old.mtime_ns)
+                image[folder][name] = copies.setdefault(old.inode, twin)
         born = MemoryDisk(
             _folders=image, _durable={f: dict(n) for f, n in image.items()},
             record_callers=self.record_callers,
@@ -150,13 +148,7 @@ class MemoryDisk:
     def fingerprint(self) -> int:
         """A hash of names and contents: equal disks have equal ones."""
         with self._guard:
-            return hash(
-                frozenset(
-                    (folder, name, file.data)
-                    for folder, names in self._folders.items()
-                    for name, file in names.items()
-                )
-            )
+            return hash(frozenset(self.contents().items()))
 
     def contents(self) -> dict[str, bytes]:
         """Every file by path; for oracles and failure reports."""
@@ -172,11 +164,9 @@ class MemoryDisk:
         """Create one folder; durable at once, as folders are made before any work."""
         with self:
             self._folder(path.rpartition("/")[0])
-            if path in self._folders:
-                return
-            self._step("make_dir", path)
-            self._folders[path] = {}
-            self._durable[path] = {}
+            if path not in self._folders:
+                self._step("make_dir", path)
+                self._folders[path], self._durable[path] = {}, {}
 
     def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
         with self:
@@ -339,17 +329,15 @@ class MemoryDisk:
         self._pending.append(_Unsynced(folders, apply))
 
     def _folder(self, path: str) -> _Names:
-        try:
-            return self._folders[path]
-        except KeyError:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
+        if path not in self._folders:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return self._folders[path]
 
     def _file(self, path: str) -> _File:
         folder, name = _split(path)
-        try:
-            return self._folder(folder)[name]
-        except KeyError:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
+        if name not in self._folder(folder):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return self._folders[folder][name]
 
 
 def _split(path: str) -> tuple[str, str]:
