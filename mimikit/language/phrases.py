@@ -32,7 +32,7 @@ TABLE: dict[Language, dict[str, str]] = {
     "zh": {key: both["zh"] for key, both in _CATALOGUE.items()},
 }
 
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _KANA_OR_HANGUL = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
 _WORD = re.compile(r"[A-Za-z]+")
 _READ = 4000
@@ -46,22 +46,18 @@ def say(key: str, language: str, **values: object) -> str:
 
 def say_both(key: str, /, **values: str | float | Words | None) -> Words:
     """The message of that id in each language; a value may be said in each language, too."""
-    return {
-        language: messages[key].format(
-            **{
-                name: value[language] if isinstance(value, dict) else value
-                for name, value in values.items()
-            }
-        )
-        for language, messages in TABLE.items()
-    }
+    said: Words = {}
+    for language, messages in TABLE.items():
+        own = {n: v[language] if isinstance(v, dict) else v for n, v in values.items()}
+        said[language] = messages[key].format(**own)
+    return said
 
 
 def language(text: str, locale: str = "en") -> Language:
     """The language to answer in: the text's, by its share of Chinese; in doubt the locale's."""
     by_locale: Language = "zh" if locale.lower().startswith("zh") else "en"
     read = text[:_READ]
-    han, words = len(_HAN.findall(read)), len(_WORD.findall(read))
+    han, words = len(HAN.findall(read)), len(_WORD.findall(read))
     if not han + words or _KANA_OR_HANGUL.search(read):
         return by_locale
     share = han / (han + words)

@@ -45,24 +45,22 @@ def fold(text: str) -> str:
 
 
 class FoundInterval(NamedTuple):
-    """An interval that was read, and where it stood. Units: seconds, to the millisecond."""
+    """An interval that was read, and where it ended. Units: seconds, to the millisecond."""
 
     seconds: float
-    start: int
     end: int
     adverb: bool
     """Whether it is a word such as `daily`, which may as well be an argument of a command."""
 
 
 def period_at(plain: str, start: int) -> FoundInterval | None:
-    match = _PERIOD.match(plain, start)
-    return _period(match) if match else None
+    """The interval that begins at `start`: `every 10 minutes`, `daily`, 「每两小时」."""
+    return _interval(_PERIOD.match(plain, start))
 
 
 def span_at(plain: str, start: int) -> FoundInterval | None:
     """The bare length of time that begins at `start`: `10 minutes`, `half an hour`, 「两小时」."""
-    match = _SPAN.match(plain, start)
-    return _period(match) if match else None
+    return _interval(_SPAN.match(plain, start))
 
 
 def number_of(word: str) -> Fraction:
@@ -77,28 +75,27 @@ def number_of(word: str) -> Fraction:
     return Fraction(f"{whole if len(whole) <= 15 else '9' * 15}.{part[:9] or '0'}")
 
 
-def _period(match: re.Match[str]) -> FoundInterval:
-    seconds = round(_total(match.groupdict()), 3)
-    number = int(seconds) if seconds.denominator == 1 else float(seconds)
-    adverb = match.groupdict().get("adverb") is not None
-    return FoundInterval(number, match.start(), match.end(), adverb)
-
-
-def _total(parts: dict[str, str | None]) -> Fraction:
+def _interval(match: re.Match[str] | None) -> FoundInterval | None:
+    if match is None:
+        return None
+    parts = match.groupdict()
     adverb, amounts = parts.get("adverb"), parts["amounts"] or parts["amounts_zh"]
-    if adverb:
-        return Fraction(_ADVERBS[adverb.lower()])
-    if not amounts:
-        factor = Fraction(1, 2) if parts["half"] else Fraction(1)
-        unit = parts["unit"] or parts.get("per") or ""
-        return factor * (2 if parts.get("other") else 1) * _UNITS[unit.lower()]
     total, unit = Fraction(0), 0
-    for one in _AMOUNT.finditer(amounts):
+    if adverb:
+        total = Fraction(_ADVERBS[adverb.lower()])
+    elif not amounts:
+        factor = Fraction(2 if parts.get("other") else 1, 2 if parts["half"] else 1)
+        total = factor * _UNITS[(parts["unit"] or parts["per"]).lower()]
+    for one in _AMOUNT.finditer(amounts or ""):
         unit = _UNITS[(one["unit"] or one["unit_zh"]).lower()]
         half = Fraction(1, 2) if one["half"] else Fraction(0)
         number = one["number"] or one["number_zh"]  # where none stands: one, except before a half
         total += unit * (half + (number_of(number) if number else Fraction(0 if half else 1)))
-    return total + (Fraction(unit, 2) if parts.get("and_half") else 0)
+    if parts.get("and_half"):
+        total += Fraction(unit, 2)
+    seconds = round(total, 3)
+    number = int(seconds) if seconds.denominator == 1 else float(seconds)
+    return FoundInterval(number, match.end(), adverb is not None)
 
 
 # ---- days and times of day
@@ -141,6 +138,7 @@ PARTS = {
 }
 NOON = 12
 NAMED = {"noon": 720, "midday": 720, "正午": 720, "midnight": 1440, "午夜": 1440, "零点": 0}
+NEAR = {"half past": 30, "quarter past": 15, "quarter to": -15}
 WEEKS = {"": None, "coming": None, "this": 0, "这": 0, "本": 0, "next": 1, "下": 1, "下下": 2}
 WEEK_SETS = {
     "all": frozenset(range(7)),

@@ -292,7 +292,7 @@ def _clock(match: re.Match[str], part: re.Match[str] | None) -> TimeOfDay | None
 
 def _minute(said: dict[str, str]) -> int:
     if said["near"]:
-        return 30 if said["near"].startswith("half") else -15 if said["near"].endswith("to") else 15
+        return words.NEAR[" ".join(said["near"].split())]
     if said["half_zh"]:
         return 30
     if said["quarter"]:

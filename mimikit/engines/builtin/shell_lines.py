@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from mimikit.language.phrases import HAN
 from mimikit.language.time_vocabulary import fold
 from mimikit.language.times import FoundTime, time_at, time_at_end
 
@@ -182,7 +183,7 @@ def _is_talk(token: str) -> bool:
         return False
     if token.casefold().strip(",.;:!?") in _TALK or token.endswith((",", "?", "!", "？", "！")):
         return True
-    return _HAN.search(token) is not None and not set("/.") & set(token)
+    return HAN.search(token) is not None and not set("/.") & set(token)
 
 
 QUOTES = {"「": "」", "『": "』", "“": "”", "‘": "’", '"': '"', "'": "'"}
@@ -218,7 +219,6 @@ _QUOTED = re.compile(r"\"[^\"]*+\"|'[^']*+'|`[^`]*+`")
 _SHELL_SIGN = re.compile(
     r"(?:^|\s)--?[A-Za-z0-9]|[|<>;&$*=~{}\[\]\\/]|(?:^|\s)\.(?:\s|$)|\w\.\w{1,8}(?:\s|$)"
 )
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _PATH_STARTS = ("/", "./", "../", "~/")
 _BUILTINS = frozenset({"cd", "ulimit", "umask"})
 _SPEAKING = frozenset({"echo", "printf", "say", "espeak", "notify-send"})
