@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from mimikit.config import BudgetSettings, asset_folder
-from mimikit.engines.base import TurnInput
+from mimikit.engines.base import ToolSpec, TurnInput
 from mimikit.errors import BadSettings
 from mimikit.language.phrases import fence
 from mimikit.memory import tokens
@@ -45,6 +45,18 @@ class Prompts:
 
     def fill(self, name: str, values: dict[str, str]) -> str:
         return _PLACEHOLDER.sub(lambda m: values.get(m.group(1), ""), self._templates[name])
+
+    def instructions(
+        self, role: Role, turn_input: TurnInput, tools: tuple[ToolSpec, ...], workspace: Path
+    ) -> str:
+        """What the role is and how it behaves, and which tools it has."""
+        values = {
+            "tools": "\n".join(f"- `{tool.name}`: {tool.description}" for tool in tools),
+            "workspace": str(workspace),
+            "now": time_text(turn_input.now),
+            "timezone": turn_input.timezone,
+        }
+        return self.fill(role, values)
 
 
 def _read(files: Files, name: str) -> str:

@@ -33,16 +33,7 @@ from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import (
-    EndStatus,
-    Hit,
-    LiveRun,
-    Role,
-    RunEvent,
-    Task,
-    TaskResult,
-    time_text,
-)
+from mimikit.protocol.models import EndStatus, Hit, LiveRun, Role, RunEvent, Task, TaskResult
 from mimikit.roles.prompts import Prompts, prompt_of
 from mimikit.tasks import queue
 from mimikit.tasks.retry import RunEnd, TaskEnd, after_run, result_of
@@ -236,16 +227,10 @@ def run_engine(
         _lay_out_upstream(context, turn_input.upstream, scratch)
         if server is not None and session is not None:
             token = server.register(specs, session.call)
-        facts = {
-            "tools": "\n".join(f"- `{spec.name}`: {spec.description}" for spec in specs),
-            "workspace": str(context.workspace),
-            "now": time_text(turn_input.now),
-            "timezone": turn_input.timezone,
-        }
-        instructions = context.prompts.fill(role, facts)
-        prompt = prompt_of(role, turn_input, context.settings.budgets, scratch / UPSTREAM)
-        if engine.name == "command":  # it takes a shell line, and nothing beside it
-            instructions, prompt = "", task.prompt if task else ""
+        instructions, prompt = "", task.prompt if task else ""
+        if engine.name != "command":  # it takes a shell line, and nothing beside it
+            instructions = context.prompts.instructions(role, turn_input, specs, context.workspace)
+            prompt = prompt_of(role, turn_input, context.settings.budgets, scratch / UPSTREAM)
         request = EngineRequest(
             run_id=run_id,
             attempt=attempt,
