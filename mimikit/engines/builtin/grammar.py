@@ -3,7 +3,8 @@
 A message is one such sentence as a whole, or a `PlainSentence`: nothing is picked out of its
 middle, so "I run every day" asks for nothing. How a command is told from talk stands in
 `shell_lines`, what times mean in `language.times`; a sentence means the same at any time, so it
-keeps the words of its time. A later ability adds rows to `ROWS`.
+keeps the words of its time. The forms of each sentence stand in `sentences.toml`; a later ability
+adds its own there, and rows to `ROWS`.
 """
 
 from __future__ import annotations
