@@ -199,7 +199,7 @@ class Archiver:
             group = MessageGroup(group.kind, group.name, left)
             self._change(left, archive_task=_task_id(group))
         pieces = [archive.piece_of(message, zone) for message in group.messages]
-        task_id = self.summaries.ask(group.kind, group.name, pieces, group.attempt, now)
+        task_id = self.summaries.submit(group.kind, group.name, pieces, group.attempt, now)
         self._settle(task_id, now)
 
     def _settle(self, task_id: str, now: datetime) -> None:
@@ -304,7 +304,7 @@ class SummaryScheduler:
         """What the summary of a day or month was made from."""
         return markdown.covered(self._text(paths.summary(name)))
 
-    def ask(
+    def submit(
         self, kind: Kind, name: str, pieces: list[SummaryInput], attempt: int, now: datetime
     ) -> str:
         """Queue the run that summarises these pieces, once; gives its id."""
@@ -351,7 +351,7 @@ class SummaryScheduler:
                     self._store.log.write("audit", "archive_failed", **facts)
                     pieces = []
                 for pack in archive.packed(pieces):
-                    self._ask(target, pack, now)
+                    self._submit_if_due(target, pack, now)
                 if not pieces:
                     self._settled[name] = state
             self._targets.popleft()
@@ -381,7 +381,9 @@ class SummaryScheduler:
         self._targets.extend(archive.targets(raw, daily, now.astimezone(zone).date()))
         return bool(self._targets)
 
-    def _ask(self, target: SummaryTarget, pack: list[SummaryInput], now: datetime) -> None:
+    def _submit_if_due(
+        self, target: SummaryTarget, pack: list[SummaryInput], now: datetime
+    ) -> None:
         """Queue the run for a pack, unless one goes on, or has failed a short while ago."""
         files = self._store.files
         sources = [piece.source for piece in pack]
@@ -389,7 +391,7 @@ class SummaryScheduler:
             task_id = archive.summary_task_id(target.kind, target.name, sources, attempt)
             where = queue.where(files, "worker", task_id)
             if where is None and len(self._rolling) < LIVE_RUNS:
-                self._rolling.add(self.ask(target.kind, target.name, pack, attempt, now))
+                self._rolling.add(self.submit(target.kind, target.name, pack, attempt, now))
             elif where in ("queued", "running"):
                 self._rolling.add(task_id)
             if where != "ended":

@@ -197,7 +197,7 @@ class TriggerScheduler:
     def fire_due(self, now: datetime) -> bool:
         """Look at everything that is due and fire; gives whether anything was."""
         set_back = self._looked_at is not None and self._looked_at - now > _SET_BACK
-        worked = set_back and self._look_back(now)
+        worked = set_back and self._plan_anew(now)
         self._looked_at = now
         failed: StorageError | None = None
         while (trigger_id := self.index.take(now)) is not None:
@@ -226,7 +226,7 @@ class TriggerScheduler:
         else:
             self.index.look_at(trigger_id, now + LOOK_AGAIN)
 
-    def _look_back(self, now: datetime) -> bool:
+    def _plan_anew(self, now: datetime) -> bool:
         """The clock was set back: slots planned far ahead of it are planned anew."""
         worked, zone = False, self._store.settings.zone
         for trigger_id, due in self.index.planned():

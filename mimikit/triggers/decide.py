@@ -21,7 +21,6 @@ from mimikit.protocol.triggers import (
     Condition,
     FiringIntent,
     NodeVerdict,
-    Schedule,
     Trigger,
     TriggerState,
 )
@@ -156,25 +155,14 @@ def _accepted(
 def decide(trigger: Trigger, state: TriggerState, facts: TriggerFacts, now: datetime) -> Decision:
     """Whether a trigger that is enabled fires now, and what else follows.
 
+    A slot that the clock has reached runs, unless it has run or the run before is not over.
     `state`: what is known of it; no firing is under way.
     """
     if trigger.condition is not None:
         return _decide_edge(trigger, trigger.condition, state, facts, now)
-    slot = state.next_run_at
-    if trigger.schedule is None or slot is None or slot > now:
+    plan, slot = trigger.schedule, state.next_run_at
+    if plan is None or slot is None or slot > now:
         return Decision(state, is_early=True)
-    return _decide_slot(trigger, trigger.schedule, slot, state, facts, now)
-
-
-def _decide_slot(
-    trigger: Trigger,
-    plan: Schedule,
-    slot: datetime,
-    state: TriggerState,
-    facts: TriggerFacts,
-    now: datetime,
-) -> Decision:
-    """The clock has reached a slot: it runs, unless it has run or the run before is not over."""
     name = time_text(slot)
     run = make_run(trigger, name, now)
     missed = schedule.missed_after(plan, slot, now=now, zone=facts.zone)
