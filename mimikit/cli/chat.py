@@ -11,18 +11,6 @@ from datetime import datetime
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.client import (
-    HINT,
-    NO_CONSUMER,
-    ConversationClient,
-    ConversationEvent,
-    ReplyPart,
-    RequestFailed,
-    TurnStarted,
-    WaitGuard,
-    Watcher,
-    look_at_consumer,
-)
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
 from mimikit.errors import MimikitError, StorageError
 from mimikit.protocol import paths
@@ -54,11 +42,11 @@ def chat(frame: CliContext, text: str | None, wait: bool, as_json: bool) -> None
         raise click.UsageError("expected TEXT with --wait or --json, got none")
     state = frame.open()
     if text is None:
-        if not look_at_consumer(state).is_there:
-            terminal.note(f"Note: {HINT}. What you write is kept until then.")
+        if not client.look_at_consumer(state).is_there:
+            terminal.note(f"Note: {client.HINT}. What you write is kept until then.")
         if sys.stdin.isatty():
             terminal.note("Ctrl-D leaves, /help says more.")
-        with Watcher(state, _WATCHED) as watcher:
+        with client.Watcher(state, _WATCHED) as watcher:
             _Conversation(state, watcher).run()
         return
     said = sys.stdin.read() if text == "-" else text
@@ -68,12 +56,12 @@ def chat(frame: CliContext, text: str | None, wait: bool, as_json: bool) -> None
 class _OneMessage:
     def __init__(self, state: ReadOnlyState, *, as_json: bool) -> None:
         self._state, self._as_json = state, as_json
-        self._client = ConversationClient(state)
+        self._client = client.ConversationClient(state)
         self._printer = ReplyPrinter(quiet=as_json)
-        self._patience = WaitGuard(state, "your message is kept until then")
+        self._patience = client.WaitGuard(state, "your message is kept until then")
 
     def run(self, text: str, *, wait: bool) -> None:
-        with Watcher(self._state, _WATCHED) as watcher:
+        with client.Watcher(self._state, _WATCHED) as watcher:
             item = self._client.say(text)
             try:
                 heard = self._follow(
@@ -105,14 +93,14 @@ class _OneMessage:
         else:
             self._print_rest(replies, len(started), question, waited=wait)
         if any(message.failed for message in [*replies, *late]):
-            raise RequestFailed("the message was not answered; what it says above is why")
+            raise client.RequestFailed("the message was not answered; what it says above is why")
         if bad := next((task.id for task in started if wait and self._has_failed(task.id)), None):
-            raise RequestFailed(
+            raise client.RequestFailed(
                 f"work failed: `mimikit tasks show {client.short_id(bad)}` tells why"
             )
 
     def _follow(
-        self, watcher: Watcher, seat: str, awaited: str | None, is_over: Callable[[], bool]
+        self, watcher: client.Watcher, seat: str, awaited: str | None, is_over: Callable[[], bool]
     ) -> list[Message]:
         """Print what comes until it is over; gives the new messages.
 
@@ -122,7 +110,7 @@ class _OneMessage:
             RequestFailed: there is nobody to do it.
         """
         heard: list[Message] = []
-        failure: RequestFailed | None = None
+        failure: client.RequestFailed | None = None
         while True:
             # Asked before reading: once it is over, the transcript has all of it.
             has_ended = is_over()
@@ -139,10 +127,10 @@ class _OneMessage:
             try:
                 self._patience.check(seat, queued=awaited is None)
                 watcher.pause()
-            except RequestFailed as error:
+            except client.RequestFailed as error:
                 failure = error  # raised when what came just before it is printed
 
-    def _follow_work(self, watcher: Watcher, traces: set[str]) -> list[Message]:
+    def _follow_work(self, watcher: client.Watcher, traces: set[str]) -> list[Message]:
         """Print what is told of the work until all of it is over, or it asks a question."""
         files = self._state.files
 
@@ -176,7 +164,7 @@ class _OneMessage:
         view = shown.find_view(self._state.files, planner_or_task)
         if view is None:
             return False
-        live = look_at_consumer(self._state).live
+        live = client.look_at_consumer(self._state).live
         trace = shown.in_trace(self._state.files, view.task.trace_id, live, view)
         return any(task.state == "failed" for task in trace if not task.source_trigger_id)
 
@@ -184,9 +172,9 @@ class _OneMessage:
 class _Conversation:
     """The prompt in this thread; in another whoever hears and prints, also between the lines."""
 
-    def __init__(self, state: ReadOnlyState, watcher: Watcher) -> None:
+    def __init__(self, state: ReadOnlyState, watcher: client.Watcher) -> None:
         self._state, self._watcher = state, watcher
-        self._client = ConversationClient(state)
+        self._client = client.ConversationClient(state)
         self._printer = ReplyPrinter()
         self._printing = threading.RLock()
         self._awaited: str | None = None
@@ -248,12 +236,12 @@ class _Conversation:
                 return
             self._awaited = item.id
             self._is_settled.clear()
-        if not look_at_consumer(self._state).is_there:
+        if not client.look_at_consumer(self._state).is_there:
             if not self._is_terminal:
-                raise RequestFailed(
-                    f"{NO_CONSUMER}, which answers: your message is kept until then"
+                raise client.RequestFailed(
+                    f"{client.NO_CONSUMER}, which answers: your message is kept until then"
                 )
-            terminal.note(f"It is kept: {HINT}.")
+            terminal.note(f"It is kept: {client.HINT}.")
             return
         try:
             self._is_settled.wait()
@@ -294,7 +282,7 @@ class _Conversation:
                 if message:
                     self._last_said = message.text
             self._show_question()
-            if is_settled or not look_at_consumer(self._state).is_there:
+            if is_settled or not client.look_at_consumer(self._state).is_there:
                 self._printer.end()
                 if awaited is not None and self._is_terminal:
                     terminal.out()
@@ -325,15 +313,15 @@ class ReplyPrinter(terminal.StreamPrinter):
 
     _turn = ""
 
-    def take(self, event: ConversationEvent, awaited: str | None) -> None:
+    def take(self, event: client.ConversationEvent, awaited: str | None) -> None:
         """Print what an event says; `awaited` is the input whose reply is streamed."""
         match event:
-            case TurnStarted(turn_id, inputs):
+            case client.TurnStarted(turn_id, inputs):
                 if self.streamed and turn_id == self._turn:
                     self.line(terminal.dim("(that attempt failed; once more)"))
                 if awaited in inputs:
                     self._turn = turn_id
-            case ReplyPart(turn_id, text) if turn_id == self._turn:
+            case client.ReplyPart(turn_id, text) if turn_id == self._turn:
                 self.stream(text)
             case Message(turn_id=turn_id, role="agent" | "system"):
                 if turn_id != self._turn:

@@ -77,7 +77,6 @@ DISPENSABLE = frozenset({"rjieba", "tantivy"})
 """Compiled, not for every machine: the search does without (`search_modules` says so)."""
 
 _WEAK_DISKS = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "fuse.sshfs", "vboxsf", "fuse.rclone")
-_MB = 2**20
 _BROKEN_MB, _LOW_MB = 50, 500
 _LOW_INODES = 2000
 _ASK_S = 2.0
@@ -163,7 +162,7 @@ def disk(folder: Path) -> Iterator[Finding]:
         )
     elif kind == "tmpfs":
         yield warning("disk", "the state lies in memory (tmpfs): a restart of the machine loses it")
-    free_mb = shutil.disk_usage(folder).free // _MB
+    free_mb = shutil.disk_usage(folder).free // 2**20
     inodes = os.statvfs(folder)
     few = inodes.f_files > 0 and inodes.f_favail < _LOW_INODES
     if free_mb < _LOW_MB or few:
@@ -223,15 +222,13 @@ def port(settings: Settings) -> Iterator[Finding]:
 
 
 def _is_ours(host: str, number: int) -> bool:
-    connection = http.client.HTTPConnection(local_host(host), number, timeout=_ASK_S)
-    try:
-        connection.request("GET", "/healthz")
-        data = json.loads(connection.getresponse().read(10_000))
-    except (OSError, ValueError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
-    return isinstance(data, dict) and "consumer" in data
+    page = http.client.HTTPConnection(local_host(host), number, timeout=_ASK_S)
+    failures = (OSError, ValueError, http.client.HTTPException)
+    with contextlib.suppress(*failures), contextlib.closing(page):
+        page.request("GET", "/healthz")
+        data = json.loads(page.getresponse().read(10_000))
+        return isinstance(data, dict) and "consumer" in data
+    return False
 
 
 def engines(state: State) -> Iterator[Finding]:
@@ -276,7 +273,6 @@ def prompts(state: State) -> Iterator[Finding]:
 
 _MOST_LOOKED_AT = 20_000
 _SHOWN = 10
-_OLD_TEMP_S = 60
 _REASON = ".reason.txt"
 
 
@@ -361,7 +357,7 @@ def leftovers(folder: Path, files: Files, now: datetime) -> Iterator[Finding]:
     old: list[Path] = []
     for path in itertools.chain(*((folder / place).glob(f"{TEMP_PREFIX}*") for place in places)):
         with contextlib.suppress(OSError):  # gone meanwhile
-            if now.timestamp() - path.lstat().st_mtime > _OLD_TEMP_S:
+            if now.timestamp() - path.lstat().st_mtime > 60:
                 old.append(path)
     if old:
         yield note(

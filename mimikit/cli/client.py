@@ -16,14 +16,7 @@ from mimikit.log import read_changes
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import check_id, is_id, new_id
-from mimikit.protocol.models import (
-    MAX_TEXT,
-    Command,
-    CommandResult,
-    InboxItem,
-    Message,
-    Question,
-)
+from mimikit.protocol.models import MAX_TEXT, Command, CommandResult, InboxItem, Message, Question
 from mimikit.protocol.watch import FolderWatch, WakeBell
 from mimikit.state import ReadOnlyState, State
 from mimikit.tasks import ledger, queue

@@ -20,23 +20,8 @@ from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, RememberedNote
 from mimikit.state import ReadOnlyState
 from mimikit.tools.reader import backlog_item
+from mimikit.views import memory as shown
 from mimikit.views.documents import Documents
-from mimikit.views.memory import (
-    HitReport,
-    HitView,
-    IndexReport,
-    MemoryFile,
-    MemoryReader,
-    MemoryReport,
-    MemoryText,
-    NoteReport,
-    SearchReport,
-    backlog_view,
-    hit_view,
-    memory_report,
-    named,
-    unmarked,
-)
 
 _LONGEST_QUERY = 1000
 _ALIKE = 0.6
@@ -51,7 +36,7 @@ def memory() -> None:
 @pass_state_and_json
 def status(state: ReadOnlyState, as_json: bool) -> None:
     """Show what there is, and how its search index is."""
-    report = memory_report(state.search.status(), _library(state).listed())
+    report = shown.memory_report(state.search.status(), _library(state).listed())
     facts = _status_facts(report, state.clock.now())
     lines = (f"{terminal.heading(head)}{text}" for head, text in facts)
     terminal.show(report, lines, as_json=as_json)
@@ -70,7 +55,7 @@ def index(state: ReadOnlyState, rebuild: bool, as_json: bool) -> None:
     began = state.clock.monotonic()
     after = state.search.refresh(rebuild=rebuild)
     took_s = state.clock.monotonic() - began
-    report = memory_report(after, _library(state).listed(), round(took_s * 1000))
+    report = shown.memory_report(after, _library(state).listed(), round(took_s * 1000))
     said = f"Indexed {_size(report.index)}, in {terminal.span(took_s)}."
     if report.index.fallback:
         why = report.index.fallback
@@ -108,12 +93,12 @@ def search(
         text, limit=limit, after=since, before=until, everywhere=not memory_only
     )
     fallback = state.search.fallback
-    hits = [HitReport(**dict(hit_view(hit, text)), text=hit.text) for hit in found]
+    hits = [shown.HitReport(**dict(shown.hit_view(hit, text)), text=hit.text) for hit in found]
     if fallback and not as_json:
         terminal.note(f"Looked through the files one by one: {fallback}")
     undated = " of that time; memory.md and documents have none" if since or until else ""
     lines = hit_lines(hits) if hits else [f"Nothing found on {terminal.one_line(text)!r}{undated}."]
-    report = SearchReport(query=text, hits=hits, fallback=fallback)
+    report = shown.SearchReport(query=text, hits=hits, fallback=fallback)
     terminal.show(report, lines, as_json=as_json)
 
 
@@ -126,14 +111,14 @@ def show(state: ReadOnlyState, path: str | None, as_json: bool) -> None:
     listed = library.listed()
     if path is not None:
         file = _meant(path, listed)
-        known = named(file.path)
+        known = shown.named(file.path)
         note = library.shown(known) if known else None
         if note is None:
             raise client.gone("memory file", file.path)
-        whole = MemoryText(**dict(file), text=note.text, hash=note.hash)
+        whole = shown.MemoryText(**dict(file), text=note.text, hash=note.hash)
         # As it is read: the ids of messages, notes and parts left out.
-        shown = map(unmarked, note.text.split("\n"))
-        text = "\n".join(line for line, begins, _ in shown if line or not begins)
+        lines = map(shown.unmarked, note.text.split("\n"))
+        text = "\n".join(line for line, begins, _ in lines if line or not begins)
         terminal.show(whole, [terminal.block(text)], as_json=as_json)
         if note.cut:
             terminal.note(f"It goes on: this is the beginning, of {_bytes(note.size)}.")
@@ -168,15 +153,17 @@ def add(frame: CliContext, text: str, long_term: bool, as_json: bool) -> None:
     local = now.astimezone(state.settings.zone)
     notes.remember(state.files, note, local)
     path = paths.MEMORY if long_term else paths.memory_file(f"{local:%Y-%m-%d}.md")
-    report = NoteReport(id=note.id, path=path, text=content)
+    report = shown.NoteReport(id=note.id, path=path, text=content)
     terminal.show(report, [f"Remembered in {path}."], as_json=as_json)
 
 
 # ---- parts
 
 
-def _library(state: ReadOnlyState) -> MemoryReader:
-    return MemoryReader(state.files, Documents(state.workspace, str(state.path)), lambda text: text)
+def _library(state: ReadOnlyState) -> shown.MemoryReader:
+    return shown.MemoryReader(
+        state.files, Documents(state.workspace, str(state.path)), lambda text: text
+    )
 
 
 def _time(state: ReadOnlyState, option: str, given: str | None) -> datetime | None:
@@ -185,7 +172,7 @@ def _time(state: ReadOnlyState, option: str, given: str | None) -> datetime | No
         return None if given is None else parse_past(given, now, zone)
 
 
-def _meant(given: str, listed: list[MemoryFile]) -> MemoryFile:
+def _meant(given: str, listed: list[shown.MemoryFile]) -> shown.MemoryFile:
     """The file that is meant: by its path, or by its name where only one has it.
 
     Raises:
@@ -217,7 +204,7 @@ _KINDS = {
 _KB = 1024
 
 
-def _status_facts(report: MemoryReport, now: datetime) -> Iterator[tuple[str, str]]:
+def _status_facts(report: shown.MemoryReport, now: datetime) -> Iterator[tuple[str, str]]:
     index = report.index
     stale = terminal.plural(index.stale_files, "newer file")
     age = f"{stale} not in it yet, taken in by the next search"
@@ -229,14 +216,14 @@ def _status_facts(report: MemoryReport, now: datetime) -> Iterator[tuple[str, st
     if index.refreshed_at:
         yield "refreshed", terminal.ago(index.refreshed_at, now)
     yield "tokens", f"counted, by {report.tokens}" if report.tokens else "estimated"
-    shown = [(count, _KINDS[kind]) for kind, count in report.files.items() if count]
-    for number, (count, (one, many)) in enumerate(shown):
+    kinds = [(count, _KINDS[kind]) for kind, count in report.files.items() if count]
+    for number, (count, (one, many)) in enumerate(kinds):
         yield "" if number else "files", f"{count} {one if count == 1 else many}"
-    if not shown:
+    if not kinds:
         yield "files", "none yet; `mimikit memory add TEXT` makes one"
 
 
-def _size(index: IndexReport) -> str:
+def _size(index: shown.IndexReport) -> str:
     files = terminal.plural(index.files, "file")
     return f"{files}, {terminal.plural(index.passages, 'passage')}, {_bytes(index.bytes)}"
 
@@ -247,7 +234,7 @@ def _bytes(size: int) -> str:
     return f"{size / _KB:,.0f} KB" if size < _KB * _KB else f"{size / _KB / _KB:,.1f} MB"
 
 
-def hit_lines(hits: Sequence[HitView]) -> Iterator[str]:
+def hit_lines(hits: Sequence[shown.HitView]) -> Iterator[str]:
     for number, hit in enumerate(hits):
         if number:
             yield ""
@@ -302,7 +289,7 @@ def list_backlog(state: ReadOnlyState, only_open: bool, as_json: bool) -> None:
     empty = "Nothing on the backlog. `mimikit backlog add TEXT` puts something on it."
     empty = "All done." if found.items else empty
     lines = terminal.table(("NO.", "STATE", "WHAT"), rows, empty)
-    terminal.show(backlog_view(found, only_open=only_open), lines, as_json=as_json)
+    terminal.show(shown.backlog_view(found, only_open=only_open), lines, as_json=as_json)
 
 
 @backlog.command("add")
@@ -341,4 +328,4 @@ _changing("remove", "Take an item off the list.")
 def _change(state: ReadOnlyState, action: Action, item: str, *, as_json: bool) -> None:
     found = notes.change_backlog(state.files, action, item)
     said = _SAID[action].format(item=terminal.one_line(item))
-    terminal.show(backlog_view(found), [said], as_json=as_json)
+    terminal.show(shown.backlog_view(found), [said], as_json=as_json)

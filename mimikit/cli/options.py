@@ -8,27 +8,18 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import MAXYEAR, UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import click
 from pydantic import ValidationError
 
 from mimikit.cli import client
 from mimikit.errors import BadInput
+from mimikit.protocol import triggers
 from mimikit.protocol.files import bad_record
-from mimikit.protocol.triggers import (
-    Condition,
-    FileChanged,
-    FileChangedParameters,
-    FileExists,
-    FileExistsParameters,
-    Schedule,
-    TaskDone,
-    TaskParameters,
-)
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import TriggerFields
@@ -51,7 +42,6 @@ _DAY = re.compile(r"(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d\d))?")
 _MONTH = re.compile(r"(\d{4})-(\d\d)")
 _MOST_BACK_S = 100 * 366 * 86400
 _FIELD = re.compile(r"^(when|cron|timezone): ")
-_ZERO = ("0", "0s", "none")
 
 
 def parse_duration(text: str) -> float:
@@ -115,7 +105,7 @@ class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
     ) -> float:
         if isinstance(value, int | float):
             return float(value)
-        if self._takes_zero and str(value).strip() in _ZERO:
+        if self._takes_zero and str(value).strip() in ("0", "0s", "none"):
             return 0.0
         try:
             return parse_duration(str(value))
@@ -203,6 +193,11 @@ class TimingOptions:
     cooldown: float | None = None
     once: bool | None = None
 
+    @classmethod
+    def take(cls, options: dict[str, Any]) -> Self:
+        """Those among a command's options, which lose them."""
+        return cls(**{field.name: options.pop(field.name) for field in fields(cls)})
+
     @property
     def clock(self) -> list[str]:
         given = {"--at": self.at, "--every": self.every, "--cron": self.cron}
@@ -255,35 +250,37 @@ class TimingOptions:
         Raises:
             BadInput: a value can not be used.
         """
-        fields = TriggerFields()
+        made = TriggerFields()
         zone = self.zone() if self.clock else None
         if self.at is not None:
             with blame("--at"):
                 here = requests.zone_named(zone) if zone else state.settings.zone
-                fields["schedule"] = requests.schedule_of(self.at, now=now, zone=here)
+                made["schedule"] = requests.schedule_of(self.at, now=now, zone=here)
         elif self.clock:
             with blame(self.clock[0]):
                 if self.cron is not None:
                     schedule.check_cron(self.cron)
-                fields["schedule"] = Schedule(interval=self.every, cron=self.cron, timezone=zone)
-        parts: list[Condition] = []
+                made["schedule"] = triggers.Schedule(
+                    interval=self.every, cron=self.cron, timezone=zone
+                )
+        parts: list[triggers.Condition] = []
         if self.when_changed is not None:
             with blame("--when-changed"):
-                changed = FileChangedParameters(path=_pattern(self.when_changed))
-                parts.append(FileChanged(params=changed))
+                changed = triggers.FileChangedParameters(path=_pattern(self.when_changed))
+                parts.append(triggers.FileChanged(params=changed))
         if self.when_exists is not None:
             with blame("--when-exists"):
-                there = FileExistsParameters(path=_pattern(self.when_exists))
-                parts.append(FileExists(params=there))
+                there = triggers.FileExistsParameters(path=_pattern(self.when_exists))
+                parts.append(triggers.FileExists(params=there))
         ids = dict.fromkeys(client.find_either(state.files, given) for given in self.after)
-        parts += [TaskDone(params=TaskParameters(taskId=id_)) for id_ in ids]
+        parts += [triggers.TaskDone(params=triggers.TaskParameters(taskId=id_)) for id_ in ids]
         if parts:
-            fields["condition"] = conditions.all_of(parts)
+            made["condition"] = conditions.all_of(parts)
         if self.cooldown is not None:
-            fields["cooldown"] = self.cooldown
+            made["cooldown"] = self.cooldown
         if self.once is not None or self.after:
-            fields["once"] = self.once is not False
-        return fields
+            made["once"] = self.once is not False
+        return made
 
     def zone(self) -> str | None:
         """The zone that was named, if any; BadInput when there is none of that name."""

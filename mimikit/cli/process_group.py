@@ -187,15 +187,16 @@ def delay_after(quick_deaths: int, first_s: float = 1.0) -> float | None:
 def ended_how(code: int) -> str:
     if code >= 0:
         return f"ended by itself (exit code {code})"
-    try:
-        return f"was ended by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was ended by signal {-code}"
+    known = {number.value: number.name for number in signal.Signals}
+    return f"was ended by {known.get(-code, f'signal {-code}')}"
 
 
-def own_command(*arguments: str) -> list[str]:
-    """The command line of another mimikit process; never looks for code in the current folder."""
-    return [sys.executable, "-P", "-m", "mimikit", *arguments]
+def child_command(*arguments: str) -> list[str]:
+    """The command line of a mimikit process that ends with this one.
+
+    It never looks for code in the current folder.
+    """
+    return [sys.executable, "-P", "-m", "mimikit", *arguments, _PARENT_OPTION]
 
 
 def environment() -> dict[str, str]:
@@ -209,13 +210,13 @@ def environment() -> dict[str, str]:
 
 # ---- the consumer, and how a child ends with its parent
 
-PARENT_OPTION = "--with-parent"
+_PARENT_OPTION = "--with-parent"
 HURRY = signal.SIGUSR1
 """Tells the consumer that its runs get no more time."""
 _LONGEST_END_S = 30.0
 
 parent_option = click.option(
-    PARENT_OPTION, is_flag=True, hidden=True, help="End when the input closes; say little."
+    _PARENT_OPTION, is_flag=True, hidden=True, help="End when the input closes; say little."
 )
 
 
@@ -248,7 +249,15 @@ def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
             "--workers-only is not supported yet: it needs a queue shared between machines; "
             "leave it out"
         )
-    _leave_cleanly_from_the_start()
+
+    # Until the consumer listens itself, a signal ends the start as if nothing had begun: at once,
+    # and what is half done is made good at the next start, as after a kill. An exception out of a
+    # handler may come in the middle of anything, also of a lock being taken.
+    def leave(_number: int, _frame: FrameType | None) -> NoReturn:
+        os._exit(0)
+
+    for number in _SIGNALS:
+        signal.signal(number, leave)
     if with_parent:
         end_with_parent()
     from mimikit.app import ConsumerApp, take_consumer_lock
@@ -269,17 +278,3 @@ def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
     finally:
         lock.release()
     sys.exit(code)
-
-
-def _leave_cleanly_from_the_start() -> None:
-    """Until the consumer listens itself, a signal ends the start as if nothing had begun.
-
-    At once, as a kill would: an exception out of a handler may come in the middle of anything, also
-    of a lock being taken. What is half done then is made good at the next start, as after a kill.
-    """
-
-    def leave(_number: int, _frame: FrameType | None) -> NoReturn:
-        os._exit(0)
-
-    for number in _SIGNALS:
-        signal.signal(number, leave)

@@ -12,7 +12,6 @@ import click
 from mimikit import __version__
 from mimikit.cli import client, terminal
 from mimikit.cli.chat import without_answer
-from mimikit.cli.client import Watcher
 from mimikit.cli.frame import LeafCommand, pass_state_and_json
 from mimikit.cli.options import NumberRange
 from mimikit.protocol import paths
@@ -116,10 +115,9 @@ def _trigger_words(triggers: list[TriggerView], now: datetime) -> str:
         return "none"
     active = [trigger for trigger in triggers if trigger.enabled and not trigger.broken]
     text = f"{len(active)} active"
-    for word, number in (
-        ("paused", sum(not t.enabled and not t.broken for t in triggers)),
-        ("broken", sum(bool(t.broken) for t in triggers)),
-    ):
+    broken = sum(bool(trigger.broken) for trigger in triggers)
+    paused = len(triggers) - len(active) - broken
+    for word, number in (("paused", paused), ("broken", broken)):
         if number:
             text += f", {number} {terminal.state(word)}"
     coming = [(trigger.next_run_at, trigger.title) for trigger in active if trigger.next_run_at]
@@ -169,7 +167,7 @@ def logs(state: ReadOnlyState, follow: bool, type_: str | None, lines: int, as_j
             else:
                 terminal.out(_line_text(line, state.clock.now(), state.settings.zone))
 
-    with Watcher(state, [paths.ROOT]) as watcher:
+    with client.Watcher(state, [paths.ROOT]) as watcher:
         stat = files.stat(paths.LOG)
         offset = stat.size if stat else 0
         for line in _last_lines(files, lines, type_):

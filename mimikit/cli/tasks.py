@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.client import HINT, RequestFailed, WaitGuard, Watcher, look_at_consumer
 from mimikit.cli.frame import (
     CliContext,
     LeafCommand,
@@ -31,13 +30,6 @@ from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
 from mimikit.views import tasks as shown
 from mimikit.views.chains import TaskReport, task_report
-from mimikit.views.tasks import (
-    LedgerEvent,
-    OutputEvent,
-    TaskList,
-    TaskView,
-    task_outcome,
-)
 
 COMMAND_PROFILE = "command"
 _MOST_EVENTS = 30
@@ -91,10 +83,10 @@ def enqueue(
     title: str,
     wait: bool,
     as_json: bool,
-    **timing: Any,
+    **options: Any,
 ) -> None:
     """Put a task into the queue; PROMPT says what to do, `-` reads it from the input."""
-    times = TimingOptions(**timing)
+    times = TimingOptions.take(options)
     times.check()
     if is_command and profile not in (None, COMMAND_PROFILE):
         raise click.UsageError(f"expected --command or --profile {profile}, got both; choose one")
@@ -135,8 +127,8 @@ def enqueue(
     else:
         for text in promises(state, made):
             terminal.note(terminal.sentence(text))
-    if not look_at_consumer(state).is_there:
-        terminal.note(f"It waits: {HINT}.")
+    if not client.look_at_consumer(state).is_there:
+        terminal.note(f"It waits: {client.HINT}.")
 
 
 def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
@@ -146,18 +138,18 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
         RequestFailed: it failed or was canceled, or there is nobody to do it.
     """
     name = f"task {client.short_id(task.id)}"
-    patience = WaitGuard(state, f"{name} is kept until then")
-    with Watcher(state, ["worker/results", "worker/ended"]) as watcher:
+    patience = client.WaitGuard(state, f"{name} is kept until then")
+    with client.Watcher(state, ["worker/results", "worker/ended"]) as watcher:
         while (view := shown.find_view(state.files, task.id)) is None or not view.completed_at:
             patience.check(task.profile, queued=True)
             watcher.pause()
-    result = task_outcome(view)
+    result = shown.task_outcome(view)
     if as_json:
         terminal.print_json({"id": task.id} | (result.to_dict() if result else {}))
     elif result and result.text and (view.state == "done" or result.text != view.error):
         terminal.out(terminal.block(result.text))
     if view.state != "done":
-        raise RequestFailed(f"{name} {view.state}: {view.error or 'no reason given'}")
+        raise client.RequestFailed(f"{name} {view.state}: {view.error or 'no reason given'}")
 
 
 # ---- what there is
@@ -176,7 +168,7 @@ def tasks() -> None:
 @pass_state_and_json
 def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> None:
     """List running and queued tasks, then those that ended last."""
-    found = shown.listed(state.files, look_at_consumer(state).live, only, limit)
+    found = shown.listed(state.files, client.look_at_consumer(state).live, only, limit)
     now = state.clock.now()
     short = terminal.room() is not None
     rows = [
@@ -191,10 +183,10 @@ def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> 
     ]
     empty = f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."
     lines = terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows, empty)
-    terminal.show(TaskList(tasks=found), lines, as_json=as_json)
+    terminal.show(shown.TaskList(tasks=found), lines, as_json=as_json)
 
 
-def _when(task: TaskView, now: datetime) -> str:
+def _when(task: shown.TaskView, now: datetime) -> str:
     if task.state == "queued":
         if task.not_before and task.not_before > now:
             return f"starts {terminal.ago(task.not_before, now)}"
@@ -214,7 +206,7 @@ def show(state: ReadOnlyState, task_id: str, as_json: bool) -> None:
     known = shown.find_view(state.files, id_)
     if known is None:
         raise client.gone("task", id_)
-    report = task_report(state.files, known, look_at_consumer(state).live)
+    report = task_report(state.files, known, client.look_at_consumer(state).live)
     lines = _report_lines(report, state.clock.now(), state.settings.zone)
     terminal.show(report, lines, as_json=as_json)
 
@@ -294,7 +286,7 @@ def _section(heading: str, text: str) -> Iterator[str]:
         yield terminal.indented(text)
 
 
-def _event(event: LedgerEvent, now: datetime, zone: tzinfo) -> str:
+def _event(event: shown.LedgerEvent, now: datetime, zone: tzinfo) -> str:
     line = event.model_extra or {}
     when = terminal.moment(datetime.fromisoformat(str(line["at"])), now, zone)
     keys = ("status", "failureReason", "state", "reason")
@@ -315,7 +307,7 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
     printer = terminal.StreamPrinter()
     offset, told = 0, False
     folders = [paths.RUNS, *(f"{seat}/results" for seat in paths.QUEUES)]
-    with Watcher(state, folders) as watcher, contextlib.ExitStack() as at_last:
+    with client.Watcher(state, folders) as watcher, contextlib.ExitStack() as at_last:
         at_last.callback(printer.end)
         while True:
             # Asked before reading: what a run wrote before it ended is then surely read.
@@ -331,8 +323,8 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
                         _print_event(printer, event)
             if has_ended or not follow:
                 break
-            if not told and not look_at_consumer(state).is_there:
-                terminal.note(f"It waits: {HINT}.")
+            if not told and not client.look_at_consumer(state).is_there:
+                terminal.note(f"It waits: {client.HINT}.")
                 told = True
             watcher.pause()
     if as_json:
@@ -343,7 +335,7 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
         terminal.note("It wrote nothing." if view and has_ended else "No output yet.")
 
 
-def _print_event(printer: terminal.StreamPrinter, event: OutputEvent) -> None:
+def _print_event(printer: terminal.StreamPrinter, event: shown.OutputEvent) -> None:
     text = terminal.safe(event.text)
     match event.type:
         case "delta":

@@ -145,9 +145,8 @@ def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
 
 def sentence(text: str) -> str:
     """A message of ours as a sentence; an id at its beginning stays as it is."""
-    if "-" in text.partition(" ")[0]:
-        return f"{text.rstrip('.')}."
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+    begin = text[:1] if "-" in text.partition(" ")[0] else text[:1].upper()
+    return f"{begin}{text[1:].rstrip('.')}."
 
 
 def hanging(lead: str, text: str) -> list[str]:

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.client import give_command
 from mimikit.cli.frame import CliContext, PlainGroup, pass_frame_and_json, pass_state_and_json
 from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
 from mimikit.errors import BadInput
@@ -23,7 +22,6 @@ from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import Explanation, SlotExplanation, trigger_words
 from mimikit.views import triggers as shown
-from mimikit.views.triggers import TriggerList, TriggerView
 
 _WHEN = 44
 
@@ -56,10 +54,10 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
     ]
     empty = 'No triggers. `mimikit enqueue --command "date" --every 10m` makes one.'
     lines = terminal.table(("ID", "STATE", "WHEN", "LAST", "NEXT", "RUNS", "WHAT"), rows, empty)
-    terminal.show(TriggerList(triggers=found), lines, as_json=as_json)
+    terminal.show(shown.TriggerList(triggers=found), lines, as_json=as_json)
 
 
-def _state(trigger: TriggerView) -> str:
+def _state(trigger: shown.TriggerView) -> str:
     if trigger.broken:
         return "broken"
     if trigger.blocked_by:
@@ -113,20 +111,9 @@ def explain(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
 @timing_options
 @click.option("--once/--no-once", default=None, help="Be gone after firing once, or stay.")
 @pass_frame_and_json
-def edit(
-    frame: CliContext,
-    trigger_id: str,
-    title: str | None,
-    prompt: str | None,
-    profile: str | None,
-    priority: int | None,
-    timeout: float | None,
-    overlap: str | None,
-    as_json: bool,
-    **timing: Any,
-) -> None:
+def edit(frame: CliContext, trigger_id: str, as_json: bool, **options: Any) -> None:
     """Change a trigger; what no option names stays as it is."""
-    times = TimingOptions(**timing)
+    times = TimingOptions.take(options)
     times.check(is_edit=True)
     state = frame.open()
     id_ = client.find_trigger(state.files, trigger_id)
@@ -135,11 +122,7 @@ def edit(
         raise BadInput(f"the file of {id_} is broken: {error}; mend it there")
     if trigger is None:
         raise client.gone("trigger", id_)
-    given = {
-        "title": title, "prompt": prompt, "profile": profile, "priority": priority,
-        "timeout": timeout, "overlap": overlap,
-    }  # fmt: skip
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = {name: value for name, value in options.items() if value is not None}
     changes |= _new_times(state, trigger, times)
     if not changes:
         raise click.UsageError("expected an option that says what to change, got none")
@@ -147,7 +130,7 @@ def edit(
     wanted = TaskRequest(prompt=new.prompt, origin="cli", profile=new.profile)
     requests.check_request(wanted, type(state.settings.profiles).model_fields)
     registry.check_new(state.files, new)
-    outcome = give_command(state, "trigger_edit", id_, changes)
+    outcome = client.give_command(state, "trigger_edit", id_, changes)
     terminal.show(outcome, [terminal.sentence(outcome.message)], as_json=as_json)
     if not as_json:
         for text in promises(state, new):
@@ -222,7 +205,7 @@ def promises(state: ReadOnlyState, trigger: Trigger) -> list[str]:
     return told + [note["en"] for note in shown.notes(trigger, here, asked_every_s=every_s)]
 
 
-def facts(trigger: TriggerView, now: datetime, zone: tzinfo) -> Iterator[tuple[str, str]]:
+def facts(trigger: shown.TriggerView, now: datetime, zone: tzinfo) -> Iterator[tuple[str, str]]:
     def moment(when: datetime) -> str:
         return f"{terminal.moment(when, now, zone)}, {terminal.ago(when, now)}"
 

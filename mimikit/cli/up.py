@@ -11,19 +11,10 @@ from operator import attrgetter
 import click
 
 from mimikit import __version__, app
-from mimikit.cli import terminal
-from mimikit.cli.client import HINT, Watcher, look_at_consumer
+from mimikit.cli import client, process_group, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame, pass_frame_and_json
 from mimikit.cli.options import PORT
-from mimikit.cli.process_group import (
-    HURRY,
-    PARENT_OPTION,
-    ProcessGroup,
-    end_with_parent,
-    ended_how,
-    own_command,
-    parent_option,
-)
+from mimikit.cli.process_group import ProcessGroup, child_command
 from mimikit.config import Settings, known_keys, local_host
 from mimikit.errors import AlreadyRunning, BadInput
 from mimikit.protocol import paths
@@ -54,7 +45,7 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
     """
     state = frame.open_as_keeper(create=True)
     host = host or state.settings.web.host
-    there = look_at_consumer(state)
+    there = client.look_at_consumer(state)
     if there.is_there:
         raise AlreadyRunning(
             f"expected no consumer at {state.path}, got {there.who}; end it first, or start the "
@@ -70,12 +61,12 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
     places = ["--workspace", str(state.workspace), "--state", str(state.path)]
     group = ProcessGroup(
         {
-            "consumer": own_command(*places, "consumer", PARENT_OPTION),
-            "page": own_command(*places, "web", PARENT_OPTION, "--host", host, "--port", str(port)),
+            "consumer": child_command(*places, "consumer"),
+            "page": child_command(*places, "web", "--host", host, "--port", str(port)),
         },
         state.clock,
         _say,
-        hurry={"consumer": HURRY},
+        hurry={"consumer": process_group.HURRY},
     )
     limits = state.settings.limits
     group.start()
@@ -107,9 +98,9 @@ def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int
         if state.clock.monotonic() > deadline_s:
             _say(f"expected the page to answer within {_WEB_START_S:g} s, got nothing; giving up")
             return 1
-    with Watcher(state, [paths.ROOT]) as watcher:
+    with client.Watcher(state, [paths.ROOT]) as watcher:
         deadline_s = state.clock.monotonic() + _CONSUMER_START_S
-        while look_at_consumer(state).state != "running":
+        while client.look_at_consumer(state).state != "running":
             if (code := _code_of_end(group, 0)) is not None:
                 return code
             if state.clock.monotonic() > deadline_s:
@@ -123,7 +114,7 @@ def _code_of_end(group: ProcessGroup, timeout_s: float) -> int | None:
     event = group.next_event(timeout_s)
     if event is None or event.kind == "stop":
         return None if event is None else 0
-    _say(f"The {event.who} could not start: it {ended_how(event.code)}.")
+    _say(f"The {event.who} could not start: it {process_group.ended_how(event.code)}.")
     return 1
 
 
@@ -132,7 +123,7 @@ def _print_banner(state: State, host: str, port: int) -> None:
     page = link.partition("#")[0]
     elsewhere = "" if port == state.settings.web.port else f" --port {port}"
     another = f"mimikit token --link{elsewhere}"
-    consumer = look_at_consumer(state)
+    consumer = client.look_at_consumer(state)
     lines = [
         f"{terminal.bold('mimikit ' + __version__)} is running in {state.workspace}",
         "",
@@ -147,8 +138,7 @@ def _print_banner(state: State, host: str, port: int) -> None:
     else:
         lines.append("  The consumer is still starting; `mimikit status` shows when it is there.")
     lines += ["", terminal.dim("Ctrl-C ends both.")]
-    for line in lines:
-        _say(line)
+    _say("\n".join(lines))
 
 
 def _say(line: str) -> None:
@@ -161,7 +151,7 @@ def _say(line: str) -> None:
 @click.command(cls=LeafCommand)
 @_host_option
 @_port_option
-@parent_option
+@process_group.parent_option
 @pass_frame
 def web(frame: CliContext, host: str | None, port: int | None, with_parent: bool) -> None:
     """Start the page and its API; the consumer, which does the work, is started apart."""
@@ -171,11 +161,11 @@ def web(frame: CliContext, host: str | None, port: int | None, with_parent: bool
         link = app.login_link(state, at_host, at_port)
         terminal.out(f"Page     {link.partition('#')[0]}")
         terminal.out(f"Log in   {link}")
-        if not look_at_consumer(state).is_there:
-            terminal.note(f"Messages and tasks wait: {HINT}.")
+        if not client.look_at_consumer(state).is_there:
+            terminal.note(f"Messages and tasks wait: {client.HINT}.")
 
     if with_parent:
-        end_with_parent()
+        process_group.end_with_parent()
     app.serve_page(state, host, port, None if with_parent else ready)
 
 
