@@ -21,7 +21,6 @@ from mimikit.views.messages import ReplyReport
 
 _WATCHED = (paths.ROOT, paths.INBOX, paths.TRANSCRIPT)
 _PROMPT = "› "
-_LEAVE = frozenset({"/quit", "/exit"})
 _HELP = """\
 Write a message and press Enter. A number answers the question that is open.
 Ctrl-C while a reply comes: stop waiting for it, it is shown when it is there.
@@ -68,8 +67,8 @@ class _OneMessage:
                     watcher, "teller", item.id, lambda: self._client.is_settled(item.id)
                 )
                 replies = [message for message in heard if item.id in message.in_reply_to]
-                ids = dict.fromkeys(id_ for message in replies for id_ in message.task_ids)
-                views = [shown.find_view(self._state.files, id_) for id_ in ids]
+                named = dict.fromkeys(id_ for message in replies for id_ in message.task_ids)
+                views = [shown.find_view(self._state.files, id_) for id_ in named]
                 # Over or not. What a reply only tells of is older than the message.
                 started = [v.task for v in views if v and v.task.created_at >= item.created_at]
                 traces = {task.trace_id for task in started}
@@ -81,18 +80,14 @@ class _OneMessage:
                     "\nIt goes on without you; the page and `mimikit chat` show what comes."
                 )
                 raise
-        question = self._client.question()
+        question, said = self._client.question(), [*replies, *late]
         if self._as_json:
-            report = ReplyReport(
-                id=item.id,
-                messages=[*replies, *late],
-                task_ids=[task.id for task in started],
-                question=question,
-            )
+            ids = [task.id for task in started]
+            report = ReplyReport(id=item.id, messages=said, task_ids=ids, question=question)
             terminal.print_json(report.to_dict())
         else:
             self._print_rest(replies, len(started), question, waited=wait)
-        if any(message.failed for message in [*replies, *late]):
+        if any(message.failed for message in said):
             raise client.RequestFailed("the message was not answered; what it says above is why")
         if bad := next((task.id for task in started if wait and self._has_failed(task.id)), None):
             raise client.RequestFailed(
@@ -198,7 +193,7 @@ class _Conversation:
         listener.start()
         try:
             while (text := self._ask()) is not None:
-                if text in _LEAVE:
+                if text in ("/quit", "/exit"):
                     break
                 if text == "/help":
                     terminal.out(terminal.dim(_HELP))

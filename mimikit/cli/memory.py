@@ -161,9 +161,7 @@ def add(frame: CliContext, text: str, long_term: bool, as_json: bool) -> None:
 
 
 def _library(state: ReadOnlyState) -> shown.MemoryReader:
-    return shown.MemoryReader(
-        state.files, Documents(state.workspace, str(state.path)), lambda text: text
-    )
+    return shown.MemoryReader(state.files, Documents(state.workspace, str(state.path)), str)
 
 
 def _time(state: ReadOnlyState, option: str, given: str | None) -> datetime | None:
@@ -262,13 +260,6 @@ def _flat(text: str) -> str:
 
 # ---- the backlog
 
-_SAID = {
-    "add": "On the backlog: {item}",
-    "done": "Done: {item}",
-    "undone": "Open again: {item}",
-    "remove": "Off the backlog: {item}",
-}
-
 
 @click.group(cls=PlainGroup)
 def backlog() -> None:
@@ -299,10 +290,10 @@ def add_item(frame: CliContext, text: tuple[str, ...], as_json: bool) -> None:
     """Put an item on the list; one that is ticked is open again."""
     item = notes.plain_item(" ".join(text))
     check_length(item, notes.MAX_ITEM, f"an item of 1 to {notes.MAX_ITEM} characters")
-    _change(frame.open(), "add", item, as_json=as_json)
+    _change(frame.open(), "add", item, "On the backlog", as_json=as_json)
 
 
-def _changing(name: Action, text: str) -> None:
+def _changing(name: Action, text: str, said: str) -> None:
     @backlog.command(name, help=f"{text} ITEM is its number, its text, or a part only it has.")
     @click.argument("item", metavar="ITEM...", nargs=-1, required=True)
     @pass_state_and_json
@@ -317,15 +308,15 @@ def _changing(name: Action, text: str) -> None:
             meant = backlog_item(found, given, name)
         else:
             raise NotFound("expected an item of the backlog, which is empty")
-        _change(state, name, meant, as_json=as_json)
+        _change(state, name, meant, said, as_json=as_json)
 
 
-_changing("done", "Tick an item.")
-_changing("undone", "Open a ticked item again.")
-_changing("remove", "Take an item off the list.")
+_changing("done", "Tick an item.", "Done")
+_changing("undone", "Open a ticked item again.", "Open again")
+_changing("remove", "Take an item off the list.", "Off the backlog")
 
 
-def _change(state: ReadOnlyState, action: Action, item: str, *, as_json: bool) -> None:
+def _change(state: ReadOnlyState, action: Action, item: str, said: str, *, as_json: bool) -> None:
     found = notes.change_backlog(state.files, action, item)
-    said = _SAID[action].format(item=terminal.one_line(item))
-    terminal.show(shown.backlog_view(found), [said], as_json=as_json)
+    lines = [f"{said}: {terminal.one_line(item)}"]
+    terminal.show(shown.backlog_view(found), lines, as_json=as_json)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, fields
 from datetime import MAXYEAR, UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import click
 from pydantic import ValidationError
@@ -143,8 +143,6 @@ def check_length(text: str, most: int, expected: str) -> None:
         raise click.UsageError(f"expected {expected}, got {got}")
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _OPTIONS = [
     click.option(
         "--at", metavar="TIME", help='Once, then: 10m, "tomorrow 9:00", 2026-12-01T09:00.'
@@ -172,7 +170,7 @@ _OPTIONS = [
 ]
 
 
-def timing_options(command: F) -> F:
+def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command all of them; `TimingOptions` takes their values."""
     for option in reversed(_OPTIONS):
         command = option(command)

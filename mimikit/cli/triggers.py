@@ -23,8 +23,6 @@ from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import Explanation, SlotExplanation, trigger_words
 from mimikit.views import triggers as shown
 
-_WHEN = 44
-
 
 @click.group(cls=PlainGroup)
 def triggers() -> None:
@@ -37,7 +35,7 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
     """List every trigger with its last and next run."""
     found = shown.listed(state.files, client.situation(state))
     now, short = state.clock.now(), terminal.room() is not None
-    most = _WHEN if short else sys.maxsize
+    most = 44 if short else sys.maxsize
     rows = [
         (
             client.short_id(trigger.id) if short else trigger.id,

@@ -242,9 +242,6 @@ def config_template() -> str:
         # A table stands here as empty: what may be in it is the user's.
         shown = json.dumps({} if isinstance(value, dict) else value, ensure_ascii=False)
         shown = "…" if value is None else shown
-        tables.setdefault(table, []).append(f"# {name} = {shown}")
-    parts = [_HEAD]
-    for table, lines in tables.items():
-        head = f"# [{table}]\n" if table else ""
-        parts.append(head + "\n".join(lines) + "\n")
-    return "\n".join(parts)
+        lines = tables.setdefault(table, [f"# [{table}]"] if table else [])
+        lines.append(f"# {name} = {shown}")
+    return "\n".join([_HEAD, *("\n".join(lines) + "\n" for lines in tables.values())])
