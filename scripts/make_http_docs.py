@@ -22,8 +22,8 @@ from werkzeug.test import Client  # noqa: E402
 from mimikit.config import Settings  # noqa: E402
 from mimikit.conversation.history import HistoryStore  # noqa: E402
 from mimikit.log import ChangeFeed, EventLog  # noqa: E402
+from mimikit.memory.index import RankIndex  # noqa: E402
 from mimikit.memory.search import MemorySearch  # noqa: E402
-from mimikit.memory.tantivy_index import TantivyIndex  # noqa: E402
 from mimikit.protocol import paths  # noqa: E402
 from mimikit.protocol.files import Files  # noqa: E402
 from mimikit.protocol.models import (  # noqa: E402
@@ -174,7 +174,7 @@ def make_client() -> tuple[Client, Files]:
     settings = Settings(timezone="UTC")
 
     def search() -> MemorySearch:
-        index = TantivyIndex(files, None)
+        index = RankIndex()
         return MemorySearch(files, workspace=None, index=index, zone=settings.zone, clock=clock)
 
     nowhere = Path("/nowhere")

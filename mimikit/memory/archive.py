@@ -183,16 +183,12 @@ def _raw_groups(day: str, said: list[Message], rules: ArchiveRules) -> list[Mess
 
 
 def _packs(
-    items: Iterable[T],
-    size: Callable[[T], int],
-    room: int,
-    *,
-    most: int | None = None,
-    joint: int = 0,
+    items: Iterable[T], size: Callable[[T], int], room: int, *, most: int = 0, joint: int = 0
 ) -> list[list[T]]:
-    """The items in packs of at most `most`, none larger than `room`, if it is not one item alone.
+    """The items in packs, none larger than `room`, if it is not one item alone.
 
-    joint: what an item takes beside its size where another follows.
+    most: items of a pack; 0: any number. joint: what an item takes beside its size where another
+        follows.
     """
     packs: list[list[T]] = []
     left = 0
@@ -373,20 +369,17 @@ def summarise(said: Iterable[DatedText]) -> str:
     sentences = [sentence for one in said for sentence in _sentences(one)]
     whole = sum(len(s.text) for s in sentences)
     room = min(max(int(whole * SHARE), LEAST_CHARACTERS), MOST_CHARACTERS)
-    chosen: dict[int, _Sentence] = {}
-    """By their places."""
-    for place in _by_worth(sentences):
-        sentence = sentences[place]
-        cost = len(sentence.text) + 20
-        if chosen and cost > room:
-            continue
-        if not any(_says_the_same(sentence, other) for other in chosen.values()):
-            chosen[place] = sentence
-            room -= cost
-        if room < 40:
+    chosen: list[_Sentence] = []
+    for sentence in _by_worth(sentences):
+        if chosen and room < 40:
             break
+        cost = len(sentence.text) + 20
+        fits = not chosen or cost <= room
+        if fits and not any(_says_the_same(sentence, other) for other in chosen):
+            chosen.append(sentence)
+            room -= cost
     lines: list[str] = []
-    for _, one in sorted(chosen.items()):
+    for one in sorted(chosen, key=sentences.index):
         by = f" {one.at} {one.role}:"
         if one.role == "summary":  # what was summed up before has its own dates
             by = "" if one.text.startswith(one.at[:10]) else f" {one.at[:10]}"
@@ -413,20 +406,18 @@ def _sentences(said: DatedText) -> list[_Sentence]:
     return found
 
 
-def _by_worth(sentences: list[_Sentence]) -> list[int]:
-    """Their places, the best first."""
+def _by_worth(sentences: list[_Sentence]) -> list[_Sentence]:
+    """The best first."""
     counts = Counter(term for sentence in sentences for term in sentence.terms)
-    total = len(sentences)
     # Often said, yet rare: a term of every sentence tells nothing, nor does one said only once.
-    worth = {term: math.log1p(n) * math.log1p(total / n) for term, n in counts.items()}
+    worth = {t: math.log1p(n) * math.log1p(len(sentences) / n) for t, n in counts.items()}
 
-    def score(place: int) -> float:
-        sentence = sentences[place]
+    def score(sentence: _Sentence) -> float:
         terms = sum(worth[term] for term in sentence.terms) / (len(sentence.terms) + 3)
         bonus = 1.0 + 0.15 * sentence.is_first + 0.25 * bool(_FACT.search(sentence.text))
         return terms * (bonus + 0.2 * (sentence.role == "user"))
 
-    return sorted(range(total), key=lambda place: (-score(place), place))
+    return sorted(sentences, key=score, reverse=True)
 
 
 def _says_the_same(one: _Sentence, other: _Sentence) -> bool:

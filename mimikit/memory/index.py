@@ -20,16 +20,7 @@ from importlib import import_module
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from mimikit.errors import StorageError
-from mimikit.memory.passages import (
-    FAR,
-    NEAR,
-    FileTerms,
-    Passage,
-    Scope,
-    Window,
-    file_terms,
-    scope_of,
-)
+from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms, scope_of
 from mimikit.memory.ranking import Match
 from mimikit.memory.terms import Cutter
 
@@ -57,9 +48,9 @@ class TermTotals(NamedTuple):
     file_terms: int = 0
 
     @classmethod
-    def of(cls, made: FileTerms) -> TermTotals:
-        """Of one file."""
-        return cls(len(made.each), sum(map(len, made.each)), 1, len(made.whole))
+    def of(cls, each: list[list[str]], whole: list[str]) -> TermTotals:
+        """Of one file: the terms of its passages, and its own."""
+        return cls(len(each), sum(map(len, each)), 1, len(whole))
 
     @classmethod
     def sum(cls, each: Iterable[TermTotals]) -> TermTotals:
@@ -226,7 +217,7 @@ class MemTable:
         for path, stamp, found in changed:
             terms = file_terms(found, cut)
             *each, whole = (_TermCounts(Counter(t), len(t)) for t in [*terms.each, terms.whole])
-            made[path] = _File(stamp, found, each, whole, TermTotals.of(terms))
+            made[path] = _File(stamp, found, each, whole, TermTotals.of(terms.each, terms.whole))
         with self._guard:
             self.view = MemTableView({**self.view.files, **made})
 
@@ -316,7 +307,7 @@ class RankView:
         return dict(self._files[scope].best(weights, limit, lambda _: True))
 
 
-NOTHING_INDEXED = RankView(MemTableView({}))
+EMPTY_VIEW = RankView(MemTableView({}))
 
 
 class RankIndex:

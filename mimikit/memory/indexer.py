@@ -24,7 +24,7 @@ from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
 from mimikit.memory.index import (
-    NOTHING_INDEXED,
+    EMPTY_VIEW,
     BrokenIndex,
     Changed,
     IndexStatus,
@@ -101,11 +101,7 @@ class DocumentFolders:
     """What there is to search, as it is now. One thread at a time."""
 
     def __init__(self, files: Files, workspace: Path | None, watch: FolderWatch | None) -> None:
-        """Nothing is read yet.
-
-        workspace: whose `docs/**/*.md` are searched too; None: there are none.
-        watch: tells of changes in large folders, so that not every search looks at all their files.
-        """
+        """`watch`: tells of changes; else each search looks at all files of large folders too."""
         self._files = files
         self._workspace = workspace
         watch = watch if watch is not None and watch.by_events else None
@@ -114,7 +110,8 @@ class DocumentFolders:
         self._docs: dict[str, Stamp] = {}
         self._long_term: dict[str, Stamp] = {}
         self._docs_until = 0.0
-        self._snapshots: dict[bool, DocumentSnapshot] = {}
+        self.newest: dict[bool, DocumentSnapshot] = {}
+        """By whether it is of everything."""
 
     def snapshot(self, *, everywhere: bool) -> DocumentSnapshot:
         """Every file that can be searched; the same object as before when nothing has changed."""
@@ -123,10 +120,18 @@ class DocumentFolders:
         if now != self._long_term:
             self._long_term = now
         folders = self._near + self._far if everywhere else self._near
-        parts = [self._long_term, *(folder.look() for folder in folders), self._documents()]
-        known = self._snapshots.get(everywhere)
+        parts = [self._long_term, *(folder.look() for folder in folders)]
+        begun = time.monotonic()
+        if self._workspace is not None and begun >= self._docs_until:
+            found = dict(_docs(self._workspace, self._files.fs.root))
+            if found != self._docs:
+                self._docs = found
+            is_slow = time.monotonic() - begun > _SLOW_S  # a large tree: once a second at most
+            self._docs_until = begun + 1.0 if is_slow else begun
+        parts.append(self._docs)
+        known = self.newest.get(everywhere)
         if known is None or any(a is not b for a, b in zip(known.parts, parts, strict=True)):
-            known = self._snapshots[everywhere] = DocumentSnapshot(parts)
+            known = self.newest[everywhere] = DocumentSnapshot(parts)
         return known
 
     def read(self, path: str) -> bytes | None:
@@ -141,17 +146,6 @@ class DocumentFolders:
                 return file.read() if stat_bits.S_ISREG(os.fstat(file.fileno()).st_mode) else None
         except (StorageError, OSError):
             return None
-
-    def _documents(self) -> dict[str, Stamp]:
-        """The workspace's docs; a large tree is looked at once a second at most."""
-        begun = time.monotonic()
-        if self._workspace is not None and begun >= self._docs_until:
-            found = dict(_docs(self._workspace, self._files.fs.root))
-            if found != self._docs:
-                self._docs = found
-            took = time.monotonic() - begun
-            self._docs_until = begun + (1.0 if took > _SLOW_S else 0.0)
-        return self._docs
 
 
 class _Folder:
@@ -296,7 +290,6 @@ class Indexer:
         """Why the index does not serve; None when it does."""
         self._rests_until = 0.0
         self._closing = False
-        self._newest: dict[bool, DocumentSnapshot] = {}
 
     def catch_up(self, *, everywhere: bool, patience_s: float) -> IndexState:
         """Have what is searched fit the files, as far as there is patience for it."""
@@ -326,14 +319,12 @@ class Indexer:
             except StorageError as error:
                 self.give_up(error)
         with self._looking:
-            snapshot = self.documents.snapshot(everywhere=everywhere)
-            self._newest[everywhere] = snapshot
-            return snapshot
+            return self.documents.snapshot(everywhere=everywhere)
 
     def _state_of(self, snapshot: DocumentSnapshot, *, everywhere: bool) -> IndexState:
         """Worked out once for each state of the files and of what is held; by what has changed."""
         with self._looking:
-            view, held = self.index.view if self.index else NOTHING_INDEXED, self._table.view
+            view, held = self.index.view if self.index else EMPTY_VIEW, self._table.view
             known = self._states.get(everywhere)
             if known and known.snapshot is snapshot and known.view is view and known.held is held:
                 return known
@@ -356,7 +347,7 @@ class Indexer:
                 gone=frozenset(path for path in gone if everywhere or scope_of(path) == NEAR),
                 stale=sorted(path for path in behind if held.stamps.get(path) != now[path]),
             )
-            if snapshot is self._newest.get(everywhere):
+            if snapshot is self.documents.newest.get(everywhere):
                 self._states[everywhere] = state
                 self._table.keep(
                     # Of the far files nothing is known when they were not looked at.

@@ -174,11 +174,7 @@ def covered(text: str) -> frozenset[str]:
 def parts(text: str) -> list[SummaryPart]:
     """The parts of a summary, in their order."""
     lines = text.split("\n")
-    marks = [
-        (number, found)
-        for number, line in enumerate(lines)
-        if line[:9] == "<!-- part" and (found := PART.fullmatch(line))
-    ]
+    marks = [(n, found) for n, line in enumerate(lines) if (found := PART.fullmatch(line))]
     ends = [*(number for number, _ in marks[1:]), len(lines)]
     return [
         SummaryPart(
@@ -204,8 +200,7 @@ def extended_summary(text: str, name: str, part_id: str, sources: Sequence[str],
     mark = f"<!-- part {part_id}: from {', '.join(sources)} -->"
     if not PART.fullmatch(mark):
         raise ValueError(f"expected ids and file names as sources, got {mark[:200]!r}")
-    title = f"# Summary of {name}\n"
-    return _joined(text or title, f"{mark}\n{escape(said.strip())}\n")
+    return _joined(text or f"# Summary of {name}\n", f"{mark}\n{escape(said.strip())}\n")
 
 
 # ---- lines: they end at a line feed and nowhere else
@@ -213,7 +208,7 @@ def extended_summary(text: str, name: str, part_id: str, sources: Sequence[str],
 
 def _joined(text: str, more: str) -> str:
     """Text that has an empty line between what was there and what is added."""
-    return f"{text}{'' if text.endswith(chr(10)) else chr(10)}\n{more}"
+    return text + ("\n" if text.endswith("\n") else "\n\n") + more
 
 
 def _is_mark(line: str) -> bool:

@@ -246,19 +246,13 @@ def _with_item(lines: list[str], name: str) -> str:
     # A place that is not within code or a comment; the end where there is none.
     while 0 < at < len(hidden) and hidden[at - 1] and hidden[at]:
         at += 1
-    made = _inserted(lines, at, name, apart=not known)
+    before, rest = lines[:at], lines[at:] or [""]
+    ending = "\r" if before and before[-1].endswith("\r") else ""
+    gap = [ending] if not known and before and before[-1].strip() else []
+    made = "\n".join([*before, *gap, f"- [ ] {name}{ending}", *rest])
     if any(item.text == name for item in backlog_items(made)):
         return made
-    return _inserted(lines, 0, name, apart=False)  # code or a comment that never ends is below
-
-
-def _inserted(lines: list[str], at: int, name: str, *, apart: bool) -> str:
-    before, rest = lines[:at], lines[at:]
-    ending = "\r" if before and before[-1].endswith("\r") else ""
-    new = [f"- [ ] {name}{ending}"]
-    if apart and before and before[-1].strip():
-        new.insert(0, ending)
-    return "\n".join([*before, *new, *(rest or [""])])
+    return "\n".join([f"- [ ] {name}", *lines])  # code or a comment that never ends is below
 
 
 def load_backlog(files: Files) -> BacklogList:

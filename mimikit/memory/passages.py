@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, tzinfo
-from typing import Literal, NamedTuple, TypeAlias
+from operator import methodcaller
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
@@ -96,11 +97,10 @@ class Window(NamedTuple):
         return self.after is None and self.before is None
 
     def holds(self, at: datetime | None) -> bool:
-        if self.is_open:
-            return True
-        if at is None or (self.after is not None and at < self.after):
-            return False
-        return self.before is None or at < self.before
+        if at is None or self.is_open:
+            return self.is_open
+        is_early = self.after is not None and at < self.after
+        return not is_early and (self.before is None or at < self.before)
 
 
 def kind_of(path: str) -> Kind:
@@ -148,9 +148,7 @@ def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
     for entry in markdown.entries(text):
         if entry.kind == "message":
             day = entry.at.astimezone(zone).date() if entry.at else None
-            said = Passage(
-                entry.text, entry.line, "", entry.at, day, role=entry.role, message_id=entry.id
-            )
+            said = Passage(entry.text, entry.line, "", entry.at, day, entry.role, entry.id)
             yield from _pieces(said, entry.text_line)
         elif entry.kind == "note":
             yield Passage(entry.text, entry.line, alone=True)
@@ -159,11 +157,9 @@ def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
 
 
 def _summary(text: str) -> Iterator[Passage]:
-    parts = markdown.parts(text)
-    for part in parts:
-        yield from _paragraphs(part.text, part.line + 1)
-    if not parts:
-        yield from _paragraphs(text, 1)
+    parts = [(part.text, part.line + 1) for part in markdown.parts(text)]
+    for said, line in parts or [(text, 1)]:
+        yield from _paragraphs(said, line)
 
 
 def _transcript(data: bytes, zone: tzinfo) -> Iterator[Passage]:
@@ -174,16 +170,14 @@ def _transcript(data: bytes, zone: tzinfo) -> Iterator[Passage]:
             continue
         at = message.created_at
         day = at.astimezone(zone).date()
-        yield from _pieces(
-            Passage(message.text, number, "", at, day, role=message.role, message_id=message.id)
-        )
+        yield from _pieces(Passage(message.text, number, "", at, day, message.role, message.id))
 
 
 def _result(path: str, data: bytes, zone: tzinfo) -> Iterator[Passage]:
     """What a task came to; of a plan its summary."""
-    is_plan = path.startswith("planner/")
+    model = PlanResult if path.startswith("planner/") else TaskResult
     try:
-        result = (PlanResult if is_plan else TaskResult).model_validate_json(data)
+        result = model.model_validate_json(data)
     except ValidationError:
         return
     if isinstance(result, TaskResult) and result.internal:
@@ -289,44 +283,35 @@ def _block(lines: list[str], begun: int, above: str) -> Iterator[Passage]:
         begun += len(group)
 
 
+_KEPT_AS = {
+    "text": "t", "line": "l", "context": "c", "at": "a", "day": "d",
+    "role": "r", "message_id": "m", "task_id": "k", "alone": "s",
+}  # fmt: skip
+
+
 def stored(passage: Passage) -> bytes:
     """A passage as the index keeps it."""
-    facts = {
-        "t": passage.text,
-        "l": passage.line,
-        "c": passage.context,
-        "a": passage.at.isoformat() if passage.at else None,
-        "d": passage.day.isoformat() if passage.day else None,
-        "r": passage.role,
-        "m": passage.message_id,
-        "k": passage.task_id,
-        "s": passage.alone,
-    }
+    facts = {key: getattr(passage, name) for name, key in _KEPT_AS.items()}
     kept = {key: value for key, value in facts.items() if value}
-    return json.dumps(kept, ensure_ascii=False).encode(errors="replace")
+    told = json.dumps(kept, ensure_ascii=False, default=methodcaller("isoformat"))
+    return told.encode(errors="replace")
 
 
 def restored(data: bytes) -> Passage:
-    facts = json.loads(data.decode())
-    at, day = facts.get("a"), facts.get("d")
-    return Passage(
-        text=facts.get("t", ""),
-        line=facts.get("l", 0),
-        context=facts.get("c", ""),
-        at=datetime.fromisoformat(at) if at else None,
-        day=date.fromisoformat(day) if day else None,
-        role=facts.get("r"),
-        message_id=facts.get("m"),
-        task_id=facts.get("k"),
-        alone=facts.get("s", False),
-    )
+    kept = json.loads(data.decode())
+    facts: dict[str, Any] = {"text": "", "line": 0}
+    facts |= {name: kept[key] for name, key in _KEPT_AS.items() if key in kept}
+    if "at" in facts:
+        facts["at"] = datetime.fromisoformat(facts["at"])
+    if "day" in facts:
+        facts["day"] = date.fromisoformat(facts["day"])
+    return Passage(**facts)
 
 
 # ---- the terms of passages and files
 
 
-@dataclass(frozen=True, slots=True)
-class FileTerms:
+class FileTerms(NamedTuple):
     """The terms of a file's passages, in their order, and of the file as a whole."""
 
     each: list[list[str]]

@@ -53,8 +53,8 @@ def backends() -> tuple[str, str]:
     return first_importable(*_INDEXES), first_importable(*SEGMENTERS)
 
 
-def open_index(files: Files, folder: Path | None) -> PassageIndex:
-    """The index of a state folder; `folder`: on the disk, None keeps it in memory alone."""
+def open_index(files: Files, folder: Path) -> PassageIndex:
+    """The index of a state folder; `folder`: on the disk."""
     if first_importable(*_INDEXES) == "rank_bm25":
         return RankIndex()
     from mimikit.memory.tantivy_index import TantivyIndex
@@ -79,7 +79,7 @@ class MemorySearch:
     ) -> None:
         """Nothing is read before the first search.
 
-        workspace: whose docs are searched too; None: there are none.
+        workspace: whose `docs/**/*.md` are searched too; None: there are none.
         index: None: everything is held in memory.
         words: the dictionary to use; None: this process does without.
         watch: on the state folder, of everything; for processes that live long.
@@ -172,15 +172,24 @@ class MemorySearch:
         window: Window,
         scopes: Sequence[Scope],
     ) -> list[Match]:
+        held, view = state.held, state.view
         found: list[Match] = []
         scores: dict[str, float] = {}
         for scope in scopes:
-            held, held_scores = _held(weights, scope, state, window)
-            found += held
-            scores |= held_scores
+            mine = held.totals(scope)
+            if mine.passages:  # scored as if it were in the index
+                totals = TermTotals.sum([mine, view.totals(scope)])
+                # That counts every document it has, of files too: so do we.
+                known = TermTotals.sum(v.totals(part) for v in (held, view) for part in (NEAR, FAR))
+                documents = known.passages + known.files
+                often = {term: _frequency(term, scope, state) for term in weights}
+                says = idf(weights, often, documents)
+                matches = held.search(says, scope, totals.terms / documents, window)
+                found += [match for match in matches if state.is_held(match.path)]
+                scores |= held.search_files(says, scope, totals.file_terms / documents)
             try:
                 found += _indexed(weights, scope, state, max(_LEAST_MATCHES, 4 * limit), window)
-                whole = state.view.search_files(weights, scope, _FILES_SCORED).items()
+                whole = view.search_files(weights, scope, _FILES_SCORED).items()
                 scores |= {path: score for path, score in whole if state.is_indexed(path)}
             except BrokenIndex as error:
                 self._indexer.give_up(error)
@@ -222,25 +231,6 @@ def _found(hit: Match, snippet: str) -> Hit:
         role=passage.role,
         task_id=passage.task_id,
     )
-
-
-def _held(
-    weights: Mapping[str, float], scope: Scope, state: IndexState, window: Window
-) -> tuple[list[Match], dict[str, float]]:
-    """Matches among what is held in memory, scored as if it were in the index."""
-    held, view = state.held, state.view
-    mine = held.totals(scope)
-    if not mine.passages:
-        return [], {}
-    totals = TermTotals.sum([mine, view.totals(scope)])
-    # The index counts every document it has, of files too: so that scores can be compared, we do.
-    known = TermTotals.sum(part.totals(each) for part in (held, view) for each in (NEAR, FAR))
-    documents = max(known.passages + known.files, 1)
-    often = {term: _frequency(term, scope, state) for term in weights}
-    says = idf(weights, often, documents)
-    found = held.search(says, scope, totals.terms / documents, window)
-    scores = held.search_files(says, scope, totals.file_terms / documents)
-    return [match for match in found if state.is_held(match.path)], scores
 
 
 def _indexed(

@@ -10,10 +10,12 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import operator
 import secrets
 import shutil
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -22,7 +24,7 @@ import tantivy
 
 from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import passages
-from mimikit.memory.index import BrokenIndex, Changed, Stamp, TermTotals
+from mimikit.memory.index import EMPTY_VIEW, BrokenIndex, Changed, PassageView, Stamp, TermTotals
 from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms, scope_of
 from mimikit.memory.ranking import Match
 from mimikit.memory.terms import Cutter
@@ -47,31 +49,25 @@ class IndexCounts(NamedTuple):
 
     def replace(self, path: str, totals: TermTotals | None) -> None:
         """Count a file anew, or (None) no more."""
-        scope = scope_of(path)
-        was = TermTotals(*self.files.pop(path, ()))
-        now = totals or TermTotals()
-        sums = zip(self.sums[scope], was, now, strict=True)
-        self.sums[scope] = TermTotals(*(all_ - old + new for all_, old, new in sums))
+        scope, was = scope_of(path), self.files.pop(path, TermTotals())
+        more = TermTotals.sum([self.sums[scope], totals or TermTotals()])
+        self.sums[scope] = TermTotals(*map(operator.sub, more, was))
         if totals is not None:
             self.files[path] = totals
 
 
+@dataclass(frozen=True, eq=False)
 class TantivyView:
     """BM25 by tantivy, whose k1 is 1.2 and b 0.75, and no weight of a term negative."""
 
-    def __init__(
-        self,
-        schema: tantivy.Schema,
-        searcher: tantivy.Searcher | None = None,
-        stamps: Mapping[str, Stamp] | None = None,
-        counts: IndexCounts | None = None,
-    ) -> None:
-        """`stamps`: of the files. `counts`: how much is in each, and in all."""
-        self._schema = schema
-        self._searcher = searcher
-        self.stamps: Mapping[str, Stamp] = stamps or {}
-        self.counts = counts or IndexCounts({}, {NEAR: TermTotals(), FAR: TermTotals()})
-        self.passage_count = sum(totals.passages for totals in self.counts.sums.values())
+    schema: tantivy.Schema
+    searcher: tantivy.Searcher
+    stamps: Mapping[str, Stamp]
+    counts: IndexCounts
+
+    @property
+    def passage_count(self) -> int:
+        return sum(totals.passages for totals in self.counts.sums.values())
 
     def search(
         self, weights: Mapping[str, float], scope: Scope, limit: int, window: Window
@@ -87,12 +83,12 @@ class TantivyView:
         self, weights: Mapping[str, float], scope: Scope, limit: int
     ) -> dict[str, float]:
         with _guarded():
-            found = self._best(weights, scope.file, limit, Window())
-            return {path: score for path, _, score in found}
+            best = self._best(weights, scope.file, limit, Window())
+            return {path: score for path, _, score in best}
 
     def frequency(self, term: str, scope: Scope) -> int:
         with _guarded():
-            return self._searcher.doc_freq(scope.passage, term) if self._searcher else 0
+            return self.searcher.doc_freq(scope.passage, term)
 
     def totals(self, scope: Scope) -> TermTotals:
         return self.counts.sums[scope]
@@ -101,17 +97,17 @@ class TantivyView:
         self, weights: Mapping[str, float], field: str, limit: int, window: Window
     ) -> Iterator[tuple[str, tantivy.Document, float]]:
         """The documents that share terms with the query, best first: path, what it is, score."""
-        searcher, make = self._searcher, tantivy.Query
-        if searcher is None or not weights:
+        make = tantivy.Query
+        if not weights:
             return
         terms = (
-            make.boost_query(make.term_query(self._schema, field, term, "freq"), weight)
+            make.boost_query(make.term_query(self.schema, field, term, "freq"), weight)
             for term, weight in weights.items()
         )
         query = make.boolean_query([(tantivy.Occur.Should, term) for term in terms])
         if not window.is_open:
             within = make.range_query(
-                self._schema,
+                self.schema,
                 "at",
                 tantivy.FieldType.Integer,
                 _instant(window.after) if window.after else -(2**62),
@@ -122,26 +118,23 @@ class TantivyView:
             query = make.boolean_query([(tantivy.Occur.Must, one) for one in both])
         # So many places at most are of use: the library makes room for all it is asked for.
         room = max(min(limit, self.passage_count + len(self.counts.files)), 1)
-        for score, address in searcher.search(query, room, count=False).hits:
-            document = searcher.doc(address)
+        for score, address in self.searcher.search(query, room, count=False).hits:
+            document = self.searcher.doc(address)
             yield cast("str", document.get_first("path") or ""), document, score
 
 
 class TantivyIndex:
-    def __init__(self, files: Files, folder: Path | None) -> None:
-        """`folder`: the state folder on the disk; None keeps the index in memory alone."""
+    def __init__(self, files: Files, folder: Path) -> None:
+        """`folder`: the state folder on the disk."""
         self._files = files
-        self._folder = folder / _FOLDER if folder else None
+        self._folder = folder / _FOLDER
         self._schema = _schema()
         self._generation = ""
         self._seen: tuple[int, int] | None = None
-        self._index: tantivy.Index | None = None
         self._changing = threading.RLock()
-        self.view = TantivyView(self._schema)
+        self._forget()
 
     def refresh(self) -> None:
-        if self._folder is None:
-            return
         with self._changing:
             seen = self._look_at_manifest()
             if seen is None and self._seen is not None:
@@ -167,14 +160,13 @@ class TantivyIndex:
         self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None = None
     ) -> bool:
         """Crash: the mark of an unfinished update makes the next opening begin from nothing."""
-        if self._folder is not None:
-            self._find_folder()
+        self._find_folder()
         lock = self._files.lock(_LOCK)
         if lock is None:
             return False
         try:
             self.refresh()
-            if self._folder is not None and self._files.exists(_UNFINISHED):
+            if self._files.exists(_UNFINISHED):
                 self._forget()  # whoever wrote it died: what is in it is not known
             self._write(changed, gone, cut)
             return True
@@ -186,14 +178,11 @@ class TantivyIndex:
         with self._changing:
             self._generation = ""
             self._forget()
-            if self._folder is not None:
-                self._find_folder()
-                self._empty()
+            self._find_folder()
+            self._empty()
 
     @property
     def bytes_on_disk(self) -> int:
-        if self._folder is None or not self._folder.is_dir():
-            return 0
         total = 0
         for entry in self._folder.rglob("*"):
             with contextlib.suppress(OSError):  # a merge took it away meanwhile
@@ -205,7 +194,7 @@ class TantivyIndex:
     def _open(self) -> None:
         """Open what the manifest tells of; without one, or with a broken one, nothing."""
         known = _manifest(self._files)
-        if known is None or self._folder is None or self._files.exists(_UNFINISHED):
+        if known is None or self._files.exists(_UNFINISHED):
             self._forget()
             return
         generation, stamps, counts = known
@@ -222,27 +211,25 @@ class TantivyIndex:
         with _guarded():
             index.reload()
             self.view = TantivyView(self._schema, index.searcher(), stamps, counts)
+            self._counts = counts
 
     def _forget(self) -> None:
-        self._index = None
-        self.view = TantivyView(self._schema)
+        self._index: tantivy.Index | None = None
+        self.view: PassageView = EMPTY_VIEW
+        self._counts = IndexCounts({}, {NEAR: TermTotals(), FAR: TermTotals()})
 
     # ---- writing
 
     def _begin(self) -> tantivy.Index:
         """An index with nothing in it to write to; the lock is held."""
         self._generation = secrets.token_hex(8)
-        self.view = TantivyView(self._schema)
         self._empty()
-        path = str(self._folder) if self._folder else None
         with _guarded():
-            self._index = tantivy.Index(self._schema, path=path, reuse=False)
+            self._index = tantivy.Index(self._schema, path=str(self._folder), reuse=False)
         return self._index
 
     def _empty(self) -> None:
         """Begin from nothing in the same folder: other processes hold on to it."""
-        if self._folder is None:
-            return
         for entry in self._folder.iterdir():
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry, ignore_errors=True)
@@ -251,10 +238,9 @@ class TantivyIndex:
 
     def _write(self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None) -> None:
         index = self._index or self._begin()
-        if self._folder is not None:
-            self._files.write(_UNFINISHED, b"", sync=False)
-        stamps, counts = dict(self.view.stamps), self.view.counts
-        counts = IndexCounts(dict(counts.files), dict(counts.sums))
+        self._files.write(_UNFINISHED, b"", sync=False)
+        stamps = dict(self.view.stamps)
+        counts = IndexCounts(dict(self._counts.files), dict(self._counts.sums))
         try:
             with _guarded():
                 writer = index.writer(_HEAP, 1)
@@ -272,7 +258,7 @@ class TantivyIndex:
                     if number % _BATCH == 0:
                         writer.commit()
                 stamps[path] = stamp
-                counts.replace(path, TermTotals.of(made))
+                counts.replace(path, TermTotals.of(made.each, made.whole))
             with _guarded():
                 writer.commit()
                 writer.wait_merging_threads()
@@ -280,7 +266,7 @@ class TantivyIndex:
             self._forget()  # what was written is not known: the mark has it made anew
             raise
         # The library makes files as the umask says; what was said is nobody else's business.
-        for entry in self._folder.iterdir() if self._folder else ():
+        for entry in self._folder.iterdir():
             with contextlib.suppress(OSError):  # a merge took it away meanwhile
                 if entry.lstat().st_mode & 0o077 and not entry.is_symlink():
                     entry.chmod(0o600)
@@ -290,9 +276,7 @@ class TantivyIndex:
 
     def _save(self) -> None:
         """Tell other processes what is indexed now; last, so that the index is never behind."""
-        if self._folder is None:
-            return
-        stamps, counts = self.view.stamps, self.view.counts
+        stamps, counts = self.view.stamps, self._counts
         facts = {
             "format": FORMAT,
             "generation": self._generation,

@@ -67,7 +67,7 @@ def has_wide(text: str) -> bool:
 
 def folded(text: str) -> str:
     """The text in the characters it is searched by; as many as before."""
-    return text.translate(_folding())
+    return text.translate(_Folding())
 
 
 def terms(text: str, cut: Cutter | None = None) -> list[str]:
@@ -156,8 +156,14 @@ def _stemmer() -> Any:
     return import_module("Stemmer").Stemmer("english", 0)
 
 
+@functools.cache
 class _Folding(dict[int, str]):
     """Character → the one it is searched as; as many characters as before, so that places stay."""
+
+    def __init__(self) -> None:
+        """Traditional characters are searched as simplified ones."""
+        for line in Path(__file__).with_name("simplified.txt").read_text("utf-8").split():
+            self.update({ord(traditional): line[0] for traditional in line[1:]})
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -168,15 +174,6 @@ class _Folding(dict[int, str]):
         # Hangul falls apart under NFKD, some letters grow in lower case: these stay.
         self[code] = base if len(base) == 1 and not has_wide(character) else character
         return self[code]
-
-
-@functools.cache
-def _folding() -> _Folding:
-    """The table, with traditional characters as simplified ones."""
-    table = _Folding()
-    for line in Path(__file__).with_name("simplified.txt").read_text("utf-8").split():
-        table.update({ord(traditional): line[0] for traditional in line[1:]})
-    return table
 
 
 # ---- the dictionary

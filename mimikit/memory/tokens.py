@@ -9,7 +9,6 @@ only in a process that has use for it.
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import hashlib
 import importlib.util
@@ -159,7 +158,7 @@ def _encoding_of(ranks: Ranks) -> Encoding:
         encoding = Encoding(
             "cl100k_base", pat_str=_PATTERN, mergeable_ranks=table, special_tokens=_END_OF_TEXT
         )
-    except (ImportError, ValueError, TypeError, binascii.Error) as error:
+    except (ImportError, ValueError, TypeError) as error:  # also of what is no base64
         raise NoRanks(f"tiktoken can not use {ranks.path}: {error}") from None
     # It has its own copy below Python by now; counting needs no second one (15 MB).
     vars(encoding)["_mergeable_ranks"] = {}

@@ -20,8 +20,8 @@ from werkzeug.wrappers import Response
 
 from mimikit.config import Settings
 from mimikit.log import ChangeFeed, EventLog
+from mimikit.memory.index import RankIndex
 from mimikit.memory.search import MemorySearch
-from mimikit.memory.tantivy_index import TantivyIndex
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files, ReadOnlyFiles
@@ -154,7 +154,7 @@ def make_web(tmp_path: Path) -> MakeWeb:
         chosen = Settings(**settings)
 
         def plain_search() -> MemorySearch:
-            index = TantivyIndex(files, None)
+            index = RankIndex()
             return MemorySearch(
                 files, workspace=tmp_path, index=index, zone=chosen.zone, clock=clock
             )

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mimikit.conversation.history import HistoryStore
+from mimikit.memory.index import RankIndex
 from mimikit.memory.search import IndexStatus, MemorySearch
-from mimikit.memory.tantivy_index import TantivyIndex
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message
 from mimikit.testing.memory_disk import MemoryDisk
@@ -52,7 +52,7 @@ def noting(tmp_path: Path) -> Noting:
     return Noting(
         files=files,
         workspace=tmp_path,
-        index=TantivyIndex(files, None),
+        index=RankIndex(),
         zone=zone,
         clock=FakeClock(START),
     )
