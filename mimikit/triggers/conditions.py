@@ -104,7 +104,7 @@ class Verdict:
     forgets: frozenset[str]
     """Levels that have turned false: their use is over."""
     asks: tuple[str, ...]
-    """Paths of the llm_eval nodes on which the outcome depends."""
+    """Paths of the llm_eval nodes by which it may come to hold."""
     blocked_by: str | None
     """A task or trigger because of which it can never hold."""
     more: bool = False
@@ -152,13 +152,9 @@ def all_of(parts: Sequence[Condition]) -> Condition:
 
 def _inner(params: object) -> Sequence[Condition]:
     """The conditions an and, or, not is made of."""
-    match params:
-        case JoinedParameters():
-            return params.conditions
-        case NotParameters():
-            return [params.condition]
-        case _:
-            return ()
+    if isinstance(params, JoinedParameters):
+        return params.conditions
+    return [params.condition] if isinstance(params, NotParameters) else ()
 
 
 def _below(condition: Condition, path: str) -> list[tuple[str, Condition]]:

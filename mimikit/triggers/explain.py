@@ -215,7 +215,7 @@ def headline(
 ) -> tuple[State, Words]:
     """What a trigger waits for or does, in one line; of one that is gone what it did."""
     if trigger is not None:
-        return _now(trigger, state, broken, here)
+        return _what_now(trigger, state, broken, here)
     if broken is not None:
         return "broken", say_both("trigger_never_good", broken=broken)
     ran = next((slot for slot in slots if slot.task_id), None)
@@ -228,7 +228,7 @@ def headline(
     return "unknown", say_both("trigger_no_such")
 
 
-def _now(
+def _what_now(
     trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> tuple[State, Words]:
     if not trigger.enabled:
