@@ -79,7 +79,6 @@ DISPENSABLE = frozenset({"rjieba", "tantivy"})
 _WEAK_DISKS = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "fuse.sshfs", "vboxsf", "fuse.rclone")
 _BROKEN_MB, _LOW_MB = 50, 500
 _LOW_INODES = 2000
-_ASK_S = 2.0
 
 
 def python() -> Iterator[Finding]:
@@ -222,7 +221,7 @@ def port(settings: Settings) -> Iterator[Finding]:
 
 
 def _is_ours(host: str, number: int) -> bool:
-    page = http.client.HTTPConnection(local_host(host), number, timeout=_ASK_S)
+    page = http.client.HTTPConnection(local_host(host), number, timeout=2.0)
     failures = (OSError, ValueError, http.client.HTTPException)
     with contextlib.suppress(*failures), contextlib.closing(page):
         page.request("GET", "/healthz")

@@ -197,7 +197,8 @@ class WaitGuard:
         consumer = look_at_consumer(self._state)
         if not consumer.is_there:
             raise RequestFailed(f"{NO_CONSUMER}; {self._kept}")
-        health, found = consumer.health, list[str]()
+        health = consumer.health
+        found: list[str] = []
         if health and queued and health.paused:
             found.append("The queues are paused; `mimikit resume` lets them go on.")
         engine = health.engines.get(seat) if health else None

@@ -33,7 +33,7 @@ class CliContext:
 
     workspace: Path | None = None
     state: Path | None = None
-    _disks: list[RealDisk] = dataclasses.field(default_factory=list["RealDisk"])
+    _at_end: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def places(self) -> tuple[Path, Path]:
         """State folder and workspace, as named, from the environment, or here."""
@@ -50,12 +50,10 @@ class CliContext:
         return self.open_as_keeper().read_only()
 
     def keep(self, disk: RealDisk) -> RealDisk:
-        self._disks.append(disk)
-        return disk
+        return self._at_end.enter_context(contextlib.closing(disk))
 
     def close(self) -> None:
-        for disk in self._disks:
-            disk.close()
+        self._at_end.close()
 
     def open_as_keeper(self, *, create: bool = False) -> State:
         from mimikit.protocol.disk import RealDisk
@@ -154,8 +152,6 @@ class PlainGroup(click.Group):
 Sections = Mapping[str, Mapping[str, tuple[str, str]]]
 """Heading → command → the module of `mimikit.cli` that has it, and what it does."""
 
-INTERRUPTED = 130
-
 
 class LazyGroup(PlainGroup):
     def __init__(self, *args: Any, sections: Sections, **kwargs: Any) -> None:
@@ -189,7 +185,7 @@ class LazyGroup(PlainGroup):
         try:
             code: object = super().main(*args, **settings, obj=frame, standalone_mode=False)
         except click.Abort:
-            code = INTERRUPTED
+            code = 130  # as shells say of what a Ctrl-C ended
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             code = error.exit_code

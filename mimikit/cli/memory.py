@@ -24,7 +24,6 @@ from mimikit.views import memory as shown
 from mimikit.views.documents import Documents
 
 _LONGEST_QUERY = 1000
-_ALIKE = 0.6
 
 
 @click.group(cls=PlainGroup)
@@ -187,7 +186,7 @@ def _meant(given: str, listed: list[shown.MemoryFile]) -> shown.MemoryFile:
         return by_path[found[0]]
     if found:
         raise BadInput(f"expected one file, got {given!r}, which fits {', '.join(found)}")
-    near = difflib.get_close_matches(wanted, by_path, 1, _ALIKE)
+    near = difflib.get_close_matches(wanted, by_path, 1)
     hint = f"did you mean {near[0]}?" if near else "`mimikit memory show` lists them"
     raise NotFound(f"expected a memory file, got {given!r}; {hint}")
 

@@ -189,7 +189,7 @@ def _last_lines(files: ReadOnlyFiles, count: int, type_: str | None) -> list[dic
     for name in [paths.LOG, *reversed(names)]:
         if len(found) >= count:
             break
-        there: list[dict[str, Any]] = list(files.tail(name, _TAIL_BYTES))
+        there = files.tail(name, _TAIL_BYTES)
         found = [line for line in there if type_ is None or line.get("type") == type_] + found
     return found[len(found) - count :] if count < len(found) else found
 
