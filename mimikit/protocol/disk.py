@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import errno
 import fcntl
-import functools
 import os
 import stat as stat_bits
 import threading
@@ -41,17 +40,11 @@ class FileStat(NamedTuple):
     inode: int
 
 
-class Lock:
+class Lock(NamedTuple):
     """A held lock; the kernel frees it when its process dies. Children that exec have it not."""
 
-    def __init__(self, let_go: Callable[[], None]) -> None:
-        self._let_go: Callable[[], None] | None = let_go
-
-    def release(self) -> None:
-        """Let go of it; the second time nothing."""
-        let_go, self._let_go = self._let_go, None
-        if let_go is not None:
-            let_go()
+    release: Callable[[], None]
+    """Let go of it; the second time nothing happens."""
 
 
 class FileSystem(Protocol):
@@ -169,10 +162,9 @@ class RealDisk:
     def stat(self, path: str) -> FileStat | None:
         try:
             folder, name = self._split(path)
-            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            return _stat_of(os.stat(name, dir_fd=folder, follow_symlinks=False))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return _stat_of(found)
 
     def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
         descriptor = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -248,15 +240,13 @@ class RealDisk:
 
     def lock(self, path: str) -> Lock | None:
         descriptor = self._open(path, os.O_RDWR | os.O_CREAT)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        except BaseException:
-            os.close(descriptor)
-            raise
-        return Lock(functools.partial(os.close, descriptor))
+        with contextlib.ExitStack() as held:
+            held.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return None
+            return Lock(held.pop_all().close)
 
     @contextlib.contextmanager
     def _scan(self, path: str) -> Generator[Iterator[os.DirEntry[str]]]:

@@ -125,12 +125,9 @@ class Files:
 
     def part(self, path: str, offset: int, limit: int) -> bytes:
         """At most `limit` bytes from `offset` on; nothing when there is no file."""
-        try:
+        with _DiskErrors(path), contextlib.suppress(FileNotFoundError, UnsafeFile):
             return self.fs.read(path, offset=offset, limit=limit)
-        except (FileNotFoundError, UnsafeFile):
-            return b""
-        except OSError as error:
-            raise StorageError(f"{path}: {error.strerror or error}") from error
+        return b""
 
     def exists(self, path: str) -> bool:
         return self.stat(path) is not None
@@ -183,11 +180,7 @@ class Files:
 
         For readers that are not a folder's keeper: the web process must not move files.
         """
-        try:
-            data = self.read(path)
-            return None if data is None else decode(data, model)
-        except (BadRecord, UnsafeFile):
-            return None
+        return ReadOnlyFiles(self).load(path, model)
 
     def load_all(self, folder: str, model: type[R]) -> list[R]:
         """Every usable record of a folder, by name."""
@@ -301,7 +294,6 @@ class ReadOnlyFiles(Files):
     """
 
     def __init__(self, files: Files) -> None:
-        """Use the same disk as `files`."""
         super().__init__(files.fs, durable=files.durable)
 
     def quarantine(self, path: str, reason: str) -> None:
@@ -391,8 +383,8 @@ _REMEDY = {
 
 def _owner_lives(name: str) -> bool:
     """Whether the writer of a temp file may still finish it; unreadable names are nobody's."""
-    parts = name.removeprefix(TEMP_PREFIX).split("-")
-    if len(parts) != 4 or not parts[0].isdigit():
-        return False
-    pid, started, boot, _ = parts
-    return ids.boot_id().startswith(boot) and ids.start_time(int(pid)) == started
+    match name.removeprefix(TEMP_PREFIX).split("-"):
+        case [pid, started, boot, _] if pid.isdigit():
+            return ids.boot_id().startswith(boot) and ids.start_time(int(pid)) == started
+        case _:
+            return False

@@ -174,10 +174,10 @@ class FolderWatch:
         if entry.watch_id is not None:
             return False
         entry.mtime_ns = _mtime_ns(entry.path)
-        entry.watch_id = None if entry.mtime_ns is None else self._events.add(entry.path)
+        if entry.mtime_ns is not None and (new := self._events.add(entry.path)) is not None:
+            entry.watch_id = new
+            self._by_id[new] = entry
         entry.settled = entry.watch_id is not None
-        if entry.watch_id is not None:
-            self._by_id[entry.watch_id] = entry
         return entry.settled
 
     def _let_go(self, entry: _Folder) -> None:
