@@ -283,13 +283,6 @@ def listen(host: str, port: int | None, settings: Settings) -> ServerSocket:
     return serve.bind(host, serve.chosen_port(port, settings))
 
 
-def check_exposure(bound: ServerSocket, settings: Settings) -> None:
-    """Raise BadSettings for an address others can reach, unless the operator prepared for that."""
-    from mimikit.web import serve
-
-    serve.check_exposure(bound, settings)
-
-
 def page_token(state: State, *, renew: bool = False) -> str:
     """The token in force; `renew` replaces it, and whoever used the old one is out.
 

@@ -210,14 +210,20 @@ def load(state: Path) -> Settings:
         values: dict[str, Any] = tomllib.loads(path.read_text()) if path.exists() else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise BadSettings(f"{path}: {error}") from None
-    _check_environment()
+    keys = known_keys()
+    known = {"MIMIKIT_" + key.upper().replace(".", "__") for key in keys}
+    sections = {"MIMIKIT_" + key.upper().split(".")[0] for key in keys}
+    for name in os.environ:
+        if name.startswith("MIMIKIT_") and name not in known | sections | _STATE_ONLY:
+            near = _did_you_mean(name, sorted(known))
+            raise BadSettings(f"environment: {name} is not a setting{near}")
     try:
         return Settings(**values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            what = f"{key} is not a setting{_did_you_mean(key, known_keys())}"
+            what = f"{key} is not a setting{_did_you_mean(key, keys)}"
         else:
             what = f"{key}: {first['msg']}, got {first.get('input')!r}"
         raise BadSettings(f"{path}: {what}") from None
@@ -251,17 +257,6 @@ def known_keys(model: type[BaseModel] = Settings, prefix: str = "") -> list[str]
         else:
             keys.append(prefix + name)
     return keys
-
-
-def _check_environment() -> None:
-    keys = known_keys()
-    known = {"MIMIKIT_" + key.upper().replace(".", "__") for key in keys}
-    sections = {"MIMIKIT_" + key.upper().split(".")[0] for key in keys}
-    for name in os.environ:
-        if name.startswith("MIMIKIT_") and name not in known | sections | _STATE_ONLY:
-            raise BadSettings(
-                f"environment: {name} is not a setting{_did_you_mean(name, sorted(known))}"
-            )
 
 
 def _did_you_mean(name: str, known: list[str]) -> str:

@@ -212,7 +212,7 @@ def port(settings: Settings) -> Iterator[Finding]:
         yield warning("port", str(error), "end what has it, or set another web.port")
         return
     try:
-        app.check_exposure(bound, settings)
+        bound.check_exposure(settings)
         yield ok("port", f"{host}:{number} is free")
     except BadSettings as error:
         yield broken("port", str(error))

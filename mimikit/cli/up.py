@@ -54,7 +54,7 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
     # Tried here, so that what is wrong with the address is said before anything starts.
     bound = app.listen(host, port, state.settings)
     try:
-        app.check_exposure(bound, state.settings)
+        bound.check_exposure(state.settings)
     finally:
         bound.socket.close()
     port = bound.port

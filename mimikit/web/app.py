@@ -244,11 +244,7 @@ class Assets:
             return self._hash
 
     def read(self, tree_hash: str, name: str) -> tuple[bytes, str]:
-        """A file's bytes and type.
-
-        Raises:
-            NotFound: it is none of the page's files, or those have changed since.
-        """
+        """A file's bytes and type; NotFound for what is none, or when one has changed since."""
         if tree_hash != self._hash and tree_hash != self.tree_hash():
             raise NotFound("the page is newer than this; load it again")
         path = self._files.get(name)

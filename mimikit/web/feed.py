@@ -111,11 +111,7 @@ class Feed:
     # ---- streams ------------------------------------------------------------------------------
 
     def enter(self, tab: str | None) -> StreamPlace:
-        """Take a place; a new stream of the same tab takes the old one's.
-
-        Raises:
-            StreamsFull: no place is left, or the server stops.
-        """
+        """Take a place, that of the same tab's old stream first; StreamsFull when none is left."""
         with self._news:
             for old in [t for t in self._places if tab is not None and t.tab == tab]:
                 self._drop(old)

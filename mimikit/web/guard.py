@@ -28,6 +28,8 @@ from mimikit.web import tokens
 
 OPEN = frozenset({"page.index", "page.asset", "status.healthz", "session.login"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_LOG_IN = "log in first"
+_SPENT = "this login link was used or is too old; `mimikit token` makes a new one"
 _RENEW_AFTER = timedelta(days=1)
 _REFUSALS_LOGGED = 60
 _OVERALL_FACTOR = 4
@@ -236,10 +238,6 @@ class Guard:
         return response
 
 
-_LOG_IN = "log in first"
-_SPENT = "this login link was used or is too old; `mimikit token` makes a new one"
-
-
 def _bearer() -> str | None:
     scheme, _, value = request.headers.get("Authorization", "").partition(" ")
     return value.strip() if scheme.lower() == "bearer" else None
@@ -248,16 +246,13 @@ def _bearer() -> str | None:
 # ---- names of hosts
 
 
-LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-
-
 def allowed_hosts(hosts: list[str]) -> frozenset[str]:
     """The names the page may be asked for: loopback's and the operator's.
 
     Raises:
         BadSettings: one of them is no plain host name.
     """
-    names: set[str] = set(LOOPBACK_NAMES)
+    names = {"127.0.0.1", "localhost", "[::1]"}
     for host in hosts:
         name = host_name(host)
         if name is None or name.startswith(".") or "*" in name:

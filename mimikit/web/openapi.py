@@ -13,12 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.json_schema import (
-    GenerateJsonSchema,
-    JsonSchemaMode,
-    JsonSchemaValue,
-    models_json_schema,
-)
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 from pydantic_core import core_schema
 
 from mimikit import __version__
@@ -64,7 +59,7 @@ def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def _operation(
-    route: Endpoint, refs: Mapping[Any, JsonSchemaValue], schemas: JsonSchemaValue
+    route: Endpoint, refs: Mapping[Any, dict[str, Any]], schemas: dict[str, Any]
 ) -> dict[str, Any]:
     summary = route.text.partition("\n")[0]
     parameters = [
@@ -110,7 +105,7 @@ class _SchemaWriter(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
-    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+    def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
         made = super().model_schema(schema)
         made.pop("title", None)
         for base in schema["cls"].__mro__:

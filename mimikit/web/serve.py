@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from flask import Flask
 
 THREADS_BESIDE_STREAMS = 16
-KEEPALIVE_S = 20
-GRACEFUL_TIMEOUT_S = 5
-BACKLOG = 256
 PORT_PATIENCE_S = 1.5
 
 # What another gunicorn or systemd may have left in the environment: sockets and settings not ours.
@@ -61,6 +58,22 @@ class ServerSocket:
     def is_local(self) -> bool:
         """Whether only this machine reaches it."""
         return ipaddress.ip_address(self.host).is_loopback
+
+    def check_exposure(self, settings: Settings) -> None:
+        """Raise BadSettings where others can reach it, unless the operator prepared for that."""
+        if self.is_local:
+            return
+        missing: list[str] = []
+        least = tokens.OPERATOR_TOKEN_CHARACTERS
+        if len(tokens.operator_token() or "") < least:
+            missing.append(f"a token of at least {least} characters in {tokens.TOKEN_VARIABLE}")
+        if not settings.web.hosts:
+            missing.append("the host names it is asked for in web.hosts (MIMIKIT_WEB__HOSTS)")
+        if missing:
+            raise BadSettings(
+                f"{self.host} can be reached from other machines: expected "
+                f"{' and '.join(missing)}; set that, or listen at 127.0.0.1"
+            )
 
 
 def serve(
@@ -83,7 +96,7 @@ def serve(
         os.environ.pop(name, None)
     bound = bind(host or settings.web.host, chosen_port(port, settings))
     try:
-        check_exposure(bound, settings)
+        bound.check_exposure(settings)
         allowed_hosts(settings.web.hosts)
         disk, files = _open(state, settings)
         token, session_key = tokens.load_token(files), tokens.load_session_key(files)
@@ -126,11 +139,7 @@ def _open(state: Path, settings: Settings) -> tuple[RealDisk, Files]:
 
 
 def chosen_port(port: int | None, settings: Settings) -> int:
-    """The port given, else `$PORT`'s, else the settings'.
-
-    Raises:
-        BadSettings: `$PORT` is no port.
-    """
+    """The port given, else `$PORT`'s, else the settings'; BadSettings when `$PORT` is none."""
     if port is not None:
         return port
     given = os.environ.get("PORT", "").strip()
@@ -142,11 +151,7 @@ def chosen_port(port: int | None, settings: Settings) -> int:
 
 
 def bind(host: str, port: int) -> ServerSocket:
-    """Listen at an address.
-
-    Raises:
-        BadSettings: it can not be, in one line that says why and what to do.
-    """
+    """Listen at an address, or raise BadSettings: one line says why not and what to do."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
@@ -159,7 +164,7 @@ def bind(host: str, port: int) -> ServerSocket:
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
-            listener.listen(BACKLOG)
+            listener.listen(256)
         except OSError as error:
             listener.close()
             # The worker of a master that was killed needs a moment to notice.
@@ -169,30 +174,6 @@ def bind(host: str, port: int) -> ServerSocket:
         else:
             name = listener.getsockname()
             return ServerSocket(listener, str(name[0]), int(name[1]))
-
-
-def check_exposure(bound: ServerSocket, settings: Settings) -> None:
-    """Refuse an address others can reach, unless the operator prepared for that.
-
-    Raises:
-        BadSettings: what is missing.
-    """
-    if bound.is_local:
-        return
-    token = tokens.operator_token() or ""
-    missing: list[str] = []
-    if len(token) < tokens.OPERATOR_TOKEN_CHARACTERS:
-        missing.append(
-            f"a token of at least {tokens.OPERATOR_TOKEN_CHARACTERS} characters in "
-            f"{tokens.TOKEN_VARIABLE}"
-        )
-    if not settings.web.hosts:
-        missing.append("the host names it is asked for in web.hosts (MIMIKIT_WEB__HOSTS)")
-    if missing:
-        raise BadSettings(
-            f"{bound.host} can be reached from other machines: expected {' and '.join(missing)}; "
-            "set that, or listen at 127.0.0.1"
-        )
 
 
 def _why(error: OSError) -> str:
@@ -289,8 +270,8 @@ class _Server(BaseApplication):
             "workers": 1,
             "worker_class": _Worker,
             "threads": THREADS_BESIDE_STREAMS + max(THREADS_BESIDE_STREAMS, self._max_streams),
-            "keepalive": KEEPALIVE_S,
-            "graceful_timeout": GRACEFUL_TIMEOUT_S,
+            "keepalive": 20,
+            "graceful_timeout": 5,
             "max_requests": 0,
             "control_socket_disable": True,
             "http_protocols": "h1",

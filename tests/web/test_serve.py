@@ -289,10 +289,10 @@ def test_others_are_let_in_only_with_a_token_and_names(
     bound = serving.bind(host, 0)
     try:
         if missing is None:
-            serving.check_exposure(bound, settings)
+            bound.check_exposure(settings)
         else:
             with pytest.raises(BadSettings, match=missing):
-                serving.check_exposure(bound, settings)
+                bound.check_exposure(settings)
     finally:
         bound.socket.close()
 

@@ -15,16 +15,8 @@ from mimikit.errors import BadInput, Conflict, NotFound, Refused
 from mimikit.memory import notes
 from mimikit.views import memory as views
 from mimikit.views.messages import TurnHitList, turn_hits
-from mimikit.web.api.routing import (
-    Answer,
-    EndpointRegistry,
-    ErrorDetail,
-    ErrorView,
-    Input,
-    bad_value,
-    read_body,
-    site,
-)
+from mimikit.web.api import routing
+from mimikit.web.api.routing import Answer, EndpointRegistry, ErrorDetail, Input, bad_value, site
 from mimikit.web.guard import RequestDenied
 
 memory = EndpointRegistry("memory")
@@ -45,7 +37,7 @@ class NoteInput(Input):
     hash: Hash | None
 
 
-class NoteConflict(ErrorView):
+class NoteConflict(routing.ErrorView):
     """Another text was saved meanwhile; null: the file is gone."""
 
     current: views.NoteView | None
@@ -69,7 +61,7 @@ class BacklogInput(Input):
     hash: Hash | None = None
 
 
-class BacklogConflict(ErrorView):
+class BacklogConflict(routing.ErrorView):
     current: views.BacklogView
 
 
@@ -150,7 +142,7 @@ def _no_file(path: str) -> NotFound:
 def _text_given() -> NoteInput:
     request.max_content_length = _MAX_BODY_BYTES
     try:
-        asked = read_body(NoteInput)
+        asked = routing.read_body(NoteInput)
     except RequestEntityTooLarge:
         raise _too_long("more") from None
     size = len(asked.text.encode())
@@ -196,11 +188,7 @@ def search(asked: SearchQuery) -> views.SearchAnswer:
 
 
 def _time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
-    """A day's beginning or a time; in the workspace's zone unless it names one.
-
-    Raises:
-        BadInput: it is neither.
-    """
+    """A day's beginning or a time, else BadInput; in the workspace's zone unless it names one."""
     if not text:
         return None
     try:

@@ -190,11 +190,7 @@ def read_body(model: type[I]) -> I:
 
 
 def read_query(model: type[I]) -> I:
-    """The request's query; each name once.
-
-    Raises:
-        BadInput: a name is not known, comes twice, or its value can not be used.
-    """
+    """The request's query; BadInput for a name that is not known, or comes twice."""
     values: dict[str, Json] = {}
     for name, given in request.args.lists():
         if len(given) > 1:

@@ -168,8 +168,7 @@ def _asked_for(here: Site, asked: TriggerInput, now: datetime) -> Trigger:
 def _repeated(here: Site, asked: TriggerInput) -> str | None:
     """The id of the trigger that this request made when it was sent before; None: it is new.
 
-    Raises:
-        Conflict: the id is another trigger's.
+    Raises Conflict when the id is another trigger's.
     """
     if asked.id is None:
         return None
@@ -293,11 +292,7 @@ def given_timing(asked: TimingInput) -> list[str]:
 
 
 def timing(asked: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields:
-    """The schedule, or the condition, that a request asks for, with its cooldown.
-
-    Raises:
-        BadInput: it is none, or more than one; names the field.
-    """
+    """The schedule or the condition a request asks for; BadInput unless it is one of them."""
     given = given_timing(asked)
     if len(given) != 1:
         got = " and ".join(given) or "none"
