@@ -115,7 +115,8 @@ def save(path: str) -> Answer:
         current = here.library.shown(known)
         if current is not None and current.text == asked.text:
             return current  # a save that came twice is no conflict
-        return NoteConflict(error=ErrorDetail.of(error), current=current), 409
+        detail = ErrorDetail.of(error, message=str(error))
+        return NoteConflict(error=detail, current=current), 409
     return here.library.saved(known, note)
 
 
@@ -229,4 +230,5 @@ def change(asked: BacklogInput) -> Answer:
             )
     except Conflict as error:
         current = views.backlog_view(notes.load_backlog(files))
-        return BacklogConflict(error=ErrorDetail.of(error), current=current), 409
+        detail = ErrorDetail.of(error, message=str(error))
+        return BacklogConflict(error=detail, current=current), 409

@@ -54,10 +54,6 @@ class ErrorDetail(View):
     field: str | None
     """Of the input that can not be used."""
 
-    @classmethod
-    def of(cls, error: BadInput) -> ErrorDetail:
-        return cls(message=str(error), field=error.field)
-
 
 class ErrorView(View):
     """What went wrong and what to do."""

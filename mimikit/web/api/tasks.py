@@ -210,7 +210,7 @@ def give_command(
     found = queue.give_and_wait(here.files, command, is_served=here.state.consumer().is_there)
     if found is None:
         return CommandWaiting(command=command.id), 202
-    return CommandOutcome(ok=found.ok, message=found.message, result_id=found.result_id)
+    return CommandOutcome.of(found)
 
 
 def _no_task(task_id: str) -> NotFound:
