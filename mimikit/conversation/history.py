@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import islice
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -17,8 +18,6 @@ from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import History, Message
 
 SOFT_CAP = 200
-HARD_CAP = 300
-HARD_BYTES = 10 * 2**20
 _RECORD_BYTES = 450
 """What a message takes in history.json, apart from its text."""
 
@@ -28,8 +27,8 @@ class HistoryCaps:
     """How much the working set may hold; only what is archived is ever taken out of it."""
 
     soft: int = SOFT_CAP
-    hard: int = HARD_CAP
-    hard_bytes: int = HARD_BYTES
+    hard: int = 300
+    hard_bytes: int = 10 * 2**20
 
 
 class HistoryStore:
@@ -38,7 +37,14 @@ class HistoryStore:
     def __init__(self, files: Files, caps: HistoryCaps = HistoryCaps()) -> None:
         self._files = files
         self.caps = caps
-        history = _load_whole(files) or files.load(paths.HISTORY, History) or History()
+        history, stat = None, files.stat(paths.HISTORY)
+        if stat is not None and stat.size > MAX_RECORD_BYTES:
+            # What is not archived is never dropped: it may be larger than other records.
+            with contextlib.suppress(BadRecord, ValidationError):
+                data = files.read(paths.HISTORY) or b""
+                parse_object(data)
+                history = History.model_validate_json(data)
+        history = history or files.load(paths.HISTORY, History) or History()
         self.messages: list[Message] = list(history.messages)
         self._days: dict[date, set[str]] = {}
 
@@ -48,12 +54,19 @@ class HistoryStore:
         Crash: a message is in the transcript, or in both, or (its turn being unapplied) in neither;
         a replay of the turn finds it by its id.
         """
-        fresh = list(messages)
-        added: list[Message] = []
+        fresh, added = list(messages), list[Message]()
         for message in fresh:
-            if message.id not in self._day(message.created_at.date()):
-                self._append(message)
-                added.append(message)
+            day = message.created_at.date()
+            if message.id in self._day(day):
+                continue
+            try:
+                self._files.append(paths.transcript(day), message.to_dict())
+            except StorageError:
+                # The line may be there all the same (its flush failed): look before trying again.
+                self._days.pop(day, None)
+                raise
+            self._day(day).add(message.id)
+            added.append(message)
         have = {message.id for message in self.messages}
         missing = [m for m in {m.id: m for m in fresh}.values() if m.id not in have]
         if missing:
@@ -75,10 +88,10 @@ class HistoryStore:
     def trim(self) -> bool:
         """Take out archived messages beyond the caps; gives whether there were any."""
         kept = capped(self.messages, self.caps)
-        if len(kept) == len(self.messages):
-            return False
-        self._save(kept)
-        return True
+        was_over = len(kept) < len(self.messages)
+        if was_over:
+            self._save(kept)
+        return was_over
 
     def is_over(self) -> bool:
         """Whether more is left than the hard cap allows, as none of it is archived."""
@@ -92,19 +105,8 @@ class HistoryStore:
 
     def has(self, message_id: str, day: date) -> bool:
         """Whether it was said: in the working set, or on that day or the one before."""
-        if any(message.id == message_id for message in self.messages):
-            return True
-        return any(message_id in self._day(d) for d in (day, day - timedelta(days=1)))
-
-    def _append(self, message: Message) -> None:
-        day = message.created_at.date()
-        try:
-            self._files.append(paths.transcript(day), message.to_dict())
-        except StorageError:
-            # The line may be there all the same (a flush that failed): look before trying again.
-            self._days.pop(day, None)
-            raise
-        self._day(day).add(message.id)
+        is_recent = any(message.id == message_id for message in self.messages)
+        return is_recent or any(message_id in self._day(d) for d in (day, day - timedelta(days=1)))
 
     def _day(self, day: date) -> set[str]:
         if day not in self._days:
@@ -138,23 +140,7 @@ def _size(messages: Iterable[Message]) -> int:
     )
 
 
-def _load_whole(files: Files) -> History | None:
-    """A working set that is larger than other records may be; None when it is not.
-
-    What is not archived is never dropped, however much it is.
-    """
-    stat = files.stat(paths.HISTORY)
-    if stat is None or stat.size <= MAX_RECORD_BYTES:
-        return None
-    data = files.read(paths.HISTORY) or b""
-    with contextlib.suppress(BadRecord, ValidationError):
-        parse_object(data)
-        return History.model_validate_json(data)
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryPage:
+class HistoryPage(NamedTuple):
     """Some messages, oldest first, and the cursor of those before them."""
 
     messages: list[Message]

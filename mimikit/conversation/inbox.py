@@ -6,6 +6,7 @@ and the one question that waits for the user.
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime, timedelta
 
 from mimikit.errors import BadInput, BadRecord, UnsafeFile
@@ -62,12 +63,11 @@ def _is_ready(files: Files, now: datetime) -> bool:
     if stat is None or stat.kind != "file":
         return False
     try:
-        if isinstance(parse_json(files.read(paths.DROPPED_INBOX) or b""), list):
-            return True
+        with contextlib.suppress(BadRecord):  # perhaps half written
+            if isinstance(parse_json(files.read(paths.DROPPED_INBOX) or b""), list):
+                return True
     except UnsafeFile:
         return False
-    except BadRecord:
-        pass  # perhaps half written
     age_s = now.timestamp() - stat.mtime_ns / 1e9
     return age_s >= SETTLE_S or age_s < 0  # a time to come says nothing
 
@@ -78,31 +78,23 @@ def _items(data: bytes, name: str, now: datetime) -> list[InboxItem]:
     value = parse_json(data)
     if not isinstance(value, list):
         raise BadRecord('expected a list of texts or inputs, such as ["hello"]')
-    # A millisecond apart: they are answered in the order they were written in.
-    begun = now - timedelta(milliseconds=len(value))
-    return [
-        _item(entry, name, number, begun + timedelta(milliseconds=number))
-        for number, entry in enumerate(value)
-    ]
-
-
-def _item(entry: Json, name: str, number: int, now: datetime) -> InboxItem:
-    base: dict[str, Json] = {
-        "id": derived_id("msg", name, str(number)),
-        "createdAt": time_text(now),
-        "kind": "user_input",
-    }
-    if isinstance(entry, str):
-        base["text"] = entry
-    elif isinstance(entry, dict):
-        base |= entry
-    else:
-        raise BadRecord(f"entry {number}: expected a text or an input", field=str(number))
-    item = decode(dump_line(base), InboxItem)
-    check_id(item.id)
-    if not item.text.strip():
-        raise BadRecord(f"entry {number}: text: expected some text, got none", field="text")
-    return item
+    items: list[InboxItem] = []
+    for number, entry in enumerate(value):
+        given = {"text": entry} if isinstance(entry, str) else entry
+        if not isinstance(given, dict):
+            raise BadRecord(f"entry {number}: expected a text or an input", field=str(number))
+        base: dict[str, Json] = {
+            "id": derived_id("msg", name, str(number)),
+            # A millisecond apart: they are answered in the order they were written in.
+            "createdAt": time_text(now - timedelta(milliseconds=len(value) - number)),
+            "kind": "user_input",
+        }
+        item = decode(dump_line(base | given), InboxItem)
+        check_id(item.id)
+        if not item.text.strip():
+            raise BadRecord(f"entry {number}: text: expected some text, got none", field="text")
+        items.append(item)
+    return items
 
 
 # ---- the question

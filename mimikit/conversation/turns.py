@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from mimikit.protocol import ids, paths
 from mimikit.protocol.files import Files
@@ -47,8 +47,7 @@ def forget_attempt(files: Files, mark: TurnAttempt) -> None:
     files.remove(paths.turn_started(mark.turn_id, mark.attempt))
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTurn:
+class OpenTurn(NamedTuple):
     """A turn that began and was not committed: its frozen inputs and the attempts made."""
 
     id: str
@@ -58,13 +57,10 @@ class OpenTurn:
 
 def open_turns(files: Files) -> list[OpenTurn]:
     """Turns with marks and no commit, oldest first; marks of committed ones are removed."""
-    marks = [
-        mark
-        for name in files.names(paths.TURNS, suffix=".started")
-        if (mark := files.load(f"{paths.TURNS}/{name}", TurnAttempt))
-    ]
+    names = files.names(paths.TURNS, suffix=".started")
+    marks = (files.load(f"{paths.TURNS}/{name}", TurnAttempt) for name in names)
     by_turn: dict[str, list[TurnAttempt]] = {}
-    for mark in sorted(marks, key=lambda m: m.started_at):
+    for mark in sorted(filter(None, marks), key=lambda m: m.started_at):
         by_turn.setdefault(mark.turn_id, []).append(mark)
     found: list[OpenTurn] = []
     for id_, group in by_turn.items():
@@ -77,9 +73,8 @@ def open_turns(files: Files) -> list[OpenTurn]:
 
 def commit(files: Files, record: TurnRecord) -> bool:
     """Write the turn, all of it, once; False when it is committed already."""
-    if files.exists(paths.turn_done(record.id)):
-        return False
-    return files.save_new(paths.turn_new(record.id), record)
+    is_applied = files.exists(paths.turn_done(record.id))
+    return not is_applied and files.save_new(paths.turn_new(record.id), record)
 
 
 def is_committed(files: Files, id_: str) -> bool:

@@ -136,20 +136,21 @@ def _upstream(context: RunContext, task: Task) -> tuple[TaskResult, ...]:
     found: list[TaskResult] = []
     for task_id in filter(None, dict.fromkeys([*task.upstream, task.retry_of])):
         view = queue.show(context.files, task_id)
-        if view is None:
+        outcome = view and view.outcome
+        if view is None or outcome is None:
             continue
-        if (plan := view.plan) is not None and plan.status != "needs_input":
+        if isinstance(outcome, TaskResult):
+            found.append(outcome)
+        elif outcome.status != "needs_input":
             result = TaskResult.of(
                 view.task,
-                plan.status,
-                error=plan.error,
-                attempts=plan.attempts,
-                started_at=plan.started_at,
-                completed_at=plan.completed_at,
+                outcome.status,
+                error=outcome.error,
+                attempts=outcome.attempts,
+                started_at=outcome.started_at,
+                completed_at=outcome.completed_at,
             )
-            found.append(result.but(result={"text": plan.summary or ""}))
-        elif view.result is not None:
-            found.append(view.result)
+            found.append(result.but(result={"text": outcome.summary or ""}))
     return tuple(found)
 
 

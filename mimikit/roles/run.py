@@ -337,7 +337,7 @@ def settle(
             context.insist(lambda: queue.finish(context.files, result.but(**facts(end.status))))
             return True
         case release:
-            context.insist(lambda: queue.release(context.files, release.task))
+            context.insist(lambda: queue.release(context.files, release))
             return False
 
 

@@ -188,7 +188,8 @@ class TaskHuey(Huey):
     def deserialize_task(self, data: bytes) -> HueyTask:
         """Huey's task for a claimed file; the storage has validated it."""
         if isinstance(data, FileBytes) and data.seen_at is not None:
-            return self.task_of(task_queue.parse_task(data.name, data, self.queue, data.seen_at))
+            task, _ = task_queue.parse_task(data.name, data, self.queue, data.seen_at)
+            return self.task_of(task)
         return self.task_of(decode(data, Task))
 
     def is_revoked(self, task: Any, timestamp: datetime | None = None, peek: bool = True) -> bool:
@@ -236,7 +237,7 @@ def open_queue(
     """
 
     def inspect(name: str, data: bytes, seen_at: datetime) -> QueueEntry:
-        task, whole = task_queue.read_task(name, data, queue, seen_at)
+        task, whole = task_queue.parse_task(name, data, queue, seen_at)
         if is_known_id(task.id) or files.exists(paths.running(queue, task.id)):
             raise BadRecord(f"id already used: {task.id}; give the file another name", field="id")
         fill = None if whole else task.to_json()

@@ -78,4 +78,4 @@ def _recover_running(
     else:
         facts = {"seat": seat, "attempt": task.attempts + 1, "next": True}
         store.ledger.write("interrupted", task.id, now, **facts)
-        queue.release(files, decision.task)
+        queue.release(files, decision)

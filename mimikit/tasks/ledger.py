@@ -6,6 +6,8 @@ that finishing a task costs one appended line, however many there were before.
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -56,8 +58,8 @@ class Ledger:
         self._ends: dict[str, TaskStatus] = {}
         self._queued: dict[str, str] = {}
         """Trace of each task that was queued and has not ended, as far as the lines read tell."""
-        self._subjects: dict[str, tuple[str, ...]] = {}
-        """What else a task stands for, if its end does not tell: the task it repeats."""
+        self._originals: dict[str, str] = {}
+        """By task that repeats another: the one that was repeated first."""
         self._ended_for: dict[str, deque[str]] = {}
         """By trigger, or task that was repeated: the newest tasks that ended for it."""
         self._at_it: dict[str, str] = {}
@@ -73,12 +75,11 @@ class Ledger:
 
     def load(self) -> None:
         checkpoint = self._files.load(paths.TASK_STATUS, StatusCheckpoint) or StatusCheckpoint()
-        for task_id, entry in checkpoint.entries.items():
-            self._has_ended(task_id, _end(entry), entry.retry_of)
+        for entry in checkpoint.entries.values():
+            self._has_ended(entry)
         self._at_it = dict(checkpoint.at_it)
-        for name, offset, line in lines(
-            self._files, checkpoint.ledger_file, checkpoint.ledger_offset
-        ):
+        unread = lines(self._files, checkpoint.ledger_file, checkpoint.ledger_offset)
+        for name, offset, line in unread:
             self._file, self._offset = name, offset
             self._learn(line)
             self._since_checkpoint += 1
@@ -104,8 +105,8 @@ class Ledger:
     def subjects_of(self, task_id: str) -> tuple[str, ...]:
         """All ids by which a condition may mean this task: its own, its trigger's, original's."""
         end = self._ends.get(task_id)
-        trigger = (end.source_trigger_id,) if end and end.source_trigger_id else ()
-        return (task_id, *trigger, *self._subjects.get(task_id, ()))
+        others = (end and end.source_trigger_id, self._originals.get(task_id))
+        return (task_id, *filter(None, others))
 
     def newest_slot(self, trigger_id: str) -> str | None:
         """The slot of a trigger that was written down last; None when no line read tells."""
@@ -119,13 +120,11 @@ class Ledger:
 
     def trace_size(self, trace_id: str) -> int:
         """How many tasks of a trace were queued or have ended, runs of triggers apart."""
-        ended = {
-            task_id
-            for task_id, end in list(self._ends.items())
-            if end.trace_id == trace_id and not end.source_trigger_id
+        ended, queued = list(self._ends.items()), list(self._queued.items())
+        found = {
+            id_ for id_, end in ended if (end.trace_id, end.source_trigger_id) == (trace_id, None)
         }
-        queued = {task_id for task_id, trace in list(self._queued.items()) if trace == trace_id}
-        return len(ended | queued)
+        return len(found.union(id_ for id_, trace in queued if trace == trace_id))
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -135,10 +134,9 @@ class Ledger:
 
         Crash: the whole line or a torn one, which counts as none.
         """
-        line: dict[str, object] = {"at": time_text(now), "event": event, "id": task_id}
-        line |= {
+        line: dict[str, object] = {
             key: time_text(value) if isinstance(value, datetime) else value
-            for key, value in facts.items()
+            for key, value in {"at": now, "event": event, "id": task_id, **facts}.items()
             if value is not None
         }
         self._catch_up()
@@ -165,20 +163,15 @@ class Ledger:
             task_id: StatusEntry(
                 id=task_id,
                 result_id=task_id,
-                retry_of=next(iter(self._subjects.get(task_id, ())), None),
+                retry_of=self._originals.get(task_id),
                 **end._asdict(),
             )
             for task_id, end in self._ends.items()
         }
-        self._files.save(
-            paths.TASK_STATUS,
-            StatusCheckpoint(
-                ledger_file=self._file,
-                ledger_offset=self._offset,
-                entries=entries,
-                at_it=self._at_it,
-            ),
+        checkpoint = StatusCheckpoint(
+            ledger_file=self._file, ledger_offset=self._offset, entries=entries, at_it=self._at_it
         )
+        self._files.save(paths.TASK_STATUS, checkpoint)
         self._since_checkpoint = 0
 
     def _catch_up(self) -> None:
@@ -193,7 +186,7 @@ class Ledger:
             case "queued":
                 self._queued[str(line.get("id"))] = str(line.get("traceId"))
                 if isinstance(original := line.get("retryOf"), str):
-                    self._has_begun(self._original(original), line.get("id"))
+                    self._has_begun(self._originals.get(original, original), line.get("id"))
             case "ordered":
                 self._orders[str(line.get("id"))] = str(line.get("taskId"))
                 self._has_begun(str(line.get("id")), line.get("taskId"))
@@ -201,48 +194,27 @@ class Ledger:
                 self._slots[str(line.get("id"))] = str(line.get("slot"))
                 self._has_begun(str(line.get("id")), line.get("taskId"))
             case "ended":
-                self._learn_end(line)
+                self._queued.pop(str(line.get("id")), None)
+                if entry := _entry(line):
+                    self._has_ended(entry)
             case _:
                 pass
-
-    def _learn_end(self, line: Mapping[str, object]) -> None:
-        self._queued.pop(str(line.get("id")), None)
-        try:
-            entry = StatusEntry.model_validate(  # what can not stand in a checkpoint is no end
-                {
-                    "id": line["id"],
-                    "status": line["status"],
-                    "completed_at": to_utc(datetime.fromisoformat(str(line["at"]))),
-                    "result_id": line["id"],
-                    "source_trigger_id": line.get("sourceTriggerId"),
-                    "failure_reason": line.get("failureReason"),
-                    "trace_id": line.get("traceId") or line["id"],
-                    "seat": line.get("seat") or "worker",
-                    "retry_of": line.get("retryOf"),
-                }
-            )
-        except (KeyError, ValueError, TypeError):
-            return
-        self._has_ended(entry.id, _end(entry), entry.retry_of)
 
     def _has_begun(self, subject: str, task_id: object) -> None:
         if isinstance(task_id, str) and task_id not in self._ends:
             self._at_it[subject] = task_id
 
-    def _has_ended(self, task_id: str, end: TaskStatus, retry_of: str | None) -> None:
-        self._ends[task_id] = end
+    def _has_ended(self, entry: StatusEntry) -> None:
+        task_id, retry_of = entry.id, entry.retry_of
+        self._ends[task_id] = TaskStatus(*(getattr(entry, name) for name in TaskStatus._fields))
         if retry_of is not None:
-            self._subjects[task_id] = (self._original(retry_of),)
+            self._originals[task_id] = self._originals.get(retry_of, retry_of)
         for subject in self.subjects_of(task_id)[1:]:
             ended = self._ended_for.setdefault(subject, deque(maxlen=MOST_RESULTS))
             if task_id not in ended:
                 ended.append(task_id)
             if self._at_it.get(subject) == task_id:
                 del self._at_it[subject]
-
-    def _original(self, task_id: str) -> str:
-        """The task that was repeated first, to which all repetitions of it belong."""
-        return next(iter(self._subjects.get(task_id, ())), task_id)
 
 
 def lines(
@@ -298,37 +270,23 @@ def slots_of(files: Files, trigger_id: str, limit: int) -> list[Line]:
     return found[::-1]
 
 
-def events_of(files: Files, id_: str, *, since: datetime | None = None) -> Iterator[Line]:
+def events_of(files: Files, id_: str, *, since: datetime | None = None) -> list[Line]:
     """The lines about one task or trigger, oldest first, from the month of `since` on."""
     first = paths.ledger(since).rpartition("/")[2] if since else ""
-    for name in files.names(paths.LEDGER, suffix=".jsonl"):
-        if name >= first:
-            for line in _with(files, f"{paths.LEDGER}/{name}", id_.encode()):
-                if line.get("id") == id_:
-                    yield line
+    told = _newest_first(files, id_.encode(), sys.maxsize, first)
+    return [line for line in told if line.get("id") == id_][::-1]
 
 
-def _with(files: Files, path: str, needle: bytes) -> Iterator[Line]:
-    """The lines of a file in which `needle` stands; the others are passed over unparsed."""
-    offset = 0
-    while data := files.part(path, offset, _BLOCK_BYTES[-1]):
-        end = data.rfind(b"\n") + 1 or len(data)
-        at = data.find(needle, 0, end)
-        while at >= 0:
-            start, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1
-            if line := _line(data[start:stop]):
-                yield line
-            at = data.find(needle, stop, end) if stop else -1
-        offset += end
-
-
-def _newest_first(files: Files, needle: bytes, most_bytes: int) -> Iterator[Line]:
+def _newest_first(
+    files: Files, needle: bytes, most_bytes: int, first_file: str = ""
+) -> Iterator[Line]:
     """The lines in which `needle` stands, newest first; the others are passed over unparsed.
 
-    Nothing further back than `most_bytes` is read, and little more than what is taken: the blocks
-    read, from the end of the newest file on, begin small.
+    Nothing further back than `most_bytes` or `first_file` is read, and little more than what is
+    taken: the blocks read, from the end of the newest file on, begin small.
     """
-    for name in reversed(files.names(paths.LEDGER, suffix=".jsonl")):
+    names = files.names(paths.LEDGER, suffix=".jsonl")
+    for name in reversed([name for name in names if name >= first_file]):
         path, sizes = f"{paths.LEDGER}/{name}", iter(_BLOCK_BYTES)
         stat = files.stat(path)
         start, size, rest = (stat.size if stat else 0), 0, b""
@@ -348,11 +306,26 @@ def _newest_first(files: Files, needle: bytes, most_bytes: int) -> Iterator[Line
 
 def _line(data: bytes) -> Line:
     """The object on one whole line; an empty one where the line is torn or no object."""
-    try:
+    with contextlib.suppress(BadRecord):
         return parse_object(data) if data else {}
-    except BadRecord:
-        return {}
+    return {}
 
 
-def _end(entry: StatusEntry) -> TaskStatus:
-    return TaskStatus(*(getattr(entry, name) for name in TaskStatus._fields))
+def _entry(line: Mapping[str, object]) -> StatusEntry | None:
+    """The end that a line tells of; None for one that can not stand in a checkpoint."""
+    try:
+        return StatusEntry.model_validate(
+            {
+                "id": line["id"],
+                "status": line["status"],
+                "completed_at": to_utc(datetime.fromisoformat(str(line["at"]))),
+                "result_id": line["id"],
+                "source_trigger_id": line.get("sourceTriggerId"),
+                "failure_reason": line.get("failureReason"),
+                "trace_id": line.get("traceId") or line["id"],
+                "seat": line.get("seat") or "worker",
+                "retry_of": line.get("retryOf"),
+            }
+        )
+    except (KeyError, ValueError, TypeError):
+        return None

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from itertools import product
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
@@ -26,9 +27,9 @@ from mimikit.tasks import ledger
 Where = Literal["queued", "running", "ended"]
 TaskState = Literal["queued", "running", "done", "failed", "canceled"]
 SUFFIX = ".json"
+_FILLED = ("id", "createdAt", "traceId", "origin", "notify")
 COMMAND_WAIT_S = 2.0
 """How long the outcome of a command is waited for."""
-_FILLED = ("id", "createdAt", "traceId", "origin", "notify")
 _TIME_LENGTH = len("2026-01-28T09:30:00.000Z")
 
 
@@ -37,28 +38,32 @@ def submit(files: Files, task: Task) -> bool:
 
     Crash: in the queue whole, or not at all.
     """
-    if where(files, task.role, task.id) is not None:
-        return False
-    return files.save_new(paths.queued(task.role, task.id), task)
+    was_here = where(files, task.role, task.id) is not None
+    return not was_here and files.save_new(paths.queued(task.role, task.id), task)
+
+
+def _places(seat: QueueName, task_id: str) -> tuple[tuple[Where, str], ...]:
+    """Where a task may be, in the order tasks move, so that one moving meanwhile is not missed."""
+    queued = paths.queued(seat, task_id)
+    return (
+        ("queued", queued),
+        ("running", paths.running(seat, task_id)),
+        ("ended", paths.ended(seat, task_id)),
+        ("queued", queued),  # released meanwhile, from running back to the queue?
+    )
 
 
 def where(files: Files, seat: QueueName, task_id: str) -> Where | None:
-    """Which part of its way a task is on; None when this seat never had it.
-
-    Looked up in the order tasks move, so that one moving meanwhile is not missed.
-    """
-    if files.exists(paths.queued(seat, task_id)):
-        return "queued"
-    if files.exists(paths.running(seat, task_id)):
-        return "running"
-    if files.exists(paths.result(seat, task_id)) or files.exists(paths.ended(seat, task_id)):
-        return "ended"
-    # Released meanwhile, from running back to the queue?
-    return "queued" if files.exists(paths.queued(seat, task_id)) else None
+    """Which part of its way a task is on; None when this seat never had it."""
+    for place, path in _places(seat, task_id):
+        if place == "ended" and files.exists(paths.result(seat, task_id)):
+            return place
+        if files.exists(path):
+            return place
+    return None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLocation:
+class TaskLocation(NamedTuple):
     """A task with the part of its way it is on."""
 
     task: Task
@@ -70,17 +75,9 @@ def find(
 ) -> TaskLocation | None:
     """A task by its id, in any seat and on any part of its way."""
     for seat in seats:
-        places: tuple[tuple[Where, str], ...] = (
-            ("queued", paths.queued(seat, task_id)),
-            ("running", paths.running(seat, task_id)),
-            ("ended", paths.ended(seat, task_id)),
-        )
-        for place, path in places:
+        for place, path in _places(seat, task_id):
             if task := read(files, seat, path):
                 return TaskLocation(task, place)
-        # Released meanwhile, from running back to the queue?
-        if task := read(files, seat, paths.queued(seat, task_id)):
-            return TaskLocation(task, "queued")
     return None
 
 
@@ -94,7 +91,7 @@ def read(files: Files, seat: QueueName, path: str) -> Task | None:
         if stat is None or data is None:
             return None
         seen_at = datetime.fromtimestamp(stat.mtime_ns / 1e9, UTC)
-        return parse_task(path.rpartition("/")[2], data, seat, seen_at)
+        return parse_task(path.rpartition("/")[2], data, seat, seen_at)[0]
     except (BadRecord, UnsafeFile):
         return None
 
@@ -131,13 +128,8 @@ class TaskSnapshot:
     task: Task
     seat: QueueName
     state: TaskState
-    result: TaskResult | None = None
-    plan: PlanResult | None = None
-
-    @property
-    def outcome(self) -> TaskResult | PlanResult | None:
-        """How it ended, or what it has planned; None while it has not."""
-        return self.result or self.plan
+    outcome: TaskResult | PlanResult | None = None
+    """How it ended, or what it has planned; None while it has not."""
 
     @property
     def completed_at(self) -> datetime | None:
@@ -153,16 +145,28 @@ def show(files: Files, task_id: str) -> TaskSnapshot | None:
     found = find(files, task_id)
     if found is None:
         return None
-    return _view(files, found.task, found.task.role, found.where)
+    task, seat = found.task, found.task.role
+    if found.where != "ended":
+        return TaskSnapshot(task, seat, found.where)
+    if seat == "worker":
+        result = files.peek(paths.result("worker", task_id), TaskResult)
+        return TaskSnapshot(task, seat, result.status if result else "failed", result)
+    settled = files.peek(paths.plan_done(task_id), PlanResult)
+    plan = settled or files.peek(paths.result("planner", task_id), PlanResult)
+    state: TaskState = "running"
+    if plan is not None and plan.status != "needs_input":
+        state = plan.status
+    elif settled is not None:  # a plan that asks is at it until its question is answered
+        state = "done"
+    return TaskSnapshot(task, seat, state, plan)
 
 
 def live(files: Files) -> list[TaskSnapshot]:
     """Every queued and running task, in the order they are taken."""
-    places: tuple[tuple[Where, str], ...] = (("running", "running"), ("queued", "queue"))
+    places: tuple[tuple[TaskState, str], ...] = (("running", "running"), ("queued", "queue"))
     views = [
-        _view(files, task, seat, where)
-        for seat in paths.QUEUES
-        for where, folder in places
+        TaskSnapshot(task, seat, state)
+        for seat, (state, folder) in product(paths.QUEUES, places)
         for name in files.names(f"{seat}/{folder}")
         # What can not be read is the storage's to judge, not a reader's.
         if (task := read(files, seat, f"{seat}/{folder}/{name}"))
@@ -172,24 +176,7 @@ def live(files: Files) -> list[TaskSnapshot]:
 
 def recent(files: Files, limit: int = 50) -> list[TaskSnapshot]:
     """The tasks that ended last, newest first."""
-    views = (show(files, task_id) for task_id in ledger.ended_ids(files, limit))
-    return [view for view in views if view is not None]
-
-
-def _view(files: Files, task: Task, seat: QueueName, where: Where) -> TaskSnapshot:
-    if where != "ended":
-        return TaskSnapshot(task, seat, "queued" if where == "queued" else "running")
-    if seat == "worker":
-        result = files.peek(paths.result("worker", task.id), TaskResult)
-        return TaskSnapshot(task, seat, result.status if result else "failed", result=result)
-    settled = files.peek(paths.plan_done(task.id), PlanResult)
-    plan = settled or files.peek(paths.result("planner", task.id), PlanResult)
-    state: TaskState = "running"
-    if plan is not None and plan.status != "needs_input":
-        state = plan.status
-    elif settled is not None:  # a plan that asks is at it until its question is answered
-        state = "done"
-    return TaskSnapshot(task, seat, state, plan=plan)
+    return [view for id_ in ledger.ended_ids(files, limit) if (view := show(files, id_))]
 
 
 # ---- what a file in a queue folder means as a task, whether a program or a person wrote it; pure.
@@ -197,8 +184,8 @@ def _view(files: Files, task: Task, seat: QueueName, where: Where) -> TaskSnapsh
 # name, its folder and the time it was seen.
 
 
-def parse_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> Task:
-    """The task that the file `name` holds, with what a hand-made one leaves out.
+def parse_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> tuple[Task, bool]:
+    """The task that the file `name` holds; and whether it was whole, or had to be filled in.
 
     The file's stem is the id, the folder decides the role; `seen_at` stands for a missing time of
     creation, and the trace follows from the id, so that reading it again gives the same task.
@@ -206,11 +193,6 @@ def parse_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> Ta
     Raises:
         BadRecord: it is none; the text says what was expected and what was got.
     """
-    return read_task(name, data, seat, seen_at)[0]
-
-
-def read_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> tuple[Task, bool]:
-    """As `parse_task`; and whether the bytes are whole, or something had to be filled in."""
     if len(data) > MAX_RECORD_BYTES:
         raise BadRecord(f"expected at most {MAX_RECORD_BYTES} bytes, got more")
     if not name.endswith(SUFFIX):
@@ -226,11 +208,20 @@ def read_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> tup
             "name both alike, or leave the id out",
             field="id",
         )
-    filled = _filled(given, task_id, seat, seen_at)
-    whole = filled is given
-    text = data.removeprefix(b"\xef\xbb\xbf") if whole else json.dumps(filled).encode()
+    is_whole = given.get("role") == seat and None not in map(given.get, _FILLED)
+    text = data.removeprefix(b"\xef\xbb\xbf")
+    if not is_whole:
+        known: dict[str, Json] = {
+            "id": task_id,
+            "createdAt": time_text(seen_at),
+            "traceId": derived_id("trace", task_id),
+            "origin": "file",
+            "notify": "message",
+        }
+        missing = {key: known[key] for key in _FILLED if given.get(key) is None}
+        text = json.dumps(given | missing | {"role": seat}).encode()
     try:
-        return Task.model_validate_json(text), whole
+        return Task.model_validate_json(text), is_whole
     except ValidationError as error:
         raise bad_record(error) from None
 
@@ -271,32 +262,14 @@ def glance(name: str, data: bytes) -> tuple[tuple[int, bool, str, str], float | 
         return None
 
 
-def _filled(
-    given: dict[str, Json], task_id: str, seat: QueueName, seen_at: datetime
-) -> dict[str, Json]:
-    """`given` itself when nothing is missing, else a copy with the rest."""
-    missing = [key for key in _FILLED if given.get(key) is None]
-    if not missing and given.get("role") == seat:
-        return given
-    known: dict[str, Json] = {
-        "id": task_id,
-        "createdAt": time_text(seen_at),
-        "traceId": derived_id("trace", task_id),
-        "origin": "file",
-        "notify": "message",
-    }
-    return given | {key: known[key] for key in missing} | {"role": seat}
-
-
 # ---- commands from outside (cancel, retry, pause …): a file each, applied once by the supervisor,
 # kept with its outcome.
 
 
 def give_command(files: Files, command: Command) -> bool:
     """Hand a command to the supervisor; False when this id was given before."""
-    if files.exists(paths.command_done(command.id)):
-        return False
-    return files.save_new(paths.command(command.id), command)
+    is_done = files.exists(paths.command_done(command.id))
+    return not is_done and files.save_new(paths.command(command.id), command)
 
 
 def give_and_wait(
@@ -305,7 +278,6 @@ def give_and_wait(
     *,
     is_served: bool,
     pause: Callable[[float], object] = lambda most_s: time.sleep(min(most_s, 0.02)),
-    timeout_s: float = COMMAND_WAIT_S,
 ) -> CommandResult | None:
     """Give a command and wait a moment for what comes of it.
 
@@ -313,7 +285,7 @@ def give_and_wait(
     nothing is waited for. `pause` may return as soon as something has changed.
     """
     give_command(files, command)
-    deadline = time.monotonic() + (timeout_s if is_served else 0.0)
+    deadline = time.monotonic() + (COMMAND_WAIT_S if is_served else 0)
     while (found := command_result(files, command.id)) is None:
         left_s = deadline - time.monotonic()
         if left_s <= 0:

@@ -38,35 +38,26 @@ class TaskEnd:
     attempts: int
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRelease:
-    """Give the task back to its queue, as this record."""
-
-    task: Task
-
-
 def after_run(
     task: Task, ended: RunEnd, now: datetime, *, retry_delay_s: float, engine_retry_s: float
-) -> TaskEnd | TaskRelease:
-    """Decide between an end and a next attempt. Source: spec 2, a run's life."""
+) -> TaskEnd | Task:
+    """The end, or the task as it goes back to its queue. Source: spec 2, a run's life."""
     attempts = task.attempts + 1
     if ended.status in ("done", "canceled"):
         return TaskEnd(ended.status, "canceled" if ended.status == "canceled" else None, attempts)
     if ended.failure_reason in WAITING and not ended.final:
         known = ended.retry_at if ended.retry_at and ended.retry_at > now else None
         wait_until = known or now + timedelta(seconds=engine_retry_s)
-        return TaskRelease(task.but(not_before=wait_until, released=True))
+        return task.but(not_before=wait_until, released=True)
     interruptions = task.interruptions + ended.interrupted
     if ended.final or attempts >= task.max_attempts or interruptions >= MAX_INTERRUPTIONS:
         return TaskEnd("failed", ended.failure_reason or "error", attempts)
     delay = retry_delay_s * 2 ** min(task.attempts, 20)
-    return TaskRelease(
-        task.but(
-            attempts=attempts,
-            interruptions=interruptions,
-            released=True,
-            not_before=now + timedelta(seconds=min(delay, 86400)),
-        )
+    return task.but(
+        attempts=attempts,
+        interruptions=interruptions,
+        released=True,
+        not_before=now + timedelta(seconds=min(delay, 86400)),
     )
 
 

@@ -185,7 +185,7 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
             created_at=trigger.created_at,
             zone=here.zone,
         )
-    return TriggerView.of(
+    return TriggerView.from_record(
         trigger,
         **known,
         title=title(trigger),

@@ -218,7 +218,7 @@ class Product:
         for name in self.files.names(f"{seat}/queue"):
             data = self.files.read(f"{seat}/queue/{name}")
             if data is not None:
-                tasks.append(parse_task(name, data, seat, self.clock.now()))
+                tasks.append(parse_task(name, data, seat, self.clock.now())[0])
         return tasks
 
     def idle(self, *, patience_s: float = 60.0) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, CommandResult
@@ -92,7 +94,10 @@ def test_where_nobody_applies_commands_one_is_kept_and_nothing_is_waited_for(fil
     assert queue.waiting_commands(files) == [ORDER]
 
 
-def test_a_command_without_an_outcome_in_time_is_kept(files: Files) -> None:
-    found = queue.give_and_wait(files, ORDER, is_served=True, timeout_s=0.03)
+def test_a_command_without_an_outcome_in_time_is_kept(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "COMMAND_WAIT_S", 0.03)
+    found = queue.give_and_wait(files, ORDER, is_served=True)
     assert found is None
     assert queue.waiting_commands(files) == [ORDER]

@@ -15,7 +15,6 @@ from mimikit.tasks.retry import (
     WAITING,
     RunEnd,
     TaskEnd,
-    TaskRelease,
     after_run,
 )
 
@@ -27,7 +26,7 @@ def task(**changes: Any) -> Task:
     return Task(id="t", prompt="x", created_at=NOW, trace_id="r").but(**changes)
 
 
-def decide(given_task: Task, ended: RunEnd) -> TaskEnd | TaskRelease:
+def decide(given_task: Task, ended: RunEnd) -> TaskEnd | Task:
     return after_run(given_task, ended, NOW, retry_delay_s=60, engine_retry_s=15)
 
 
@@ -80,11 +79,11 @@ def test_the_runs_that_are_followed_by_another(
     changes: dict[str, Any], ended: RunEnd, attempts: int, interruptions: int, wait_s: float
 ) -> None:
     decision = decide(task(**changes), ended)
-    assert isinstance(decision, TaskRelease)
-    assert decision.task.released
-    assert decision.task.attempts == attempts
-    assert decision.task.interruptions == interruptions
-    assert decision.task.not_before == NOW + timedelta(seconds=wait_s)
+    assert isinstance(decision, Task)
+    assert decision.released
+    assert decision.attempts == attempts
+    assert decision.interruptions == interruptions
+    assert decision.not_before == NOW + timedelta(seconds=wait_s)
 
 
 ENDED = st.builds(
@@ -107,7 +106,7 @@ def test_a_run_is_either_over_or_on_its_way_to_a_next_attempt_that_may_be(
         assert decision.attempts == attempts + 1
         assert (decision.failure_reason is None) == (decision.status == "done")
         return
-    after = decision.task
+    after = decision
     assert ended.status == "failed"
     assert not ended.final
     assert after.not_before is not None
@@ -129,5 +128,5 @@ def test_failing_again_and_again_comes_to_an_end(interrupted: list[bool], most: 
         if isinstance(decision, TaskEnd):
             assert decision.attempts == runs <= most
             return
-        current = decision.task
+        current = decision
     raise AssertionError("expected an end within the attempts allowed")

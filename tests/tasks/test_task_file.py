@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mimikit.errors import BadRecord
 from mimikit.protocol.models import Task
-from mimikit.tasks.queue import glance, order_of, parse_task, read_task, ready_at
+from mimikit.tasks.queue import glance, order_of, parse_task, ready_at
 
 SEEN = datetime(2026, 12, 1, 9, 30, 0, 250000, tzinfo=UTC)
 
@@ -24,26 +24,26 @@ def whole(**changes: object) -> Task:
 
 def test_a_hand_made_file_is_filled_from_name_folder_and_time() -> None:
     data = b'{"prompt":"date","profile":"command"}'
-    task, complete = read_task("my-task.json", data, "worker", SEEN)
+    task, complete = parse_task("my-task.json", data, "worker", SEEN)
     assert not complete
     assert (task.id, task.role, task.profile) == ("my-task", "worker", "command")
     assert (task.created_at, task.origin, task.notify) == (SEEN, "file", "message")
-    assert parse_task("my-task.json", data, "worker", SEEN).trace_id == task.trace_id
+    assert parse_task("my-task.json", data, "worker", SEEN)[0].trace_id == task.trace_id
 
 
 def test_a_task_of_our_own_is_whole_and_comes_back_as_it_is() -> None:
     task = whole(priority=9, not_before=SEEN, origin="teller", notify="teller")
-    assert read_task("task-1.json", task.to_json(), "worker", SEEN) == (task, True)
+    assert parse_task("task-1.json", task.to_json(), "worker", SEEN) == (task, True)
 
 
 def test_nulls_are_filled_like_what_is_missing() -> None:
     data = b'{"id":null,"prompt":"x","createdAt":null,"traceId":null,"notify":null}'
-    assert parse_task("a.json", data, "planner", SEEN).id == "a"
+    assert parse_task("a.json", data, "planner", SEEN)[0].id == "a"
 
 
 def test_the_folder_decides_the_role_and_unknown_keys_stay() -> None:
     data = json.dumps({**whole().to_dict(), "role": "planner", "colour": "red"}).encode()
-    task = parse_task("task-1.json", data, "worker", SEEN)
+    task, _ = parse_task("task-1.json", data, "worker", SEEN)
     assert task.role == "worker"
     assert task.to_dict()["colour"] == "red"
 
