@@ -35,7 +35,7 @@ from mimikit.errors import BadRecord, StorageError
 from mimikit.hueyfiles.folder import QueueEntry, QueueFolder
 from mimikit.hueyfiles.owned_claims import Claims, OwnedClaims, Owner
 from mimikit.hueyfiles.serializer import JsonSerializer, unwrap, wrap
-from mimikit.hueyfiles.stores import FolderStorage
+from mimikit.hueyfiles.stores import FolderStorage, falling
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -149,7 +149,7 @@ class ClaimStorage(FolderStorage):
 
     def enqueue(self, data: bytes, priority: float | None = None) -> None:
         """Add a message. Crash: the whole message or none."""
-        name = self._namer.name(priority)
+        name = f"{falling(priority or 0)}-{self._namer.suffix()}"
         target = f"{self._queue}/{name}"
         session = self._session
         if session is not None and session.watch is not None:

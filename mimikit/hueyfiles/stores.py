@@ -41,8 +41,6 @@ _TRUSTED_AFTER_S = 0.1
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - Huey's times carry no zone; only their order matters
 _MICROSECOND = timedelta(microseconds=1)
 _OFFSET = 1 << 62
-_SIGN = 1 << 63
-_ALL_BITS = (1 << 64) - 1
 
 _T = TypeVar("_T")
 
@@ -322,8 +320,7 @@ def _time_key(at: datetime) -> str:
 class MessageNamer:
     """Makes names that are never used twice, by this process or another.
 
-    Sorted as text they are in Huey's order: higher priority and older first. Where the clock stands
-    or goes back, the names still count on.
+    Sorted as text the older come first. Where the clock stands or goes back, they still count on.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -332,9 +329,6 @@ class MessageNamer:
         self._pid = 0
         self._maker = ""
         self._last = 0
-
-    def name(self, priority: float | None) -> str:
-        return f"{falling(priority or 0)}-{self.suffix()}"
 
     def suffix(self) -> str:
         """The microsecond of its making, never the same twice, and who made it."""
@@ -352,4 +346,5 @@ def falling(priority: float) -> str:
     if math.isnan(priority):
         raise ValueError("priority: expected a number, got nan")
     (bits,) = struct.unpack(">Q", struct.pack(">d", 0.0 - priority))
-    return f"{bits ^ (_ALL_BITS if bits >> 63 else _SIGN):016x}"
+    mask = (1 << 64) - 1 if bits >> 63 else 1 << 63  # of a negative all bits, else the sign
+    return f"{bits ^ mask:016x}"

@@ -49,8 +49,7 @@ class WakeBell:
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for a ring; False when none came in time. The ring is used up by this."""
-        rung = self._rung.wait(timeout_s)
-        if rung:
+        if rung := self._rung.wait(timeout_s):
             self._rung.clear()
         return rung
 
