@@ -31,7 +31,7 @@ class View(BaseModel):
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
 
     @classmethod
-    def from_record(cls, record: object, **more: object) -> Self:
+    def of(cls, record: object, **more: object) -> Self:
         """What it has in common with a record, field by field, and `more`."""
         return cls.model_validate(vars(record) | more)
 

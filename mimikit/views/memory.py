@@ -239,7 +239,7 @@ class MemoryReader:
     def _note(
         self, known: MemoryPath, text: str, hash_: str, size: int, mtime_ns: int, *, is_cut: bool
     ) -> NoteView:
-        return NoteView.from_record(
+        return NoteView.of(
             _entry(known, size, mtime_ns),
             text=text,
             html=html(text, self._render, has_marks=known.kind != "docs"),
@@ -325,7 +325,7 @@ def index_view(search: MemorySearch) -> IndexView:
 
 
 def hit_view(hit: Hit, query: str) -> HitView:
-    return HitView.from_record(hit, marks=marks(query, hit.snippet))
+    return HitView.of(hit, marks=marks(query, hit.snippet))
 
 
 def marks(query: str, snippet: str) -> list[tuple[int, int]]:

@@ -128,7 +128,7 @@ class ConversationReader:
         return None
 
     def _view(self, message: Message) -> MessageView:
-        return MessageView.from_record(
+        return MessageView.of(
             message,
             html=None if message.role == "user" else self._render(message.text),
             memory=self._hits.count(message.turn_id) if message.role == "agent" else 0,
@@ -162,12 +162,12 @@ def _being_answered(files: ReadOnlyFiles) -> frozenset[str]:
 def _inbox_view(item: InboxItem | None, frozen: frozenset[str]) -> InboxItemView | None:
     if item is None or item.kind == "task_result":
         return None
-    return InboxItemView.from_record(item, state="answering" if item.id in frozen else "queued")
+    return InboxItemView.of(item, state="answering" if item.id in frozen else "queued")
 
 
 def open_question(files: Files) -> QuestionView | None:
     found = inbox.pending_question(files)
-    return found and QuestionView.from_record(found)
+    return found and QuestionView.of(found)
 
 
 # ---- what is read once

@@ -124,7 +124,7 @@ def task_view(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun
     elif is_running:
         started = _first_output(files, task.id)
     ended = outcome.completed_at if outcome and known.state in ledger.ENDED else None
-    return TaskView.from_record(
+    return TaskView.of(
         task,
         seat=known.seat,
         state=known.state,
@@ -212,7 +212,7 @@ def task_outcome(known: TaskSnapshot) -> TaskOutcome | None:
     if outcome is None:
         return None
     is_run = isinstance(outcome, TaskResult)
-    return TaskOutcome.from_record(
+    return TaskOutcome.of(
         outcome,
         text=outcome.text if is_run else outcome.summary or "",
         exit_code=outcome.exit_code if is_run else None,
@@ -228,7 +228,7 @@ def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
     is_run = isinstance(outcome, TaskResult)
     text = plain(told.text) if is_run else told.text or told.error or ""
     is_output = known.task.profile == "command" and known.seat == "worker"
-    return ResultView.from_record(
+    return ResultView.of(
         told,
         text=text,
         html=None if is_output or not text else render(text),

@@ -185,7 +185,7 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
             created_at=trigger.created_at,
             zone=here.zone,
         )
-    return TriggerView.from_record(
+    return TriggerView.of(
         trigger,
         **known,
         title=title(trigger),

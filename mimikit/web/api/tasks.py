@@ -112,7 +112,7 @@ def show(task_id: str) -> TaskDetail:
     if known is None:
         raise _no_task(task_id)
     report = chains.task_report(here.files, known, here.state.consumer().live)
-    return TaskDetail.from_record(report, result=tasks.result_of(known, here.state.render))
+    return TaskDetail.of(report, result=tasks.result_of(known, here.state.render))
 
 
 @area.route("GET", "/api/tasks/<task_id>/output", OutputView, query=OutputQuery)
