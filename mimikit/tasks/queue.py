@@ -287,8 +287,7 @@ def give_and_wait(
     give_command(files, command)
     deadline = time.monotonic() + (COMMAND_WAIT_S if is_served else 0)
     while (found := command_result(files, command.id)) is None:
-        left_s = deadline - time.monotonic()
-        if left_s <= 0:
+        if (left_s := deadline - time.monotonic()) <= 0:
             return None
         pause(left_s)
     return found
