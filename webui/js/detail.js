@@ -28,8 +28,7 @@ export class DetailKeeper {
     }
     if (!id || !state.detail) return;
     const was = before.detail?.id === id ? before.detail.task : null;
-    const is = state.detail.task;
-    const moved = was && is && (was.state !== is.state || was.attempts !== is.attempts);
+    const moved = was !== null && hasMoved(was, state.detail.task);
     const grown = this.grown(state, before);
     const back = state.connection === "online" && before.connection !== "online";
     if (moved || grown || (back && state.detail.load === "failed")) void this.load(id);
@@ -47,14 +46,23 @@ export class DetailKeeper {
 
   /** @param {string} id */
   async load(id) {
+    const was = this.told(id);
     try {
       const answer = await this.api.task(id);
+      const outdated = hasMoved(was, this.told(id)); // the stream may have been faster than the answer
       this.store.dispatch({ type: "detailLoaded", id, answer });
-      void this.readOutput(id);
+      if (outdated) void this.load(id);
+      else void this.readOutput(id);
     } catch (error) {
       const load = /** @type {any} */ (error)?.status === 404 ? "missing" : "failed";
       this.store.dispatch({ type: "detailFailed", id, load });
     }
+  }
+
+  /** @private @param {string} id  What is known of it now. */
+  told(id) {
+    const { detail } = this.store.state;
+    return detail?.id === id ? detail.task : null;
   }
 
   /** @private @param {string} id read on until the run is over */
@@ -87,4 +95,12 @@ export class DetailKeeper {
       return false;
     }
   }
+}
+
+/**
+ * @param {import("./types.js").Task | null} was
+ * @param {import("./types.js").Task | null} is
+ */
+function hasMoved(was, is) {
+  return is !== null && (was?.state !== is.state || was.attempts !== is.attempts);
 }
