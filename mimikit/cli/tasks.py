@@ -29,7 +29,7 @@ from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
 from mimikit.views import tasks as shown
-from mimikit.views.chains import TaskReport, task_report
+from mimikit.views.chain_graph import TaskReport, task_report
 
 COMMAND_PROFILE = "command"
 _MOST_EVENTS = 30

@@ -33,7 +33,7 @@ from huey.signals import SIGNAL_INTERRUPTED
 from mimikit.clock import Clock, SystemClock
 from mimikit.errors import BadRecord, StorageError
 from mimikit.hueyfiles.folder import QueueEntry, QueueFolder
-from mimikit.hueyfiles.owned_claims import Claims, OwnedClaims, Owner
+from mimikit.hueyfiles.owners import Claims, OwnedClaims, Owner
 from mimikit.hueyfiles.serializer import JsonSerializer, unwrap, wrap
 from mimikit.hueyfiles.stores import FolderStorage, falling
 from mimikit.protocol import paths

@@ -26,7 +26,7 @@ from huey.storage import BaseStorage
 from mimikit.clock import Clock
 from mimikit.errors import BadRecord
 from mimikit.hueyfiles.folder import read_bytes
-from mimikit.hueyfiles.owned_claims import claim_name, locked
+from mimikit.hueyfiles.owners import claim_name, locked
 from mimikit.hueyfiles.serializer import embed, extract, identity, unwrap, wrap
 from mimikit.protocol.files import Files
 from mimikit.protocol.json import Json, dump_line, parse_object

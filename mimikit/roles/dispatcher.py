@@ -17,7 +17,7 @@ from mimikit.protocol.models import (
     Task,
     TaskResult,
 )
-from mimikit.roles.run import RunContext, run_engine, settle, with_context
+from mimikit.roles.run import RunContext, run_engine, end_or_retry, with_context
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.tools.planning import PlannerSession
@@ -39,7 +39,7 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
         if claimed.released:
             task = claimed.but(released=False)
             context.insist(lambda: context.files.save(paths.running(queue_name, task.id), task))
-        run = run_plan if queue_name == "planner" else run_task
+        run = run_planner if queue_name == "planner" else run_worker
         return run(context, task, cancel)
     except Exception as error:
         if isinstance(error, StorageError) and context.stopping.is_set():
@@ -62,7 +62,7 @@ def _failed(error: str, reason: FailureReason) -> Outcome:
 # ---- the Planner: one request, from its task to a whole plan, written as one record
 
 
-def run_plan(context: RunContext, task: Task, cancel: CancelToken) -> bool:
+def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     """Run a Planner task to its record or its next attempt; True when it ended.
 
     Crash: without the record nothing of the plan exists, and recovery decides by the same rule.
@@ -125,7 +125,7 @@ def run_plan(context: RunContext, task: Task, cancel: CancelToken) -> bool:
         return told | {name: getattr(effects, name) for name in planned}
 
     retry_delay_s = min(context.settings.limits.retry_delay_s, 5)
-    return settle(context, task, outcome, started, facts, retry_delay_s=retry_delay_s)
+    return end_or_retry(context, task, outcome, started, facts, retry_delay_s=retry_delay_s)
 
 
 # ---- the Worker: one task, from its file to its result or its next attempt
@@ -154,7 +154,7 @@ def _upstream(context: RunContext, task: Task) -> tuple[TaskResult, ...]:
     return tuple(found)
 
 
-def run_task(context: RunContext, task: Task, cancel: CancelToken) -> bool:
+def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     """Run a Worker task to its result or its next attempt; True when it ended.
 
     Crash: the result is written once, exclusively; without it recovery decides by the same rule.
@@ -180,7 +180,7 @@ def run_task(context: RunContext, task: Task, cancel: CancelToken) -> bool:
         }
 
     delay_s = context.settings.limits.retry_delay_s
-    return settle(context, task, outcome, started, facts, retry_delay_s=delay_s, final=final)
+    return end_or_retry(context, task, outcome, started, facts, retry_delay_s=delay_s, final=final)
 
 
 def task_refusal(task: Task, settings: Settings, served: PageAddress | None) -> str | None:

@@ -313,7 +313,7 @@ def _no_tools(name: str, _arguments: dict[str, object]) -> ToolReply:
     return ToolReply(False, f"this run has no tools, so no {name!r}")
 
 
-def settle(
+def end_or_retry(
     context: RunContext,
     task: Task,
     outcome: Outcome,

@@ -47,8 +47,8 @@ class PooledConsumer(Consumer):
 
     watch: who tells of new files in the queues; None: the folders are looked at every 50 ms.
     threads: how many threads serve each queue.
-    run_task: does a claimed task and writes its outcome, its end included (the file in
-        `running/`), on a pool thread. It never raises; should it, that is logged.
+    run_task: does a claimed task and writes its result, on a pool thread; the supervisor then
+        moves its file out of `running/`. It never raises; should it, that is logged.
     supervise: runs on its own thread until its event is set, to be looked at every second or
         so; it is started again a second after it fails.
     wake_supervisor: called after that event is set, so that its thread need not wake by itself.

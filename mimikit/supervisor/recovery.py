@@ -1,6 +1,9 @@
-"""What is done at start before anything else: make true what a crash left half done.
+"""What is done at start before any work: make true what a crash left half done.
 
-Every step is idempotent, so a crash in here only means doing it again. Source: spec 7, recovery.
+Every step is idempotent, so a crash in here only means doing it again. Left processes and scratch
+folders are gone by then (app.py); what only one operation knows it puts in order itself, right
+after: summaries (`Archiver.recover`), firings (`TriggerScheduler.load`), turns (TellerScheduler).
+Source: spec 7, recovery.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """What follows from one look at a trigger. Pure: facts and `now` come in, nothing is changed.
 
-`take_up` settles what is known once a definition is in force, `decide` whether a slot or an edge
-fires, `after_firing` what is known when that has been done. Whoever calls them writes it down.
+`take_up` settles what is known once a definition is in force; `decide` whether it fires:
+`decide_slot` for one that is due or was missed, `decide_condition` for a condition, and so for a
+chain's next step; `after_firing` what is known when that has been done. Whoever calls them writes
+it down.
 
 A run's id follows from trigger and slot: deciding the same again gives the run that is there.
 """
@@ -21,6 +23,7 @@ from mimikit.protocol.triggers import (
     Condition,
     FiringIntent,
     NodeVerdict,
+    Schedule,
     Trigger,
     TriggerState,
 )
@@ -108,7 +111,7 @@ def take_up(
         state = state if state.paused else state.but(paused=True)
     elif state.paused:  # while it was paused it had no slots: those that came are skipped
         if plan is not None and plan.run_at is None and slot is not None and slot <= now:
-            missed = schedule.missed_after(plan, slot, now=now, zone=zone)
+            missed = schedule.count_slots_after(plan, slot, now=now, zone=zone)
             skipped = SkippedSlot(time_text(slot), "paused", missed)
             state = state.but(next_run_at=_following(trigger, slot, now, zone))
         state = state.but(paused=False)
@@ -155,17 +158,33 @@ def _accepted(
 def decide(trigger: Trigger, state: TriggerState, facts: TriggerFacts, now: datetime) -> Decision:
     """Whether a trigger that is enabled fires now, and what else follows.
 
-    A slot that the clock has reached runs, unless it has run or the run before is not over.
     `state`: what is known of it; no firing is under way.
     """
     if trigger.condition is not None:
-        return _decide_edge(trigger, trigger.condition, state, facts, now)
-    plan, slot = trigger.schedule, state.next_run_at
-    if plan is None or slot is None or slot > now:
+        return decide_condition(trigger, trigger.condition, state, facts, now)
+    if trigger.schedule is not None and state.next_run_at is not None:
+        return decide_slot(trigger, trigger.schedule, state.next_run_at, state, facts, now)
+    return Decision(state, is_early=True)
+
+
+def decide_slot(
+    trigger: Trigger,
+    plan: Schedule,
+    slot: datetime,
+    state: TriggerState,
+    facts: TriggerFacts,
+    now: datetime,
+) -> Decision:
+    """A due slot runs, unless it has run or the run before is not over.
+
+    A missed one runs late, once, however late; the slots after it that have passed too are counted
+    and told, not made up.
+    """
+    if slot > now:
         return Decision(state, is_early=True)
     name = time_text(slot)
     run = make_run(trigger, name, now)
-    missed = schedule.missed_after(plan, slot, now=now, zone=facts.zone)
+    missed = schedule.count_slots_after(plan, slot, now=now, zone=facts.zone)
     following = _following(trigger, slot, now, facts.zone)
     if facts.is_settled(name, run):
         is_over = plan.run_at is not None
@@ -180,10 +199,13 @@ def decide(trigger: Trigger, state: TriggerState, facts: TriggerFacts, now: date
     return Decision(state, firing=firing)
 
 
-def _decide_edge(
+def decide_condition(
     trigger: Trigger, condition: Condition, state: TriggerState, facts: TriggerFacts, now: datetime
 ) -> Decision:
-    """A condition is judged: it fires where something new makes it hold and nothing hinders it."""
+    """A condition fires where something new makes it hold and nothing hinders it.
+
+    So a chain goes on: its next step is the trigger whose condition waits for the end of this one.
+    """
     if state.last_triggered_at is not None and state.last_triggered_at > now:
         state = state.but(last_triggered_at=now)  # the clock was set back
     cooldown = conditions.cooldown_of(condition, trigger.cooldown)

@@ -118,7 +118,7 @@ def slot_to_wait_for(
     return next_run_at(schedule, now=now, planned=recorded, since=since, zone=zone)
 
 
-def missed_after(
+def count_slots_after(
     schedule: Schedule, slot: datetime, *, now: datetime, zone: ZoneInfo = UTC_ZONE
 ) -> int:
     """How many slots came after `slot` up to now; they are told, not made up."""

@@ -268,11 +268,13 @@ class WatchedDisk(MemoryDisk):
 
 
 DISK_ROOMS = ("mimikit.protocol.", "mimikit.testing.")
+LIFE = "_go"
+"""The driver's frame in which the product lives: above it nobody asks for a change."""
 
 
 def site(frame: FrameType | None) -> Site:
     """The nearest frame of the product outside the room that writes."""
-    while frame is not None:
+    while frame is not None and frame.f_code.co_name != LIFE:
         module = frame.f_globals["__name__"]
         if module.startswith("mimikit.") and not module.startswith(DISK_ROOMS):
             return Site(module, frame.f_code.co_name, frame.f_lineno)
@@ -284,7 +286,7 @@ def site(frame: FrameType | None) -> Site:
 
 def asker(frame: FrameType | None) -> Site:
     """As `site`, but of a shared file: who had it changed."""
-    while frame is not None and not _is_shared(frame):
+    while frame is not None and frame.f_code.co_name != LIFE and not _is_shared(frame):
         frame = frame.f_back
     while frame is not None and _is_shared(frame):
         frame = frame.f_back

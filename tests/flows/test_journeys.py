@@ -188,7 +188,7 @@ def test_a_fault_of_an_engine_is_that_runs_failure(judged: Client) -> None:
     assert "pop" in (result(judged.files, "t1").error or "")
 
 
-@pytest.mark.parametrize("run", ["run_plan", "run_task"])
+@pytest.mark.parametrize("run", ["run_planner", "run_worker"])
 def test_a_fault_of_our_own_is_that_tasks_failure_and_is_told(
     judged: Client, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,8 @@ from mimikit.hueyfiles.folder import QueueEntry
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import FolderWatch
-from mimikit.runner.queues import FileBytes, TaskHuey, TaskStorage
+from mimikit.runner.claims import FileBytes
+from mimikit.runner.queues import TaskHuey, TaskStorage
 from mimikit.testing.memory_disk import DiskStep, MemoryDisk
 from mimikit.testing.twins import FakeClock
 from tests.hueyfiles.helpers import START, memory_files, names, real_files, reasons, until

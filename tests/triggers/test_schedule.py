@@ -15,8 +15,8 @@ from mimikit.protocol.triggers import Schedule
 from mimikit.triggers.schedule import (
     MOST_COUNTED,
     check,
+    count_slots_after,
     is_far_ahead,
-    missed_after,
     next_run_at,
     slot_to_wait_for,
     upcoming,
@@ -320,15 +320,15 @@ def test_a_single_time_is_its_own_slot_and_has_no_next() -> None:
 
 
 def test_missed_slots_are_counted_and_a_single_time_misses_none() -> None:
-    assert missed_after(Schedule(interval=10), T0, now=at(9.999)) == 0
-    assert missed_after(Schedule(interval=10), T0, now=at(35)) == 3
-    assert missed_after(Schedule(interval=10), at(50), now=T0) == 0
+    assert count_slots_after(Schedule(interval=10), T0, now=at(9.999)) == 0
+    assert count_slots_after(Schedule(interval=10), T0, now=at(35)) == 3
+    assert count_slots_after(Schedule(interval=10), at(50), now=T0) == 0
     slot = datetime(2026, 11, 22, 8, tzinfo=UTC)
-    assert missed_after(NINE, slot, now=slot + timedelta(days=2)) == 2
-    assert missed_after(NINE, slot, now=slot + timedelta(hours=47)) == 1
+    assert count_slots_after(NINE, slot, now=slot + timedelta(days=2)) == 2
+    assert count_slots_after(NINE, slot, now=slot + timedelta(hours=47)) == 1
     minutely = Schedule(cron="* * * * *")
-    assert missed_after(minutely, slot, now=slot + timedelta(days=900)) == MOST_COUNTED
-    assert missed_after(Schedule(run_at=slot), slot, now=slot + timedelta(days=2)) == 0
+    assert count_slots_after(minutely, slot, now=slot + timedelta(days=900)) == MOST_COUNTED
+    assert count_slots_after(Schedule(run_at=slot), slot, now=slot + timedelta(days=2)) == 0
 
 
 def test_the_coming_times_are_told_before_a_trigger_is_made() -> None:
@@ -406,7 +406,7 @@ def test_while_somebody_looks_no_cron_slot_is_left_out(
     passed = 0
     for step in steps:
         before, now = now, now + timedelta(seconds=step)
-        came = missed_after(life.schedule, before, now=now)
+        came = count_slots_after(life.schedule, before, now=now)
         assert life.tick(now) == bool(came)
         passed += bool(came)
     assert len(life.ran) == passed

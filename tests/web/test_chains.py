@@ -10,7 +10,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.triggers import TriggerState
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
-from mimikit.views import chains
+from mimikit.views import chain_graph
 from mimikit.views.tasks import TaskView
 from tests.web.conftest import START, Web
 from tests.web.test_shown import end, put, trigger
@@ -197,12 +197,12 @@ def task(id_: str, upstream: list[str] | None = None) -> TaskView:
     )  # fmt: skip
 
 
-def chain(*tasks: TaskView) -> chains.Chain:
-    return chains.Chain({one.id: one for one in tasks})
+def chain(*tasks: TaskView) -> chain_graph.Chain:
+    return chain_graph.Chain({one.id: one for one in tasks})
 
 
-def draw(chain: chains.Chain, centre: str | None = None) -> dict[str, Any]:
-    return chains.draw(chain, centre).to_dict()
+def draw(chain: chain_graph.Chain, centre: str | None = None) -> dict[str, Any]:
+    return chain_graph.draw(chain, centre).to_dict()
 
 
 def test_a_layer_is_the_longest_way_from_a_root() -> None:
@@ -224,7 +224,7 @@ def test_of_a_long_chain_the_nearest_nodes_are_drawn() -> None:
     links = [task(f"t{n:03}", upstream=[f"t{n - 1:03}"] if n else []) for n in range(120)]
     drawn = draw(chain(*links), "t060")
     numbers = sorted(int(node["id"][1:]) for node in drawn["nodes"])
-    assert len(numbers) == chains.MAX_NODES
+    assert len(numbers) == chain_graph.MAX_NODES
     assert numbers == list(range(numbers[0], numbers[0] + 50))
     assert 60 in numbers[20:30]
     assert [node["layer"] for node in drawn["nodes"]] == list(range(50))

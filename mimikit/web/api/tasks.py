@@ -15,9 +15,9 @@ from mimikit.protocol.models import MAX_TEXT, Command
 from mimikit.tasks import queue
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
-from mimikit.views import chains, tasks, triggers
+from mimikit.views import chain_graph, tasks, triggers
 from mimikit.views.base import View
-from mimikit.views.chains import TaskDetail, TraceView
+from mimikit.views.chain_graph import TaskDetail, TraceView
 from mimikit.views.tasks import OutputView, TaskList
 from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, site
 
@@ -111,7 +111,7 @@ def show(task_id: str) -> TaskDetail:
     known = tasks.find_view(here.files, task_id)
     if known is None:
         raise _no_task(task_id)
-    report = chains.task_report(here.files, known, here.state.consumer().live)
+    report = chain_graph.task_report(here.files, known, here.state.consumer().live)
     return TaskDetail.of(report, result=tasks.result_of(known, here.state.render))
 
 
@@ -156,7 +156,7 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
     here = site()
     consumer = here.state.consumer()
     traced = tasks.in_trace(here.files, trace_id, consumer.live)
-    chain = chains.around(here.files, trace_id, traced, consumer.live)
+    chain = chain_graph.around(here.files, trace_id, traced, consumer.live)
     if not chain.tasks and not chain.triggers:
         raise NotFound(f"there is no trace {trace_id}", field="id")
     around = here.state.situation(consumer)
@@ -164,7 +164,7 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
     return TraceView(
         tasks=traced,
         triggers=[trigger for trigger in found if trigger],
-        graph=chains.draw(chain),
+        graph=chain_graph.draw(chain),
     )
 
 
