@@ -17,7 +17,7 @@ from mimikit.protocol.models import (
     Task,
     TaskResult,
 )
-from mimikit.roles.run import RunContext, run_engine, end_or_retry, with_context
+from mimikit.roles.run import RunContext, end_or_retry, run_engine, with_context
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.tools.planning import PlannerSession
