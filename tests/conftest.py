@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
 import sys
 
 import pytest
 
 from tests.support import summaries
+from tests.support.programs import is_installed
 
 EXEMPT = "skip-exempt"
 LONG_FIRST = (
@@ -55,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=f"only on {', '.join(marker.args)}"))
                 item.user_properties.append((EXEMPT, True))
         for program in _programs(item):
-            if not _installed(program):
+            if not is_installed(program):
                 item.add_marker(pytest.mark.skip(reason=f"{program} is not installed"))
 
 
@@ -69,13 +68,6 @@ def _programs(item: pytest.Item) -> list[str]:
     named = [str(name) for marker in item.iter_markers("needs_program") for name in marker.args]
     by_marker = {"browser": "chromium", "codex": "codex"}
     return named + [program for name, program in by_marker.items() if item.get_closest_marker(name)]
-
-
-def _installed(program: str) -> bool:
-    """Whether a program is on the path, or codex in its Python package."""
-    if shutil.which(program) is not None:
-        return True
-    return program == "codex" and importlib.util.find_spec("codex_cli_bin") is not None
 
 
 class SkipWatch:

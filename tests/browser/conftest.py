@@ -7,7 +7,6 @@ looks at. `page.wait_for_function` needs eval, which the policy forbids: wait fo
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, expect
 
 from tests.browser.pages import Chat, Complaints, OpenChat
 from tests.browser.product import Product, make_product
+from tests.support import programs
 
 ENGLISH: dict[str, Any] = {
     "locale": "en-GB",
@@ -55,11 +55,9 @@ def as_left(page: Page) -> str:
 @pytest.fixture(scope="session")
 def browser_type_launch_args() -> dict[str, Any]:
     """Debian's Chromium, as it runs in a container."""
-    names = ("chromium-headless-shell", "chromium")
-    found = next((path for name in names if (path := shutil.which(name))), None)
     quiet = "gpu quic background-networking component-update sync"
     return {
-        "executable_path": found,
+        "executable_path": programs.browser(),
         "chromium_sandbox": False,
         "args": ["--no-first-run", *(f"--disable-{word}" for word in quiet.split())],
     }
