@@ -10,7 +10,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -33,8 +32,6 @@ pytestmark = [
 ROUNDS = 3
 KILLS = 20
 """Kills a round; a round is a state folder of its own."""
-AT_ONCE = 3
-"""Rounds side by side: most of a round is waiting for what was killed to serve again."""
 
 Target: TypeAlias = Literal["consumer", "page", "page's worker", "page's master", "both"]
 TARGETS: tuple[tuple[Target, int], ...] = (
@@ -58,6 +55,11 @@ _TRIGGER = {
     "traceId": "trace-tick",
     "schedule": {"interval": 1},
 }
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "number" in metafunc.fixturenames:
+        metafunc.parametrize("number", range(ROUNDS * metafunc.config.option.size))
 
 
 class Trap:
@@ -248,9 +250,11 @@ def _dead(process: subprocess.Popen[bytes] | None) -> None:
     process.wait(10)
 
 
-def play(number: int, root: Path) -> tuple[list[str], dict[str, int]]:
-    """What went wrong in a round, and what it came to."""
-    world = World(root, {"LIMITS__RETRY_DELAY_S": 0.2, "LIMITS__KILL_AFTER_S": 1})
+def test_kills_lose_and_double_nothing(
+    number: int, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    settings: dict[str, object] = {"LIMITS__RETRY_DELAY_S": 0.2, "LIMITS__KILL_AFTER_S": 1}
+    world = World(tmp_path, settings)
     begun = time.monotonic()
     try:
         world.start_consumer()
@@ -259,21 +263,21 @@ def play(number: int, root: Path) -> tuple[list[str], dict[str, int]]:
         load.start()
         prompt = f"sh {load.script} 0.05"
         world.put("triggers/trig-tick.json", {**_TRIGGER, "prompt": prompt})
-        played = Round(world, load, random.Random(f"kills {number}"))
-        played.play()
-        played.finish()
-        played.trap.close()
+        play = Round(world, load, random.Random(f"kills {number}"))
+        play.play()
+        play.finish()
+        play.trap.close()
         found = complaints(world, load)
     finally:
         world.close()
     results = [
         world.record(f"worker/results/{i}.json") or {} for i in world.names("worker/results")
     ]
-    return found, {
-        **{f"killed: {name}": n for name, n in played.killed.items()},
-        **{f"found under way: {name}": n for name, n in played.found.items()},
-        "kills": played.kills,
-        "kills mid-flow": played.mid_flow,
+    figures = {
+        **{f"killed: {name}": n for name, n in play.killed.items()},
+        **{f"found under way: {name}": n for name, n in play.found.items()},
+        "kills": play.kills,
+        "kills mid-flow": play.mid_flow,
         "messages accepted": len(load.messages),
         "tasks accepted": len(load.tasks),
         "tasks ended": len(results),
@@ -282,18 +286,6 @@ def play(number: int, root: Path) -> tuple[list[str], dict[str, int]]:
         "runs begun": len(load.runs()),
         "seconds": round(time.monotonic() - begun),
     }
-
-
-@pytest.mark.timeout(0)
-def test_kills_lose_and_double_nothing(
-    size: int, tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        rounds = range(ROUNDS * size)
-        played = list(pool.map(play, rounds, [tmp_path / f"round-{n}" for n in rounds]))
-    for _, figures in played:
-        record_property("figures", figures)
-    found = [f"round {n}: {line}" for n in rounds for line in played[n][0]]
+    record_property("figures", figures)
     assert not found, "\n".join(found)
-    for _, figures in played:
-        assert figures["kills mid-flow"] * 2 >= figures["kills"], figures
+    assert play.mid_flow * 2 >= play.kills, figures

@@ -75,6 +75,11 @@ def zombies() -> list[int]:
     return found
 
 
-def open_files() -> int:
-    gc.collect()  # what earlier tests of this process left open is no leak of this one
-    return len(list(Path("/proc/self/fd").iterdir()))
+def open_files() -> set[tuple[str, str]]:
+    """Descriptors, each with what it leads to: those that came since an earlier look are a leak."""
+    gc.collect()
+    found: set[tuple[str, str]] = set()
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the one that lists them
+            found.add((path.name, str(path.readlink())))
+    return found
