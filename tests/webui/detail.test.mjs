@@ -44,6 +44,15 @@ test("an answer that is older than what the stream told is asked for again", asy
   assert.equal(state(), "failed");
 });
 
+test("an answer that holds already what the stream told is not asked for again", async () => {
+  const { store, asked, drawn, state } = await page();
+  store.dispatch(told("failed"));
+  asked.shift()("failed");
+  await drawn();
+  assert.equal(asked.length, 0);
+  assert.equal(state(), "failed");
+});
+
 test("an answer that nothing overtook is not asked for again", async () => {
   const { store, asked, drawn, state } = await page();
   asked.shift()("running");

@@ -49,7 +49,8 @@ export class DetailKeeper {
     const was = this.told(id);
     try {
       const answer = await this.api.task(id);
-      const outdated = hasMoved(was, this.told(id)); // the stream may have been faster than the answer
+      const now = this.told(id); // the stream may have been faster than the answer
+      const outdated = hasMoved(was, now) && hasMoved(answer.task, now);
       this.store.dispatch({ type: "detailLoaded", id, answer });
       if (outdated) void this.load(id);
       else void this.readOutput(id);
