@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import cast
 
 from mimikit.language.phrases import fence
-from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Task, TaskResult, time_text
 from mimikit.protocol.triggers import NodeAnswer
@@ -48,9 +47,8 @@ class LlmEvalBatch:
         if not self._triggers.asks or (looked is not None and timedelta() <= looked - now):
             return False
         self._look_at = now + _LOOK
-        asking = self._store.runtime.asking
-        places = (paths.queued("worker", asking), paths.running("worker", asking)) if asking else ()
-        is_asking = any(self._store.files.exists(path) for path in places)
+        asking, files = self._store.runtime.asking, self._store.files
+        is_asking = asking and queue.where(files, "worker", asking) in ("queued", "running")
         if is_asking or self.unavailable() is not None:
             return False
         due: dict[str, dict[str, str]] = {}

@@ -249,11 +249,8 @@ def cooldown_of(condition: Condition, given: float | None) -> float:
     return LLM_COOLDOWN_S if questions(condition) else 0.0
 
 
-def cools_until(
-    condition: Condition, given: float | None, last: datetime | None
-) -> datetime | None:
-    """When the cooldown after the last firing ends; None when there is none."""
-    cooldown = cooldown_of(condition, given)
+def cools_until(cooldown: float, last: datetime | None) -> datetime | None:
+    """When the cooldown after the last firing ends; None when there is none. Units: seconds."""
     if last is None or not cooldown:
         return None
     try:

@@ -217,7 +217,7 @@ def decide_condition(
         verdicts=_verdicts(state, verdict, now),
         blocked_by=verdict.blocked_by,
     )
-    cools_until = conditions.cools_until(condition, trigger.cooldown, state.last_triggered_at)
+    cools_until = conditions.cools_until(cooldown, state.last_triggered_at)
     if cools_until is not None and cools_until > now:
         said = "cooling" if verdict.root.holds else "waits"
         return Decision(found.but(last_verdict=said), look_at=cools_until)
@@ -302,8 +302,8 @@ def look_after_firing(
     """The next slot, the end of the cooldown, or where no event tells the next look."""
     if trigger.condition is None:
         return fired.next_run_at
-    cools_until = conditions.cools_until(trigger.condition, trigger.cooldown, now)
-    return cools_until or _next_look(fired, facts, now)
+    cooldown = conditions.cooldown_of(trigger.condition, trigger.cooldown)
+    return conditions.cools_until(cooldown, now) or _next_look(fired, facts, now)
 
 
 def _next_look(

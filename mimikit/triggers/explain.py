@@ -246,7 +246,8 @@ def _what_now(
         return "waits", say_both("trigger_next", at=_when(due, here), left=_span(due - here.now))
     if trigger.condition is None:
         return "waits", say_both("trigger_neither")
-    until = conditions.cools_until(trigger.condition, trigger.cooldown, state.last_triggered_at)
+    cooldown = conditions.cooldown_of(trigger.condition, trigger.cooldown)
+    until = conditions.cools_until(cooldown, state.last_triggered_at)
     if until is not None and until > here.now:
         return "cooling", say_both("trigger_cooling", until=_when(until, here))
     if state.last_verdict == "overlap":

@@ -54,7 +54,7 @@ class FolderWorkspace:
 
     def __init__(self, root: Path, closed: Path) -> None:
         self.root = root
-        self._closed, self._really_closed = closed, os.path.realpath(closed)
+        self._closed, self._really_closed = str(closed), os.path.realpath(closed)
 
     def base_of(self, pattern: Pattern) -> Path:
         """Where the matches of a pattern lie."""
@@ -114,7 +114,7 @@ class FolderWorkspace:
                 name = f"{below}{entry.name}"
                 try:
                     if entry.is_dir(follow_symlinks=False):
-                        if pattern.enters(name) and not self.is_closed(Path(entry.path)):
+                        if pattern.enters(name) and not self.is_closed(entry.path):
                             folders.append((entry.path, f"{name}/"))
                     elif _is_meant(pattern, name, entry):
                         yield _shown(name), entry.stat(follow_symlinks=False)
@@ -125,10 +125,15 @@ class FolderWorkspace:
         """The folders in a folder; links are none."""
         return [Path(e.path) for e in _listed(str(folder)) if e.is_dir(follow_symlinks=False)]
 
-    def is_closed(self, path: Path) -> bool:
+    def is_closed(self, path: str | Path) -> bool:
         """Whether it is the state folder, or in it, by whatever links."""
-        really = Path(os.path.realpath(path))
-        return path.is_relative_to(self._closed) or really.is_relative_to(self._really_closed)
+        really = os.path.realpath(path)
+        return _is_in(str(path), self._closed) or _is_in(really, self._really_closed)
+
+
+def _is_in(path: str, folder: str) -> bool:
+    # No `is_relative_to`, which takes four times as long: each folder of each look is asked.
+    return path == folder or path.startswith(folder + os.sep)
 
 
 def is_folder(path: str | Path) -> bool:
