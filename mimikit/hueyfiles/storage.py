@@ -327,6 +327,7 @@ class ClaimStorage(FolderStorage):
             self._session = session
             # Again, now that it can be seen: a pause may have ended while it was made.
             folder.paused = self._paused
+            folder.wake()
             return session
 
 
