@@ -272,7 +272,6 @@ def prompts(state: State) -> Iterator[Finding]:
 
 _MOST_LOOKED_AT = 20_000
 _SHOWN = 10
-_REASON = ".reason.txt"
 
 
 def folder_itself(folder: Path) -> Iterator[Finding]:
@@ -369,15 +368,15 @@ def leftovers(folder: Path, files: Files, now: datetime) -> Iterator[Finding]:
 
 def unreadable(files: Files) -> Iterator[Finding]:
     """What was put aside because it could not be read, each with its reason."""
-    reasons = files.names(paths.CORRUPT, suffix=_REASON)
+    reasons = files.names(paths.CORRUPT, suffix=paths.REASON)
     for name in reasons[:_SHOWN]:
         text = (files.read(f"{paths.CORRUPT}/{name}") or b"").decode(errors="replace")
         place, _, reason = text.strip().partition("\n")
         yield warning(
             "corrupt",
             f"{place}: {reason}",
-            f"kept as {paths.CORRUPT}/{name.removesuffix(_REASON)}: mend it and move it back, or "
-            "remove both files",
+            f"kept as {paths.CORRUPT}/{name.removesuffix(paths.REASON)}: mend it and move it back, "
+            "or remove both files",
         )
     if len(reasons) > _SHOWN:
         yield warning("corrupt", f"and {len(reasons) - _SHOWN} more")

@@ -132,9 +132,9 @@ def look_at_consumer(state: State) -> Consumer:
     return statuses.look_at_consumer(state.files, state.clock.now())
 
 
-def situation(state: ReadOnlyState) -> ExplanationContext:
+def situation(state: ReadOnlyState, consumer: Consumer | None = None) -> ExplanationContext:
     """What triggers are explained by, as this terminal finds it."""
-    consumer = look_at_consumer(state)
+    consumer = consumer or look_at_consumer(state)
     return triggers.situation(
         state.files,
         now=state.clock.now(),

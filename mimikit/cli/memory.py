@@ -15,7 +15,6 @@ from mimikit.cli.options import NumberRange, blame, check_length, parse_past
 from mimikit.errors import BadInput, NotFound
 from mimikit.memory import notes
 from mimikit.memory.notes import Action
-from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, RememberedNote
 from mimikit.state import ReadOnlyState
@@ -150,8 +149,7 @@ def add(frame: CliContext, text: str, long_term: bool, as_json: bool) -> None:
     now = state.clock.now()
     note = RememberedNote(id=new_id("mem", now), content=content, long_term=long_term)
     local = now.astimezone(state.settings.zone)
-    notes.remember(state.files, note, local)
-    path = paths.MEMORY if long_term else paths.memory_file(f"{local:%Y-%m-%d}.md")
+    path = notes.remember(state.files, note, local)
     report = shown.NoteReport(id=note.id, path=path, text=content)
     terminal.show(report, [f"Remembered in {path}."], as_json=as_json)
 

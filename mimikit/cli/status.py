@@ -45,8 +45,8 @@ def status(state: ReadOnlyState, as_json: bool) -> None:
 
 
 def look(state: ReadOnlyState) -> StateOverview:
-    here = client.situation(state)
     consumer = client.look_at_consumer(state)
+    here = client.situation(state, consumer)
     return overview(state.files, consumer, here, workspace=str(state.workspace))
 
 

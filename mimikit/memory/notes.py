@@ -129,14 +129,17 @@ def held(files: Files) -> Generator[None]:
         lock.release()
 
 
-def remember(files: Files, note: RememberedNote, at: datetime) -> None:
+def remember(files: Files, note: RememberedNote, at: datetime) -> str:
     """Write a note where it belongs; a note already there (by its id) is not written again.
+
+    Gives the file's path.
 
     at: when it was said, in the workspace's zone, whose day names the file.
     Crash: the file is replaced whole; a replay finds the note's id in it.
     """
     path = paths.MEMORY if note.long_term else paths.memory_file(f"{at:%Y-%m-%d}.md")
     amend(files, path, lambda text: markdown.with_note(text, note.id, note.content))
+    return path
 
 
 # ---- the backlog

@@ -195,9 +195,9 @@ class Files:
         label = re.sub(r"[^A-Za-z0-9._-]", "_", path)[-100:]
         target = f"{paths.CORRUPT}/{secrets.token_hex(4)}-{label}"
         with _DiskErrors(path):
-            self.create(target + ".reason.txt", f"{path}\n{reason}\n".encode(errors="replace"))
+            self.create(target + paths.REASON, f"{path}\n{reason}\n".encode(errors="replace"))
             if not self.move(path, target):
-                self.remove(target + ".reason.txt")
+                self.remove(target + paths.REASON)
             elif self._on_event is not None:
                 self._on_event("quarantined", {"path": path, "reason": reason, "kept": target})
 

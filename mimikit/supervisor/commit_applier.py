@@ -232,7 +232,7 @@ class CommitApplier:
         for change in record.backlog:
             self._is_kept(record, partial(notes.apply_backlog, self._files, change))
 
-    def _is_kept(self, record: TurnRecord, write: Callable[[], None]) -> bool:
+    def _is_kept(self, record: TurnRecord, write: Callable[[], object]) -> bool:
         try:
             write()
         except UnsafeFile as error:

@@ -2,7 +2,7 @@
 
 What follows "run" is read in this order:
 
-1. In backticks, a fence, quotes or 「」 the inside is the command; around it only courtesy and an
+1. In backticks, a fence, quotes or 「」 the inside is the command; around it only courtesy and a
    time may stand. Straight quotes after a colon count only if nothing follows them.
 2. After a colon (`run: …`) the rest is the command, byte for byte.
 3. Bare (`run ls -la`) it must look like one (`looks_like_command`). A wrong guess would run, so
