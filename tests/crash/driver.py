@@ -310,7 +310,7 @@ class Explorer:
         disk.hints = self.hints
         clock, oracle = FakeClock(node.now), Oracle.thaw(node.oracle)
         watching = _Watching(self, disk, clock, oracle, collect, power_every, life)
-        disk.watch = watching.see
+        disk.watch = watching.see if collect is not None else None
         try:
             violations = self._go(disk, clock, oracle, node, life, watching)
         except (Exception, Endless) as error:  # noqa: BLE001 - whatever it is, the report says where
@@ -409,13 +409,11 @@ class _Watching:
         if at_rest and self._collect is not None:
             for image in self._disk.power_images():
                 self._add(image, DiskStep("rest", "", ""), Site("client", "rest", 0))
-        self._collect = None
+        self._collect = self._disk.watch = None
 
     def see(self, step: DiskStep, site: Site) -> None:
         """Before a change."""
         self._explorer.report.sites |= {site, asker(sys._getframe(1))}
-        if self._collect is None:
-            return
         self._steps += 1
         if self._explorer.then_power:
             if self._life == 0:
