@@ -39,7 +39,7 @@ layers: $(CAN_TEST)
 	$(BIN)/lint-imports --no-logo
 
 # Files side by side, the long ones first (tests/conftest.py); `make test JOBS=0` runs them one by one.
-JOBS ?= 3
+JOBS ?= 4
 test: $(CAN_TEST)
 	$(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder $(ARGS)
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+
 import click
 
 import mimikit
 from mimikit.cli.frame import LazyGroup, place_options
+
+# Imports make many objects and no garbage: by its default the collector looks after each 700 of
+# them, for a tenth of the time that a start takes.
+gc.set_threshold(20_000, 10, 10)
 
 SECTIONS = {
     "Run": {

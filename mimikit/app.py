@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimikit.config import Settings
-from mimikit.engines.base import Engine
 from mimikit.errors import AlreadyRunning, BadInput
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock
@@ -18,6 +17,7 @@ from mimikit.protocol.models import LockHolder, QueueName, Task
 from mimikit.state import State, make_search
 
 if TYPE_CHECKING:
+    from mimikit.engines.base import Engine
     from mimikit.roles.run import RunContext
     from mimikit.runner.consumer import PooledConsumer
     from mimikit.supervisor.loop import Supervisor
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def engines_of(state: State) -> list[Engine]:
-    from mimikit.engines.builtin.assistant import BuiltinEngine
+    from mimikit.engines.builtin.engine import BuiltinEngine
     from mimikit.engines.codex.engine import CodexEngine
     from mimikit.engines.shell import ShellEngine
     from mimikit.memory.archive import summarise_prompt

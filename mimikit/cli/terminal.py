@@ -16,8 +16,6 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
-import wcwidth
-from wcwidth import width
 
 from mimikit.language.plain_text import plain as safe
 
@@ -107,9 +105,18 @@ def indented(text: str) -> str:
     return textwrap.indent(block(text), "  ")
 
 
+def width(text: str) -> int:
+    """Columns it takes."""
+    import wcwidth  # here and below: page and consumer align nothing, and its tables are large
+
+    return wcwidth.width(text)
+
+
 def clip(text: str, columns: int) -> str:
     """A text cut to so many columns, with `…` where it was cut; what is cut loses its colours."""
-    if width(text) <= columns:
+    import wcwidth
+
+    if wcwidth.width(text) <= columns:
         return text
     return wcwidth.clip(click.unstyle(text), 0, columns - 1).rstrip() + "…"
 
@@ -139,6 +146,8 @@ def table(
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    import wcwidth
+
     widths = [max(map(width, column)) + _GAP for column in zip(*lines, strict=True)]
     return ["".join(map(wcwidth.ljust, line, widths)).rstrip() for line in lines]
 
@@ -151,6 +160,8 @@ def sentence(text: str) -> str:
 
 def hanging(lead: str, text: str) -> list[str]:
     """A text behind its lead, wrapped to the terminal under its own beginning."""
+    import wcwidth
+
     lead_width = width(lead)
     columns = (room() or 10_000) - lead_width
     lines = wcwidth.wrap(text, max(columns, 20), break_on_hyphens=False) or [""]

@@ -158,6 +158,7 @@ UNITS = (
     (1, "second", "秒"),
 )
 MONTHS_EN = TABLE["en"]["month_names"].split(", ")
+MONTHS = {name[:3].lower(): number for number, name in enumerate(MONTHS_EN, 1)}
 _DAY_SETS = {
     frozenset(range(7)): "every_day",
     frozenset(range(5)): "every_weekday",

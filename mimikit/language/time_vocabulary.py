@@ -146,7 +146,6 @@ WEEK_SETS = {
     "rest": frozenset((5, 6)),
 }
 """Days of the week, Monday is 0, by the group of `SETS` that names them."""
-MONTHS = {name[:3].lower(): number for number, name in enumerate(MONTHS_EN, 1)}
 
 # ---- patterns
 

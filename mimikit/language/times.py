@@ -25,7 +25,7 @@ from zoneinfo import ZoneInfo
 
 from mimikit.errors import BadInput
 from mimikit.language import time_vocabulary as words
-from mimikit.language.phrases import Language, cron_words, interval_words, moment_words
+from mimikit.language.phrases import MONTHS, Language, cron_words, interval_words, moment_words
 from mimikit.language.time_vocabulary import fold, number_of, period_at, span_at
 
 _DAY_MINUTES = 24 * 60
@@ -311,7 +311,7 @@ def _day(cursor: _Cursor) -> Day | None:
     if weekday:
         return Weekday(words.WEEKDAYS[weekday], words.WEEKS[said["which"].replace("个", "")])
     year = _one_of(said, ("y_iso", "y_zh", "y_mdy", "y_dmy"))
-    month = words.MONTHS.get(said["mon_mdy"][:3] or said["mon_dmy"][:3])
+    month = MONTHS.get(said["mon_mdy"][:3] or said["mon_dmy"][:3])
     month = month or int(number_of(said["m_iso"] or said["m_zh"]))
     number = int(number_of(_one_of(said, ("d_iso", "d_zh", "d_mdy", "d_dmy"))))
     if not is_date(int(year or 2000), month, number):

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 
 from mimikit import permission
 from mimikit.errors import BadInput, NotFound
-from mimikit.language.times import CronTime, InstantTime, RepeatTime, parse_when
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, bad_record
 from mimikit.protocol.ids import check_id, new_id
@@ -128,6 +127,9 @@ def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:
     Raises:
         BadInput: the words are no time, or one that has passed.
     """
+    # Only here: its patterns take longer to make than any command that needs none of them.
+    from mimikit.language.times import CronTime, InstantTime, RepeatTime, parse_when
+
     match parse_when(text, now=now, zone=zone):
         case InstantTime(at):
             return Schedule(run_at=at, timezone=zone.key)

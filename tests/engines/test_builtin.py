@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.engines.base import CancelToken, Outcome, TaskLine, ToolReply, TurnInput
-from mimikit.engines.builtin.assistant import BuiltinEngine, plan_of, resolve, resolve_upstream
+from mimikit.engines.builtin.assistant import plan_of, resolve, resolve_upstream
+from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.engines.builtin.grammar import AtIntent
 from mimikit.language.phrases import ToldResult
 from mimikit.protocol.models import Hit, Message, Question, Usage

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines.builtin.assistant import BuiltinEngine
+from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.supervisor.llm_eval import parse_answers

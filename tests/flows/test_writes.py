@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines.builtin.assistant import BuiltinEngine
+from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.engines.shell import ShellEngine
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files

@@ -14,7 +14,7 @@ import pytest
 
 from mimikit.config import Settings
 from mimikit.conversation.history import HistoryCaps
-from mimikit.engines.builtin.assistant import BuiltinEngine
+from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.memory import markdown, notes
 from mimikit.memory.archive import ArchiveRules, summarise_prompt
 from mimikit.protocol import paths

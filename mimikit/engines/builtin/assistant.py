@@ -1,4 +1,4 @@
-"""The engine `builtin`: an honest assistant without a model, for every role.
+"""What the engine `builtin` does as Teller and as Planner.
 
 It understands the sentences of `grammar`, says what it did with them, and says plainly what it can
 not do. It reads the request's input and acts through the request's tools, nothing else; the same
@@ -8,8 +8,7 @@ request gives the same calls.
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -22,10 +21,7 @@ from mimikit.engines.builtin.shell_lines import SENTENCES, IsProgram
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, code, fence, interval_words, paragraphs, say
 from mimikit.language.times import InstantTime, PastTime, RepeatTime, parse_when, when_words
-from mimikit.protocol.models import Hit, InboxItem, Role, time_text
-
-Summarise = Callable[[str], str]
-"""Makes the summary that a prompt asks for; empty when it can not."""
+from mimikit.protocol.models import Hit, InboxItem, time_text
 
 _TITLE = 80
 _HIT = 320
@@ -36,42 +32,10 @@ _REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 _FILLERS = frozenset(SENTENCES["words"]["fillers"].split())
 
 
-class BuiltinEngine:
-    """Answers, plans commands, and declines what needs a mind."""
-
-    name = "builtin"
-
-    def __init__(
-        self, is_program: IsProgram | None = None, summarise: Summarise | None = None
-    ) -> None:
-        """Without `is_program` the PATH is asked; without `summarise` summaries are declined."""
-        self._is_program: IsProgram = is_program or (lambda word: shutil.which(word) is not None)
-        self._summarise = summarise
-
-    def unavailable(self, role: Role | None = None) -> str | None:
-        return None
-
-    def run(self, request: EngineRequest) -> Outcome:
-        if request.cancel.reason is not None:
-            return Outcome.stopped(request.cancel.reason)
-        if request.role == "teller":
-            return _Turn(request, self._is_program).take()
-        if request.role == "planner":
-            return _plan(request, self._is_program)
-        task = request.input.task
-        if self._summarise is not None and task is not None and task.covers is not None:
-            # The text's own sentences, as no mind is there to write others.
-            return Outcome("done", self._summarise(task.prompt) or "- (nothing of note)")
-        prompt = task.prompt if task else request.prompt
-        error = say("worker_unavailable", phrases.language(prompt, request.input.locale))
-        request.on_event("note", error, {})
-        return Outcome("failed", error=error, failure_reason="engine_unavailable")
-
-
 # ---- Teller
 
 
-class _Turn:
+class Turn:
     """One turn: what each input asks for is done in order, then results are told."""
 
     def __init__(self, request: EngineRequest, is_program: IsProgram) -> None:
@@ -333,10 +297,11 @@ def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -
     return PlannedCall("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
 
 
-# ---- Planner and Worker
+# ---- Planner
 
 
-def _plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
+def plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
+    """Have the command of a plan carried out when it asks for it; its outcome says what was not."""
     task, locale = request.input.task, request.input.locale
     if task is None:
         error = say("plan_no_task", phrases.language("", locale))

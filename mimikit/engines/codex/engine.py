@@ -26,8 +26,8 @@ from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation, TurnReader
 from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, StorageError
+from mimikit.language.phrases import MONTHS
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
-from mimikit.language.time_vocabulary import MONTHS
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files

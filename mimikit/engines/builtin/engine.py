@@ -1,0 +1,54 @@
+"""The engine `builtin`: an honest assistant without a model, for every role."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.language import phrases
+from mimikit.language.phrases import say
+from mimikit.protocol.models import Role
+
+if TYPE_CHECKING:
+    from mimikit.engines.builtin.shell_lines import IsProgram
+
+Summarise = Callable[[str], str]
+"""Makes the summary that a prompt asks for; empty when it can not."""
+
+
+class BuiltinEngine:
+    """Answers, plans commands, and declines what needs a mind."""
+
+    name = "builtin"
+
+    def __init__(
+        self, is_program: IsProgram | None = None, summarise: Summarise | None = None
+    ) -> None:
+        """Without `is_program` the PATH is asked; without `summarise` summaries are declined."""
+        self._is_program: IsProgram = is_program or (lambda word: shutil.which(word) is not None)
+        self._summarise = summarise
+
+    def unavailable(self, role: Role | None = None) -> str | None:
+        return None
+
+    def run(self, request: EngineRequest) -> Outcome:
+        # Only here: to read in its sentences takes a tenth of a start, and where another engine
+        # serves these roles nobody needs them.
+        from mimikit.engines.builtin import assistant
+
+        if request.cancel.reason is not None:
+            return Outcome.stopped(request.cancel.reason)
+        if request.role == "teller":
+            return assistant.Turn(request, self._is_program).take()
+        if request.role == "planner":
+            return assistant.plan(request, self._is_program)
+        task = request.input.task
+        if self._summarise is not None and task is not None and task.covers is not None:
+            # The text's own sentences, as no mind is there to write others.
+            return Outcome("done", self._summarise(task.prompt) or "- (nothing of note)")
+        prompt = task.prompt if task else request.prompt
+        error = say("worker_unavailable", phrases.language(prompt, request.input.locale))
+        request.on_event("note", error, {})
+        return Outcome("failed", error=error, failure_reason="engine_unavailable")
