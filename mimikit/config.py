@@ -107,6 +107,13 @@ class CodexSettings(SettingsSection):
     """Names of environment variables codex itself may see (an API key's, say)."""
     sandbox: Literal["workspace-write", "danger-full-access"] = "workspace-write"
     network: bool = False
+    secrets: list[str] = []
+    """More files and folders that no Worker may read, besides the usual ones of the home."""
+
+
+class CommandSettings(SettingsSection):
+    sandbox: Literal["auto", "off"] = "auto"
+    """The owner's command lines do not see the state folder; `off` lets them."""
 
 
 class LimitSettings(SettingsSection):
@@ -170,6 +177,7 @@ class Settings(BaseSettings):
     profiles: ProfilesSettings = ProfilesSettings()
     web: WebSettings = WebSettings()
     codex: CodexSettings = CodexSettings()
+    command: CommandSettings = CommandSettings()
     limits: LimitSettings = LimitSettings()
     triggers: TriggerSettings = TriggerSettings()
     budgets: BudgetSettings = BudgetSettings()

@@ -1,8 +1,9 @@
-"""The outer sandbox of every agent Worker: bubblewrap, with the state folder masked.
+"""The outer sandbox of agent Workers and of the owner's commands: bubblewrap, the state masked.
 
-Inside it an agent sees the machine as it is, but an empty, read-only folder where the state lies,
-and no process that is not its own. Root loses its capabilities too: it could take the mask away.
-Only Linux has it.
+Inside it a run sees the machine as it is, but an empty, read-only folder where the state lies, and
+no process that is not its own: with the first of them all others end. A Worker moreover finds
+what makes git run programs and this program's own files read-only, and secrets gone. Root loses
+capabilities too: it could take the mask away. Only Linux has it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,30 @@ from collections.abc import Iterable, Sequence
 from importlib import util
 from pathlib import Path
 
+from mimikit.config import asset_folder
 from mimikit.engines import process
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 
+REMEMBER_S = 120.0
+"""Looking whether a sandbox can be made starts one: not at every beat of an idle consumer."""
 _PROBE_S = 10
+_UNMASKING = (
+    *("CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_MKNOD"),
+    *("CAP_DAC_READ_SEARCH", "CAP_BPF"),
+)
+"""With these, root reaches what a mask hides: by mounts, disks, handles of files, the kernel."""
+_OF_THE_SYSTEM = ("/", "/usr", "/usr/local")
+_STARTERS = (
+    *("GNUmakefile", "Procfile", "pyproject.toml", "scripts"),
+    *("requirements.lock", "requirements-run.lock"),
+)
+"""What starts a checkout: `make up`."""
+_SECRETS = (
+    *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".netrc", ".git-credentials", ".pypirc"),
+    *(".config/gh", ".config/gcloud", ".config/git/credentials", ".docker/config.json"),
+)
 _TRIED = "all was tried"
 _ATTACK = """
 try() { cat "$1/$2"; echo forged > "$1/$3"; }
@@ -77,33 +96,71 @@ def masked(
     *,
     writable: Iterable[Path] = (),
     read_only: Iterable[Path] = (),
+    pinned: Iterable[Path] = (),
+    hidden: Iterable[Path] = (),
     frozen: Path | None = None,
+    as_owner: bool = False,
 ) -> list[str]:
     """`argv` with the sandbox in front of it.
 
-    `writable` and `read_only` name what of the state folder stays visible; what lies elsewhere is
-    visible anyway, and of that `read_only` is made so. `frozen` is a folder around the state folder
-    that is read-only but for what is `writable`.
+    `writable` stays so within what is masked or made read-only. `read_only` is so wherever it lies,
+    `pinned` can neither be moved nor replaced, `hidden` is there and empty. `frozen` is a folder
+    around the state folder that is read-only but for what is `writable`. `as_owner` keeps the
+    rights the owner has, but for those that open the mask.
     """
     real = Path(os.path.realpath(state))
-    may_write = [os.path.realpath(path) for path in writable]
-    wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid", "--cap-drop", "ALL"]
-    if os.geteuid() == 0:
-        # What root needs, and all it needs, to make the agent's own sandbox inside this one.
-        wrapped += ["--cap-add", "CAP_SETFCAP"]
+    closed = dict.fromkeys(map(_real, read_only), "--ro-bind")
+    if frozen is not None:
+        closed[_real(frozen)], pinned = "--ro-bind", ()  # a mount in it would open it again
+    closed |= {path: "--tmpfs" if path.is_dir() else "--dev-bind" for path in map(_real, hidden)}
+    closed[real] = "--tmpfs"
+    again = [path for path in map(_real, writable) if any(map(path.is_relative_to, closed))]
+    mounts = {**dict.fromkeys([*map(_real, pinned), *again], "--bind"), **closed}
+    wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid"]
+    if as_owner:
+        wrapped += [word for name in _UNMASKING for word in ("--cap-drop", name)]
+    else:
+        wrapped += ["--cap-drop", "ALL"]
+        if os.geteuid() == 0:
+            # What root needs, and all it needs, to make the agent's own sandbox inside this one.
+            wrapped += ["--cap-add", "CAP_SETFCAP"]
     wrapped += ["--dev-bind", "/", "/", "--proc", "/proc"]
-    if frozen is not None:  # before the mask, which would else be covered
-        still = os.path.realpath(frozen)
-        wrapped += ["--ro-bind", still, still, *_bound(may_write, below=still)]
-    wrapped += ["--tmpfs", str(real), *_bound(may_write, below=real)]
-    for path in map(os.path.realpath, read_only):
-        wrapped += ["--ro-bind", path, path]
-    return [*wrapped, "--remount-ro", str(real), "--", *argv]
+    for path in sorted(mounts, key=lambda path: len(path.parts)):  # else the outer covers the inner
+        source = "/dev/null" if mounts[path] == "--dev-bind" else str(path)
+        wrapped += [mounts[path], *([source] if mounts[path] != "--tmpfs" else []), str(path)]
+    for path in (path for path, how in mounts.items() if how == "--tmpfs"):
+        wrapped += ["--remount-ro", str(path)]
+    return [*wrapped, "--", *argv]
 
 
-def _bound(writable: Iterable[str], *, below: str | Path) -> list[str]:
-    paths_below = [path for path in writable if Path(path).is_relative_to(below)]
-    return [word for path in paths_below for word in ("--bind", path, path)]
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def own_files() -> list[Path]:
+    """What this program is made of, and what starts it: no Worker changes that."""
+    package = Path(__file__).parents[1]
+    made_of = {package, *map(asset_folder, ("webui", "prompts")), Path(sys.prefix)}
+    made_of.add(Path(sys.base_prefix))  # a Python of the owner's own, it may be
+    if package.parent.name in ("site-packages", "dist-packages"):
+        made_of.add(package.parent)
+    made_of |= {package.parent / name for name in _STARTERS}
+    return [
+        path for path in made_of if str(path) not in _OF_THE_SYSTEM and os.access(path, os.F_OK)
+    ]
+
+
+def folders_around(inner: Iterable[Path], workspace: Path) -> list[Path]:
+    """The folders of a workspace in which something lies that has to stay where it is."""
+    top = _real(workspace)
+    around = [folder for path in inner for folder in (_real(path.parent) / path.name).parents]
+    return [folder for folder in around if folder != top and folder.is_relative_to(top)]
+
+
+def secrets_of_home(more: Iterable[str] = ()) -> list[Path]:
+    """What of the owner's home no Worker reads, as far as it is there."""
+    paths = [Path.home() / Path(name).expanduser() for name in (*_SECRETS, *more)]
+    return [path for path in paths if os.access(path, os.F_OK)]
 
 
 def canary(

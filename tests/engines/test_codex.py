@@ -15,15 +15,16 @@ from typing import Any
 import psutil
 import pytest
 
-from mimikit.config import CodexSettings, Settings
+from mimikit.config import CodexSettings
 from mimikit.engines import sandbox
-from mimikit.engines.base import UPSTREAM, CancelToken, EngineRequest, Outcome, ToolSpec
+from mimikit.engines.base import UPSTREAM, CancelToken, Outcome, ToolSpec
 from mimikit.engines.codex import cli as codex_cli
-from mimikit.engines.codex.engine import LITTER, CodexEngine
+from mimikit.engines.codex.engine import LITTER
 from mimikit.tools.mcp import ToolServer
+from tests.support.codex_ground import Here, codex_ground
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import FakeLLM, Step, tool_names
-from tests.support.runs import Ground, alive, ground, tag, zombies
+from tests.support.runs import alive, tag, zombies
 
 pytestmark = [pytest.mark.codex, pytest.mark.needs_platform("linux")]
 
@@ -41,39 +42,9 @@ MODELS = ["gpt-5.5", "gpt-6-luna"]
 """One that is offered functions, and one that writes programs that call them."""
 
 
-class Here(Ground):
-    """A workspace, and an engine that asks the model server given to it."""
-
-    def engine(self, llm: FakeLLM | None, **settings: Any) -> CodexEngine:
-        url = llm.url if llm else "http://127.0.0.1:9/v1"
-        provider = (
-            f'{{name="fake",base_url="{url}",wire_api="responses",env_key="FAKE_KEY",'
-            "requires_openai_auth=false,request_max_retries=0,stream_max_retries=0}"
-        )
-        config = {"model_provider": '"fake"', "model_providers.fake": provider}
-        config |= settings.pop("config", {})
-        codex = CodexSettings.model_validate({"env": ["FAKE_KEY"], "config": config, **settings})
-        return CodexEngine(Settings(codex=codex), self.state)
-
-    def ask(self, prompt: str, desk: Desk | None = None, **fields: Any) -> EngineRequest:
-        fields = {"instructions": "You are the role.", "model": "gpt-5.5", **fields}
-        return self.request(prompt, desk=desk, **fields)
-
-
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
-    made = ground(tmp_path)
-    for name in ("home", "tmp"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    # codex takes no home below the folder of temporary files
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setenv("FAKE_KEY", "canary-key")
-    monkeypatch.setenv("OTHER_TOKEN", "canary-token")
-    for name in ("CODEX_HOME", "CODEX_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    (made.state / "secret").write_text("canary-secret")
-    return Here(made.root)
+    return codex_ground(tmp_path, monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -244,20 +215,6 @@ def test_a_worker_commits_but_plants_nothing_in_git(here: Here) -> None:
     assert "fsmonitor" not in (here.workspace / ".git" / "config").read_text()
 
 
-def test_the_folders_of_a_linked_worktree_are_found(here: Here, tmp_path: Path) -> None:
-    repo, tree = tmp_path / "repo", tmp_path / "tree"
-    who = ["-c", "user.name=x", "-c", "user.email=x@y"]
-    for words in (
-        ["init", "-q", str(repo)],
-        ["-C", str(repo), *who, "commit", "-q", "--allow-empty", "-m", "x"],
-        ["-C", str(repo), "worktree", "add", "-q", str(tree)],
-    ):
-        subprocess.run(["git", *words], check=True, capture_output=True)
-    folders = codex_cli.git_folders(tree)
-    assert folders == [repo / ".git" / "worktrees" / "tree", repo / ".git"]
-    assert codex_cli.git_folders(here.workspace) == []
-
-
 def test_a_session_is_taken_up_again_and_only_the_new_is_counted(here: Here) -> None:
     with FakeLLM([{"text": "first"}]) as llm:
         first = here.engine(llm).run(here.ask("one"))
@@ -320,7 +277,7 @@ def test_a_read_only_run_writes_nothing_though_codexs_own_sandbox_is_open(
     """The outer one alone holds it too; a login kept in the workspace stays writable."""
     home = here.workspace / "home" / ".codex"
     home.mkdir(parents=True)
-    monkeypatch.setattr(codex_cli, "sandbox_mode", lambda *_: "danger-full-access")
+    monkeypatch.setattr(codex_cli, "is_confined", lambda *_: False)
     line = f"cat .mimikit/secret; echo x > made; echo x > .mimikit/made; echo x > {home}/kept"
     with FakeLLM([{"shell": line}, {"text": "done"}]) as llm:
         engine = here.engine(llm, home=str(home))

@@ -40,7 +40,7 @@ class Ground:
         cancel = fields.pop("cancel", None) or CancelToken()
         made = make_request(role, TurnInput(now=NOW), desk, prompt=prompt, cancel=cancel)
         folders = {"workspace": self.workspace, "scratch": self.scratch, "state": self.state}
-        return replace(made, **folders, **{"idle_timeout_s": 30, "timeout_s": 30, **fields})
+        return replace(made, **{**folders, "idle_timeout_s": 30, "timeout_s": 30, **fields})
 
 
 def ground(root: Path) -> Ground:

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,10 @@ from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import Usage
 
 LEAST_VERSION = (0, 163, 0)
+PROFILE = "mimikit"
+"""What the permissions of a Worker's shell are named in codex."""
+_LOGINS = ("auth.json", ".credentials.json")
+"""Where codex keeps its own login, and those to servers of tools."""
 TOOLS_TOKEN = "MIMIKIT_TOOLS_TOKEN"  # noqa: S105 - a variable's name
 _API_KEY = "CODEX_API_KEY"
 _NETWORK = (
@@ -129,9 +134,41 @@ def models(place: CodexLocation) -> bytes | None:
     return json.dumps(catalogue).encode()
 
 
-def sandbox_mode(settings: CodexSettings, request: EngineRequest) -> str:
-    """Which of codex's own sandboxes a Worker's run has."""
-    return "read-only" if request.read_only else settings.sandbox
+def is_confined(settings: CodexSettings, request: EngineRequest) -> bool:
+    """Whether a Worker's shell runs in codex's own sandbox, inside the outer one."""
+    return request.read_only or settings.sandbox != "danger-full-access"
+
+
+def confinement(
+    settings: CodexSettings,
+    place: CodexLocation,
+    request: EngineRequest,
+    writable: Sequence[Path] = (),
+) -> dict[str, str]:
+    """The keys of codex's own sandbox: what its shells may read and write.
+
+    Its login they may not read. Only here can that be said: codex itself has to read it.
+    """
+    rules = {":root": '"read"'}
+    if not request.read_only:
+        rules |= {":workspace_roots": '{"."="write"}'}
+        rules |= {str(path): '"write"' for path in (_temporary(request), *writable)}
+    logins = [place.home / name for name in _LOGINS]
+    rules |= {os.path.realpath(path): '"deny"' for path in logins if os.access(path, os.F_OK)}
+    listed = ",".join(f"{_toml(path)}={rule}" for path, rule in rules.items())
+    network = "true" if settings.network and not request.read_only else "false"
+    profile = f"{{filesystem={{{listed}}},network={{enabled={network}}}}}"
+    return {f"permissions.{PROFILE}": profile, "default_permissions": f'"{PROFILE}"'}
+
+
+def confined_argv(
+    settings: CodexSettings, place: CodexLocation, request: EngineRequest
+) -> list[str]:
+    """The start of a command line that runs another as a Worker's shell would."""
+    keys = confinement(settings, place, request).items()
+    given = [part for key, value in keys for part in ("-c", f"{key}={value}")]
+    head = [place.program, "sandbox", *given, "-P", PROFILE]
+    return [*head, "-C", str(request.workspace), "--"]
 
 
 def talk_argv(
@@ -167,44 +204,36 @@ def work_argv(
     catalogue: Path | None,
     *,
     mark: str,
+    writable: Sequence[Path],
 ) -> list[str]:
-    """The command line for a Worker, prompt on stdin; the outer sandbox is not part of it."""
-    temporary = request.scratch / "tmp"
+    """The command line for a Worker, prompt on stdin; the outer sandbox is not part of it.
+
+    writable: what lies beside the workspace, or is closed in it without a word.
+    """
+    temporary = _temporary(request)
     temporary.mkdir(parents=True, exist_ok=True)
     shell = f"{{TMPDIR={_toml(str(temporary))},{MARK}={_toml(mark)}}}"
-    network = settings.network and not request.read_only
     config = {f"features.{name}": "false" for name in _ABROAD} | {
         "agents.enabled": "false",
         "skills.bundled": "{enabled=false}",
         "developer_instructions": _toml(request.instructions),
-        "sandbox_workspace_write.exclude_slash_tmp": "true",
-        "sandbox_workspace_write.exclude_tmpdir_env_var": "true",
-        "sandbox_workspace_write.network_access": "true" if network else "false",
         "shell_environment_policy.inherit": '"core"',
         "shell_environment_policy.set": shell,
     }
-    if not network:
+    if request.read_only or not settings.network:
         config["web_search"] = _NO_SEARCH
-    head = ["-s", sandbox_mode(settings, request), "-C", str(request.workspace)]
-    if not request.read_only:
-        for folder in (temporary, *git_folders(request.workspace)):
-            head += ["--add-dir", str(folder)]
+    head, last = ["-C", str(request.workspace)], dict[str, str]()
+    if is_confined(settings, request):
+        last = confinement(settings, place, request, writable)
+    else:
+        head += ["-s", "danger-full-access"]
     tail = ["resume", request.resume, "-"] if request.resume else ["-"]
-    return [place.program, *_EXEC, *head, *_rest(settings, request, config, catalogue), *tail]
+    rest = _rest(settings, request, config, catalogue, last)
+    return [place.program, *_EXEC, *head, *rest, *tail]
 
 
-def git_folders(workspace: Path) -> list[Path]:
-    """Where git keeps what belongs to a workspace; a linked worktree has two such places."""
-    git = workspace / ".git"
-    if git.is_dir():
-        return [git.resolve()]
-    try:
-        said = git.read_text(encoding="utf-8", errors="replace")
-        own = (workspace / said.removeprefix("gitdir:").strip()).resolve()
-        common = (own / (own / "commondir").read_text().strip()).resolve()
-    except OSError:
-        return []
-    return [folder for folder in (own, common) if folder.is_dir()]
+def _temporary(request: EngineRequest) -> Path:
+    return request.scratch / "tmp"
 
 
 def _toml(text: str) -> str:
@@ -213,9 +242,13 @@ def _toml(text: str) -> str:
 
 
 def _rest(
-    settings: CodexSettings, request: EngineRequest, config: dict[str, str], catalogue: Path | None
+    settings: CodexSettings,
+    request: EngineRequest,
+    config: dict[str, str],
+    catalogue: Path | None,
+    last: dict[str, str] | None = None,
 ) -> list[str]:
-    """What both kinds of command line share: model, tools, and the owner's own settings last."""
+    """What both kinds of command line share: model, tools, the owner's own settings, and `last`."""
     config["features.unbounded_connection_retries"] = "false"
     if request.effort:
         config["model_reasoning_effort"] = _toml(request.effort)
@@ -228,8 +261,10 @@ def _rest(
         if catalogue:
             config["model_catalog_json"] = _toml(str(catalogue))
     model = ["-m", request.model] if request.model else []
-    last = {"web_search": _NO_SEARCH} if request.read_only else {}
-    given = {**config, **settings.config, **last}
+    given = {**config, **settings.config, **(last or {})}
+    if request.read_only:
+        given["web_search"] = _NO_SEARCH
+    given.pop("sandbox_mode", None)  # codex takes one of these; the flag or the profile holds
     return [*model, *(part for key, value in given.items() for part in ("-c", f"{key}={value}"))]
 
 

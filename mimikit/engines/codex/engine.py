@@ -2,17 +2,15 @@
 
 Teller and Planner have no shell, no files and no network, only our tools over MCP. A Worker has
 codex's own tools in codex's own sandbox, inside the outer one that masks the state folder; without
-that it is not started. A run that is read-only has the workspace so in both of them.
+that it is not started. A run that is read-only has the workspace so in both of them. What git runs
+as the owner is shut to a Worker; codex's own sandbox closes the login that codex has to read.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
@@ -20,10 +18,11 @@ from zoneinfo import ZoneInfo
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings, system_zone
-from mimikit.engines import process, process_tree, sandbox
-from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
+from mimikit.engines import git, process, process_tree, sandbox
+from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome, RememberedValue
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation, TurnReader
+from mimikit.engines.git import GitFolders
 from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, StorageError
 from mimikit.language.phrases import MONTHS
@@ -38,8 +37,6 @@ LITTER = (".git", ".codex", ".agents", ".aws")
 _LINE_BYTES = 16 * 2**20
 _STDERR_CHARACTERS = 8000
 _REMEMBER_S = 5.0
-_SANDBOX_REMEMBER_S = 120.0
-"""Looking whether a sandbox can be made starts one: not at every beat of an idle consumer."""
 
 
 class CodexEngine:
@@ -52,8 +49,8 @@ class CodexEngine:
         self._limits = settings.limits
         self._state = state
         self._clock = clock or SystemClock()
-        self._reason = _Remembered(lambda: codex_cli.unavailable(self._codex))
-        self._sandboxed = _Remembered(sandbox.unavailable, for_s=_SANDBOX_REMEMBER_S)
+        self._reason = RememberedValue(lambda: codex_cli.unavailable(self._codex), _REMEMBER_S)
+        self._sandboxed = RememberedValue(sandbox.unavailable, sandbox.REMEMBER_S)
         self._lock = threading.Lock()
         self._proved: set[tuple[Path, bool]] = set()
         """Workspaces, each as one to work in or as a read-only one, in which the sandbox holds."""
@@ -74,7 +71,11 @@ class CodexEngine:
             if request.role == "worker":
                 return self._work(request, place)
             mark = process_tree.mark(request.state, request.run_id)
-            argv = codex_cli.talk_argv(self._codex, place, request, self._models(request, place))
+            catalogue = self._models(request, place)
+            argv = codex_cli.talk_argv(self._codex, place, request, catalogue)
+            if self._sandboxed.get() is None:  # it runs nothing; should it, nothing lives on
+                shown = [request.scratch, place.home, *filter(None, [catalogue])]
+                argv = sandbox.masked(argv, self._state, writable=shown)
             return self._carry_out(request, place, argv, mark)
         except EngineError as error:
             return Outcome("failed", error=str(error), failure_reason="engine_unavailable")
@@ -85,14 +86,15 @@ class CodexEngine:
             return Outcome("failed", error=said, failure_reason="error")
 
     def _work(self, request: EngineRequest, place: CodexLocation) -> Outcome:
-        mark = process_tree.mark(request.state, request.run_id)
-        catalogue = self._models(request, place)
-        argv = codex_cli.work_argv(self._codex, place, request, catalogue, mark=mark)
-        argv = self._masked(request, place, argv)
         before = {name for name in LITTER if (request.workspace / name).exists()}
         earlier = _usage_before(place.home, request.resume) if request.resume else Usage()
         try:
-            outcome = self._carry_out(request, place, argv, mark)
+            if request.read_only:  # the whole workspace is, git's folders with it
+                outcome = self._work_with(GitFolders(), request, place)
+            else:
+                with git.held(request.workspace, self._state) as folders:
+                    self._compare(folders, request)
+                    outcome = self._work_with(folders, request, place)
         finally:
             for path in (request.workspace / name for name in LITTER if name not in before):
                 if path.is_dir() and not path.is_symlink():
@@ -103,7 +105,33 @@ class CodexEngine:
             return self._work(replace(request, resume=None), place)
         return replace(outcome, usage=codex_cli.minus(outcome.usage, earlier))
 
-    def _masked(self, request: EngineRequest, place: CodexLocation, argv: list[str]) -> list[str]:
+    def _compare(self, folders: GitFolders, request: EngineRequest) -> None:
+        """Say what was found of git, and when it is not what was found before."""
+        now, name = ", ".join(map(str, folders.writable)), f"{paths.CACHE}/git-folders.txt"
+        with self._lock, contextlib.closing(RealDisk(self._state)) as disk:
+            files = Files(disk, durable=False)
+            files.make_folders()
+            was = (files.read(name) or b"").decode(errors="replace")
+            if now and now != was:
+                files.write(name, now.encode(errors="replace"))
+        for note in folders.notes:
+            request.on_event("note", note, {})
+        if was and now not in ("", was):
+            request.on_event("note", f"commits go to {now} now, no longer to {was}", {})
+
+    def _work_with(
+        self, folders: GitFolders, request: EngineRequest, place: CodexLocation
+    ) -> Outcome:
+        mark = process_tree.mark(request.state, request.run_id)
+        catalogue, writable = self._models(request, place), folders.writable
+        argv = codex_cli.work_argv(
+            self._codex, place, request, catalogue, mark=mark, writable=writable
+        )
+        return self._carry_out(request, place, self._masked(folders, request, place, argv), mark)
+
+    def _masked(
+        self, folders: GitFolders, request: EngineRequest, place: CodexLocation, argv: list[str]
+    ) -> list[str]:
         """`argv` in the outer sandbox, after the proof that it holds.
 
         Raises:
@@ -114,15 +142,16 @@ class CodexEngine:
                 raise EngineError(reason)
             request.on_event("note", f"no sandbox, as the settings allow: {reason}", {})
             return argv
-        writable, frozen = [request.scratch, place.home], request.workspace
-        if not request.read_only:
-            writable, frozen = [*writable, request.workspace], None
+        workspace, own = request.workspace, sandbox.own_files()
         shown = [request.scratch / UPSTREAM, self._catalogue]
-        for git in codex_cli.git_folders(request.workspace):
-            shown += [git / "hooks", git / "config"]  # they make git run programs
-        read_only = [path for path in shown if path and path.exists()]
         return sandbox.masked(
-            argv, self._state, writable=writable, read_only=read_only, frozen=frozen
+            argv,
+            self._state,
+            writable=[request.scratch, place.home, workspace],
+            read_only=[*(path for path in shown if path and path.exists()), *own, *folders.shut],
+            pinned=[*folders.pinned, *sandbox.folders_around(own, workspace)],
+            hidden=sandbox.secrets_of_home(self._codex.secrets),
+            frozen=workspace if request.read_only else None,
         )
 
     def _unproved(self, request: EngineRequest, place: CodexLocation) -> str | None:
@@ -131,10 +160,9 @@ class CodexEngine:
         with self._lock:
             if (workspace, read_only) in self._proved:
                 return None
-            mode = codex_cli.sandbox_mode(self._codex, request)
             inner: list[str] = []
-            if mode != "danger-full-access":
-                inner = [place.program, "sandbox", "-c", f'sandbox_mode="{mode}"', "--"]
+            if codex_cli.is_confined(self._codex, request):
+                inner = codex_cli.confined_argv(self._codex, place, request)
             reason = sandbox.canary(self._state, workspace, inner=inner, frozen=read_only)
             if reason is None:
                 self._proved.add((workspace, read_only))
@@ -226,24 +254,6 @@ class _Output:
         """What it complained of last, warnings left out."""
         lines = self._complaints.text().strip().splitlines()
         return "\n".join([line for line in lines if not line.startswith("WARNING")][-5:])
-
-
-class _Remembered:
-    """A value that is asked for often and worked out now and then."""
-
-    def __init__(self, work_out: Callable[[], str | None], for_s: float = _REMEMBER_S) -> None:
-        self._work_out = work_out
-        self._for_s = for_s
-        self._lock = threading.Lock()
-        self._until = -math.inf
-        self._value: str | None = None
-
-    def get(self) -> str | None:
-        with self._lock:
-            if time.monotonic() > self._until:
-                self._value = self._work_out()
-                self._until = time.monotonic() + self._for_s
-            return self._value
 
 
 def _usage_before(home: Path, session: str) -> Usage:

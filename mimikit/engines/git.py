@@ -1,0 +1,191 @@
+"""The git folders of a workspace: which a Worker writes, and what in them makes git run programs.
+
+They are found outside the sandbox, by what stands where and never on the word of a file that a
+Worker can write: who chooses a git folder chooses what is writable, and whose hooks the owner's
+git runs. What makes git run programs is shut also where it is not there yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import stat
+from collections import deque
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mimikit.engines.sandbox import folders_around
+from mimikit.errors import EngineError
+
+MOST_FOLDERS = 20_000
+"""Folders of the workspace that are looked into for git folders, the outer ones first."""
+HERE = b".\n"
+"""What a `commondir` says that changes nothing; an empty one is an error to git."""
+MOST_GIT_FOLDERS = 40
+"""Each is nine mounts, and each shell of an agent takes its time for each mount."""
+_FOLDERS = ("hooks", "info", "modules", "worktrees")
+_FILES = ("config", "config.worktree", "commondir")
+_OF_WORKTREE = ("modules",), ("config.worktree", "commondir", "gitdir")
+"""What is shut in a git folder, and in the one that a linked worktree has of its own."""
+_MOST_BYTES = 65_536
+
+
+@dataclass
+class GitFolders:
+    """What a Worker is given of the git folders of one workspace."""
+
+    writable: list[Path] = field(default_factory=list[Path])
+    """Where its commits go, in the workspace or beside it."""
+    pinned: list[Path] = field(default_factory=list[Path])
+    """Neither moved nor replaced, else written as the Worker likes."""
+    shut: list[Path] = field(default_factory=list[Path])
+    """Read, never changed."""
+    notes: list[str] = field(default_factory=list[str])
+    """What could not be made safe and is shut as a whole, or was not looked at."""
+
+
+@contextlib.contextmanager
+def held(workspace: Path, state: Path) -> Generator[GitFolders]:
+    """The git folders of a workspace for one run: found, and what has to be there made.
+
+    A `commondir` that was made goes with the last run that holds it, whosever: to remove it is to
+    open it in the sandboxes of the others. What else was made is empty and stays.
+    """
+    workspace, state = (Path(os.path.realpath(path)) for path in (workspace, state))
+    found = GitFolders()
+    with contextlib.ExitStack() as stack:
+        for entry in _entries(workspace, state, found):
+            own, folders, shut = entry.parent == workspace, list[Path](), list[Path]()
+            if entry.is_symlink():  # no mount can hold it: what it names is given to nobody
+                said = f"the git folder of {entry} is read-only: it is a link"
+                found.notes += [said] if own else []
+                continue
+            try:
+                if not entry.is_dir():
+                    shut.append(entry)
+                    folders = _pointed_to(entry) if own else []
+                elif (entry / "HEAD").exists():
+                    folders = [entry]
+                for folder in folders:
+                    shut += _traps(folder, workspace, stack, linked=folder != folders[0])
+            except (EngineError, OSError, ValueError) as error:
+                said = error.strerror if isinstance(error, OSError) else error
+                found.notes.append(f"the git folder of {entry} is read-only: {said}")
+                folders, shut = [], [entry]
+            if shut:
+                found.pinned += [*folders_around([entry], workspace), *folders]
+                found.shut += shut
+                found.writable += folders if own else []
+        yield found
+
+
+@contextlib.contextmanager
+def _kept(path: Path) -> Generator[None]:
+    """A `commondir` that is there, made if need be, until the last who keeps it is done."""
+    while True:
+        _make(path, HERE)
+        with contextlib.suppress(FileNotFoundError):
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            fcntl.flock(handle, fcntl.LOCK_SH)
+            if os.fstat(handle).st_nlink:
+                break
+            os.close(handle)  # removed in between
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError, EngineError):  # another run keeps it
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _text(path) == ".":
+                path.unlink()
+        os.close(handle)
+
+
+def _entries(workspace: Path, state: Path, found: GitFolders) -> Iterator[Path]:
+    """Every `.git` in a workspace, its own first; those that are too far in are told."""
+    todo, looked, met = deque([workspace]), 0, 0
+    while todo and looked < MOST_FOLDERS and met < MOST_GIT_FOLDERS:
+        folder, looked = todo.popleft(), looked + 1
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                path = Path(entry.path)
+                if entry.name == ".git":
+                    met += 1
+                    yield path
+                elif entry.is_dir(follow_symlinks=False) and path != state:
+                    todo.append(path)
+    if todo:
+        found.notes.append(
+            f"{looked} folders, {met} git folders: not looked for more, from {todo[0]} on"
+        )
+
+
+def _pointed_to(entry: Path) -> list[Path]:
+    """The git folders that the `.git` file of a workspace names: the shared one, then its own.
+
+    Raises:
+        EngineError: they do not belong to it.
+    """
+    own = Path(os.path.realpath(entry.parent / _text(entry).removeprefix("gitdir:").strip()))
+    if own.parent.name == "worktrees":
+        common, back = own.parent.parent, own / _text(own / "gitdir")
+        told = os.path.realpath(own / _text(own / "commondir"))
+        if told != str(common):
+            raise EngineError(f"{own / 'commondir'} names {told}, and it belongs to {common}")
+        folders = [common, own]
+    else:
+        place = re.search(r"^\s*worktree\s*=\s*(.+)$", _text(own / "config"), re.MULTILINE)
+        if place is None or "modules" not in own.parts:
+            raise EngineError(f"{own} is neither a worktree's nor a submodule's")
+        back, folders = own / place[1].strip('" ') / ".git", [own]
+    if os.path.realpath(back) != str(entry):
+        raise EngineError(f"{own} belongs to {back}")
+    return folders
+
+
+def _traps(
+    folder: Path, workspace: Path, stack: contextlib.ExitStack, *, linked: bool
+) -> list[Path]:
+    """What makes git run programs from a folder of its own; made where it is not there.
+
+    Raises:
+        EngineError: it is no git folder of ours, or can not be made safe.
+    """
+    for inside in (workspace, Path(os.path.realpath(Path.home()))):
+        if inside.is_relative_to(folder):
+            raise EngineError(f"{inside} lies in {folder}")
+    if folder.stat().st_uid not in (os.geteuid(), workspace.stat().st_uid):
+        raise EngineError(f"{folder} is somebody else's")
+    for name in ("HEAD",) if linked else ("HEAD", "objects", "refs"):
+        if not (folder / name).exists():
+            raise EngineError(f"{folder} is no git folder: it has no {name}")
+    folders, files = _OF_WORKTREE if linked else (_FOLDERS, _FILES)
+    for name in folders:
+        (folder / name).mkdir(exist_ok=True)
+    for name in files:
+        if name == "commondir" and not linked:
+            stack.enter_context(_kept(folder / name))
+            if _text(folder / name) != ".":
+                raise EngineError(f"{folder / name} leads elsewhere")
+        _make(folder / name, b"")
+    shut = [folder / name for name in (*folders, *files)]
+    for path in shut:
+        if path.is_symlink() or not (path.is_file() if path.name in files else path.is_dir()):
+            raise EngineError(f"{path} is a link, or of another kind than it has to be")
+    return shut
+
+
+def _text(path: Path) -> str:
+    """The text of a small file; nothing that stands in its place is waited for."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise EngineError(f"{path} is no file")
+        return file.read(_MOST_BYTES).decode(errors="surrogateescape").strip()
+
+
+def _make(path: Path, data: bytes) -> None:
+    with contextlib.suppress(FileExistsError), path.open("xb") as file:
+        file.write(data)

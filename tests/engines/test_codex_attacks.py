@@ -1,0 +1,247 @@
+"""What a Worker tries in order to come out of its workspace, by the real codex program."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mimikit.config import asset_folder
+from mimikit.engines import sandbox
+from mimikit.engines.base import Outcome
+from tests.engines.test_git import PLANT, WHO, repository, run_git, what_the_owner_does
+from tests.support.codex_ground import Here, codex_ground
+from tests.support.engine_requests import Desk
+from tests.support.fake_llm import FakeLLM
+from tests.support.runs import alive, tag
+
+pytestmark = [
+    pytest.mark.codex,
+    pytest.mark.needs_platform("linux"),
+    pytest.mark.needs_program("bwrap", "git"),
+]
+ROOT = Path(__file__).parents[2]
+SANDBOXES = ["workspace-write", "danger-full-access"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
+    return codex_ground(tmp_path, monkeypatch)
+
+
+def work(
+    here: Here, line: str, desk: Desk | None = None, **settings: object
+) -> tuple[Outcome, str]:
+    """Let a Worker run a line; gives the outcome and what its model was told of it."""
+    workspace = settings.pop("workspace", here.workspace)
+    with FakeLLM([{"shell": line}, {"text": "it is done"}]) as llm:
+        request = here.ask("do it", desk, workspace=workspace)
+        outcome = here.engine(llm, **settings).run(request)
+        assert len(llm.requests) == 2
+        return outcome, json.dumps(llm.requests[-1]["input"][-1])
+
+
+# ---- git
+
+
+def test_no_folder_is_writable_on_the_word_of_a_worktrees_file(here: Here) -> None:
+    repo, tree = here.root / "repo", here.root / "tree"
+    repository(repo)
+    run_git(repo, "worktree", "add", "-q", str(tree))
+    own = repo / ".git" / "worktrees" / "tree"
+    line = f"cat .git; echo / > {own}/commondir; echo x > {here.root}/made; echo end"
+    desk = Desk()
+    _, seen = work(here, line, desk, workspace=tree)
+    assert "end" in seen
+    assert (own / "commondir").read_text() == "../..\n"
+    (own / "commondir").write_text("/\n")  # as if an earlier one had come that far
+    outcome, seen = work(here, line, desk, workspace=tree)
+    assert outcome.status == "done"
+    assert "end" in seen
+    assert not (here.root / "made").exists()
+    notes = [text for kind, text, _ in desk.events if kind == "note"]
+    assert any("commondir names /, and it belongs to" in note for note in notes)
+
+
+def test_a_worker_commits_in_worktree_and_repository(here: Here) -> None:
+    repo, tree = here.root / "repo", here.root / "tree"
+    repository(repo)
+    run_git(repo, "worktree", "add", "-q", str(tree))
+    desk = Desk()
+    for folder in (repo, tree):
+        line = f"echo two >> file; git {' '.join(WHO)} commit -qam two && echo committed"
+        _, seen = work(here, line, desk, workspace=folder)
+        assert "committed" in seen
+        assert "two" in run_git(folder, "log", "-1")
+        assert "nothing to commit" in run_git(folder, "status")
+    notes = [text for kind, text, _ in desk.events if kind == "note"]
+    assert any(f"{repo}/.git/worktrees/tree now, no longer to" in note for note in notes)
+
+
+@pytest.mark.parametrize("mode", SANDBOXES)
+def test_nothing_that_a_worker_leaves_in_git_runs_as_the_owner(here: Here, mode: str) -> None:
+    library, owned = here.root / "library", here.root / "owned"
+    repository(library)
+    repository(here.workspace)
+    run_git(here.workspace, "submodule", "add", "-q", str(library), "sub")
+    run_git(here.workspace, "config", "extensions.worktreeConfig", "true")
+    shutil.rmtree(here.workspace / ".git" / "hooks")
+    line = (
+        f"OWNED={owned}\n{PLANT}\n"
+        "conf() { printf '[core]\\n\\tfsmonitor = touch %s; true\\n' $OWNED; }\n"
+        "for g in .git .git/modules/sub; do plant $g/hooks/post-commit; conf >> $g/config; "
+        "conf > $g/config.worktree; done; echo end"
+    )
+    _, seen = work(here, line, sandbox=mode)
+    assert "end" in seen
+    what_the_owner_does(here.workspace)
+    assert not owned.exists()
+
+
+# ---- this program
+
+
+def test_a_worker_does_not_change_the_program(here: Here) -> None:
+    places = [ROOT / "mimikit", asset_folder("webui"), asset_folder("prompts"), Path(sys.prefix)]
+    tried = [str(place / "made-by-a-worker") for place in places]
+    line = f"for path in {' '.join(tried)}; do touch $path; done; echo end"
+    try:
+        _, seen = work(here, line, sandbox="danger-full-access")
+        assert seen.count("Read-only file system") == len(tried)
+        assert "end" in seen
+    finally:
+        for path in map(Path, tried):
+            path.unlink(missing_ok=True)
+
+
+def test_a_workspace_that_is_the_programs_own_checkout(here: Here) -> None:
+    """Started there, as `make up` does, with what it is made of below."""
+    checkout = here.workspace / "in" / "checkout"
+    checkout.mkdir(parents=True)
+    for name in ("mimikit", "webui", "prompts", "scripts"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, checkout / name, ignore=ignored)
+    for name in ("GNUmakefile", "Procfile", "pyproject.toml", "requirements-run.lock"):
+        shutil.copy(ROOT / name, checkout)
+    attack = (
+        "for f in mimikit/cli/main.py mimikit/__init__.py webui/x prompts/x scripts/make-venv.sh "
+        "GNUmakefile Procfile pyproject.toml requirements-run.lock; do echo x > $f; done; "
+        "mv mimikit old; mv ../checkout ../old; rm -rf GNUmakefile; "
+        "echo x > README.md; echo end"
+    )
+    wrap = (
+        "import sys; from pathlib import Path; from mimikit.engines import process, sandbox\n"
+        "own, top = sandbox.own_files(), Path(sys.argv[1])\n"
+        "argv = sandbox.masked(['/bin/sh', '-c', sys.argv[3]], Path(sys.argv[2]), writable=[top],\n"
+        "    read_only=own, pinned=sandbox.folders_around(own, top))\n"
+        "print(process.output(argv, cwd=Path.cwd()))"
+    )
+    before = {path: path.read_bytes() for path in checkout.rglob("*") if path.is_file()}
+    done = subprocess.run(
+        [sys.executable, "-c", wrap, str(here.workspace), str(here.state), attack],
+        cwd=checkout,
+        env={"PYTHONPATH": str(checkout), "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "end" in done.stdout, done.stderr
+    after = {path: path.read_bytes() for path in checkout.rglob("*") if path.is_file()}
+    assert after.pop(checkout / "README.md") == b"x\n"
+    assert after == before
+
+
+# ---- secrets
+
+SECRETS = (
+    *(".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml", ".netrc", ".gnupg/key"),
+    *(".git-credentials", ".config/git/credentials", ".docker/config.json", "mine", "deep/mine"),
+)
+
+
+@pytest.mark.parametrize("mode", SANDBOXES)
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_worker_reads_no_secret_of_the_home(here: Here, mode: str, read_only: bool) -> None:
+    home = here.root / "home"
+    for name in SECRETS:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("canary-of-home")
+    line = (
+        f"cd ~; cat {' '.join(SECRETS)}; cat /proc/*/root{home}/.netrc; umount .ssh .netrc; "
+        "cat .netrc .ssh/*; unshare -Urm sh -c 'umount ~/.ssh ~/.netrc; cat ~/.netrc ~/.ssh/*'; "
+        "echo x > .ssh/authorized_keys; echo end"
+    )
+    with FakeLLM([{"shell": line}, {"text": "done"}]) as llm:
+        engine = here.engine(llm, sandbox=mode, secrets=["~/mine", "deep"])
+        outcome = engine.run(here.ask("do it", read_only=read_only))
+        seen = json.dumps(llm.requests[-1]["input"][-1])
+    assert outcome.status == "done"
+    assert "end" in seen
+    assert "canary-of-home" not in seen
+    assert not (home / ".ssh" / "authorized_keys").exists()
+
+
+@pytest.mark.parametrize("planted", [False, True])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_codex_reads_its_login_and_its_shells_do_not(
+    here: Here, planted: bool, read_only: bool
+) -> None:
+    """Nor do they when the workspace itself asks codex for more."""
+    login = here.root / "home" / ".codex" / "auth.json"
+    login.parent.mkdir()
+    login.write_text('{"OPENAI_API_KEY": "canary-login"}')
+    (login.parent / ".credentials.json").write_text("canary-tools")
+    if planted:
+        (here.workspace / ".codex").mkdir()
+        asked = 'sandbox_mode = "danger-full-access"\ndefault_permissions = ":danger-full-access"\n'
+        (here.workspace / ".codex" / "config.toml").write_text(asked)
+    line = (
+        f"cat {login} {login.parent}/.credentials.json; cat /proc/*/root{login}; umount {login}; "
+        f"cp {login} x; ln {login} y; cat x y; echo x > {here.root}/made; echo end"
+    )
+    with FakeLLM([{"shell": line}, {"text": "done"}]) as llm:
+        provider = (
+            f'{{name="fake",base_url="{llm.url}",wire_api="responses",requires_openai_auth=true,'
+            "request_max_retries=0,stream_max_retries=0,supports_websockets=false}"
+        )
+        engine = here.engine(llm, config={"model_providers.fake": provider})
+        outcome = engine.run(here.ask("do it", read_only=read_only))
+        seen = json.dumps(llm.requests[-1]["input"][-1])
+        assert llm.headers[0]["authorization"] == "Bearer canary-login"
+    assert outcome.status == "done"
+    assert "end" in seen
+    assert "Permission denied" in seen
+    assert "canary" not in seen
+    assert not (here.root / "made").exists()
+
+
+# ---- nothing lives on
+
+
+@pytest.mark.parametrize("mode", SANDBOXES)
+def test_nothing_that_a_worker_starts_outlives_its_run(here: Here, mode: str) -> None:
+    name = tag()
+    line = (
+        f"(env -i setsid sleep {name} &) ; (unset MIMIKIT_RUN; setsid nohup sleep {name} "
+        f">/dev/null 2>&1 &) ; (env -i setsid setsid sh -c 'sleep {name} & sleep {name}' &) ; "
+        "sleep 0.2; echo end"
+    )
+    _, seen = work(here, line, sandbox=mode)
+    assert "end" in seen
+    assert alive(name) == []
+
+
+def test_without_a_sandbox_there_is_none_of_all_this(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the settings allow; else the tests above would prove nothing."""
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
+    (here.root / "home" / ".netrc").write_text("canary-of-home")
+    repository(here.workspace)
+    _, seen = work(here, "cat ~/.netrc; echo x > .git/made", sandbox="danger-full-access")
+    assert "canary-of-home" in seen
+    assert (here.workspace / ".git" / "made").exists()

@@ -1,0 +1,337 @@
+"""What makes git run programs stays shut to a Worker, wherever a repository keeps it.
+
+The Worker here is a shell in the outer sandbox alone: what holds it holds one in two of them too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from mimikit.engines import git, process, sandbox
+from mimikit.engines.git import GitFolders
+from tests.support.runs import Ground, ground
+
+pytestmark = [
+    pytest.mark.needs_platform("linux"),
+    pytest.mark.needs_program("bwrap", "git"),
+]
+WHO = ("-c", "user.name=x", "-c", "user.email=x@y", "-c", "protocol.file.allow=always")
+
+
+def run_git(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", *WHO, *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def repository(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    run_git(folder, "init", "-q")
+    (folder / "file").write_text("one\n")
+    run_git(folder, "add", "file")
+    run_git(folder, "commit", "-qm", "first")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
+    made = ground(tmp_path)
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (made.workspace / ".gitignore").write_text(".mimikit\n")
+    return made
+
+
+@contextlib.contextmanager
+def worker(here: Ground, workspace: Path) -> Generator[list[str]]:
+    """The start of a command line in the sandbox, while a Worker's run has the workspace."""
+    with git.held(workspace, here.state) as folders:
+        yield sandbox.masked(
+            [],
+            here.state,
+            writable=[workspace],
+            read_only=folders.shut,
+            pinned=folders.pinned,
+        )
+
+
+def attack(here: Ground, line: str, workspace: Path | None = None) -> str:
+    workspace = workspace or here.workspace
+    with worker(here, workspace) as inside:
+        _, said, complaints = process.output([*inside, "/bin/sh", "-c", line], cwd=workspace)
+    return said + complaints
+
+
+def what_the_owner_does(workspace: Path) -> None:
+    for folder in (workspace, *(path.parent for path in workspace.rglob(".git"))):
+        (folder / "more").write_text("more")
+        for words in (["status"], ["add", "more"], ["commit", "-qm", "more"], ["log", "-1"]):
+            run_git(folder, *words)
+
+
+PLANT = """
+plant() { mkdir -p "$(dirname $1)"; printf '#!/bin/sh\\ntouch %s\\n' $OWNED > $1; chmod +x $1; }
+"""
+FSMONITOR = 'printf "[core]\\n\\tfsmonitor = touch $OWNED; true\\n"'
+IN_REPOSITORY = {
+    "a hook": "plant {git}/hooks/post-commit",
+    "hooks in place of hooks": (
+        "mv {git}/hooks {git}/old; rm -rf {git}/hooks; plant {git}/hooks/post-commit"
+    ),
+    "its configuration": "{fsmonitor} >> {git}/config",
+    "its configuration replaced": "{fsmonitor} > {git}/new; mv -f {git}/new {git}/config",
+    "the configuration of a worktree": "{fsmonitor} > {git}/config.worktree",
+    "another folder for all that": (
+        "cp -r {git} evil; {fsmonitor} >> evil/config; "
+        'rm -f {git}/commondir; echo "$(pwd)/evil" > {git}/commondir'
+    ),
+    "the whole folder replaced": (
+        "cp -r {git} copy; {fsmonitor} >> copy/config; mv {git} away; mv copy {git}"
+    ),
+}
+
+
+@pytest.mark.parametrize("attacked", ["the workspace's own", "one in it"])
+@pytest.mark.parametrize("hooks", ["hooks are there", "no hooks"])
+@pytest.mark.parametrize("name", IN_REPOSITORY)
+def test_a_worker_makes_no_repository_run_programs(
+    here: Ground, name: str, hooks: str, attacked: str
+) -> None:
+    folder = here.workspace if attacked == "the workspace's own" else here.workspace / "in" / "it"
+    repository(folder)
+    run_git(folder, "config", "extensions.worktreeConfig", "true")
+    if hooks == "no hooks":
+        for path in (folder / ".git" / "hooks").iterdir():
+            path.unlink()
+        (folder / ".git" / "hooks").rmdir()
+    owned = here.root / "owned"
+    line = IN_REPOSITORY[name].format(git=folder / ".git", fsmonitor=FSMONITOR)
+    attack(here, f"OWNED={owned}\n{PLANT}\ncd {folder}\n{line}")
+    what_the_owner_does(here.workspace)
+    assert not owned.exists()
+    assert "nothing to commit" in run_git(folder, "status", "--untracked-files=no")
+
+
+def test_the_same_attacks_succeed_where_nothing_is_shut(here: Ground) -> None:
+    """Else the tests above would pass whatever is done."""
+    for number, (name, attempt) in enumerate(IN_REPOSITORY.items()):
+        folder = here.root / f"open-{number}"
+        repository(folder)
+        run_git(folder, "config", "extensions.worktreeConfig", "true")
+        owned = here.root / f"owned-{number}"
+        line = attempt.format(git=folder / ".git", fsmonitor=FSMONITOR)
+        process.output(["/bin/sh", "-c", f"OWNED={owned}\n{PLANT}\n{line}"], cwd=folder)
+        what_the_owner_does(folder)
+        assert owned.exists(), name
+
+
+IN_SUBMODULE = {
+    "a hook": "plant .git/modules/sub/hooks/post-commit",
+    "its configuration": "{fsmonitor} >> .git/modules/sub/config",
+    "another folder for all that": (
+        "cp -r .git/modules/sub evil; sed -i /worktree/d evil/config; {fsmonitor} >> evil/config; "
+        'echo "$(pwd)/evil" > .git/modules/sub/commondir'
+    ),
+    "another git folder": (
+        "cp -r .git/modules/sub evil; sed -i /worktree/d evil/config; "
+        "{fsmonitor} >> evil/config; echo gitdir: ../evil > sub/.git"
+    ),
+    "its file replaced": (
+        "cp -r .git/modules/sub evil; sed -i /worktree/d evil/config; {fsmonitor} >> evil/config; "
+        "rm -f sub/.git; echo gitdir: ../evil > sub/.git"
+    ),
+    "its folder replaced": (
+        "cp -r .git/modules/sub evil; sed -i /worktree/d evil/config; {fsmonitor} >> evil/config; "
+        "mv sub old; mkdir sub; cp old/file sub; echo gitdir: ../evil > sub/.git"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_SUBMODULE)
+def test_a_worker_makes_no_submodule_run_programs(here: Ground, name: str) -> None:
+    library, owned = here.root / "library", here.root / "owned"
+    repository(library)
+    for folder in (here.workspace, here.root / "open"):
+        repository(folder)
+        run_git(folder, "submodule", "add", "-q", str(library), "sub")
+        run_git(folder, "commit", "-qm", "sub")
+        assert (folder / ".git" / "modules" / "sub" / "HEAD").exists()
+    line = f"OWNED={owned}\n{PLANT}\n" + IN_SUBMODULE[name].format(fsmonitor=FSMONITOR)
+    attack(here, line)
+    what_the_owner_does(here.workspace)
+    assert not owned.exists()
+    process.output(["/bin/sh", "-c", line], cwd=here.root / "open")
+    what_the_owner_does(here.root / "open")
+    assert owned.exists()
+
+
+def linked(here: Ground) -> tuple[Path, Path, Path]:
+    """A worktree with its state folder; gives it, its repository, and another worktree of that."""
+    repo, tree, other = (here.root / name for name in ("repo", "tree", "other"))
+    repository(repo)
+    for folder in (tree, other):
+        run_git(repo, "worktree", "add", "-q", str(folder))
+    return tree, repo, other
+
+
+def folders_of(here: Ground, workspace: Path) -> GitFolders:
+    with git.held(workspace, here.state) as found:
+        return found
+
+
+def test_a_linked_worktree_has_two_folders(here: Ground) -> None:
+    tree, repo, _ = linked(here)
+    found = folders_of(here, tree)
+    assert found.writable == [repo / ".git", repo / ".git" / "worktrees" / "tree"]
+    assert found.notes == []
+
+
+def test_a_worker_commits_in_a_linked_worktree_and_leaves_it_as_it_is(here: Ground) -> None:
+    tree, repo, other = linked(here)
+    own, owned = repo / ".git" / "worktrees" / "tree", here.root / "owned"
+    line = (
+        f"OWNED={owned}\n{PLANT}\necho two >> file; git {' '.join(WHO)} commit -qam two; "
+        f"echo / > {own}/commondir; echo / > {own}/gitdir; rm -f {own}/commondir; "
+        f"{FSMONITOR} > {own}/config.worktree; {FSMONITOR} > {own}/../other/config.worktree; "
+        f"echo / > {own}/../other/commondir; plant {repo}/.git/hooks/post-commit; "
+        f"mv {own} {own}2; mv {repo}/.git {repo}/old; echo gitdir: / > .git; echo end"
+    )
+    run_git(repo, "config", "extensions.worktreeConfig", "true")
+    assert "end" in attack(here, line, tree)
+    assert "two" in run_git(tree, "log", "-1")
+    for folder in (tree, repo, other):
+        what_the_owner_does(folder)
+    assert not owned.exists()
+    assert (own / "commondir").read_text() == "../..\n"
+    assert folders_of(here, tree).notes == []
+
+
+def test_no_file_of_a_worktree_makes_another_folder_writable(here: Ground) -> None:
+    tree, repo, _ = linked(here)
+    own = repo / ".git" / "worktrees" / "tree"
+    for name, said in (
+        ("commondir", "/"),
+        ("commondir", str(here.root)),
+        ("commondir", "\0"),
+        ("gitdir", str(here.root / "other" / ".git")),
+        ("HEAD", None),
+    ):
+        before = (own / name).read_text()
+        (own / name).unlink() if said is None else (own / name).write_text(said)
+        found = folders_of(here, tree)
+        assert found.writable == []
+        assert len(found.notes) == 1
+        assert found.shut == [tree / ".git"]
+        (own / name).write_text(before)
+    assert folders_of(here, tree).writable
+
+
+def test_a_git_file_that_names_what_is_not_its_own_is_refused(here: Ground) -> None:
+    tree, repo, _ = linked(here)
+    elsewhere = here.root / "elsewhere"
+    repository(elsewhere)
+    (here.root / "home" / "worktrees" / "x").mkdir(parents=True)
+    own = repo / ".git" / "worktrees" / "other"
+    home = here.root / "home" / "worktrees" / "x"
+    for name, text in (("gitdir", f"{tree}/.git"), ("commondir", "../.."), ("HEAD", "ref: x")):
+        (home / name).write_text(text)
+    for place in (elsewhere / ".git", own, home, Path("/"), here.state, Path("nowhere")):
+        (tree / ".git").write_text(f"gitdir: {place}\n")
+        found = folders_of(here, tree)
+        assert (found.writable, found.shut) == ([], [tree / ".git"]), place
+        assert "is read-only" in found.notes[0]
+    (tree / ".git").unlink()
+    os.mkfifo(tree / ".git")
+    assert folders_of(here, tree).writable == []
+    (tree / ".git").unlink()
+    (tree / ".git").symlink_to(elsewhere / ".git")
+    assert folders_of(here, tree).notes == [
+        f"the git folder of {tree}/.git is read-only: it is a link"
+    ]
+
+
+def test_a_submodule_may_be_a_workspace(here: Ground) -> None:
+    library, above = here.root / "library", here.root / "above"
+    repository(library)
+    repository(above)
+    run_git(above, "submodule", "add", "-q", str(library), "sub")
+    found = folders_of(here, above / "sub")
+    assert (found.writable, found.notes) == ([above / ".git" / "modules" / "sub"], [])
+    commit = f"git {' '.join(WHO)} commit -qam two"
+    attack(here, f"echo two >> file; {commit}; echo x > ../.git/modules/sub/config", above / "sub")
+    assert "two" in run_git(above / "sub", "log", "-1")
+
+
+def test_what_is_made_to_be_shut_is_no_trouble_to_git_and_goes(here: Ground) -> None:
+    repository(here.workspace)
+    place = here.workspace / ".git" / "commondir"
+    with worker(here, here.workspace), worker(here, here.workspace):
+        assert place.read_text() == ".\n"
+        for words in (["status"], ["commit", "-q", "--allow-empty", "-m", "x"], ["gc", "-q"]):
+            assert "fatal" not in run_git(here.workspace, *words)
+    assert not place.exists()
+    assert "nothing to commit" in run_git(here.workspace, "status", "--untracked-files=no")
+
+
+def test_what_one_run_holds_is_not_removed_by_another(here: Ground) -> None:
+    """Nor does it open for a moment when runs begin and end all the time."""
+    repository(here.workspace)
+    place, stop = here.workspace / ".git" / "commondir", threading.Event()
+
+    def begin_and_end() -> None:
+        while not stop.is_set():
+            folders_of(here, here.workspace)
+
+    threads = [threading.Thread(target=begin_and_end) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(100):
+            with git.held(here.workspace, here.state):
+                inode = place.stat().st_ino
+                for _ in range(20):
+                    assert place.stat().st_ino == inode
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not place.exists()
+
+
+def test_a_planted_commondir_is_told_and_the_folder_given_to_nobody(here: Ground) -> None:
+    repository(here.workspace)
+    (here.workspace / ".git" / "commondir").write_text("/")
+    found = folders_of(here, here.workspace)
+    assert found.writable == []
+    assert "leads elsewhere" in found.notes[0]
+    assert "Read-only" in attack(here, "echo x > .git/made")
+
+
+def test_a_link_in_the_place_of_hooks_is_not_followed(here: Ground) -> None:
+    repository(here.workspace)
+    hooks = here.workspace / ".git" / "hooks"
+    hooks.rename(here.workspace / "hooks")
+    hooks.symlink_to("../hooks")
+    found = folders_of(here, here.workspace)
+    assert (found.writable, found.shut) == ([], [here.workspace / ".git"])
+
+
+def test_a_link_that_a_worker_made_closes_nothing(here: Ground) -> None:
+    (here.workspace / "x").mkdir()
+    (here.workspace / "x" / ".git").symlink_to(here.workspace)
+    attack(here, "echo hi > made")
+    assert (here.workspace / "made").exists()
+
+
+def test_more_than_can_be_looked_at_is_told(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git, "MOST_FOLDERS", 3)
+    monkeypatch.setattr(git, "MOST_GIT_FOLDERS", 2)
+    (here.workspace / "a" / "b" / "c" / "d").mkdir(parents=True)
+    assert "not looked for more" in folders_of(here, here.workspace).notes[0]
