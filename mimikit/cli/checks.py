@@ -258,6 +258,12 @@ def worker_sandbox(state: State) -> Iterator[Finding]:
         yield ok("sandbox", "a Worker's shell can neither read nor write the state")
     else:
         yield warning("sandbox", reason, "until then no agent works as a Worker")
+    without = state.settings.command.sandbox == "off" and "the settings say so"
+    if without := without or sandbox.unavailable():
+        advice = "a script that a Worker wrote can then read and change the state"
+        yield warning("commands", f"run without the sandbox: {without}", advice)
+    else:
+        yield ok("commands", "the owner's command lines do not see the state")
 
 
 def prompts(state: State) -> Iterator[Finding]:

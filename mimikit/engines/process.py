@@ -37,6 +37,8 @@ _CHUNK_BYTES = 65536
 _REAP_EVERY_S = 5.0
 _LEFTOVER_GRACE_S = 1.0
 _PATIENCE_S = 5.0
+_FRONT = 2
+"""A sandbox that holds nothing yet: bubblewrap, and what will be the first process in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Program:
     """Output that is passed on; one that prints more is ended."""
     stdin: bytes = b""
     """Written to its input, which is closed then; empty: there is no input."""
+    boxed: bool = False
+    """Whether a sandbox stands in front: asked to end, that would end all within it unasked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +263,11 @@ class _Run:
                 self._kill_at = time.monotonic() + self.program.kill_after_s
                 # Who stands where is looked up before anything has ended.
                 members = self._family.members()
-                self._signal_group(signal.SIGTERM)
+                boxed = self.program.boxed and len(members) > _FRONT
+                if not boxed:
+                    self._signal_group(signal.SIGTERM)
                 for proc in members:
-                    if proc.group != self._child.pid:
+                    if proc.pid != self._child.pid if boxed else proc.group != self._child.pid:
                         process_tree.send(proc, signal.SIGTERM)
             if now >= self._reaped + _REAP_EVERY_S:
                 self._reaped = now
@@ -292,7 +298,8 @@ class _Run:
             found = process_tree.end_all(
                 self._family.members, grace_s=grace_s, patience_s=_PATIENCE_S
             )
-            self._leftovers = tuple(pid for pid in found if pid != self._child.pid)
+            if not self.program.boxed:  # else they ended by themselves, seen or not
+                self._leftovers = tuple(pid for pid in found if pid != self._child.pid)
         self._signal_group(signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(None if self._exited else _PATIENCE_S)

@@ -2,17 +2,22 @@
 
 The shell is /bin/sh, so that a line means the same on every machine; who wants another names it
 (`bash -c '…'`). A line may be silent as long as its deadline allows: it is its own tool call.
+
+It has the owner's rights, but runs scripts that a Worker may have written: so it does not see the
+state folder either, and leaves nothing running. Where no sandbox can be made there is none: there
+no Worker runs, unless the owner chose to let it run without.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import signal
 import time
 
 from mimikit.config import Settings
-from mimikit.engines import process, process_tree
-from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
+from mimikit.engines import process, process_tree, sandbox
+from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome, RememberedValue
 from mimikit.engines.process import Program, Stream
 from mimikit.errors import EngineError
 from mimikit.language.plain_text import PlainStream, TextTail
@@ -36,6 +41,8 @@ class ShellEngine:
 
     def __init__(self, settings: Settings) -> None:
         self._limits = settings.limits
+        self._sandbox = settings.command.sandbox
+        self._reason = RememberedValue(sandbox.unavailable, sandbox.REMEMBER_S)
 
     def unavailable(self, role: Role | None = None) -> str | None:
         if os.access(SHELL, os.X_OK):
@@ -49,14 +56,21 @@ class ShellEngine:
             return Outcome("failed", error=f"{said}; put it into a script", failure_reason="error")
         upstream = request.scratch / UPSTREAM
         of_chain = {UPSTREAM_VARIABLE: str(upstream)} if upstream.is_dir() else {}
+        argv = [SHELL, "-c", request.prompt]
+        if without := "the settings say so" if self._sandbox == "off" else self._reason.get():
+            request.on_event("note", f"run without the sandbox: {without}", {})
+        else:
+            inside = [request.workspace, request.scratch]
+            argv = sandbox.masked(argv, request.state, writable=inside, as_owner=True)
         program = Program(
-            argv=(SHELL, "-c", request.prompt),
+            argv=argv,
             cwd=request.workspace,
             env=process.environment(more=of_chain),
             mark=process_tree.mark(request.state, request.run_id),
             timeout_s=request.timeout_s,
             kill_after_s=self._limits.kill_after_s,
             output_bytes=process.FLOOD * self._limits.output_bytes,
+            boxed=without is None,
         )
         output = _Output(request.on_event, self._limits.result_bytes, self._limits.output_bytes)
         try:
@@ -73,6 +87,8 @@ class ShellEngine:
         code = ended.exit_code or 0
         if code == 0:
             return Outcome("done", text, exit_code=0, data=data)
+        if program.boxed and code - 128 in signal.valid_signals():  # bubblewrap says it so
+            code = 128 - code
         said = f"exit code {code}" if code > 0 else f"ended by {process.signal_name(code)}"
         if last := output.errors.text().strip().splitlines()[-_ERROR_LINES:]:
             said = "\n".join([said, *last])

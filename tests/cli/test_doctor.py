@@ -17,6 +17,7 @@ from mimikit import config
 from mimikit.cli import checks, terminal, up
 from mimikit.clock import SystemClock
 from mimikit.config import Settings, known_keys
+from mimikit.engines import sandbox
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineStatus, Health, Question, RuntimeState
@@ -144,6 +145,19 @@ def test_without_ranks_tokens_are_said_to_be_estimated(
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(state))
     (found,) = list(checks.token_counts())
     assert found.text.startswith("estimated, right to about a quarter, not counted: expected the")
+
+
+def test_commands_without_the_sandbox_are_told(
+    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert state.is_dir()
+    monkeypatch.setenv("MIMIKIT_COMMAND__SANDBOX", "off")
+    (found,) = findings(cli, "commands")
+    assert (found["level"], "the settings say so" in found["text"]) == ("warning", True)
+    monkeypatch.delenv("MIMIKIT_COMMAND__SANDBOX")
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
+    (found,) = findings(cli, "commands")
+    assert "got none" in found["text"]
 
 
 # ---- token ------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.config import LimitSettings, Settings
+from mimikit.config import CommandSettings, LimitSettings, Settings
+from mimikit.engines import sandbox
 from mimikit.engines.base import CancelToken, Outcome
 from mimikit.engines.shell import ShellEngine
 from tests.support.engine_requests import Desk
@@ -16,16 +17,19 @@ from tests.support.runs import Ground, alive, ground, tag
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Ground:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return ground(tmp_path)
 
 
-def engine(**limits: float) -> ShellEngine:
-    return ShellEngine(Settings(limits=LimitSettings.model_validate(limits)))
+def engine(command: str = "auto", **limits: float) -> ShellEngine:
+    settings = CommandSettings.model_validate({"sandbox": command})
+    return ShellEngine(Settings(limits=LimitSettings.model_validate(limits), command=settings))
 
 
 def run(here: Ground, line: str, desk: Desk | None = None, **limits: float) -> Outcome:
-    return engine(**limits).run(here.request(line, desk=desk))
+    return engine("auto", **limits).run(here.request(line, desk=desk))
 
 
 def test_the_output_is_the_result(here: Ground) -> None:
@@ -85,12 +89,124 @@ def test_an_endless_line_is_ended(here: Ground) -> None:
     assert outcome.error == "ended: it printed more than 5000000 bytes"
 
 
-def test_what_the_line_leaves_running_ends_with_it(here: Ground) -> None:
+@pytest.mark.parametrize("command", ["auto", "off"])
+def test_what_the_line_leaves_running_ends_with_it(here: Ground, command: str) -> None:
     name = tag()
-    outcome = run(here, f"sleep {name} & echo started")
+    outcome = engine(command).run(here.request(f"sleep {name} & echo started"))
     assert (outcome.status, outcome.text) == ("done", "started\n")
-    assert outcome.data["endedLeftovers"] == 1
+    assert outcome.data == ({"endedLeftovers": 1} if command == "off" else {})
     assert alive(name) == []
+
+
+ESCAPES = {
+    "no environment": "env -i setsid sleep {tag} &",
+    "no mark": "(unset MIMIKIT_RUN; setsid nohup sleep {tag} >/dev/null 2>&1 &)",
+    "neither": "(env -i setsid sh -c '(setsid sh -c \"sleep {tag} & sleep {tag}\" &)' &)",
+}
+
+
+@pytest.mark.needs_platform("linux")
+@pytest.mark.needs_program("bwrap", "setsid")
+@pytest.mark.parametrize("ends", ["by itself", "canceled", "killed", "in time"])
+@pytest.mark.parametrize("way", ESCAPES)
+def test_nothing_outlives_its_run_though_it_hides_and_another_run_is_older(
+    here: Ground, way: str, ends: str
+) -> None:
+    """What has left session, parent and mark could then be the older run's."""
+    name, older, up, cancel = tag(), CancelToken(), threading.Event(), CancelToken()
+    desk = Desk()
+    desk.event = lambda *_: up.set()  # type: ignore[method-assign]
+    first = here.request("echo up; sleep 60", desk=desk, cancel=older)
+    thread = threading.Thread(target=engine().run, args=(first,))
+    thread.start()
+    try:
+        assert up.wait(20)
+        last = {"by itself": "true", "killed": "kill -9 $$"}.get(ends, "sleep 60")
+        line = f"{ESCAPES[way].format(tag=name)}\nsleep 0.3; touch ready; {last}"
+        request = here.request(line, cancel=cancel, timeout_s=1 if ends == "in time" else 30)
+        if ends == "canceled":
+            wait = threading.Timer(1, cancel.cancel, ("canceled",))
+            wait.start()
+        outcome = engine().run(request)
+        assert (here.workspace / "ready").exists()
+        assert (
+            outcome.failure_reason
+            == {
+                "by itself": None,
+                "killed": "error",
+                "canceled": "canceled",
+                "in time": "timeout",
+            }[ends]
+        )
+        assert alive(name) == []
+        assert thread.is_alive()
+    finally:
+        older.cancel("canceled")
+        thread.join(20)
+
+
+@pytest.mark.needs_platform("linux")
+@pytest.mark.needs_program("bwrap")
+def test_a_line_is_no_deputy_of_who_wrote_its_script(here: Ground) -> None:
+    """It has its owner's rights, but what a Worker put into a script does not reach the state."""
+    (here.state / "secret").write_text("canary")
+    (here.scratch / "upstream").mkdir()
+    (here.scratch / "upstream" / "one.txt").write_text("built on\n")
+    at = here.state
+    attack = (
+        f"cat {at}/secret; echo x > {at}/forged; umount {at}; umount -l {at}; cat {at}/secret; "
+        f"for p in /proc/[0-9]*; do cat $p/root{at}/secret; done; "
+        f"unshare -m sh -c 'umount {at}; cat {at}/secret'; "
+        f"unshare -Urm sh -c 'umount {at}; cat {at}/secret'; nsenter -t 1 -m cat {at}/secret; "
+        f"mv {at} {at}2; mknod disk b 254 0; echo end; "
+        'cat "$MIMIKIT_UPSTREAM/one.txt"; echo x > "$HOME/made"; echo x > made'
+    )
+    (here.workspace / "script.sh").write_text(attack)
+    desk = Desk()
+    outcome = run(here, "sh script.sh", desk)
+    assert "end" in outcome.text
+    assert "built on" in outcome.text
+    assert "canary" not in outcome.text
+    assert not (here.state / "forged").exists()
+    assert not (here.workspace / "disk").exists()
+    assert (here.workspace / "made").exists()
+    assert (here.root / "home" / "made").exists()
+    assert {kind for kind, _, _ in desk.events} == {"output"}
+
+
+def test_the_owner_may_let_lines_see_the_state_and_is_told_so(here: Ground) -> None:
+    (here.state / "secret").write_text("canary")
+    desk = Desk()
+    outcome = engine("off").run(here.request("cat .mimikit/secret", desk=desk))
+    assert outcome.text == "canary"
+    assert desk.events[0][:2] == ("note", "run without the sandbox: the settings say so")
+
+
+def test_where_there_is_no_sandbox_lines_run_and_say_so(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
+    desk = Desk()
+    assert run(here, "echo hi", desk).text == "hi\n"
+    assert "without the sandbox: expected" in desk.events[0][1]
+
+
+@pytest.mark.parametrize("command", ["auto", "off"])
+@pytest.mark.parametrize(
+    ("line", "said", "code"),
+    [
+        ("exit 1", "exit code 1", 1),
+        ("exit 127", "exit code 127", 127),
+        ("exit 128", "exit code 128", 128),
+        ("exit 255", "exit code 255", 255),
+        ("kill $$", "ended by SIGTERM", 143),
+    ],
+)
+def test_how_a_line_ends_is_told_with_and_without_the_sandbox(
+    here: Ground, line: str, said: str, code: int, command: str
+) -> None:
+    outcome = engine(command).run(here.request(line))
+    assert (outcome.error, outcome.exit_code) == (said, code)
 
 
 def test_a_cancel_lets_the_line_tidy_up(here: Ground) -> None:

@@ -14,7 +14,7 @@ from tests.support.runs import alive, tag
 
 pytestmark = [
     pytest.mark.needs_platform("linux"),
-    pytest.mark.needs_program("setsid", "pgrep"),
+    pytest.mark.needs_program("setsid", "pgrep", "bwrap"),
 ]
 
 GONE_S = 5.0
@@ -81,16 +81,22 @@ def test_a_run_over_its_time_leaves_nothing(shared: World, way: str) -> None:
     gone_soon(number)
 
 
+@pytest.mark.parametrize("sandbox", ["auto", "off"])
 def test_nothing_is_left_after_a_killed_consumer_is_started_again(
-    world: World, record_property
+    world: World, sandbox: str, record_property
 ) -> None:
-    """All the ways at once: the next consumer knows none of them as its own."""
+    """All the ways at once: in the sandbox they end with it, else the next consumer ends them."""
     world.settings["MAX_CONCURRENCY"] = len(ESCAPES)
+    world.settings["COMMAND__SANDBOX"] = sandbox
     consumer = world.start_consumer()
     numbers = [begin(world, f"job-{n}", line) for n, line in enumerate(ESCAPES.values())]
     os.kill(consumer.pid, signal.SIGKILL)
     consumer.wait()
-    assert all(alive(number) for number in numbers)
+    if sandbox == "off":
+        assert all(alive(number) for number in numbers)
+    else:
+        for number in numbers:
+            gone_soon(number)
     assert len(list(world.scratch.iterdir())) == len(numbers)
     begun = time.monotonic()
     world.start_consumer(wait=False)
