@@ -5,9 +5,7 @@ One request in, one outcome out, events and tools on the way.
 
 from __future__ import annotations
 
-import math
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -191,24 +189,6 @@ class Engine(Protocol):
     def run(self, request: EngineRequest) -> Outcome:
         """Carry it out. Never raises for what happens in the run: that is an outcome."""
         ...
-
-
-class RememberedValue:
-    """A reason that is asked for often and worked out now and then. Safe between threads."""
-
-    def __init__(self, work_out: Callable[[], str | None], for_s: float) -> None:
-        self._work_out = work_out
-        self._for_s = for_s
-        self._lock = threading.Lock()
-        self._until = -math.inf
-        self._value: str | None = None
-
-    def get(self) -> str | None:
-        with self._lock:
-            if time.monotonic() > self._until:
-                self._value = self._work_out()
-                self._until = time.monotonic() + self._for_s
-            return self._value
 
 
 # ---- which engine serves whom

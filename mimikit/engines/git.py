@@ -13,7 +13,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,21 +43,24 @@ class GitFolders:
     """Neither moved nor replaced, else written as the Worker likes."""
     shut: list[Path] = field(default_factory=list[Path])
     """Read, never changed."""
+    met: list[Path] = field(default_factory=list[Path])
+    """Each `.git` that was looked at."""
     notes: list[str] = field(default_factory=list[str])
     """What could not be made safe and is shut as a whole, or was not looked at."""
 
 
 @contextlib.contextmanager
-def held(workspace: Path, state: Path) -> Generator[GitFolders]:
+def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[GitFolders]:
     """The git folders of a workspace for one run: found, and what has to be there made.
 
+    `known`: what was met before; it comes first, so that nothing put in front of it hides it.
     A `commondir` that was made goes with the last run that holds it, whosever: to remove it is to
     open it in the sandboxes of the others. What else was made is empty and stays.
     """
     workspace, state = (Path(os.path.realpath(path)) for path in (workspace, state))
     found = GitFolders()
     with contextlib.ExitStack() as stack:
-        for entry in _entries(workspace, state, found):
+        for entry in _entries(workspace, state, known, found):
             own, folders, shut = entry.parent == workspace, list[Path](), list[Path]()
             if entry.is_symlink():  # no mount can hold it: what it names is given to nobody
                 said = f"the git folder of {entry} is read-only: it is a link"
@@ -67,7 +70,7 @@ def held(workspace: Path, state: Path) -> Generator[GitFolders]:
                 if not entry.is_dir():
                     shut.append(entry)
                     folders = _pointed_to(entry) if own else []
-                elif (entry / "HEAD").exists():
+                else:
                     folders = [entry]
                 for folder in folders:
                     shut += _traps(folder, workspace, stack, linked=folder != folders[0])
@@ -75,10 +78,9 @@ def held(workspace: Path, state: Path) -> Generator[GitFolders]:
                 said = error.strerror if isinstance(error, OSError) else error
                 found.notes.append(f"the git folder of {entry} is read-only: {said}")
                 folders, shut = [], [entry]
-            if shut:
-                found.pinned += [*folders_around([entry], workspace), *folders]
-                found.shut += shut
-                found.writable += folders if own else []
+            found.pinned += [*folders_around([entry], workspace), *folders]
+            found.shut += shut
+            found.writable += folders if own else []
         yield found
 
 
@@ -103,20 +105,29 @@ def _kept(path: Path) -> Generator[None]:
         os.close(handle)
 
 
-def _entries(workspace: Path, state: Path, found: GitFolders) -> Iterator[Path]:
-    """Every `.git` in a workspace, its own first; those that are too far in are told."""
-    todo, looked, met = deque([workspace]), 0, 0
-    while todo and looked < MOST_FOLDERS and met < MOST_GIT_FOLDERS:
+def _entries(
+    workspace: Path, state: Path, known: Iterable[Path], found: GitFolders
+) -> Iterator[Path]:
+    """Every `.git` in a workspace: its own, those known, those nearest; too many are told."""
+    kept = [path for path in known if path.is_relative_to(workspace) and os.path.lexists(path)]
+    kept = [path for path in kept if os.path.realpath(path.parent) == str(path.parent)]
+    own = [workspace / ".git"] if os.path.lexists(workspace / ".git") else []
+    found.met += dict.fromkeys([*own, *kept])
+    yield from found.met
+    todo, looked = deque([workspace]), 0
+    while todo and looked < MOST_FOLDERS and len(found.met) < MOST_GIT_FOLDERS:
         folder, looked = todo.popleft(), looked + 1
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 path = Path(entry.path)
-                if entry.name == ".git":
-                    met += 1
+                if entry.name != ".git":
+                    if entry.is_dir(follow_symlinks=False) and path != state:
+                        todo.append(path)
+                elif path not in found.met:
+                    found.met.append(path)
                     yield path
-                elif entry.is_dir(follow_symlinks=False) and path != state:
-                    todo.append(path)
     if todo:
+        met = len(found.met)
         found.notes.append(
             f"{looked} folders, {met} git folders: not looked for more, from {todo[0]} on"
         )

@@ -13,7 +13,9 @@ import functools
 import os
 import secrets
 import shutil
+import stat
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from importlib import util
 from pathlib import Path
@@ -24,14 +26,12 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 
-REMEMBER_S = 120.0
-"""Looking whether a sandbox can be made starts one: not at every beat of an idle consumer."""
 _PROBE_S = 10
 _UNMASKING = (
-    *("CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_MKNOD"),
-    *("CAP_DAC_READ_SEARCH", "CAP_BPF"),
+    *("SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "MKNOD"),
+    *("DAC_READ_SEARCH", "BPF", "PERFMON"),
 )
-"""With these, root reaches what a mask hides: by mounts, disks, handles of files, the kernel."""
+"""With these root reaches what a mask hides: by mounts, disks, handles of files, the kernel."""
 _OF_THE_SYSTEM = ("/", "/usr", "/usr/local")
 _STARTERS = (
     *("GNUmakefile", "Procfile", "pyproject.toml", "scripts"),
@@ -77,11 +77,10 @@ def unavailable() -> str | None:
     """Why there is no sandbox on this machine, and what to do; None when there is."""
     if sys.platform != "linux":
         return f"expected Linux for the Worker's sandbox, got {sys.platform}"
-    bwrap = find_bwrap()
-    if bwrap is None:
+    if find_bwrap() is None:
         return "expected bubblewrap for the Worker's sandbox, got none; install its package"
-    options = ["--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108 - masked, not used
-    code, _, complaints = process.output([bwrap, *options, "--", "/bin/true"], timeout_s=_PROBE_S)
+    argv = masked(["/bin/true"], Path(tempfile.gettempdir()), as_owner=True)
+    code, _, complaints = process.output(argv, timeout_s=_PROBE_S)
     if code == 0:
         return None
     return (
@@ -112,13 +111,16 @@ def masked(
     closed = dict.fromkeys(map(_real, read_only), "--ro-bind")
     if frozen is not None:
         closed[_real(frozen)], pinned = "--ro-bind", ()  # a mount in it would open it again
+    if os.geteuid() == 0:  # what root reaches without a capability
+        closed |= dict.fromkeys((Path("/sys"), Path("/proc/sys")), "--ro-bind")
+        closed |= dict.fromkeys(_raw_disks(), "--dev-bind")
     closed |= {path: "--tmpfs" if path.is_dir() else "--dev-bind" for path in map(_real, hidden)}
     closed[real] = "--tmpfs"
     again = [path for path in map(_real, writable) if any(map(path.is_relative_to, closed))]
     mounts = {**dict.fromkeys([*map(_real, pinned), *again], "--bind"), **closed}
     wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid"]
     if as_owner:
-        wrapped += [word for name in _UNMASKING for word in ("--cap-drop", name)]
+        wrapped += [word for name in _UNMASKING for word in ("--cap-drop", f"CAP_{name}")]
     else:
         wrapped += ["--cap-drop", "ALL"]
         if os.geteuid() == 0:
@@ -131,6 +133,15 @@ def masked(
     for path in (path for path, how in mounts.items() if how == "--tmpfs"):
         wrapped += ["--remount-ro", str(path)]
     return [*wrapped, "--", *argv]
+
+
+def _raw_disks() -> list[Path]:
+    """The disks of the machine: whoever reads one reads each file on it."""
+    with os.scandir("/dev") as entries:
+        disks = [
+            entry for entry in entries if stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode)
+        ]
+    return [Path(entry.path) for entry in disks]
 
 
 def _real(path: Path) -> Path:
@@ -164,7 +175,12 @@ def secrets_of_home(more: Iterable[str] = ()) -> list[Path]:
 
 
 def canary(
-    state: Path, workspace: Path, *, inner: Sequence[str] = (), frozen: bool = False
+    state: Path,
+    workspace: Path,
+    *,
+    inner: Sequence[str] = (),
+    frozen: bool = False,
+    as_owner: bool = False,
 ) -> str | None:
     """Prove that a masked shell can neither read nor write the state; else the reason in words.
 
@@ -179,7 +195,7 @@ def canary(
     if frozen:
         argv = masked(argv, state, frozen=workspace)
     else:
-        argv = masked(argv, state, writable=[workspace])
+        argv = masked(argv, state, writable=[workspace], as_owner=as_owner)
     with contextlib.closing(RealDisk(state)) as disk:
         files = Files(disk, durable=False)
         files.make_folders()

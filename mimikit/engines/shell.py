@@ -10,16 +10,18 @@ no Worker runs, unless the owner chose to let it run without.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
+import threading
 import time
 
 from mimikit.config import Settings
 from mimikit.engines import process, process_tree, sandbox
-from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome, RememberedValue
+from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.process import Program, Stream
-from mimikit.errors import EngineError
+from mimikit.errors import EngineError, StorageError
 from mimikit.language.plain_text import PlainStream, TextTail
 from mimikit.protocol.models import Role
 
@@ -42,7 +44,8 @@ class ShellEngine:
     def __init__(self, settings: Settings) -> None:
         self._limits = settings.limits
         self._sandbox = settings.command.sandbox
-        self._reason = RememberedValue(sandbox.unavailable, sandbox.REMEMBER_S)
+        self._lock = threading.Lock()
+        self._proved = False
 
     def unavailable(self, role: Role | None = None) -> str | None:
         if os.access(SHELL, os.X_OK):
@@ -57,7 +60,7 @@ class ShellEngine:
         upstream = request.scratch / UPSTREAM
         of_chain = {UPSTREAM_VARIABLE: str(upstream)} if upstream.is_dir() else {}
         argv = [SHELL, "-c", request.prompt]
-        if without := "the settings say so" if self._sandbox == "off" else self._reason.get():
+        if without := self._without(request):
             request.on_event("note", f"run without the sandbox: {without}", {})
         else:
             inside = [request.workspace, request.scratch]
@@ -94,6 +97,17 @@ class ShellEngine:
             said = "\n".join([said, *last])
         shown_code = code if code > 0 else 128 - code
         return Outcome("failed", text, said, "error", exit_code=shown_code, data=data)
+
+    def _without(self, request: EngineRequest) -> str | None:
+        """Why a line runs without the sandbox; proved once that it need not."""
+        if self._sandbox == "off":
+            return "the settings say so"
+        with self._lock, contextlib.suppress(StorageError, OSError):  # proves nothing
+            if not self._proved:
+                reason = sandbox.canary(request.state, request.workspace, as_owner=True)
+                self._proved = reason is None
+                return reason
+        return None
 
 
 class _Output:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Generator
@@ -335,3 +336,39 @@ def test_more_than_can_be_looked_at_is_told(here: Ground, monkeypatch: pytest.Mo
     monkeypatch.setattr(git, "MOST_GIT_FOLDERS", 2)
     (here.workspace / "a" / "b" / "c" / "d").mkdir(parents=True)
     assert "not looked for more" in folders_of(here, here.workspace).notes[0]
+
+
+def test_a_git_folder_robbed_of_its_head_is_shut_until_it_is_one_again(here: Ground) -> None:
+    """Else one run would take it away, and the next write what the third gives back."""
+    inner = here.workspace / "in" / "it"
+    repository(inner)
+    attack(here, "mv in/it/.git/HEAD head")
+    assert not (inner / ".git" / "HEAD").exists()
+    attack(
+        here, f"{FSMONITOR} >> in/it/.git/config; mkdir in/it/.git/made; mv head in/it/.git/HEAD"
+    )
+    assert "fsmonitor" not in (inner / ".git" / "config").read_text()
+    assert not (inner / ".git" / "made").exists()
+    assert "it has no HEAD" in folders_of(here, here.workspace).notes[0]
+
+
+def test_what_was_met_once_is_not_hidden_by_what_is_put_before_it(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "MOST_GIT_FOLDERS", 2)
+    inner = here.workspace / "in" / "it" / ".git"
+    repository(inner.parent)
+    known = folders_of(here, here.workspace).met
+    assert known == [inner]
+    for number in range(3):
+        repository(here.workspace / f"decoy-{number}")
+    assert inner not in folders_of(here, here.workspace).met
+    with git.held(here.workspace, here.state, known) as found:
+        assert found.met[0] == inner
+        assert inner / "config" in found.shut
+        assert "not looked for more" in found.notes[-1]
+    (here.root / "elsewhere").mkdir()
+    shutil.move(here.workspace / "in", here.root / "elsewhere")
+    (here.workspace / "in").symlink_to(here.root / "elsewhere" / "in")
+    with git.held(here.workspace, here.state, known) as found:
+        assert inner not in found.met

@@ -138,3 +138,17 @@ def test_a_bubblewrap_that_may_not_is_said_with_its_own_words(
 def test_another_system_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
     assert sandbox.unavailable() == "expected Linux for the Worker's sandbox, got darwin"
+
+
+@pytest.mark.parametrize("as_owner", [False, True])
+def test_root_reaches_the_state_neither_by_disk_nor_by_the_kernel(
+    here: Ground, as_owner: bool
+) -> None:
+    """What belongs to root can be opened without any capability; a disk holds the state too."""
+    disks = [path for path in Path("/dev").iterdir() if path.is_block_device()]
+    line = (
+        f"for disk in {' '.join(map(str, disks))}; do head -c 4096 $disk; done; "
+        "for file in /sys/kernel/uevent_helper /sys/kernel/mm/ksm/run /proc/sysrq-trigger "
+        "/proc/sys/kernel/core_pattern; do test -w $file && echo can-write $file; done; echo end"
+    )
+    assert inside(here, line, as_owner=as_owner) == "end\n"

@@ -9,8 +9,12 @@ as the owner is shut to a Worker; codex's own sandbox closes the login that code
 from __future__ import annotations
 
 import contextlib
+import math
+import os
 import re
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
@@ -19,7 +23,7 @@ from zoneinfo import ZoneInfo
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings, system_zone
 from mimikit.engines import git, process, process_tree, sandbox
-from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome, RememberedValue
+from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation, TurnReader
 from mimikit.engines.git import GitFolders
@@ -34,9 +38,13 @@ from mimikit.protocol.models import FailureReason, Role, Usage
 
 LITTER = (".git", ".codex", ".agents", ".aws")
 """Empty folders that codex leaves in a workspace when it is stopped in the midst of a command."""
+GIT_PINS = f"{paths.CACHE}/git-folders"
+"""What was found of git, as paths with zero bytes between them: where commits go, what was met."""
 _LINE_BYTES = 16 * 2**20
 _STDERR_CHARACTERS = 8000
 _REMEMBER_S = 5.0
+_SANDBOX_REMEMBER_S = 120.0
+"""Looking whether a sandbox can be made starts one: not at every beat of an idle consumer."""
 
 
 class CodexEngine:
@@ -49,8 +57,8 @@ class CodexEngine:
         self._limits = settings.limits
         self._state = state
         self._clock = clock or SystemClock()
-        self._reason = RememberedValue(lambda: codex_cli.unavailable(self._codex), _REMEMBER_S)
-        self._sandboxed = RememberedValue(sandbox.unavailable, sandbox.REMEMBER_S)
+        self._reason = _Remembered(lambda: codex_cli.unavailable(self._codex))
+        self._sandboxed = _Remembered(sandbox.unavailable, for_s=_SANDBOX_REMEMBER_S)
         self._lock = threading.Lock()
         self._proved: set[tuple[Path, bool]] = set()
         """Workspaces, each as one to work in or as a read-only one, in which the sandbox holds."""
@@ -92,8 +100,9 @@ class CodexEngine:
             if request.read_only:  # the whole workspace is, git's folders with it
                 outcome = self._work_with(GitFolders(), request, place)
             else:
-                with git.held(request.workspace, self._state) as folders:
-                    self._compare(folders, request)
+                went, met = self._git_pins()
+                with git.held(request.workspace, self._state, met) as folders:
+                    self._pin(folders, went, request.on_event)
                     outcome = self._work_with(folders, request, place)
         finally:
             for path in (request.workspace / name for name in LITTER if name not in before):
@@ -105,19 +114,28 @@ class CodexEngine:
             return self._work(replace(request, resume=None), place)
         return replace(outcome, usage=codex_cli.minus(outcome.usage, earlier))
 
-    def _compare(self, folders: GitFolders, request: EngineRequest) -> None:
-        """Say what was found of git, and when it is not what was found before."""
-        now, name = ", ".join(map(str, folders.writable)), f"{paths.CACHE}/git-folders.txt"
+    def _git_pins(self) -> tuple[list[Path], list[Path]]:
+        """Where commits went first, and what was met of git before."""
+        with contextlib.closing(RealDisk(self._state)) as disk:
+            went, _, met = (Files(disk).read(GIT_PINS) or b"").partition(b"\0\0")
+        first, second = (
+            [Path(os.fsdecode(path)) for path in part.split(b"\0") if path] for part in (went, met)
+        )
+        return first, second
+
+    def _pin(self, folders: GitFolders, went: list[Path], on_event: OnEvent) -> None:
+        """Keep what was found of git for the runs to come; say what is not as it was."""
+        commits = folders.writable or went
+        parts = (b"\0".join(map(os.fsencode, paths)) for paths in (commits, folders.met))
         with self._lock, contextlib.closing(RealDisk(self._state)) as disk:
             files = Files(disk, durable=False)
             files.make_folders()
-            was = (files.read(name) or b"").decode(errors="replace")
-            if now and now != was:
-                files.write(name, now.encode(errors="replace"))
+            files.write(GIT_PINS, b"\0\0".join(parts))
         for note in folders.notes:
-            request.on_event("note", note, {})
-        if was and now not in ("", was):
-            request.on_event("note", f"commits go to {now} now, no longer to {was}", {})
+            on_event("note", note, {})
+        if went and commits != went:
+            now, before = (", ".join(map(str, paths)) for paths in (commits, went))
+            on_event("note", f"commits go to {now} now, no longer to {before}", {})
 
     def _work_with(
         self, folders: GitFolders, request: EngineRequest, place: CodexLocation
@@ -254,6 +272,24 @@ class _Output:
         """What it complained of last, warnings left out."""
         lines = self._complaints.text().strip().splitlines()
         return "\n".join([line for line in lines if not line.startswith("WARNING")][-5:])
+
+
+class _Remembered:
+    """A value that is asked for often and worked out now and then."""
+
+    def __init__(self, work_out: Callable[[], str | None], for_s: float = _REMEMBER_S) -> None:
+        self._work_out = work_out
+        self._for_s = for_s
+        self._lock = threading.Lock()
+        self._until = -math.inf
+        self._value: str | None = None
+
+    def get(self) -> str | None:
+        with self._lock:
+            if time.monotonic() > self._until:
+                self._value = self._work_out()
+                self._until = time.monotonic() + self._for_s
+            return self._value
 
 
 def _usage_before(home: Path, session: str) -> Usage:
