@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 from mimikit.errors import BadInput, BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files
-from mimikit.protocol.json import Json, parse_object
+from mimikit.protocol.json import parse_object
 from mimikit.protocol.models import History, Message
 
 SOFT_CAP = 200
@@ -110,8 +111,8 @@ class HistoryStore:
 
     def _day(self, day: date) -> set[str]:
         if day not in self._days:
-            path = paths.transcript(day)
-            self._days[day] = {str(line.get("id")) for _, line in self._files.lines(path)}
+            lines = self._files.lines_back(paths.transcript(day))
+            self._days[day] = {str(line.get("id")) for _, line in lines}
             for old in sorted(self._days.keys() - {day})[:-3]:
                 del self._days[old]
         return self._days[day]
@@ -173,12 +174,7 @@ def _newest_first(files: Files, upto_day: str, upto_offset: int) -> Iterator[tup
         day = name.removesuffix(".jsonl")
         if upto_day and day > upto_day:
             continue
-        start, found = 0, list[tuple[int, dict[str, Json]]]()
-        for offset, line in files.lines(f"{paths.TRANSCRIPT}/{name}"):
-            if day == upto_day and start >= upto_offset:
-                break
-            found.append((start, line))
-            start = offset
-        for start, line in reversed(found):
+        upto = upto_offset if day == upto_day else sys.maxsize
+        for start, line in files.lines_back(f"{paths.TRANSCRIPT}/{name}", upto=upto):
             with contextlib.suppress(ValidationError):
                 yield f"{day}:{start}", Message.model_validate(line, strict=False)

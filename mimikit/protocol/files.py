@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import secrets
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
@@ -28,6 +29,7 @@ OnEvent: TypeAlias = Callable[[str, dict[str, object]], None]
 R = TypeVar("R", bound=Record)
 TEMP_PREFIX = ".tmp-"
 MAX_RECORD_BYTES = 16 * 2**20
+_BLOCK_BYTES = (2**16, 2**18, 2**20)
 
 
 class Files:
@@ -229,6 +231,37 @@ class Files:
                 return
         for end, value in whole_lines(data):
             yield offset + end, value
+
+    def lines_back(
+        self,
+        path: str,
+        *,
+        upto: int = sys.maxsize,
+        holding: bytes = b"\n",
+        most: int = sys.maxsize,
+    ) -> Iterator[tuple[int, dict[str, Json]]]:
+        """Each line's offset and object, newest first; torn and foreign ones are skipped.
+
+        Little more is read than is taken, as the blocks, from the end back, begin small.
+
+        upto: lines that end after this offset are left out. holding: lines without it are passed
+            over unparsed. most: no more bytes are read.
+        """
+        stat, sizes = self.stat(path), iter(_BLOCK_BYTES)
+        start, size, rest = min(stat.size if stat else 0, upto), 0, b""
+        while start > 0 and most > 0:
+            size = min(next(sizes, size), start, most)
+            start -= size
+            most -= size
+            data = self.part(path, start, size) + rest
+            # A block may begin inside a line, which is read with the block before.
+            begin = data.find(b"\n") + 1 if start else 0
+            rest, end = (data[:begin], len(data)) if begin or not start else (data, 0)
+            while (at := data.rfind(holding, begin, end)) >= 0:
+                end, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1
+                with contextlib.suppress(BadRecord):
+                    if stop:  # else it is torn
+                        yield start + end, parse_object(data[end:stop])
 
     # ---- locks and temps ------------------------------------------------------------------
 

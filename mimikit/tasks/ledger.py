@@ -6,18 +6,17 @@ that finishing a task costs one appended line, however many there were before.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
-from mimikit.errors import BadRecord, StorageError
+from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.json import Json, dump_line, parse_object
+from mimikit.protocol.json import Json, dump_line
 from mimikit.protocol.models import (
     EndStatus,
     FailureReason,
@@ -34,7 +33,6 @@ MOST_RESULTS = 100
 ENDED: frozenset[EndStatus] = frozenset({"done", "failed", "canceled"})
 Line: TypeAlias = "dict[str, Json]"
 _OF_TRIGGERS = frozenset({"slot", "ordered", "trigger_created", "trigger_removed"})
-_BLOCK_BYTES = (2**16, 2**18, 2**20)
 _LOOK_BACK_BYTES = 4 * 2**20
 """So far back the slots of one trigger are looked for; other ends and traces twice as far."""
 
@@ -280,35 +278,14 @@ def events_of(files: Files, id_: str, *, since: datetime | None = None) -> list[
 def _newest_first(
     files: Files, needle: bytes, most_bytes: int, first_file: str = ""
 ) -> Iterator[Line]:
-    """The lines in which `needle` stands, newest first; the others are passed over unparsed.
-
-    Nothing further back than `most_bytes` or `first_file` is read, and little more than what is
-    taken: the blocks read, from the end of the newest file on, begin small.
-    """
+    """The lines in which `needle` stands, newest first; none further back than `first_file`."""
     names = files.names(paths.LEDGER, suffix=".jsonl")
     for name in reversed([name for name in names if name >= first_file]):
-        path, sizes = f"{paths.LEDGER}/{name}", iter(_BLOCK_BYTES)
+        path = f"{paths.LEDGER}/{name}"
         stat = files.stat(path)
-        start, size, rest = (stat.size if stat else 0), 0, b""
-        while start > 0 and most_bytes > 0:
-            size = min(next(sizes, size), start, most_bytes)
-            start -= size
-            most_bytes -= size
-            data = files.part(path, start, size) + rest
-            # A block may begin inside a line, which is read with the block before.
-            begin = data.find(b"\n") + 1 if start else 0
-            rest, end = (data[:begin], len(data)) if begin or not start else (data, 0)
-            while (at := data.rfind(needle, begin, end)) >= 0:
-                end, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1
-                if line := _line(data[end:stop]):
-                    yield line
-
-
-def _line(data: bytes) -> Line:
-    """The object on one whole line; an empty one where the line is torn or no object."""
-    with contextlib.suppress(BadRecord):
-        return parse_object(data) if data else {}
-    return {}
+        for _, line in files.lines_back(path, holding=needle, most=most_bytes):
+            yield line
+        most_bytes -= stat.size if stat else 0
 
 
 def _entry(line: Mapping[str, object]) -> StatusEntry | None:

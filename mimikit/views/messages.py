@@ -6,7 +6,6 @@ import contextlib
 import threading
 from collections import Counter
 from datetime import date, datetime, timedelta
-from itertools import product
 from typing import Literal
 
 from pydantic import ValidationError
@@ -20,7 +19,6 @@ from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import InboxItem, Instant, Message, Question, TurnAttempt, Usage
 from mimikit.views.base import Render, View
 
-_TAILS = (2**16, 2**20, 2**24)
 _DAYS_SEARCHED = 3
 _MAX_WAITING = 500
 _MOST_COUNTS = 4_000
@@ -119,8 +117,9 @@ class ConversationReader:
     def find(self, message_id: str) -> MessageView | None:
         """A message by its id, looked for from the newest on."""
         names = self._files.names(paths.TRANSCRIPT, suffix=".jsonl")[-_DAYS_SEARCHED:]
-        for limit, name in product(_TAILS, reversed(names)):
-            for line in reversed(self._files.tail(f"{paths.TRANSCRIPT}/{name}", limit)):
+        for name in reversed(names):
+            path, holding = f"{paths.TRANSCRIPT}/{name}", message_id.encode()
+            for _, line in self._files.lines_back(path, holding=holding):
                 if line.get("id") == message_id:
                     with contextlib.suppress(ValidationError):
                         return self._view(Message.model_validate(line, strict=False))

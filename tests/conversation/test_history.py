@@ -15,6 +15,7 @@ from mimikit.conversation.history import SOFT_CAP, HistoryCaps, HistoryStore, pa
 from mimikit.errors import BadInput, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import MAX_RECORD_BYTES, Files
+from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import History, Message
 from mimikit.testing.memory_disk import DiskStep, MemoryDisk
 
@@ -198,6 +199,24 @@ def test_a_cursor_holds_while_new_messages_come(files: Files) -> None:
     files.append(paths.transcript(NOW.date()), said("late").to_dict())
     second = page(files, first.before, limit=2)
     assert [message.id for message in second.messages] == ids[2:4]
+
+
+@pytest.mark.parametrize("messages", [2_000, 20_000])
+def test_the_newest_page_costs_the_same_however_long_the_day_is(
+    files: Files, disk: MemoryDisk, messages: int
+) -> None:
+    line = dump_line(said("m").to_dict())
+    disk.append_line(paths.transcript(NOW.date()), line * messages, sync=False)
+    taken: list[int] = []
+    plain_read = disk.read
+
+    def counted(path: str, **where: Any) -> bytes:
+        taken.append(len(plain_read(path, **where)))
+        return plain_read(path, **where)
+
+    disk.read = counted  # pyright: ignore[reportAttributeAccessIssue]
+    assert len(page(files, limit=20).messages) == 20
+    assert sum(taken) <= 2**16
 
 
 def test_lines_that_are_no_message_are_left_out(files: Files) -> None:

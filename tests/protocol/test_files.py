@@ -443,3 +443,25 @@ def test_every_folder_of_the_protocol_is_made(tmp_path: Path) -> None:
 
 def _folders(root: Path) -> Iterator[Path]:
     return (path for path in root.rglob("*") if path.is_dir())
+
+
+@pytest.mark.parametrize("blocks", [(3,), (20, 50), (1000,)])
+def test_lines_are_read_from_the_end_as_from_the_beginning(
+    files: Files, monkeypatch: pytest.MonkeyPatch, blocks: tuple[int, ...]
+) -> None:
+    for number in range(9):
+        files.append(paths.LOG, {"n": number, "even": number % 2 == 0})
+        files.fs.append_line(paths.LOG, b"foreign\n", sync=False)
+    files.fs.append_line(paths.LOG, b'{"n": "torn', sync=False)
+    monkeypatch.setattr("mimikit.protocol.files._BLOCK_BYTES", blocks)
+    back = list(files.lines_back(paths.LOG))
+    assert [line["n"] for _, line in back] == list(range(8, -1, -1))
+    for offset, line in back:
+        assert next(files.lines(paths.LOG, offset=offset))[1] == line
+        assert (
+            list(files.lines_back(paths.LOG, upto=offset)) == back[back.index((offset, line)) + 1 :]
+        )
+    even = files.lines_back(paths.LOG, holding=b'"even":true')
+    assert [line["n"] for _, line in even] == [8, 6, 4, 2, 0]
+    assert len(list(files.lines_back(paths.LOG, most=100))) in range(1, 4)
+    assert list(files.lines_back("none.jsonl")) == []

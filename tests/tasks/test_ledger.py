@@ -203,7 +203,7 @@ def test_events_of_a_task_are_told_oldest_first(files: Files) -> None:
 def test_the_last_ends_are_found_from_the_end_across_months(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "_BLOCK_BYTES", (300, 1000))
+    monkeypatch.setattr("mimikit.protocol.files._BLOCK_BYTES", (300, 1000))
     book = reopened(files)
     for number in range(90):
         book.write("queued", f"t{number}", NOW + timedelta(days=number))
@@ -391,7 +391,7 @@ def test_lines_are_read_from_the_end_whatever_the_blocks_cut(
     for number in range(30):
         book.write("ended", f"t{number}", NOW + timedelta(days=number), status="done")
     files.fs.append_line("tasks/2026-12.jsonl", b'{"event":"ended","id":"torn', sync=True)
-    monkeypatch.setattr(ledger, "_BLOCK_BYTES", blocks)
+    monkeypatch.setattr("mimikit.protocol.files._BLOCK_BYTES", blocks)
     assert ledger.ended_ids(files, 99) == [f"t{number}" for number in range(29, -1, -1)]
     monkeypatch.setattr(ledger, "_LOOK_BACK_BYTES", 250)
     assert 0 < len(ledger.ended_ids(files, 99)) < 10

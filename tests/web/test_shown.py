@@ -420,7 +420,7 @@ def test_of_many_tasks_few_are_read(make_web) -> None:
 
 
 def test_events_are_found_in_a_long_ledger(make_web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mimikit.tasks.ledger._BLOCK_BYTES", (700,))
+    monkeypatch.setattr("mimikit.protocol.files._BLOCK_BYTES", (700,))
     web = make_web()
     put(web, "task-x")
     ledger = Ledger(web.files)
