@@ -109,7 +109,12 @@ class ConsumerApp:
             live=store.live,
             engines=EngineRegistry(engines, state.settings),
             prompts=Prompts(state.files),
-            reader=RoleReader(state.files, self.search, store.ledger.trace_size),
+            reader=RoleReader(
+                state.files,
+                self.search,
+                store.ledger.trace_size,
+                lambda seat, most: self.consumer.upcoming(seat, most),  # noqa: PLW0108 - made later
+            ),
             feed=store.feed,
             log=state.log,
             workspace=state.workspace,

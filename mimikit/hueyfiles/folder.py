@@ -8,6 +8,7 @@ nothing else, so the view may lag. This module knows no Task: `inspect` tells wh
 from __future__ import annotations
 
 import heapq
+import itertools
 import logging
 import threading
 import time
@@ -22,6 +23,11 @@ from mimikit.protocol.files import MAX_RECORD_BYTES, Files
 
 _logger = logging.getLogger(__name__)
 
+_AT_ONCE = 64
+"""Files that are read in one go; between two such slices others have their turn."""
+_PAUSE_S = 0.005
+_LOOK_SHARE = 50
+"""A whole look is given at most one in so many parts of the time."""
 _NAP_S = 1.0
 """The longest sleep while something waits for its time: the wall clock may jump meanwhile."""
 
@@ -123,6 +129,22 @@ class QueueIndex:
             self.discard(waiting.name)
         return waiting
 
+    def upcoming(self, most: int) -> list[str]:
+        """The names that come first, in their order; after them those that wait for their time.
+
+        It goes down both heaps only as far as it must: the length of the queue makes no difference.
+        """
+        found: dict[str, None] = {}
+        for heap in (self._ready, self._due):
+            places: list[tuple[tuple[Any, str], int]] = [(heap[0], 0)] if heap else []
+            while places and len(found) < most:
+                (_, name), place = heapq.heappop(places)
+                if name in self._entries:
+                    found[name] = None
+                for below in range(2 * place + 1, min(2 * place + 3, len(heap))):
+                    heapq.heappush(places, (heap[below], below))
+        return list(found)
+
     def next_due(self) -> float | None:
         """When the earliest of those that wait for their time may go."""
         while self._due:
@@ -198,12 +220,22 @@ class QueueFolder:
         """While this is set nothing is handed out; `wake` tells those who wait of a change."""
         self._expected: set[str] = set()
         self._suspects: dict[str, _Suspect] = {}
+        self._heard: dict[str, None] = {}
+        """Names that were told and not looked at yet."""
+        self._is_whole_heard = False
+        """Whether the whole folder is to be looked at."""
+        self._intake: threading.Thread | None = None
         self.closed = threading.Event()
         self._janitor: threading.Thread | None = None
 
     def __len__(self) -> int:
         """How many wait, as far as known: costs nothing."""
         return len(self._index)
+
+    def upcoming(self, most: int) -> list[str]:
+        """The names of those that are next, whether they may go by now or not."""
+        with self._changed:
+            return self._index.upcoming(most)
 
     # ---- handing out --------------------------------------------------------------------
 
@@ -249,8 +281,53 @@ class QueueFolder:
 
     # ---- finding ------------------------------------------------------------------------
 
-    def look(self, names: list[str] | None) -> None:
-        """Look at these names, or (None) at the whole folder: what a FolderWatch calls."""
+    def hear(self, names: list[str] | None) -> None:
+        """Look soon at these names, or (None) at the whole folder: what a FolderWatch calls.
+
+        A few are looked at here; many, or all, by a thread of its own, in slices: the news of other
+        folders, and whoever needs the interpreter, never wait behind fifty thousand files.
+        """
+        with self._changed:
+            is_small = names is not None and len(names) <= _AT_ONCE
+            if not is_small:
+                self._heard.update(dict.fromkeys(names or ()))
+                self._is_whole_heard |= names is None
+                if self._intake is None and not self.closed.is_set():
+                    self._intake = threading.Thread(
+                        target=self._take_in, name=f"intake {self.path}", daemon=True
+                    )
+                    self._intake.start()
+        if is_small:
+            self.look(names)
+
+    def _take_in(self) -> None:
+        """The thread that looks at what was heard: until nothing is left."""
+        rest_until = 0.0
+        while not self.closed.is_set():
+            with self._changed:
+                names = list(itertools.islice(self._heard, _AT_ONCE))
+                for name in names:
+                    del self._heard[name]
+                is_whole = self._is_whole_heard and not names
+                if not names and not is_whole:
+                    self._intake = None
+                    return
+                began = time.monotonic()
+                is_whole = is_whole and began >= rest_until
+                self._is_whole_heard &= not is_whole
+            try:
+                if names or is_whole:
+                    self.look(names or None, pause_s=_PAUSE_S)
+            except StorageError as error:
+                _logger.warning("%s: could not be looked at: %s", self.path, error)
+            except Exception:
+                _logger.exception("%s: could not be looked at", self.path)
+            if is_whole:
+                rest_until = began + (time.monotonic() - began) * _LOOK_SHARE
+            self.closed.wait(_PAUSE_S if names else 20 * _PAUSE_S)
+
+    def look(self, names: list[str] | None, *, pause_s: float = 0.0) -> None:
+        """Look at these names, or (None) at the whole folder; `pause_s`: after each slice."""
         if names is not None:
             told = [name for name in names if name.endswith(".json") and not name.startswith(".")]
             # Of our own writes `add` tells what they are.
@@ -263,7 +340,10 @@ class QueueFolder:
             expected = set(self._expected)
         listed = self._files.names(self.path)
         fresh = [name for name in listed if name not in before and name not in self._suspects]
-        self._put(self._read(name, hurry=True) for name in fresh)
+        for at in range(0, len(fresh), _AT_ONCE):
+            self._put(self._read(name, hurry=True) for name in fresh[at : at + _AT_ONCE])
+            if self.closed.wait(pause_s):
+                return
         present = set(listed)
         with self._changed:
             # News of own writes that did not come by now are lost: nothing waits for them.
@@ -308,15 +388,17 @@ class QueueFolder:
             if entry is not None:
                 return WaitingFile(name, entry, NEVER)
             seen_at = self._index.seen_at(name)
-            entry = self.inspect(name, data, seen_at)
-            if entry.fill is not None and seen_at is NEVER:
-                # The time it was seen matters: its own time is that.
+            if seen_at is NEVER:
+                # Should the time it was seen matter: its own time is that.
                 now = self._clock.now()
                 found = self._files.stat(f"{self.path}/{name}")
                 written = datetime.fromtimestamp(found.mtime_ns / 1e9, UTC) if found else now
                 seen_at = min(written, now)
-                entry = self.inspect(name, data, seen_at)
-            return WaitingFile(name, entry, seen_at)
+            entry = self.inspect(name, data, seen_at)
+            if entry.fill is None:
+                return WaitingFile(name, entry, NEVER)
+            # The bytes are made again when it is claimed: there may be very many.
+            return WaitingFile(name, entry._replace(fill=None), seen_at)
         except (BadRecord, StorageError) as error:
             self.doubt(name, error)
             return None

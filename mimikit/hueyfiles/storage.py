@@ -70,7 +70,7 @@ class _Session:
     def close(self) -> None:
         self.folder.close()
         if self.watch is not None:
-            self.watch.unwatch(self.folder.path, self.folder.look)
+            self.watch.unwatch(self.folder.path, self.folder.hear)
             if self.owns_watch:
                 self.watch.close(wait=False)
         self.claims.close()
@@ -210,6 +210,10 @@ class ClaimStorage(FolderStorage):
         """How many messages wait, as far as known: free of cost; 0 before the first `dequeue`."""
         return len(self._session.folder) if self._session is not None else 0
 
+    def upcoming(self, most: int) -> list[str]:
+        """The names of the messages that are next, as far as known, at the cost of so many."""
+        return self._session.folder.upcoming(most) if self._session is not None else []
+
     @property
     def paused(self) -> bool:
         """While this is set nothing is claimed; a change ends every waiting `dequeue`."""
@@ -317,7 +321,7 @@ class ClaimStorage(FolderStorage):
             if watch is None and self._root is not None and self.blocking:
                 watch, owns_watch = FolderWatch(self._root), True
             if watch is not None:
-                watch.watch(folder.path, folder.look)
+                watch.watch(folder.path, folder.hear)
             session = _Session(owner, folder, claims, watch, owns_watch)
             session.look()
             # A storage that nobody holds any more lets go; at the program's end the main thread is

@@ -175,6 +175,10 @@ class PooledConsumer(Consumer):
         """How many wait in each queue, as far as known: free of cost."""
         return {queue: storage.depth for queue, storage in self.storages.items()}
 
+    def upcoming(self, queue: QueueName, most: int) -> list[str]:
+        """The names of the files that are next in a queue: as cheap however many there are."""
+        return self.storages[queue].upcoming(most)
+
     def set_paused(self, paused: bool) -> None:
         """Claim nothing, or go on; waiting threads look at once."""
         for storage in self.storages.values():

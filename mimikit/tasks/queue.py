@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
@@ -26,6 +25,8 @@ from mimikit.tasks import ledger
 
 Where = Literal["queued", "running", "ended"]
 TaskState = Literal["queued", "running", "done", "failed", "canceled"]
+Upcoming: TypeAlias = Callable[[QueueName, int], list[str]]
+"""(seat, most) → the names of the files that are next in its queue, at most so many."""
 SUFFIX = ".json"
 _FILLED = ("id", "createdAt", "traceId", "origin", "notify")
 COMMAND_WAIT_S = 2.0
@@ -161,17 +162,21 @@ def show(files: Files, task_id: str) -> TaskSnapshot | None:
     return TaskSnapshot(task, seat, state, plan)
 
 
-def live(files: Files) -> list[TaskSnapshot]:
-    """Every queued and running task, in the order they are taken."""
-    places: tuple[tuple[TaskState, str], ...] = (("running", "running"), ("queued", "queue"))
-    views = [
-        TaskSnapshot(task, seat, state)
-        for seat, (state, folder) in product(paths.QUEUES, places)
-        for name in files.names(f"{seat}/{folder}")
+def live(files: Files, upcoming: Upcoming, most: int) -> list[TaskSnapshot]:
+    """Running tasks and those that are next, of each seat `most`, in the order they are taken."""
+    names: dict[tuple[QueueName, TaskState, str], list[str]] = {}
+    for seat in paths.QUEUES:
+        names[seat, "queued", "queue"] = upcoming(seat, most)
+        # After the others: one that is claimed meanwhile is in both.
+        names[seat, "running", "running"] = files.names(f"{seat}/running")[:most]
+    found = {
+        task.id: TaskSnapshot(task, seat, state)
+        for (seat, state, folder), there in names.items()
+        for name in there
         # What can not be read is the storage's to judge, not a reader's.
         if (task := read(files, seat, f"{seat}/{folder}/{name}"))
-    ]
-    return sorted(views, key=lambda v: (v.state != "running", *order_of(v.task)))
+    }
+    return sorted(found.values(), key=lambda v: (v.state != "running", *order_of(v.task)))
 
 
 def recent(files: Files, limit: int = 50) -> list[TaskSnapshot]:

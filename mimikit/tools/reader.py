@@ -43,16 +43,18 @@ class RoleReader:
         files: Files,
         searcher: MemorySearch,
         trace_size: Callable[[str], int] = lambda _trace: 0,
+        upcoming: queue.Upcoming | None = None,
     ) -> None:
-        """`trace_size` counts the tasks a trace has had."""
+        """`trace_size` counts the tasks a trace has had; `upcoming`: else the first by name."""
         self._files, self._searcher, self._trace_size = files, searcher, trace_size
+        self._upcoming = upcoming or (lambda seat, most: files.names(f"{seat}/queue")[:most])
 
     def tasks(self, scope: str) -> list[TaskLine]:
         """Running and queued tasks, triggers and recent ends, as the scope says."""
         lines: list[TaskLine] = []
         if scope in ("all", "running", "queue"):
             wanted = {"running": {"running"}, "queue": {"queued"}}.get(scope)
-            live = queue.live(self._files)[:MOST_LINES]
+            live = queue.live(self._files, self._upcoming, MOST_LINES)[:MOST_LINES]
             lines += [_task_line(v) for v in live if wanted is None or v.state in wanted]
         if scope in ("all", "triggers"):
             for trigger_id in registry.ids(self._files)[:MOST_LINES]:

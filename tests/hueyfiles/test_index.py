@@ -117,3 +117,25 @@ def test_it_always_agrees_with_a_sorted_table(steps: list[tuple]) -> None:
             if may:
                 del table[min(may)[1]]
     assert len(index) == len(table)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9), st.sampled_from([None, 5.0, 9.0]))),
+    st.sets(st.integers(0, 30)),
+    st.integers(0, 12),
+)
+def test_what_is_next_is_told_without_taking_it(
+    put: list[tuple[int, int, float | None]], gone: set[int], most: int
+) -> None:
+    index = QueueIndex()
+    for name, order, ready_at in {entry[0]: entry for entry in put}.values():
+        add(index, f"{name:02}", (order,), ready_at)
+    for name in gone:
+        index.discard(f"{name:02}")
+    told, left = index.upcoming(most), len(index)
+    assert len(index) == left
+    ready = drain(index)
+    waiting = sorted(
+        (entry.ready_at, name) for name, entry in index.entries().items() if entry.ready_at
+    )
+    assert told == [*ready, *(name for _, name in waiting)][:most]

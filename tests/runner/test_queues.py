@@ -220,6 +220,47 @@ def test_a_file_that_was_taken_away_is_not_missed() -> None:
     assert claim_all(storage) == ["b"]
 
 
+def test_very_many_files_are_taken_in_by_another_thread_and_hold_up_nobody() -> None:
+    files = memory_files()
+    for number in range(300):
+        drop(files, f"t{number:03}", number)
+    may_read, read = threading.Event(), list[str]()
+
+    def inspect(name: str, data: bytes, seen_at: datetime) -> QueueEntry:
+        if threading.current_thread() is not threading.main_thread():
+            may_read.wait(20)
+        read.append(name)
+        return by_rank(name, data, seen_at)
+
+    folder = task_storage(files, inspect=inspect).new_folder()
+    folder.hear([f"t{number:03}.json" for number in range(1, 300)])
+    folder.hear(["t000.json"])
+    folder.hear(None)
+    assert read == ["t000.json"]
+    assert folder.upcoming(5) == ["t000.json"]
+    may_read.set()
+    until(lambda: len(folder) == 300)
+    assert folder.upcoming(3) == ["t000.json", "t001.json", "t002.json"]
+    assert sorted(read) == [f"t{number:03}.json" for number in range(300)]  # each once
+    folder.close()
+
+
+def test_of_what_a_file_lacks_nothing_is_held_while_it_waits() -> None:
+    files, seen = memory_files(), list[datetime]()
+
+    def inspect(name: str, data: bytes, seen_at: datetime) -> QueueEntry:
+        seen.append(seen_at)
+        return QueueEntry((1, name), None, data * 1000)
+
+    folder = task_storage(files, inspect=inspect, clock=FakeClock(START)).new_folder()
+    files.write("worker/queue/a.json", b"{}")
+    folder.look(None)
+    assert len(seen) == 1
+    waiting = folder.take()
+    assert waiting is not None
+    assert (waiting.entry.fill, waiting.seen_at) == (None, seen[0])
+
+
 def test_what_a_file_lacks_is_filled_in_running() -> None:
     files = memory_files()
 

@@ -108,12 +108,16 @@ def test_a_file_that_is_no_task_is_no_task(files: Files) -> None:
 # ---- how tasks are shown -----------------------------------------------------------------
 
 
+def by_name(files: Files) -> queue.Upcoming:
+    return lambda seat, most: files.names(f"{seat}/queue")[:most]
+
+
 def test_live_tasks_are_shown_in_the_order_they_are_taken(files: Files) -> None:
     for name, priority in (("a", 1), ("b", 9), ("c", 5)):
         queue.submit(files, TASK.but(id=name, priority=priority))
     queue.submit(files, TASK.but(id="d", priority=5, internal=True))
     claim(files, TASK.but(id="a"))
-    shown = [(view.task.id, view.state) for view in queue.live(files)]
+    shown = [(view.task.id, view.state) for view in queue.live(files, by_name(files), 9)]
     assert shown == [("a", "running"), ("b", "queued"), ("d", "queued"), ("c", "queued")]
 
 
@@ -125,7 +129,21 @@ def test_an_ended_task_is_shown_with_its_outcome(files: Files) -> None:
     view = queue.show(files, "t1")
     assert view is not None
     assert (view.state, view.error, view.completed_at) == ("failed", "it broke", NOW)
-    assert queue.live(files) == []
+    assert queue.live(files, by_name(files), 9) == []
+
+
+def test_of_a_long_queue_only_what_is_shown_is_read(files: Files) -> None:
+    for number in range(300):
+        queue.submit(files, TASK.but(id=f"t{number:03}"))
+    asked: list[str] = []
+    plain_read, plain_list = files.fs.read, files.fs.list_dir
+    files.fs.read = lambda path, **where: (asked.append(path), plain_read(path, **where))[1]  # pyright: ignore[reportAttributeAccessIssue]
+    files.fs.list_dir = lambda path: (asked.append(path), plain_list(path))[1]  # pyright: ignore[reportAttributeAccessIssue]
+    next_ones = {"worker": ["t250.json", "t017.json", "gone.json"], "planner": []}
+    shown = queue.live(files, lambda seat, most: next_ones[seat][:most], 20)
+    assert [view.task.id for view in shown] == ["t017", "t250"]
+    assert len(asked) <= 5
+    assert "worker/queue" not in asked
 
 
 def test_a_plan_that_asks_is_still_at_it_until_it_is_settled(files: Files) -> None:
