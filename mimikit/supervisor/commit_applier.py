@@ -33,6 +33,8 @@ from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import registry
 
 Told = Literal["teller", "message"]
+SLICE_S = 0.05
+"""So long runs are ended in one go, however many have finished."""
 
 
 class CommitApplier:
@@ -61,20 +63,26 @@ class CommitApplier:
         """Runs that have finished, in that order."""
 
     def end_runs(self, now: datetime) -> bool:
-        """Bring finished runs to their end; one whose end fails is tried again later."""
+        """Bring finished runs to their end; one whose end fails is tried again later.
+
+        Of very many only so many as fit into a slice of time: then others have their turn.
+        """
         self._to_end |= dict.fromkeys(self._store.events.ended_runs.take())
         failed: Exception | None = None
+        until = self._store.clock.monotonic() + SLICE_S
         for seat, task_id in list(self._to_end):
+            del self._to_end[(seat, task_id)]
             try:
                 self.end_run(seat, task_id)
                 self._feed.tell("task", id=task_id, seat=seat)
             except Exception as error:  # noqa: BLE001 - raised again below
-                failed = error  # the others go first
-            else:
-                del self._to_end[(seat, task_id)]
+                self._to_end[(seat, task_id)] = None  # the others go first
+                failed = error
+            if self._store.clock.monotonic() > until:
+                break
         if failed is not None:
             raise failed
-        return False
+        return bool(self._to_end)
 
     def apply_turns(self) -> bool:
         """Apply every committed turn that is not applied yet; gives whether there was one."""

@@ -67,10 +67,10 @@ class Supervisor:
             ("end runs", applier.end_runs),
             ("apply orders", commands.step),
             ("take in", lambda now: inbox.take_in_dropped(store.files, now)),
+            ("wake", teller.step),  # before what may be much: the user does not wait behind it
             ("look at triggers", triggers.refresh_changed),
             ("fire", triggers.fire_due),
             ("ask about conditions", llm_eval.step),
-            ("wake", teller.step),
             ("archive", archiver.step),
             ("keep house", retention.step),
         ]
@@ -84,11 +84,14 @@ class Supervisor:
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
-            self.tick()
+            self.tick(stop)
             self.store.events.bell.wait(self._wait_s())
 
-    def tick(self) -> bool:
-        """One pass over all operations, repeated while they find work; gives whether any did."""
+    def tick(self, stop: threading.Event | None = None) -> bool:
+        """One pass over all operations, repeated while they find work; gives whether any did.
+
+        With `stop`: until that is set, however much work is left.
+        """
         worked = False
         for _ in range(1000):
             self.last_tick = self.store.clock.monotonic()
@@ -97,9 +100,9 @@ class Supervisor:
             if self._heartbeat is not None:
                 age_s = self.store.clock.monotonic() - self.last_tick
                 self._heartbeat.beat(now, age_s, self._degraded and ": ".join(self._degraded))
-            if not any(again):
+            worked = worked or any(again)
+            if not any(again) or (stop is not None and stop.is_set()):
                 break
-            worked = True
         return worked
 
     def _wait_s(self) -> float:

@@ -1,12 +1,13 @@
 """When the Teller is woken, and the turns that code takes by itself.
 
-Order: outcomes of attempts → answers and questions → plain messages → a new Teller turn.
+Order: outcomes of attempts → answers and questions → a new Teller turn → plain messages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Protocol
 
 from mimikit.conversation import inbox, turns
@@ -36,6 +37,9 @@ from mimikit.tasks import queue
 from mimikit.tasks.retry import WAITING
 
 MAX_TOLD_AT_ONCE = 20
+MOST_PLAIN_HELD = 1000
+"""Results that need no mind and are known at a time, however many are in the inbox."""
+_RESULTS = paths.result_inbox_id("")
 
 
 class TurnRunner(Protocol):
@@ -74,20 +78,28 @@ class TellerScheduler:
         # inputs must not get into another turn. There are none in good times.
         done = self._applier.apply_turns()
         done = self._take_outcomes(now) or done
-        items = self._look(now)
-        done = self._route_answers(items, now) or done
+        self._look()
+        done = self._route_answers(now) or done
         # After the answers: one that came in time goes before the default.
         done = self._tend_question(now) or done
-        done = self._tell_plainly(items, now) or done
-        return self._start_turn(now) or done
+        # What the user said does not wait for what code tells.
+        done = self._start_turn(now) or done
+        return self._tell_plainly(now) or done
 
-    def _look(self, now: datetime) -> list[InboxItem]:
-        """Everything unanswered, oldest first; new arrivals are told to the page."""
+    def _look(self) -> None:
+        """Know what is unanswered; new arrivals are told to the page.
+
+        Of very many results only some are held: there are more when these are told.
+        """
         files = self._store.files
         names = {name.removesuffix(".json") for name in files.names(paths.INBOX)}
         for gone in self._items.keys() - names:
             del self._items[gone]
-        for fresh in sorted(names - self._items.keys()):
+        plain = sum(not _is_tellers(item) for item in self._items.values())
+        fresh_ones = sorted(names - self._items.keys(), key=lambda n: (n.startswith(_RESULTS), n))
+        for fresh in fresh_ones:
+            if plain >= MOST_PLAIN_HELD and fresh.startswith(_RESULTS):
+                break
             item = files.load(paths.inbox(fresh), InboxItem)
             if item is None:
                 continue
@@ -99,10 +111,10 @@ class TellerScheduler:
                 inbox.take_out(files, fresh)  # repeated by a client that had not heard of the first
             else:
                 self._items[fresh] = item
+                plain += not _is_tellers(item)
                 self._locale = item.locale or self._locale
                 if not is_result:
                     self._store.feed.tell("inbox", id=fresh)
-        return sorted(self._items.values(), key=lambda i: (i.created_at, i.id))
 
     def _is_over(self, item: InboxItem) -> bool:
         """Whether a result's end is complete: repeating an incomplete one would enter it anew."""
@@ -121,7 +133,7 @@ class TellerScheduler:
         if not items:
             self.waiting = None
             return False
-        items.sort(key=lambda i: (i.created_at, i.id))
+        items.sort(key=_age)
         ids = [item.id for item in items]
         turn_id = turns.turn_id(ids)
         if turns.is_committed(self._store.files, turn_id):
@@ -275,13 +287,14 @@ class TellerScheduler:
         self._apply(record.but(messages=said))
         return True
 
-    def _route_answers(self, items: list[InboxItem], now: datetime) -> bool:
+    def _route_answers(self, now: datetime) -> bool:
         """Answers to a plan's question go by code into a new Planner task."""
         question = inbox.pending_question(self._store.files)
         if question is None or question.planner_task_id is None:
             return False
-        for item in items:
-            if item.kind == "answer" and item.question_id == question.question_id:
+        answers = (item for item in self._items.values() if item.kind == "answer")
+        for item in sorted(answers, key=_age):
+            if item.question_id == question.question_id:
                 base = _code_record(derived_id("turn", "answer", item.id), now)
                 said = [_asked(question, base), *user_messages((item,), base.id)]
                 answered = RoutedAnswer(question_id=question.question_id, text=item.text)
@@ -297,9 +310,10 @@ class TellerScheduler:
         answered = any(i.question_id == question.question_id for i in items)
         return question.question_id if answered else None
 
-    def _tell_plainly(self, items: list[InboxItem], now: datetime) -> bool:
+    def _tell_plainly(self, now: datetime) -> bool:
         """Tell waiting results that need no mind, together."""
-        batch = [i for i in items if not _is_tellers(i) and self._is_over(i)][:MAX_TOLD_AT_ONCE]
+        plain = sorted((i for i in self._items.values() if not _is_tellers(i)), key=_age)
+        batch = list(islice(filter(self._is_over, plain), MAX_TOLD_AT_ONCE))
         if not batch:
             return False
         base = _code_record(derived_id("turn", "code", *sorted(item.id for item in batch)), now)
@@ -341,6 +355,11 @@ class TellerScheduler:
         """The language the user last wrote in."""
         said = [m.text for m in self._store.conversation.messages if m.role == "user"]
         return phrases.language(said[-1] if said else "", self._locale)
+
+
+def _age(item: InboxItem) -> tuple[datetime, str]:
+    """By which the oldest comes first."""
+    return item.created_at, item.id
 
 
 def _is_tellers(item: InboxItem) -> bool:

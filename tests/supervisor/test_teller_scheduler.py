@@ -7,9 +7,14 @@ import pytest
 from mimikit.engines.base import EngineRequest, TurnInput
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.models import InboxItem
+from mimikit.protocol.models import InboxItem, QueueName, Task, TurnRecord
 from mimikit.roles import teller
 from mimikit.roles.run import RunContext
+from mimikit.supervisor import teller_scheduler
+from mimikit.supervisor.commit_applier import SLICE_S
+from mimikit.tasks import queue
+from mimikit.tasks.retry import TaskEnd, result_of
+from tests.crash.disk import WatchedDisk
 from tests.crash.driver import Client
 from tests.support.product import START
 from tests.support.reading import loaded, result, results, transcript
@@ -177,3 +182,69 @@ def test_a_disk_that_refuses_while_the_input_is_made_costs_no_attempt(
     judged.product.idle()
     assert said(judged)[-1] == ("agent", "heard hello")
     assert [attempt for _, attempt in judged.oracle.runs] == [1]
+
+
+# ---- the user does not wait behind work
+
+
+def ended_runs(client: Client, count: int) -> None:
+    """Runs that have finished and whose ends nobody has written down yet."""
+    for number in range(count):
+        task = Task(
+            id=f"t{number:03}", prompt="work", created_at=START, trace_id="r", notify="message"
+        )
+        client.files.save_new(paths.running("worker", task.id), task)
+        end = TaskEnd("done", None, 1)
+        queue.finish(client.files, result_of(task, end, START, START))
+        client.product.store.events.ended_runs.put(("worker", task.id))
+
+
+def test_a_message_is_taken_up_before_the_ends_of_very_many_runs(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    product, steps = client.product, list[str]()
+    end_run, start, apply = product.applier.end_run, product.seat.start, product.applier.apply_turn
+
+    def slow_end(seat: QueueName, task_id: str) -> None:
+        product.clock.advance(SLICE_S / 4)
+        steps.append("end")
+        end_run(seat, task_id)
+
+    def begun(job: teller.TurnJob) -> None:
+        steps.append("turn")
+        start(job)
+
+    def applied(record: TurnRecord) -> None:
+        steps.append(f"applied {record.author}")
+        apply(record)
+
+    monkeypatch.setattr(product.applier, "end_run", slow_end)
+    monkeypatch.setattr(product.seat, "start", begun)
+    monkeypatch.setattr(product.applier, "apply_turn", applied)
+    ended_runs(client, 60)
+    client.say("m1", "hello")
+    product.idle()
+    assert steps.index("turn") <= 6
+    assert steps.index("applied teller") <= 16
+    assert steps.count("end") == 60
+    told = " ".join(text for role, text in said(client) if role == "system")
+    assert told.count("work") == 60
+
+
+def test_of_very_many_results_only_some_are_read_at_a_time(
+    client: Client, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(teller_scheduler, "MOST_PLAIN_HELD", 30)
+    ended_runs(client, 100)
+    client.product.applier.end_runs(START)
+    asked: list[str] = []
+    plain_read = disk.read
+    monkeypatch.setattr(
+        disk, "read", lambda path, **where: (asked.append(path), plain_read(path, **where))[1]
+    )
+    client.product.teller.step(START)
+    assert sum(path.startswith("inbox/") for path in asked) == 30
+    client.product.idle()
+    told = " ".join(text for role, text in said(client) if role == "system")
+    assert told.count("work") == 100
+    assert client.files.names(paths.INBOX) == []
