@@ -251,7 +251,7 @@ class _Ranked(Generic[T]):
         for number, counts in enumerate(each):
             for term in counts.often:
                 self.places[term].append(number)
-        if not each:
+        if not self.places:  # nothing, or files in which nothing stands
             return
         corpus = (list(counts.often.elements()) for counts in each)
         made: Any = import_module("rank_bm25").BM25Okapi(corpus, k1=K1, b=B)

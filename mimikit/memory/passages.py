@@ -45,6 +45,7 @@ _AROUND_TERMS = 60
 _FILE_TERMS = 5000
 _SPEAKER = re.compile(r"[^\W\d_][\w.'-]*(?: [\w.'-]+){0,2}[:：]")
 
+_PART = re.compile(r"(.+\.jsonl)@(\d+)\+(\d+)")
 _DAY = re.compile(r"(?:^|/)(\d{4}-\d\d-\d\d)(?=[-.])")
 _HEADING = re.compile(r"(#{1,6})\s+(.*)")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
@@ -103,6 +104,27 @@ class Window(NamedTuple):
         return not is_early and (self.before is None or at < self.before)
 
 
+class FilePart(NamedTuple):
+    """What is searched under one path: a file, or a part of a long transcript."""
+
+    path: str
+    """Of the file."""
+    offset: int = 0
+    """Where the part begins, in bytes."""
+    lines: int = 0
+    """How many stand before it."""
+
+    @property
+    def name(self) -> str:
+        """The path under which it is searched."""
+        return f"{self.path}@{self.offset}+{self.lines}" if self.offset else self.path
+
+
+def part_of(path: str) -> FilePart:
+    found = _PART.fullmatch(path)
+    return FilePart(found[1], int(found[2]), int(found[3])) if found else FilePart(path)
+
+
 def kind_of(path: str) -> Kind:
     """What a file is, by its path."""
     if path.startswith("docs/"):
@@ -128,7 +150,7 @@ def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:
     """The passages of a file, in its order; what can not be read has none."""
     kind = kind_of(path)
     if kind == "transcript":
-        found = _transcript(data, zone)
+        found = _transcript(data, part_of(path).lines + 1, zone)
     elif kind == "result":
         found = _result(path, data, zone)
     elif b"\0" in data:  # no text, whatever its name says
@@ -162,8 +184,8 @@ def _summary(text: str) -> Iterator[Passage]:
         yield from _paragraphs(said, line)
 
 
-def _transcript(data: bytes, zone: tzinfo) -> Iterator[Passage]:
-    for number, line in enumerate(data.split(b"\n"), 1):
+def _transcript(data: bytes, first_line: int, zone: tzinfo) -> Iterator[Passage]:
+    for number, line in enumerate(data.split(b"\n"), first_line):
         try:
             message = Message.model_validate_json(line)
         except ValidationError:

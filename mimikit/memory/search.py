@@ -17,8 +17,9 @@ from pathlib import Path
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
+from mimikit.memory.documents import DocumentFolders
 from mimikit.memory.index import BrokenIndex, IndexStatus, PassageIndex, RankIndex, TermTotals, idf
-from mimikit.memory.indexer import DocumentFolders, Indexer, IndexState
+from mimikit.memory.indexer import Indexer, IndexState
 from mimikit.memory.passages import FAR, NEAR, Scope, Window
 from mimikit.memory.ranking import Match
 from mimikit.memory.terms import SEGMENTERS, ChineseDictionary, first_importable, terms
@@ -220,7 +221,7 @@ class MemorySearch:
 def _found(hit: Match, snippet: str) -> Hit:
     passage = hit.passage
     return Hit(
-        source=hit.path,
+        source=passages.part_of(hit.path).path,
         text=passage.text,
         line=passage.line,
         kind=passages.kind_of(hit.path),

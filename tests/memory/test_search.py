@@ -355,7 +355,7 @@ def _appended(world: World, path: str) -> None:
 def test_an_edit_is_seen_by_the_next_search(
     world: World, index: str | None, edit: Callable[[World], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimikit.memory.indexer._SLOW_S", 60.0)
+    monkeypatch.setattr("mimikit.memory.documents._SLOW_S", 60.0)
     search = world.search(index=index)
     search.refresh()
     assert search.find("walrus") == []
@@ -409,7 +409,7 @@ def test_what_is_gone_is_not_found_again(
     query: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mimikit.memory.indexer._SLOW_S", 60.0)
+    monkeypatch.setattr("mimikit.memory.documents._SLOW_S", 60.0)
     search = world.search(index=index)
     search.refresh()
     assert sources(search.find(query)) == [path]

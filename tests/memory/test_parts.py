@@ -1,0 +1,157 @@
+"""A long day of the conversation is searched in parts: only its tail is read as it grows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mimikit.memory import documents, passages
+from mimikit.memory.index import RankIndex
+from mimikit.memory.search import MemorySearch
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.protocol.json import dump_line
+from mimikit.protocol.models import Message
+from mimikit.testing.memory_disk import MemoryDisk
+from mimikit.testing.twins import FakeClock
+
+NOW = datetime(2026, 1, 28, 9, tzinfo=UTC)
+DAY = paths.transcript(NOW.date())
+WORDS = ("walrus", "copper", "garden", "violin", "harbour", "lantern", "meadow", "thunder")
+
+
+def line(number: int, word: int = 0) -> bytes:
+    text = (
+        f"{WORDS[(number + word) % len(WORDS)]} number {number} {WORDS[number // 8 % len(WORDS)]}"
+    )
+    at = NOW + timedelta(seconds=number)
+    return dump_line(Message(id=f"m{number}", role="user", text=text, created_at=at).to_dict())
+
+
+def opened() -> tuple[Files, MemoryDisk]:
+    disk = MemoryDisk()
+    files = Files(disk)
+    files.make_folders()
+    return files, disk
+
+
+def searching(files: Files, index: RankIndex | None = None) -> MemorySearch:
+    return MemorySearch(files, workspace=None, index=index, zone=UTC, clock=FakeClock(NOW))
+
+
+def found(search: MemorySearch, query: str) -> list[tuple[str, int, str | None, str]]:
+    hits = search.find(query, limit=1000)
+    return sorted((hit.source, hit.line, hit.message_id, hit.text) for hit in hits)
+
+
+@pytest.fixture
+def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "PART_BYTES", 700)
+
+
+Step = tuple[str, int]
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["say", "say", "say", "tear", "edit", "cut", "clear"]), st.integers(0, 12)
+    ),
+    max_size=12,
+)
+
+
+@pytest.mark.usefixtures("short_parts")
+@pytest.mark.parametrize("with_index", [False, True])
+def test_hits_are_those_of_a_search_that_is_made_anew(with_index: bool) -> None:
+    @settings(max_examples=30, deadline=None)
+    @given(STEPS)
+    def check(steps: list[Step]) -> None:
+        files, disk = opened()
+        search = searching(files, RankIndex() if with_index else None)
+        number = 0
+        for step, many in steps:
+            data = files.read(DAY) or b""
+            if step == "say":
+                said = b"".join(line(number + more) for more in range(many))
+                number += many
+                disk.append_line(DAY, said, sync=False)
+            elif step == "tear":
+                disk.append_line(DAY, line(number)[:9], sync=False)
+            elif step == "edit":  # in place: another word early in the day, as long as the old one
+                files.write(DAY, data.replace(b"copper", b"silver", many))
+            elif step == "cut":
+                files.write(DAY, b"".join(data.splitlines(keepends=True)[many:]))
+            else:
+                files.write(DAY, b"")
+            anew = searching(files, RankIndex() if with_index else None)
+            if with_index:
+                search.refresh()
+                anew.refresh()
+            for query in ("walrus", "silver", "number 7"):
+                assert found(search, query) == found(anew, query)
+
+    check()
+
+
+@pytest.mark.usefixtures("short_parts")
+def test_a_hit_tells_the_file_and_the_line_it_stands_on() -> None:
+    files, disk = opened()
+    disk.append_line(DAY, b"".join(map(line, range(60))), sync=False)
+    for number in (0, 7, 31, 59):
+        (hit,) = [
+            hit
+            for hit in searching(files).find(f"number {number}")
+            if hit.message_id == f"m{number}"
+        ]
+        assert (hit.source, hit.line, hit.kind) == (DAY, number + 1, "transcript")
+        assert (files.read(DAY) or b"").splitlines()[hit.line - 1] + b"\n" == line(number)
+
+
+@pytest.mark.parametrize("messages", [2_000, 20_000])
+def test_a_message_more_costs_the_same_however_long_the_day_is(
+    messages: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, disk = opened()
+    disk.append_line(DAY, b"".join(map(line, range(messages))), sync=False)
+    search = searching(files, RankIndex())
+    search.refresh()
+    read: list[int] = []
+    cut: list[int] = []
+    plain_read, plain_cut = disk.read, passages.of_file
+
+    def counted(path: str, **where: Any) -> bytes:
+        read.append(len(plain_read(path, **where)))
+        return plain_read(path, **where)
+
+    def counted_cut(path: str, data: bytes, zone: Any) -> list[passages.Passage]:
+        cut.append(len(data))
+        return plain_cut(path, data, zone)
+
+    monkeypatch.setattr(disk, "read", counted)
+    monkeypatch.setattr(passages, "of_file", counted_cut)
+    disk.append_line(DAY, line(messages), sync=False)
+    assert f"m{messages}" in [hit.message_id for hit in search.find(f"number {messages}")]
+    assert sum(read) <= 8 * documents.PART_BYTES
+    assert sum(cut) <= 2 * documents.PART_BYTES
+    assert search.status().files == 1
+
+
+def test_a_day_longer_than_any_other_file_may_be_is_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(documents, "LARGEST", 50_000)
+    files, disk = opened()
+    disk.append_line(DAY, b"".join(map(line, range(1_000))), sync=False)
+    stat = files.stat(DAY)
+    assert stat is not None
+    assert stat.size > documents.LARGEST
+    assert {hit.message_id for hit in searching(files).find("number 7")} >= {"m7"}
+
+
+def test_a_name_that_only_looks_like_a_part_is_a_file() -> None:
+    assert passages.part_of("memory/a@1+2.md") == passages.FilePart("memory/a@1+2.md")
+    part = passages.FilePart(DAY, 700, 9)
+    assert passages.part_of(part.name) == part
+    assert passages.part_of(DAY).name == DAY
