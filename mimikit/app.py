@@ -204,6 +204,7 @@ class ConsumerApp:
         if ended := sweep_leftovers(state_id(state.path)):
             state.log.write("audit", "leftovers_ended", pids=ended)
         sweep_scratch(state.path)
+        state.log.pack_soon()  # what an end or an earlier version has left
         now = state.clock.now()
         wait = recovery.back_off(list(store.runtime.starts), now)
         store.save_runtime(starts=[*store.runtime.starts, now][-recovery.CRASHES :])

@@ -6,7 +6,11 @@ Neither is truth: losing either loses no message, task or result.
 from __future__ import annotations
 
 import contextlib
+import gzip
+import re
 import threading
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,20 +18,29 @@ from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files
+from mimikit.protocol.files import Files, ReadOnlyFiles, whole_lines
 from mimikit.protocol.ids import new_id
+from mimikit.protocol.json import Json
 from mimikit.protocol.models import time_text
 
 SEGMENT_BYTES = 4 * 2**20
 _OLD_EVENTS = "events.1.jsonl"
+_ROTATED = re.compile(r"log\.(\d{4}-\d\d-\d\d)(?:\.(\d+))?\.jsonl(?:\.gz)?")
+_PACKED = ".gz"
+_PART_BYTES = 2**20
 
 
 class EventLog:
     """Appends to `log.jsonl`; a disk that refuses never stops the caller."""
 
     def __init__(self, files: Files, clock: Clock, *, rotate_bytes: int = 10 * 2**20) -> None:
-        """Write through `files`, hear of its quarantines; begin a new file at `rotate_bytes`."""
+        """Write through `files`, hear of its quarantines.
+
+        A new file is begun each day (UTC), and at `rotate_bytes`; the old one is packed.
+        """
         self._files, self._clock, self._rotate_bytes = files, clock, rotate_bytes
+        self._day = ""
+        """On which the file was seen to be of the same day."""
         self.secrets: list[str] = []
         """Values that are blotted out wherever they would appear."""
         files.on_event(lambda event, facts: self.write("audit", event, **facts))
@@ -38,10 +51,67 @@ class EventLog:
         line: dict[str, object] = {"timestamp": time_text(now), "type": type_, "event": event}
         line |= {key: self._clean(value) for key, value in facts.items() if value is not None}
         with contextlib.suppress(StorageError):
+            self._rotate(f"{now:%Y-%m-%d}")
+        with contextlib.suppress(StorageError):
             self._files.append(paths.LOG, line, sync=False)
+
+    def _rotate(self, today: str) -> None:
+        """Begin a new file when it is time, if no other process or thread is doing so."""
+        stat = self._files.stat(paths.LOG)
+        if stat is None or (self._day == today and stat.size <= self._rotate_bytes):
+            return
+        lock = self._files.lock(paths.LOG_LOCK)
+        if lock is None:
+            return
+        try:
+            # Looked at under the lock: another may have begun the file that is there now.
             stat = self._files.stat(paths.LOG)
-            if stat is not None and stat.size > self._rotate_bytes:
-                self._files.move(paths.LOG, f"log.{now:%Y-%m-%d}.{now:%H%M%S%f}.jsonl")
+            first = next((line for _, line in self._files.lines(paths.LOG, limit=2**16)), {})
+            day = str(first.get("timestamp", today))[: len(today)]
+            if stat is not None and (stat.size > self._rotate_bytes or day < today):
+                self._files.move(paths.LOG, self._free_name(day))
+                self.pack_soon()
+            self._day = today
+        finally:
+            lock.release()
+
+    def _free_name(self, day: str) -> str:
+        taken = {name.removesuffix(_PACKED) for name in rotated_logs(self._files)}
+        number, name = 0, f"log.{day}.jsonl"
+        while name in taken:
+            number += 1
+            name = f"log.{day}.{number}.jsonl"
+        return name
+
+    def pack_soon(self) -> None:
+        """Have rotated files packed by a thread of their own."""
+        threading.Thread(target=self.pack, name="log-pack", daemon=True).start()
+
+    def pack(self) -> None:
+        """Pack rotated files that are not packed yet, if nobody else is at it.
+
+        Crash: a file may be there both ways, and is packed again.
+        """
+        with contextlib.suppress(StorageError):
+            lock = self._files.lock(paths.PACK_LOCK)
+            if lock is None:
+                return
+            try:
+                for name in rotated_logs(self._files):
+                    if not name.endswith(_PACKED):
+                        self._pack(name)
+            finally:
+                lock.release()
+
+    def _pack(self, name: str) -> None:
+        packer, packed, size = zlib.compressobj(wbits=31), bytearray(), 0
+        while data := self._files.part(name, size, _PART_BYTES):
+            packed += packer.compress(data)
+            size += len(data)
+        self._files.write(name + _PACKED, bytes(packed + packer.flush()))
+        stat = self._files.stat(name)
+        if stat is not None and stat.size == size:  # else somebody wrote to it until now
+            self._files.remove(name)
 
     def _clean(self, value: object) -> object:
         if isinstance(value, (int, float, bool)):
@@ -52,6 +122,25 @@ class EventLog:
         for secret in self.secrets:
             text = text.replace(secret, "•••")
         return text
+
+
+def rotated_logs(files: Files) -> list[str]:
+    """The names of the log files before the one that is written to, oldest first."""
+    found = filter(None, map(_ROTATED.fullmatch, files.names(paths.ROOT, suffix="")))
+    return [match[0] for match in sorted(found, key=lambda m: (m[1], int(m[2] or 0), m[0]))]
+
+
+def log_tails(files: ReadOnlyFiles, limit: int) -> Iterator[list[dict[str, Json]]]:
+    """The last lines of each log file within `limit` bytes, newest file first."""
+    yield files.tail(paths.LOG, limit)
+    for name in reversed(rotated_logs(files)):
+        if not name.endswith(_PACKED):
+            yield files.tail(name, limit)
+            continue
+        with contextlib.suppress(StorageError, OSError, EOFError, zlib.error):  # no log of ours
+            data = gzip.decompress(files.read(name) or b"")
+            end = data[-limit:] if len(data) <= limit else data[-limit:].partition(b"\n")[2]
+            yield [line for _, line in whole_lines(end)]
 
 
 @dataclass(frozen=True, slots=True)

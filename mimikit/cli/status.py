@@ -14,6 +14,7 @@ from mimikit.cli import client, terminal
 from mimikit.cli.chat import without_answer
 from mimikit.cli.frame import LeafCommand, pass_state_and_json
 from mimikit.cli.options import NumberRange
+from mimikit.log import log_tails
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles, whole_lines
 from mimikit.protocol.models import LiveRun
@@ -184,13 +185,11 @@ def logs(state: ReadOnlyState, follow: bool, type_: str | None, lines: int, as_j
 
 def _last_lines(files: ReadOnlyFiles, count: int, type_: str | None) -> list[dict[str, Any]]:
     """The last lines of a type, also those of rotated files."""
-    names = [name for name in files.names(paths.ROOT, suffix=".jsonl") if name.startswith("log.2")]
     found: list[dict[str, Any]] = []
-    for name in [paths.LOG, *reversed(names)]:
+    for there in log_tails(files, _TAIL_BYTES):
+        found = [line for line in there if type_ is None or line.get("type") == type_] + found
         if len(found) >= count:
             break
-        there = files.tail(name, _TAIL_BYTES)
-        found = [line for line in there if type_ is None or line.get("type") == type_] + found
     return found[len(found) - count :] if count < len(found) else found
 
 

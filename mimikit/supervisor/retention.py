@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from datetime import datetime, timedelta
 
+from mimikit.log import rotated_logs
 from mimikit.protocol import paths
 from mimikit.supervisor.store import Store
 
@@ -66,8 +67,7 @@ class Retention:
                 if stat is not None and stat.mtime_ns < limit_ns and name not in needed:
                     found.append(f"{folder}/{name}")
         left = settings.logs_mb * 2**20
-        logs = [n for n in files.names(paths.ROOT, suffix=".jsonl") if n.startswith("log.2")]
-        for name in reversed(logs):
+        for name in reversed(rotated_logs(files)):
             if (stat := files.stat(name)) is not None:
                 left -= stat.size
                 if stat.mtime_ns < limit_ns or left < 0:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import socket
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, Literal
 
 from pydantic import Field
 
 from mimikit import __version__
 from mimikit.conversation import inbox
+from mimikit.log import log_tails
 from mimikit.protocol import ids, paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.models import (
@@ -44,6 +46,8 @@ _ON_PAGE: dict[ConsumerState, PageState] = {
     "down": "down",
 }
 _LOG_TAIL_BYTES = 2**18
+_LOGS_LOOKED_AT = 2
+"""Files of the log: a new one is begun each day."""
 _ERRORS_SHOWN = 3
 _RECENT = timedelta(hours=24)
 
@@ -252,7 +256,8 @@ def overview(
     recent = here.now - _RECENT
     errors = [
         line
-        for line in files.tail(paths.LOG, _LOG_TAIL_BYTES)
+        for lines in reversed([*islice(log_tails(files, _LOG_TAIL_BYTES), _LOGS_LOOKED_AT)])
+        for line in lines
         if line.get("type") == "error" and str(line.get("timestamp", "")) >= time_text(recent)
     ]
     failed = (tasks.find(files, id_, {}) for id_ in ledger.ended_ids(files, 3, ["failed"]))
