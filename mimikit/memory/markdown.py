@@ -228,8 +228,9 @@ def _whole(text: str) -> str:
 
 # ---- names of raw files
 
-FILE_BYTES = 2**20
-"""A raw file that has grown so far gets a successor."""
+FILE_BYTES = 2**16
+"""A raw file that has grown so far gets a successor: it is written and indexed as a whole each time
+that something is added."""
 SLUG_CHARACTERS = 32
 _DATED = re.compile(r"(\d{4}-\d\d-\d\d)[A-Za-z0-9._-]*\.md")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")

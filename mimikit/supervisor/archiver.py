@@ -17,6 +17,7 @@ from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import archive, markdown, notes
 from mimikit.memory.archive import ArchiveRules, Kind, MessageGroup, SummaryInput, SummaryTarget
 from mimikit.protocol import paths
+from mimikit.protocol.disk import FileStat
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Message, SummaryScope, Task, TaskResult
 from mimikit.roles.run import RunContext
@@ -46,6 +47,8 @@ class Archiver:
         self._is_flush = False
         """Of the pass: its groups go to the file of their day, whatever their age."""
         self._is_over = False
+        self._known: dict[str, tuple[FileStat, frozenset[str]]] = {}
+        """The raw files of the day that was written last: as they were, and the ids in them."""
 
     def recover(self, now: datetime) -> None:
         """Give back what a crash left pending, unless a run that lives or has ended covers it."""
@@ -151,18 +154,25 @@ class Archiver:
 
     def _raw_of(self, day: date) -> tuple[dict[str, int], set[str]]:
         """The raw files of a day with their sizes (-1: not ours), and the messages in them."""
-        files = self._store.files
+        files, before = self._store.files, self._known
+        self._known = {}
         sizes: dict[str, int] = {}
         have: set[str] = set()
         for name in files.names(paths.MEMORY_FOLDER, suffix=".md"):
-            if name.startswith(day.isoformat()):
+            path = paths.memory_file(name)
+            stat = files.stat(path) if name.startswith(day.isoformat()) else None
+            if stat is None:
+                continue
+            known = before.get(name)
+            if known is None or known[0] != stat:
                 try:
-                    data = files.read(paths.memory_file(name)) or b""
+                    data = files.read(path) or b""
                 except UnsafeFile:
                     data = b""  # a link of the user's: not ours to follow, and in nobody's way
-                ids = markdown.ids(data.decode("utf-8", "replace"))
-                have |= ids
-                sizes[name] = len(data) if ids else -1
+                known = stat, frozenset(markdown.ids(data.decode("utf-8", "replace")))
+            self._known[name] = known
+            have |= known[1]
+            sizes[name] = stat.size if known[1] else -1
         return sizes, have
 
     def _mark(self, messages: Sequence[Message]) -> None:

@@ -612,3 +612,29 @@ def test_rules_are_those_of_the_specification() -> None:
         flush_every=timedelta(hours=1),
     )
     assert HistoryCaps() == HistoryCaps(soft=200, hard=300, hard_bytes=10 * 2**20)
+
+
+def test_a_pass_costs_the_same_however_long_the_day_was(
+    files: Files, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the raw files of the day only the one that has grown is read again."""
+    monkeypatch.setattr(markdown, "FILE_BYTES", 4000)
+    client = made(files, rules=ArchiveRules(start_above=10))
+    read: list[int] = []
+    plain_read = disk.read
+
+    def counted(path: str, **where: Any) -> bytes:
+        data = plain_read(path, **where)
+        read[-1] += len(data) if path.startswith("memory/") else 0
+        return data
+
+    monkeypatch.setattr(disk, "read", counted)
+    for number in range(30):
+        read.append(0)
+        filled(client, [said(20 * number + more) for more in range(20)])
+        client.product.idle()
+    most = max(read)
+    assert len(raw_files(files)) >= 10
+    written = sum(len(text_of(files, f"memory/{name}")) for name in raw_files(files))
+    assert sum(len(markdown.ids(text_of(files, f"memory/{n}"))) for n in raw_files(files)) == 600
+    assert 0 < most < written / 3
