@@ -222,15 +222,22 @@ class Files:
     ) -> Iterator[tuple[int, dict[str, Json]]]:
         """Each line's end offset and object, within `limit` bytes from `offset` on.
 
-        Torn and foreign ones are skipped.
+        Torn and foreign ones are skipped. Of a long file little is held at a time.
         """
-        with _DiskErrors(path):
-            try:
-                data = self.fs.read(path, offset=offset, limit=limit)
-            except FileNotFoundError:
-                return
-        for end, value in whole_lines(data):
-            yield offset + end, value
+        left, rest = sys.maxsize if limit is None else limit, b""
+        while left > 0:
+            want = min(left, _BLOCK_BYTES[-1])
+            with _DiskErrors(path):
+                try:
+                    data = self.fs.read(path, offset=offset + len(rest), limit=want)
+                except FileNotFoundError:
+                    return
+            left = left - want if len(data) == want else 0
+            data = rest + data
+            for end, value in whole_lines(data):
+                yield offset + end, value
+            end = data.rfind(b"\n") + 1
+            offset, rest = offset + end, data[end:]
 
     def lines_back(
         self,

@@ -453,7 +453,12 @@ def test_lines_are_read_from_the_end_as_from_the_beginning(
         files.append(paths.LOG, {"n": number, "even": number % 2 == 0})
         files.fs.append_line(paths.LOG, b"foreign\n", sync=False)
     files.fs.append_line(paths.LOG, b'{"n": "torn', sync=False)
+    whole = list(files.lines(paths.LOG))
     monkeypatch.setattr("mimikit.protocol.files._BLOCK_BYTES", blocks)
+    assert list(files.lines(paths.LOG)) == whole
+    assert list(files.lines(paths.LOG, offset=whole[2][0], limit=50)) == [
+        line for line in whole[3:] if line[0] <= whole[2][0] + 50
+    ]
     back = list(files.lines_back(paths.LOG))
     assert [line["n"] for _, line in back] == list(range(8, -1, -1))
     for offset, line in back:
