@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import socket
 import threading
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from mimikit.web.serve import ServerSocket
 
 
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+
+
 def engines_of(state: State) -> list[Engine]:
     from mimikit.engines.builtin.engine import BuiltinEngine
     from mimikit.engines.codex.engine import CodexEngine
@@ -38,6 +42,17 @@ def engines_of(state: State) -> list[Engine]:
         ShellEngine(settings),
         ScriptedEngine.from_file(Path(script)) if script else ScriptedEngine({}),
     ]
+
+
+def hold_little() -> None:
+    """Have the C library give memory back, where it is one that can be told so.
+
+    By default each thread may get a heap of its own, and what one thread has freed no other uses:
+    with threads that come and go a process grew to three times what it holds.
+    """
+    if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        mallopt(_M_ARENA_MAX, 2)
+        mallopt(_M_MMAP_THRESHOLD, 2**17)
 
 
 def take_consumer_lock(state: State) -> Lock:
@@ -70,6 +85,7 @@ class ConsumerApp:
 
     def __init__(self, state: State, engines: list[Engine] | None = None) -> None:
         """Wire everything; nothing runs before `run`. The consumer lock must be held."""
+        hold_little()
         from mimikit.protocol.watch import FolderWatch
         from mimikit.roles.run import LiveRuns
         from mimikit.roles.teller import TellerThread
@@ -275,6 +291,7 @@ def serve_page(
     """Serve the page until a signal ends it. Never returns: leaves by SystemExit."""
     from mimikit.web.serve import serve
 
+    hold_little()
     serve(state.path, state.workspace, state.settings, host, port, on_ready)
 
 
