@@ -66,8 +66,10 @@ class EventLog:
         try:
             # Looked at under the lock: another may have begun the file that is there now.
             stat = self._files.stat(paths.LOG)
-            first = next((line for _, line in self._files.lines(paths.LOG, limit=2**16)), {})
-            day = str(first.get("timestamp", today))[: len(today)]
+            times = (
+                str(line.get("timestamp")) for _, line in self._files.lines(paths.LOG, limit=2**16)
+            )
+            day = next(times, today)[: len(today)]
             if stat is not None and (stat.size > self._rotate_bytes or day < today):
                 self._files.move(paths.LOG, self._free_name(day))
                 self.pack_soon()

@@ -19,7 +19,7 @@ from mimikit.memory.tokens import cut
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Hit, Message, time_text
+from mimikit.protocol.models import Hit, Message, QueueName, time_text
 from mimikit.protocol.triggers import Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import registry
@@ -47,7 +47,7 @@ class RoleReader:
     ) -> None:
         """`trace_size` counts the tasks a trace has had; `upcoming`: else the first by name."""
         self._files, self._searcher, self._trace_size = files, searcher, trace_size
-        self._upcoming = upcoming or (lambda seat, most: files.names(f"{seat}/queue")[:most])
+        self._upcoming = upcoming or self._by_name
 
     def tasks(self, scope: str) -> list[TaskLine]:
         """Running and queued tasks, triggers and recent ends, as the scope says."""
@@ -68,6 +68,9 @@ class RoleReader:
             shown = [v for v in ended if v.seat == "worker" or v.state != "done"]
             lines += [_task_line(v) for v in shown[: 5 if scope == "all" else 20]]
         return lines
+
+    def _by_name(self, seat: QueueName, most: int) -> list[str]:
+        return self._files.names(f"{seat}/queue")[:most]
 
     def history(self, count: int, offset: int) -> list[Message]:
         """The last messages, oldest first."""
