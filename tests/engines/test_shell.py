@@ -105,6 +105,14 @@ ESCAPES = {
 }
 
 
+def cancel_when(cancel: CancelToken, ready: Path) -> None:
+    for _ in range(1500):
+        if ready.exists():
+            break
+        time.sleep(0.02)
+    cancel.cancel("canceled")
+
+
 @pytest.mark.needs_platform("linux")
 @pytest.mark.needs_program("bwrap", "setsid")
 @pytest.mark.parametrize("ends", ["by itself", "canceled", "killed", "in time"])
@@ -123,10 +131,10 @@ def test_nothing_outlives_its_run_though_it_hides_and_another_run_is_older(
         assert up.wait(20)
         last = {"by itself": "true", "killed": "kill -9 $$"}.get(ends, "sleep 60")
         line = f"{ESCAPES[way].format(tag=name)}\nsleep 0.3; touch ready; {last}"
-        request = here.request(line, cancel=cancel, timeout_s=1 if ends == "in time" else 30)
+        request = here.request(line, cancel=cancel, timeout_s=4 if ends == "in time" else 30)
         if ends == "canceled":
-            wait = threading.Timer(1, cancel.cancel, ("canceled",))
-            wait.start()
+            ready = here.workspace / "ready"
+            threading.Thread(target=cancel_when, args=(cancel, ready)).start()
         outcome = engine().run(request)
         assert (here.workspace / "ready").exists()
         assert (
