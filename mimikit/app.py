@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import socket
 import threading
@@ -245,7 +246,7 @@ class ConsumerApp:
             self.teller.close(timeout_s=state.settings.limits.kill_after_s + 2)
             self.supervisor.tick()
             store.ledger.checkpoint()
-            store.save_runtime(starts=[])
+            store.save_runtime(starts=[], seen_at=state.clock.now())
             self.watch.close()
             self.file_watch.close()
             self.tool_server.stop()
@@ -264,9 +265,10 @@ class ConsumerApp:
 
     def _stopping(self) -> None:
         """Give the runs their time to end, then end them; nothing is claimed any more."""
-        deadline = self.state.clock.monotonic() + self.state.settings.limits.shutdown_timeout_s
-        while self.context.live.list() and self.state.clock.monotonic() < deadline:
-            self.context.stopping.wait(0.02)
+        # Counted in naps: of time that this process slept through, no run had any.
+        for _ in range(math.ceil(self.state.settings.limits.shutdown_timeout_s / 0.02)):
+            if not self.context.live.list() or self.context.stopping.wait(0.02):
+                break
         self.context.stopping.set()
         self.context.live.stop_all()
 

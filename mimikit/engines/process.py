@@ -35,6 +35,8 @@ _PASSED_ON = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR")
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 _CHUNK_BYTES = 65536
 _REAP_EVERY_S = 5.0
+_LOOK_EVERY_S = 1.0
+"""What is slept longer than asked for is no time of the run's, but that of a stopped process."""
 _LEFTOVER_GRACE_S = 1.0
 _PATIENCE_S = 5.0
 _FRONT = 2
@@ -254,10 +256,17 @@ class _Run:
         while not self._exited and not (self._kill_at and time.monotonic() >= self._kill_at):
             too_long = self._begun + self.program.timeout_s
             look_at = self._kill_at or min(too_long, self._heard + self._idle_s)
-            wait_s = min(_REAP_EVERY_S, self.tick(), look_at - time.monotonic())
-            for key, _ in self._selector.select(max(0.0, wait_s)):
+            slept_at = time.monotonic()
+            wait_s = max(0.0, min(_LOOK_EVERY_S, self.tick(), look_at - slept_at))
+            found = self._selector.select(wait_s)
+            late_s = time.monotonic() - slept_at - wait_s
+            if late_s > _LOOK_EVERY_S:
+                self._forgive(late_s)
+            for key, _ in found:
                 key.data()
             now = time.monotonic()
+            if late_s > _LOOK_EVERY_S:
+                continue  # what has come meanwhile, an end above all, counts before any limit
             if not self._exited and self._stopped is None and (reason := self._limit(now)):
                 self._stopped = reason
                 self._kill_at = time.monotonic() + self.program.kill_after_s
@@ -272,6 +281,13 @@ class _Run:
             if now >= self._reaped + _REAP_EVERY_S:
                 self._reaped = now
                 process_tree.reap_orphans()
+
+    def _forgive(self, late_s: float) -> None:
+        """This process was stopped so long: neither limit nor grace runs meanwhile."""
+        self._begun += late_s
+        self._heard += late_s
+        if self._kill_at is not None:
+            self._kill_at += late_s
 
     def _limit(self, now: float) -> str | None:
         """Why the run may not go on."""
