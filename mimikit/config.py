@@ -190,8 +190,9 @@ class Settings(BaseSettings):
             raise ValueError(f"expected an IANA time zone such as Asia/Shanghai, got {name!r}")
         return name
 
-    @functools.cached_property
+    @property
     def zone(self) -> ZoneInfo:
+        """The one set, else the system's as it is now: a machine may travel."""
         return ZoneInfo(self.timezone or system_zone())
 
     @classmethod

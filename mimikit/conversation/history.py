@@ -48,6 +48,7 @@ class HistoryStore:
         history = history or files.load(paths.HISTORY, History) or History()
         self.messages: list[Message] = list(history.messages)
         self._days: dict[date, set[str]] = {}
+        self._newest = _newest_day(files)
 
     def add(self, messages: Iterable[Message]) -> list[Message]:
         """Append those not yet there, transcript first; gives the ones that were new.
@@ -57,8 +58,9 @@ class HistoryStore:
         """
         fresh, added = list(messages), list[Message]()
         for message in fresh:
-            day = message.created_at.date()
-            if message.id in self._day(day):
+            # A clock that went back goes on in the newest file: they stand as they came.
+            day = max(message.created_at.date(), self._newest)
+            if any(message.id in self._day(d) for d in {day, message.created_at.date()}):
                 continue
             try:
                 self._files.append(paths.transcript(day), message.to_dict())
@@ -67,6 +69,7 @@ class HistoryStore:
                 self._days.pop(day, None)
                 raise
             self._day(day).add(message.id)
+            self._newest = day
             added.append(message)
         have = {message.id for message in self.messages}
         missing = [m for m in {m.id: m for m in fresh}.values() if m.id not in have]
@@ -107,7 +110,8 @@ class HistoryStore:
     def has(self, message_id: str, day: date) -> bool:
         """Whether it was said: in the working set, or on that day or the one before."""
         is_recent = any(message.id == message_id for message in self.messages)
-        return is_recent or any(message_id in self._day(d) for d in (day, day - timedelta(days=1)))
+        days = (day, day - timedelta(days=1), max(day, self._newest))
+        return is_recent or any(message_id in self._day(d) for d in days)
 
     def _day(self, day: date) -> set[str]:
         if day not in self._days:
@@ -116,6 +120,17 @@ class HistoryStore:
             for old in sorted(self._days.keys() - {day})[:-3]:
                 del self._days[old]
         return self._days[day]
+
+
+def _newest_day(files: Files) -> date:
+    """The day of the newest transcript; what no day names, or is no file, is none of ours."""
+    for name in reversed(files.names(paths.TRANSCRIPT, suffix=".jsonl")):
+        with contextlib.suppress(ValueError):
+            day = date.fromisoformat(name.removesuffix(".jsonl"))
+            stat = files.stat(paths.transcript(day))
+            if stat is not None and stat.kind == "file":
+                return day
+    return date.min
 
 
 def capped(messages: list[Message], caps: HistoryCaps) -> list[Message]:

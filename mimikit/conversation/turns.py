@@ -47,12 +47,19 @@ def forget_attempt(files: Files, mark: TurnAttempt) -> None:
     files.remove(paths.turn_started(mark.turn_id, mark.attempt))
 
 
+def excuse_attempt(files: Files, mark: TurnAttempt) -> None:
+    """The consumer stops: its number is used, but the attempt does not count."""
+    files.save(paths.turn_started(mark.turn_id, mark.attempt), mark.but(stopped=True))
+
+
 class OpenTurn(NamedTuple):
     """A turn that began and was not committed: its frozen inputs and the attempts made."""
 
     id: str
     inputs: list[str]
     attempts: int
+    excused: int = 0
+    """So many of them do not count."""
 
 
 def open_turns(files: Files) -> list[OpenTurn]:
@@ -67,7 +74,8 @@ def open_turns(files: Files) -> list[OpenTurn]:
         if is_committed(files, id_):
             drop_marks(files, id_)
         else:
-            found.append(OpenTurn(id_, group[0].inputs, max(mark.attempt for mark in group)))
+            made, excused = max(m.attempt for m in group), sum(m.stopped for m in group)
+            found.append(OpenTurn(id_, group[0].inputs, made, excused))
     return found
 
 
@@ -96,8 +104,9 @@ def mark_applied(files: Files, id_: str) -> None:
 
 def drop_marks(files: Files, id_: str) -> None:
     """Remove the marks of a committed turn."""
-    for attempt in range(1, MAX_ATTEMPTS + 1):
-        files.remove(paths.turn_started(id_, attempt))
+    for name in files.names(paths.TURNS, suffix=".started"):
+        if name.removesuffix(".started").rpartition(".")[0] == id_:
+            files.remove(f"{paths.TURNS}/{name}")
 
 
 def find(files: Files, id_: str) -> TurnRecord | None:

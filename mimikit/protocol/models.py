@@ -214,6 +214,7 @@ class StatusCheckpoint(Record):
     entries: dict[str, StatusEntry] = Field(default_factory=dict[str, StatusEntry])
     at_it: dict[str, str] = Field(default_factory=dict[str, str])
     """Trigger, or task that is repeated → its run that had not ended."""
+    queued: dict[str, str] = Field(default_factory=dict[str, str])
 
 
 class Message(Record):
@@ -308,6 +309,7 @@ class TurnAttempt(Record):
     boot_id: str
     started_at: Instant
     inputs: list[Id]
+    stopped: bool = False
 
 
 class Hit(Record):
@@ -391,12 +393,13 @@ class RuntimeState(Record):
 
     last_archive_at: Instant | None = None
     last_flush_at: Instant | None = None
-    last_self_awake_at: Instant | None = None
     last_retention_at: Instant | None = None
+    seen_at: Instant | None = None
+    clock_leapt_at: Instant | None = None
+    """What the clock showed after a leap; gone once it has gone on from there for a day."""
     paused: bool = False
     starts: list[Instant] = Field(default_factory=list[datetime])
     """Recent starts that did not end cleanly: three within five minutes make recovery wait."""
-    sessions: dict[str, str] = Field(default_factory=dict)
     asking: Id | None = None
     """The run that asks a model about conditions, from before it is queued."""
 

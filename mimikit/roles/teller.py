@@ -29,6 +29,8 @@ class TurnJob:
     choice: EngineChoice
     cancel: CancelToken
     trace_id: str
+    is_last: bool = False
+    """No attempt follows this one."""
 
 
 @dataclass(frozen=True, slots=True)

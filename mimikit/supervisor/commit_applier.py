@@ -99,7 +99,7 @@ class CommitApplier:
         for message in self._store.conversation.add(record.messages):
             self._feed.tell("message", id=message.id)
         for task in record.tasks:
-            self.submit(task)
+            self._publish(task, record.completed_at)
         self._give_cancels(record.id, record.cancels, record.completed_at)
         self._keep(record)
         if record.closes_question is not None:
@@ -128,7 +128,7 @@ class CommitApplier:
         task = found.task if found else None
         if plan.status != "needs_input":
             for planned in plan.tasks:
-                self.submit(planned)
+                self._publish(planned, plan.completed_at)
             for trigger in plan.triggers:
                 registry.create(self._files, trigger)
                 self._store.trigger_changed(trigger.id)
@@ -216,10 +216,28 @@ class CommitApplier:
 
     def submit(self, task: Task) -> None:
         """Queue a task, once, and write that down."""
-        if queue.submit(self._files, task):
+        if queue.submit(self._files, task) or not self._ledger.is_known(task.id):
             facts = {"seat": task.role, "traceId": task.trace_id, "retryOf": task.retry_of}
             self._ledger.write("queued", task.id, task.created_at, **facts)
         self._feed.tell("task", id=task.id, seat=task.role)
+
+    def _publish(self, task: Task, now: datetime) -> None:
+        """Queue a task of a turn or plan, unless its request has led to as many as it may by now.
+
+        Others were planned meanwhile: only here, one after the other, is it known how many.
+        Crash: what is refused has its result first; a replay finds that, and ends it again.
+        """
+        files, most = self._files, self._store.settings.limits.tasks_per_trace
+        is_new = queue.where(files, task.role, task.id) is None
+        if is_new and self._ledger.trace_size(task.trace_id) >= most:
+            said = f"expected at most {most} tasks that follow from one request"
+            end = TaskEnd("failed", "refused", task.attempts)
+            queue.finish(files, result_of(task, end, now, now, error=said))
+        if not files.exists(paths.result(task.role, task.id)):
+            self.submit(task)
+        elif self._ledger.end_of(task.id) is None:
+            files.save(paths.running(task.role, task.id), task)
+            self.end_run(task.role, task.id)
 
     def _give_cancels(self, by: str, targets: list[str], now: datetime) -> None:
         for number, target in enumerate(targets):

@@ -44,7 +44,7 @@ class LlmEvalBatch:
     def step(self, now: datetime) -> bool:
         """Ask what is due; gives whether anything was asked."""
         looked = self._look_at
-        if not self._triggers.asks or (looked is not None and timedelta() <= looked - now):
+        if not self._triggers.asks or (looked is not None and timedelta() <= looked - now <= _LOOK):
             return False
         self._look_at = now + _LOOK
         asking, files = self._store.runtime.asking, self._store.files

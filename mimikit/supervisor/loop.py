@@ -13,6 +13,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import mimikit
+from mimikit.clock import ClockWatch, leap_at_start
 from mimikit.conversation import inbox
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
@@ -26,6 +27,7 @@ from mimikit.supervisor.retention import Retention
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
+from mimikit.tasks import queue
 
 Operation = Callable[[datetime], bool]
 REST_S = 1.0
@@ -55,7 +57,8 @@ class Supervisor:
         self.archiver = archiver
         self.retention = retention
         self._heartbeat = heartbeat
-        self._applier = applier
+        self._applier, self._teller = applier, teller
+        self._clock_watch = ClockWatch(store.clock)
         self._resting: dict[str, float] = {}
         self._told: dict[str, tuple[str, int]] = {}
         """The last error of an operation, and how often it came in a row."""
@@ -64,6 +67,7 @@ class Supervisor:
         self.last_tick = store.clock.monotonic()
         """The steady time at which the last pass began."""
         self._operations: list[tuple[str, Operation]] = [
+            ("watch the clock", self._watch_clock),
             ("end runs", applier.end_runs),
             ("apply orders", commands.step),
             ("take in", lambda now: inbox.take_in_dropped(store.files, now)),
@@ -78,7 +82,10 @@ class Supervisor:
     def start(self) -> None:
         """Recover, then read the triggers. Before it nothing else may look at the state."""
         now = self.store.clock.now()
+        newest = recovery.newest_record(self.store)
         recovery.recover(self.store, self._applier, now)
+        self._leapt(leap_at_start(newest, now), now)
+        self._teller.lived_until = newest
         self.archiver.recover(now)
         self.triggers.load(now)
 
@@ -104,6 +111,23 @@ class Supervisor:
             if not any(again) or (stop is not None and stop.is_set()):
                 break
         return worked
+
+    def _watch_clock(self, now: datetime) -> bool:
+        if by := self._clock_watch.leap():
+            self._leapt(by, now)
+            self._clock_watch.settle()
+        return False
+
+    def _leapt(self, by: timedelta, now: datetime) -> None:
+        """Bring in line with the clock what was decided by how it stood before.
+
+        Crash: it is noticed again at the start; a wait that is shortened twice only ends early.
+        """
+        if by != timedelta():
+            self.store.log.write("audit", "clock_leapt", seconds=by.total_seconds())
+            self.store.save_runtime(clock_leapt_at=now)
+        if by < timedelta():
+            queue.shorten_waits(self.store.files, -by)
 
     def _wait_s(self) -> float:
         due = self.triggers.index.next_due()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from mimikit.protocol import paths
-from mimikit.protocol.models import Task, TaskResult
+from mimikit.protocol.models import Health, Task, TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
@@ -48,9 +48,16 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
                 files.load(path, Task)  # not a task: into quarantine with it, with the reason
 
 
+def newest_record(store: Store) -> datetime | None:
+    """When a consumer of this folder was last there: by its health if it was killed."""
+    health, said = store.files.peek(paths.HEALTH, Health), store.conversation.messages[-1:]
+    stopped_at = store.runtime.seen_at or (said[0].created_at if said else None)
+    return health.beat_at if health else stopped_at
+
+
 def back_off(starts: list[datetime], now: datetime) -> timedelta:
     """How long to wait before working, after starts that did not end cleanly. Pure."""
-    recent = [start for start in starts if now - start < CRASH_WINDOW]
+    recent = [start for start in starts if abs(now - start) < CRASH_WINDOW]
     return BACK_OFF if len(recent) >= CRASHES else timedelta()
 
 

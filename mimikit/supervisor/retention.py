@@ -1,5 +1,8 @@
 """Keeps the folder from growing for ever: what has ended is removed after its time.
 
+Not on the word of a clock that leapt: that must have gone on from there for a day. What is removed
+stands in the log.
+
 The bell is rung by Huey's periodic jobs; whether there is something to do is decided here, from
 files and settings, since such bells skip and double.
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 import threading
 from datetime import datetime, timedelta
 
+from mimikit.clock import CONFIRMED_AFTER
 from mimikit.log import rotated_logs
 from mimikit.protocol import paths
 from mimikit.supervisor.store import Store
@@ -43,6 +47,11 @@ class Retention:
 
     def step(self, now: datetime) -> bool:
         """Remove the next few; gives False, as it never hurries another pass."""
+        if self._store.runtime.clock_leapt_at is not None:
+            self._todo = []
+            if abs(now - self._store.runtime.clock_leapt_at) < CONFIRMED_AFTER:
+                return False
+            self._store.save_runtime(clock_leapt_at=None)
         if not self._todo and self._rung.is_set():
             self._rung.clear()
             last = self._store.runtime.last_retention_at
@@ -52,6 +61,7 @@ class Retention:
         batch, self._todo = self._todo[:BATCH], self._todo[BATCH:]
         for path in batch:
             self._store.files.remove(path)
+            self._store.log.write("audit", "expired", path=path)
         return False
 
     def _expired(self, now: datetime) -> list[str]:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Protocol
 
+from mimikit.clock import LEAP
 from mimikit.conversation import inbox, turns
 from mimikit.engines.base import EngineChoice, TurnInput
 from mimikit.errors import StorageError
@@ -69,6 +70,12 @@ class TellerScheduler:
         self._outcomes: list[TurnOutcome] = []
         self._under_way: TurnAttempt | None = None
         self._not_before: datetime | None = None
+        self._retry_s = 0.0
+        """The same by the steady clock: whichever comes first, as the other may be set."""
+        self._expiry = "", 0.0
+        """The open question, and when its time is over by the steady clock."""
+        self.lived_until: datetime | None = None
+        """At the start: until when the consumer before was there."""
         self.waiting: EngineStatus | None = None
         """The engine that inputs wait for, and why; None when none does."""
         self._locale = "en"
@@ -127,9 +134,12 @@ class TellerScheduler:
     # ---- the Teller ----------------------------------------------------------------------
 
     def _start_turn(self, now: datetime) -> bool:
-        if self._under_way is not None or (self._not_before and now < self._not_before):
+        is_early = self._not_before is not None and now < self._not_before
+        if self._under_way is not None or self._context.stopping.is_set():
             return False
-        items, attempt = self._next_inputs()
+        if is_early and self._store.clock.monotonic() < self._retry_s:
+            return False
+        items, attempt, excused = self._next_inputs()
         if not items:
             self.waiting = None
             return False
@@ -139,7 +149,7 @@ class TellerScheduler:
         if turns.is_committed(self._store.files, turn_id):
             self._take_out(ids)
             return True
-        if attempt > turns.MAX_ATTEMPTS:
+        if attempt - excused > turns.MAX_ATTEMPTS:
             self._end_by_code(turn_id, items, now, error="both attempts were cut short")
             return True
         choice = self._context.engines.for_role("teller")
@@ -162,18 +172,22 @@ class TellerScheduler:
         cancel = self._store.live.start(turn_id, "teller", items[-1].text[:80], now)
         self._store.feed.tell("turn", state="started", turnId=turn_id, inputs=ids)
         trace = next((i.trace_id for i in items if i.trace_id), None) or new_id("trace", now)
-        job = TurnJob(turn_id, attempt, tuple(items), turn_input, choice, cancel, trace)
+        is_last = attempt - excused >= turns.MAX_ATTEMPTS
+        job = TurnJob(turn_id, attempt, tuple(items), turn_input, choice, cancel, trace, is_last)
         self._seat.start(job)
         return True
 
-    def _next_inputs(self) -> tuple[list[InboxItem], int]:
-        """What a turn is to be about, and its attempt: of one that was cut short, or all else."""
+    def _next_inputs(self) -> tuple[list[InboxItem], int, int]:
+        """What a turn is to be about: one that was cut short, or all else.
+
+        With the number of its attempt, and how many before it do not count.
+        """
         for turn in turns.open_turns(self._store.files):
             items = [self._items[id_] for id_ in turn.inputs if id_ in self._items]
             if items and len(items) == len(turn.inputs):
-                return items, turn.attempts + 1
+                return items, turn.attempts + 1, turn.excused
             turns.drop_marks(self._store.files, turn.id)
-        return [i for i in self._items.values() if _is_tellers(i) and self._is_over(i)], 1
+        return [i for i in self._items.values() if _is_tellers(i) and self._is_over(i)], 1, 0
 
     def _take_outcomes(self, now: datetime) -> bool:
         self._outcomes += self._seat.outcomes()
@@ -203,10 +217,10 @@ class TellerScheduler:
             turns.forget_attempt(store.files, mark)
             self._wait(job.choice, outcome.error, outcome.retry_at, now)
         elif outcome.failure_reason == "killed":
-            turns.forget_attempt(store.files, mark)  # a clean stop: the inputs wait for the start
+            turns.excuse_attempt(store.files, mark)  # a clean stop: the inputs wait for the start
         elif outcome.failure_reason == "canceled":
             self._end_by_code(job.id, job.items, now)
-        elif job.attempt >= turns.MAX_ATTEMPTS:
+        elif job.is_last:
             self._end_by_code(job.id, job.items, now, error=outcome.error)
         else:
             store.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)
@@ -226,6 +240,8 @@ class TellerScheduler:
         )
         delay = timedelta(seconds=self._context.settings.limits.engine_retry_s)
         self._not_before = until if until and until > now else now + delay
+        wait_s = (self._not_before - now).total_seconds()
+        self._retry_s = self._store.clock.monotonic() + wait_s
 
     def _end_by_code(
         self, turn_id: str, items: Sequence[InboxItem], now: datetime, *, error: str | None = None
@@ -270,10 +286,11 @@ class TellerScheduler:
         """Open the next question, or take the default of one whose time is over."""
         store = self._store
         question = inbox.pending_question(store.files)
+        since, self.lived_until = self.lived_until or now, None
         if question is None:
             # The Teller may be about to ask: one question at a time.
             return self._under_way is None and self._ask_next(now)
-        if not inbox.is_expired(question, now):
+        if self._time_left(question, since, now) > timedelta():
             return False
         id_, default = question.question_id, question.default
         base = _code_record(derived_id("turn", "expired", id_), now)
@@ -286,6 +303,23 @@ class TellerScheduler:
         said = [_asked(question, base), system_message(base, text, task_ids=[])]
         self._apply(record.but(messages=said))
         return True
+
+    def _time_left(self, question: Question, since: datetime, now: datetime) -> timedelta:
+        """How long an answer is still waited for.
+
+        Only time counts in which this consumer was there: neither a leap of the clock nor a night's
+        sleep answers for the user. What page and terminal show is put right.
+        """
+        steady = self._store.clock.monotonic()
+        if self._expiry[0] != question.question_id:
+            left_s = (question.expires_at - max(since, question.created_at)).total_seconds()
+            left_s = min(max(left_s, 0.0), question.timeout)
+            self._expiry = question.question_id, steady + left_s
+        left = timedelta(seconds=self._expiry[1] - steady)
+        if left > timedelta() and abs(now + left - question.expires_at) >= LEAP:
+            self._store.files.save(paths.PENDING_QUESTION, question.but(expires_at=now + left))
+            self._store.feed.tell("question")
+        return left
 
     def _route_answers(self, now: datetime) -> bool:
         """Answers to a plan's question go by code into a new Planner task."""

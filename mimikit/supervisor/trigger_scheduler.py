@@ -50,6 +50,7 @@ class TriggerScheduler:
         self._rests: dict[str, datetime] = {}
         """Triggers whose look is costly → until when changes of files are gathered."""
         self._looked_at: datetime | None = None
+        self._zone = store.settings.zone
         self.asks: dict[str, dict[str, str]] = {}
         """Trigger → the questions (by node path) on which its condition depends now."""
         self.happened = 0
@@ -77,7 +78,8 @@ class TriggerScheduler:
             # Its definition is gone, or an editor has it away just now.
             stat = files.stat(paths.trigger_state(trigger_id))
             age_s = now.timestamp() - stat.mtime_ns / 1e9 if stat else 0
-            if registry.state(files, trigger_id).firing is not None or age_s > _KEPT_S:
+            is_old = age_s > _KEPT_S and self._store.runtime.clock_leapt_at is None
+            if registry.state(files, trigger_id).firing is not None or is_old:
                 registry.remove(files, trigger_id)
 
     def refresh_changed(self, now: datetime) -> bool:
@@ -197,7 +199,8 @@ class TriggerScheduler:
     def fire_due(self, now: datetime) -> bool:
         """Look at everything that is due and fire; gives whether anything was."""
         set_back = self._looked_at is not None and self._looked_at - now > _SET_BACK
-        worked = set_back and self._plan_anew(now)
+        zone, self._zone = self._zone, self._store.settings.zone
+        worked = (set_back or zone is not self._zone) and self._plan_anew(now)
         self._looked_at = now
         failed: StorageError | None = None
         while (trigger_id := self.index.take(now)) is not None:
@@ -227,8 +230,9 @@ class TriggerScheduler:
             self.index.look_at(trigger_id, now + LOOK_AGAIN)
 
     def _plan_anew(self, now: datetime) -> bool:
-        """The clock was set back: slots planned far ahead of it are planned anew."""
-        worked, zone = False, self._store.settings.zone
+        """The clock was set back, or the zone is another: what no longer fits is planned anew."""
+        worked, zone = False, self._zone
+        self._rests.clear()
         for trigger_id, due in self.index.planned():
             trigger = self._accepted(trigger_id)
             plan = trigger.schedule if trigger is not None else None

@@ -55,7 +55,7 @@ class Ledger:
         self._files = files
         self._ends: dict[str, TaskStatus] = {}
         self._queued: dict[str, str] = {}
-        """Trace of each task that was queued and has not ended, as far as the lines read tell."""
+        """Trace of each task that a turn, a plan or an order queued and that has not ended."""
         self._originals: dict[str, str] = {}
         """By task that repeats another: the one that was repeated first."""
         self._ended_for: dict[str, deque[str]] = {}
@@ -75,7 +75,7 @@ class Ledger:
         checkpoint = self._files.load(paths.TASK_STATUS, StatusCheckpoint) or StatusCheckpoint()
         for entry in checkpoint.entries.values():
             self._has_ended(entry)
-        self._at_it = dict(checkpoint.at_it)
+        self._at_it, self._queued = dict(checkpoint.at_it), dict(checkpoint.queued)
         unread = lines(self._files, checkpoint.ledger_file, checkpoint.ledger_offset)
         for name, offset, line in unread:
             self._file, self._offset = name, offset
@@ -107,14 +107,23 @@ class Ledger:
         return (task_id, *filter(None, others))
 
     def newest_slot(self, trigger_id: str) -> str | None:
-        """The slot of a trigger that was written down last; None when no line read tells."""
+        """The slot of a trigger that was written down last; None when no line near tells."""
         self._catch_up()
-        return self._slots.get(trigger_id)
+        if trigger_id not in self._slots:
+            # It may stand before the checkpoint from which on the lines were read.
+            told = _newest_first(self._files, _needle(trigger_id), _BLOCK_BYTES[1])
+            mine = (n for n in told if (n.get("event"), n.get("id")) == ("slot", trigger_id))
+            self._slots[trigger_id] = str(next(mine, {}).get("slot", ""))
+        return self._slots[trigger_id] or None
 
     def newest_order(self, trigger_id: str) -> str | None:
         """The run of a trigger that was ordered last; None when no line read tells."""
         self._catch_up()
         return self._orders.get(trigger_id)
+
+    def is_known(self, task_id: str) -> bool:
+        """Whether a line tells that this task was queued or has ended."""
+        return task_id in self._queued or self.end_of(task_id) is not None
 
     def trace_size(self, trace_id: str) -> int:
         """How many tasks of a trace were queued or have ended, runs of triggers apart."""
@@ -167,7 +176,11 @@ class Ledger:
             for task_id, end in self._ends.items()
         }
         checkpoint = StatusCheckpoint(
-            ledger_file=self._file, ledger_offset=self._offset, entries=entries, at_it=self._at_it
+            ledger_file=self._file,
+            ledger_offset=self._offset,
+            entries=entries,
+            at_it=self._at_it,
+            queued=self._queued,
         )
         self._files.save(paths.TASK_STATUS, checkpoint)
         self._since_checkpoint = 0
@@ -258,14 +271,18 @@ def slots_of(files: Files, trigger_id: str, limit: int) -> list[Line]:
     """The lines about one trigger, oldest first, as far back as its last `limit` slots."""
     found: list[Line] = []
     slots = 0
-    needle = dump_line({"id": trigger_id})[1:-2]  # as it stands on a line
-    for line in _newest_first(files, needle, _LOOK_BACK_BYTES):
+    for line in _newest_first(files, _needle(trigger_id), _LOOK_BACK_BYTES):
         if slots >= limit:
             break
         if line.get("id") == trigger_id:
             found.append(line)
             slots += line.get("event") in ("slot", "ordered")
     return found[::-1]
+
+
+def _needle(id_: str) -> bytes:
+    """An id as it stands on a line about it."""
+    return dump_line({"id": id_})[1:-2]
 
 
 def events_of(files: Files, id_: str, *, since: datetime | None = None) -> list[Line]:

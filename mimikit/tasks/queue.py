@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
@@ -117,6 +117,21 @@ def release(files: Files, task: Task) -> None:
 def finish_release(files: Files, task: Task) -> None:
     """The second step of a release: the rename back."""
     files.move(paths.running(task.role, task.id), paths.queued(task.role, task.id))
+
+
+def shorten_waits(files: Files, by: timedelta) -> None:
+    """The clock went back: attempts that wait for their time go on as soon as they would have.
+
+    A time that a person gave stays as it is. Each is claimed and released again, as a pool may want
+    it just now.
+    """
+    for seat in paths.QUEUES:
+        for name in files.names(f"{seat}/queue"):
+            task = read(files, seat, queued := f"{seat}/queue/{name}")
+            if task is None or not task.released or task.not_before is None:
+                continue
+            if files.move(queued, paths.running(seat, task.id)):
+                release(files, task.but(not_before=task.not_before - by))
 
 
 def leave_running(files: Files, seat: QueueName, task_id: str) -> None:

@@ -300,7 +300,7 @@ class FakeClock:
 
     def __init__(self, start: datetime) -> None:
         self._now = start.astimezone(UTC)
-        self._monotonic = 0.0
+        self._monotonic = self._slept = 0.0
 
     def now(self) -> datetime:
         return self._now
@@ -309,10 +309,18 @@ class FakeClock:
         """Seconds advanced so far."""
         return self._monotonic
 
+    def uptime(self) -> float:
+        return self._monotonic + self._slept
+
     def advance(self, seconds: float) -> None:
         """Let `seconds` pass for both times."""
         self._now += timedelta(seconds=seconds)
         self._monotonic += seconds
+
+    def sleep(self, seconds: float) -> None:
+        """Suspend the machine: wall time goes on, the steady time of processes does not."""
+        self._now += timedelta(seconds=seconds)
+        self._slept += seconds
 
     def jump(self, to: datetime) -> None:
         """Set the wall clock, as a user or NTP would; steady time is untouched."""

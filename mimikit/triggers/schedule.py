@@ -82,9 +82,8 @@ def next_run_at(
     if schedule.cron is not None:
         coming = cron_times(schedule.cron, now, zone_of(schedule, zone))
         near = list(itertools.islice(coming, _JUMP))
-        if planned is not None and planned > now and (not near or planned <= near[-1]):
-            return planned
-        return near[0] if near else None
+        # One that is neither was planned in another zone, or by a clock that has gone back.
+        return planned if planned in near else next(iter(near), None)
     if schedule.interval is None:
         return None
     interval = timedelta(seconds=schedule.interval)

@@ -155,7 +155,7 @@ def _being_answered(files: ReadOnlyFiles) -> frozenset[str]:
     """Inbox ids that a turn in progress has frozen."""
     names = files.names(paths.TURNS, suffix=".started")
     marks = (files.peek(f"{paths.TURNS}/{name}", TurnAttempt) for name in names)
-    return frozenset(id_ for mark in marks if mark for id_ in mark.inputs)
+    return frozenset(id_ for mark in marks if mark and not mark.stopped for id_ in mark.inputs)
 
 
 def _inbox_view(item: InboxItem | None, frozen: frozenset[str]) -> InboxItemView | None:

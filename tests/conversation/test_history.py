@@ -59,6 +59,27 @@ def test_equal_messages_of_one_millisecond_are_two(files: Files) -> None:
     assert transcript(files) == ["a", "b"]
 
 
+def test_what_came_last_is_the_newest_whatever_the_clock_said(files: Files) -> None:
+    ahead = NOW + timedelta(days=400)
+    HistoryStore(files).add([said("a"), said("b", ahead)])
+    for _ in range(2):  # the second time it is a replay
+        conversation = HistoryStore(files)
+        conversation.add([said("c", NOW + timedelta(minutes=1)), said("d", NOW)])
+        assert [m.id for m in page(files).messages] == ["a", "b", "c", "d"]
+    assert [m.id for m in page(files, limit=2).messages] == ["c", "d"]
+    files.remove(paths.HISTORY)
+    assert HistoryStore(files).has("c", NOW.date())
+    HistoryStore(files).add([said("e", ahead + timedelta(days=1))])
+    assert len(files.names(paths.TRANSCRIPT, suffix=".jsonl")) == 3
+
+
+def test_a_transcript_that_is_none_is_not_gone_on_with(files: Files) -> None:
+    files.fs.make_dir("history/2100-01-01.jsonl")
+    files.append("history/notes.jsonl", {})
+    HistoryStore(files).add([said("a")])
+    assert files.exists(paths.transcript(NOW.date()))
+
+
 def test_each_message_stands_in_the_file_of_its_utc_day(files: Files) -> None:
     HistoryStore(files).add([said("a", NOW), said("b", NOW + timedelta(hours=15))])
     assert files.names(paths.TRANSCRIPT, suffix=".jsonl") == [

@@ -59,6 +59,16 @@ def test_an_attempt_in_which_nothing_was_tried_is_forgotten(files: Files) -> Non
     assert turns.open_turns(files) == []
 
 
+def test_an_attempt_that_a_stop_cut_short_keeps_its_number_and_does_not_count(files: Files) -> None:
+    for number in (1, 2, 3):
+        turns.excuse_attempt(files, turns.start(files, ID, number, ["m1"], NOW))
+    turns.start(files, ID, 4, ["m1"], NOW)
+    assert turns.open_turns(files) == [turns.OpenTurn(ID, ["m1"], 4, 3)]
+    turns.start(files, f"{ID}.1", 1, ["m2"], NOW)
+    turns.drop_marks(files, ID)
+    assert [turn.id for turn in turns.open_turns(files)] == [f"{ID}.1"]
+
+
 def test_a_turn_is_committed_once_and_the_first_commit_counts(files: Files) -> None:
     assert not turns.is_committed(files, ID)
     assert turns.commit(files, record())

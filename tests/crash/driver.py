@@ -155,7 +155,7 @@ class Client:
     def stop(self) -> None:
         """What the app does when it ends well."""
         self.product.store.ledger.checkpoint()
-        self.product.store.save_runtime(starts=[])
+        self.product.store.save_runtime(starts=[], seen_at=self.now)
 
     def at(self, seconds: float) -> None:
         """Let time pass until `seconds` after the flow's beginning."""

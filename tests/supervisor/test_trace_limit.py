@@ -1,0 +1,111 @@
+"""One request leads to so many tasks and no more, whoever plans at the same time."""
+
+from __future__ import annotations
+
+from mimikit.protocol import paths
+from mimikit.protocol.models import Task, TaskResult
+from mimikit.protocol.triggers import PlanResult
+from mimikit.tasks import queue
+from mimikit.tasks.retry import TaskEnd, result_of
+from mimikit.testing.twins import FakeClock
+from tests.crash.driver import Client
+from tests.support.mind import Mind
+from tests.support.product import START, Product, scripted_settings
+from tests.support.reading import results
+
+MOST = scripted_settings().limits.tasks_per_trace
+REQUEST = Task(
+    id="p0", role="planner", prompt="x", created_at=START, trace_id="r", origin="teller",
+    notify="teller",
+)  # fmt: skip
+
+
+def plan_of(asked: Task, seat: str = "worker") -> PlanResult:
+    """Twenty tasks, planned by who saw nothing of the other plans."""
+    tasks = [
+        REQUEST.but(id=f"{asked.id}-{n}", role=seat, prompt="plan: one", origin="planner")
+        for n in range(20)
+    ]
+    made = PlanResult.of(asked, "done", attempts=1, started_at=START, completed_at=START)
+    return made.but(tasks=tasks)
+
+
+def ends(client: Client) -> list[TaskResult]:
+    found = (
+        client.files.load(paths.result("worker", id_), TaskResult) for id_ in results(client.files)
+    )
+    return [end for end in found if end is not None]
+
+
+def test_plans_made_at_the_same_time_keep_the_limit_together(client: Client) -> None:
+    product = client.product
+    asked = [REQUEST.but(id=f"p{n}") for n in range(3)]
+    for task in asked:
+        product.applier.submit(task)
+        client.files.move(paths.queued("planner", task.id), paths.running("planner", task.id))
+    for task in asked:
+        client.files.save(paths.result("planner", task.id), plan_of(task))
+        product.applier.end_run("planner", task.id)
+    product.idle()
+    ran = [end for end in ends(client) if end.status == "done"]
+    refused = [end for end in ends(client) if end.failure_reason == "refused"]
+    assert len(ran) + len(asked) == MOST
+    assert len(refused) == 60 - len(ran)
+    said = f"expected at most {MOST} tasks that follow from one request"
+    assert {end.error for end in refused} == {said}
+    for folder in ("worker/running", "worker/queue", "planner/running", "inbox"):
+        assert client.files.names(folder) == []  # and who asked was told
+
+
+def test_a_restart_and_a_replay_count_nothing_anew(client: Client) -> None:
+    full = [REQUEST.but(id=f"t{n}", role="worker", prompt="one") for n in range(MOST - 1)]
+    client.order("o1", "pause")
+    client.product.tick()
+    for task in full:
+        client.product.applier.submit(task)
+    client.stop()
+    again = Product(client.files, FakeClock(START), Mind([]))
+    again.start()
+    assert again.store.ledger.trace_size("r") == MOST - 1
+    plan = plan_of(REQUEST)
+    again.applier._publish(plan.tasks[0], START)
+    again.applier._publish(plan.tasks[0], START)
+    again.applier._publish(plan.tasks[1], START)
+    again.applier._publish(plan.tasks[1], START)
+    refused = again.store.ledger.end_of("p0-1")
+    assert refused is not None
+    assert refused.failure_reason == "refused"
+    assert again.store.ledger.end_of("p0-0") is None
+    assert len(again.queued("worker")) == MOST
+
+
+def test_a_refused_request_of_the_planner_is_ended_and_told(client: Client) -> None:
+    client.order("o1", "pause")
+    client.product.tick()
+    for n in range(MOST):
+        client.product.applier.submit(REQUEST.but(id=f"t{n}", role="worker"))
+    client.product.applier._publish(REQUEST, START)
+    end = client.product.store.ledger.end_of("p0")
+    assert end is not None
+    assert (end.status, end.failure_reason, end.seat) == ("failed", "refused", "planner")
+    assert client.files.exists(paths.plan_done("p0"))
+    assert client.files.names("planner/running") == []
+    assert client.files.exists(paths.inbox(paths.result_inbox_id("p0")))
+
+
+def test_a_crash_in_a_refusal_refuses_it_again(client: Client) -> None:
+    """Its result was written, and nothing after it; the plan is still to be applied."""
+    asked = REQUEST.but(id="p1")
+    client.files.save(paths.running("planner", "p1"), asked)
+    plan = plan_of(asked)
+    late = plan.tasks[0]
+    end = TaskEnd("failed", "refused", 0)
+    assert queue.finish(client.files, result_of(late, end, START, START, error="too many"))
+    client.files.save(paths.result("planner", "p1"), plan.but(tasks=[late]))
+    again = Product(client.files, FakeClock(START), Mind([]))
+    again.start()
+    found = again.store.ledger.end_of(late.id)
+    assert found is not None
+    assert found.failure_reason == "refused"
+    assert client.files.exists(paths.inbox(paths.result_inbox_id(late.id)))
+    assert client.files.names("worker/running") == []
