@@ -36,7 +36,7 @@ _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECA
 _CHUNK_BYTES = 65536
 _REAP_EVERY_S = 5.0
 _LOOK_EVERY_S = 1.0
-"""What is slept longer than asked for is no time of the run's, but that of a stopped process."""
+"""If the next look comes so much later, this process stood still: that is no time of the run's."""
 _LEFTOVER_GRACE_S = 1.0
 _PATIENCE_S = 5.0
 _FRONT = 2
@@ -214,7 +214,7 @@ class _Run:
             self._family = process_tree.RunProcesses(self._child)
             idle_s = program.idle_timeout_s
             self._idle_s = math.inf if idle_s is None else idle_s
-            self._begun = self._heard = self._reaped = time.monotonic()
+            self._begun = self._heard = self._reaped = self._looked = time.monotonic()
             try:
                 self._watch(stack)
                 self._follow()
@@ -256,15 +256,16 @@ class _Run:
         while not self._exited and not (self._kill_at and time.monotonic() >= self._kill_at):
             too_long = self._begun + self.program.timeout_s
             look_at = self._kill_at or min(too_long, self._heard + self._idle_s)
-            slept_at = time.monotonic()
-            wait_s = max(0.0, min(_LOOK_EVERY_S, self.tick(), look_at - slept_at))
+            wait_s = max(0.0, min(_LOOK_EVERY_S, self.tick(), look_at - time.monotonic()))
             found = self._selector.select(wait_s)
-            late_s = time.monotonic() - slept_at - wait_s
+            # By this time all is judged: what passes until the next look is seen there.
+            now = time.monotonic()
+            looked, self._looked = self._looked, now
+            late_s = now - looked - wait_s
             if late_s > _LOOK_EVERY_S:
                 self._forgive(late_s)
             for key, _ in found:
                 key.data()
-            now = time.monotonic()
             if late_s > _LOOK_EVERY_S:
                 continue  # what has come meanwhile, an end above all, counts before any limit
             if not self._exited and self._stopped is None and (reason := self._limit(now)):

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.needs_platform("linux")
 
 STOPPED_S = 6.0
 SHORT = "for n in $(seq 15); do sleep 0.1; done; echo well"
-TIMEOUT_S = 4.5
+TIMEOUT_S = 5
 
 
 def stand_still(pids: list[int]) -> None:
@@ -79,9 +79,9 @@ from pathlib import Path
 from mimikit.engines import process, process_tree
 from mimikit.engines.base import CancelToken
 from mimikit.engines.process import Program
-line = "echo begun; sleep 2; echo well"
+line = "echo begun; sleep 1; echo well"
 mark = process_tree.mark(None, "probe")
-program = Program(["sh", "-c", line], Path("/"), process.environment(), mark, 60, idle_timeout_s=4)
+program = Program(["sh", "-c", line], Path("/"), process.environment(), mark, 60, idle_timeout_s=5)
 ended = process.run(program, lambda _, data: print(data.decode(), flush=True), CancelToken())
 print(ended.exit_code, ended.stopped)
 """
