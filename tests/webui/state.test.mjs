@@ -221,11 +221,19 @@ describe("tasks and triggers", () => {
     const ended = Array.from({ length: 250 }, (_, number) =>
       task(`e${number}`, { state: "done", completedAt: at(number) }),
     );
-    let state = loaded({ tasks: [task("waits"), ...ended] });
+    let state = loaded({ tasks: [task("waits"), ...ended.reverse()] });
     state = hear(state, { kind: "task", task: task("runs", { state: "running" }) });
     assert.equal(Object.keys(state.tasks).length, 202);
     assert.ok(state.tasks.waits && state.tasks.runs && state.tasks.e249);
     assert.equal(state.tasks.e0, undefined);
+  });
+
+  test("that ended stand in the order they were told in, whatever the clock says", () => {
+    const over = (id, seconds) => task(id, { state: "done", completedAt: at(seconds) });
+    let state = loaded({ tasks: [over("second", 50), over("first", 60), task("runs")] });
+    state = hear(state, { kind: "task", task: over("runs", 10) });
+    state = hear(state, { kind: "task", task: over("first", 60) });
+    assert.deepEqual(state.ended, ["runs", "second", "first"]);
   });
 
   test("of a long queue the head is kept, in the order in which tasks are taken", () => {

@@ -154,12 +154,9 @@ function tasksIn(state, wanted) {
  */
 export function taskGroups(state) {
   const begun = (/** @type {Task} */ task) => ms(task.startedAt ?? task.createdAt);
-  const over = (/** @type {Task} */ task) => ms(task.completedAt ?? task.createdAt);
   const running = tasksIn(state, "running").sort((a, b) => begun(b) - begun(a));
   const queued = tasksIn(state, "queued").sort(inQueue);
-  const ended = Object.values(state.tasks)
-    .filter((task) => task.state !== "running" && task.state !== "queued")
-    .sort((a, b) => over(b) - over(a));
+  const ended = state.ended.flatMap((id) => state.tasks[id] ?? []);
   return { running, queued, ended };
 }
 

@@ -187,6 +187,7 @@
  * @property {import("./types.js").Question | null} question
  * @property {{busy: boolean, error: string}} answering
  * @property {Record<string, import("./types.js").Task>} tasks
+ * @property {string[]} ended ids of those that ended, the last first: as told, not by a clock
  * @property {Record<string, import("./types.js").Trigger>} triggers
  * @property {import("./types.js").Status | null} status
  * @property {Turn | null} turn

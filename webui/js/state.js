@@ -45,6 +45,7 @@ export function initialState() {
     question: null,
     answering: { busy: false, error: "" },
     tasks: {},
+    ended: [],
     triggers: {},
     status: null,
     turn: null,
@@ -149,6 +150,7 @@ function snapshot(state, { snapshot: given, now }) {
     outbox: state.outbox.filter((item) => item.state !== "accepted" && !known.has(item.id)),
     question: given.question,
     tasks: Object.fromEntries(given.tasks.map((task) => [task.id, task])),
+    ended: given.tasks.filter(isOver).map((task) => task.id),
     triggers: Object.fromEntries(given.triggers.map((trigger) => [trigger.id, trigger])),
     unseen: state.following || !state.messages.length ? state.unseen : state.unseen + heard(fresh),
   };
@@ -260,34 +262,38 @@ function withInbox(state, id, item) {
 
 /** @param {State} state @param {import("./types.js").Task} task */
 function withTask(state, task) {
-  const tasks = bounded({ ...state.tasks, [task.id]: task });
+  const isNew = isOver(task) && !state.ended.includes(task.id);
+  const ended = isNew ? [task.id, ...state.ended] : [...state.ended];
+  const tasks = bounded({ ...state.tasks, [task.id]: task }, ended.splice(ENDED_KEPT));
   const detail = state.detail;
-  if (!detail) return { ...state, tasks };
+  if (!detail) return { ...state, tasks, ended };
   const trace = detail.trace.map((one) => (one.id === task.id ? task : one));
   const related = task.traceId === detail.task?.traceId && !trace.some(byId(task.id));
   if (related) trace.push(task);
   const own = detail.id === task.id ? task : detail.task;
-  return { ...state, tasks, detail: { ...detail, trace: trace.slice(-TRACE_KEPT), task: own } };
+  const shown = { ...detail, trace: trace.slice(-TRACE_KEPT), task: own };
+  return { ...state, tasks, ended, detail: shown };
 }
 
 /**
  * All that run, the last of those that ended, and of a long queue its head.
  *
  * @param {Record<string, import("./types.js").Task>} tasks
+ * @param {string[]} surplus ids of those that ended before the last
  */
-function bounded(tasks) {
-  const all = Object.values(tasks);
-  const ended = all.filter((task) => task.completedAt);
-  const queued = all.filter((task) => task.state === "queued");
-  if (ended.length <= ENDED_KEPT && queued.length <= QUEUED_KEPT) return tasks;
-  ended.sort((a, b) => String(b.completedAt).localeCompare(String(a.completedAt)));
+function bounded(tasks, surplus) {
+  const queued = Object.values(tasks).filter((task) => task.state === "queued");
+  if (!surplus.length && queued.length <= QUEUED_KEPT) return tasks;
   queued.sort(inQueue);
   const kept = { ...tasks };
-  for (const task of [...ended.slice(ENDED_KEPT), ...queued.slice(QUEUED_KEPT)]) {
-    delete kept[task.id];
+  for (const id of [...surplus, ...queued.slice(QUEUED_KEPT).map((task) => task.id)]) {
+    delete kept[id];
   }
   return kept;
 }
+
+/** @param {import("./types.js").Task} task */
+const isOver = (task) => task.state !== "running" && task.state !== "queued";
 
 /**
  * The order in which tasks are taken.
