@@ -82,7 +82,7 @@ class Supervisor:
     def start(self) -> None:
         """Recover, then read the triggers. Before it nothing else may look at the state."""
         now = self.store.clock.now()
-        newest = recovery.newest_record(self.store)
+        newest = recovery.newest_record(self.store, now)
         recovery.recover(self.store, self._applier, now)
         self._leapt(leap_at_start(newest, now), now)
         self._teller.lived_until = newest

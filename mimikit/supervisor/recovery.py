@@ -48,11 +48,15 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
                 files.load(path, Task)  # not a task: into quarantine with it, with the reason
 
 
-def newest_record(store: Store) -> datetime | None:
-    """When a consumer of this folder was last there: by its health if it was killed."""
+def newest_record(store: Store, now: datetime) -> datetime | None:
+    """When a consumer of this folder was last there: by its health if it was killed.
+
+    A power cut may have taken that. A message of a time to come was said before an earlier leap.
+    """
     health, said = store.files.peek(paths.HEALTH, Health), store.conversation.messages[-1:]
-    stopped_at = store.runtime.seen_at or (said[0].created_at if said else None)
-    return health.beat_at if health else stopped_at
+    times = [health.beat_at if health else store.runtime.seen_at]
+    times += [message.created_at for message in said if message.created_at <= now]
+    return max(filter(None, times), default=None)
 
 
 def back_off(starts: list[datetime], now: datetime) -> timedelta:

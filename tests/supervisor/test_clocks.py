@@ -212,7 +212,16 @@ def test_a_killed_consumer_has_left_its_health(client: Client) -> None:
         queued={}, live=[], worker_seats=1, paused=False, engines={},
     )  # fmt: skip
     client.files.save(paths.HEALTH, health)
-    assert recovery.newest_record(client.product.store) == START + LEAP
+    store = client.product.store
+    assert recovery.newest_record(store, START) == START + LEAP
+    client.files.remove(paths.HEALTH)  # by a power cut
+    assert recovery.newest_record(store, START) == START  # the stop before
+    store.save_runtime(seen_at=None)
+    assert recovery.newest_record(store, START) is None
+    client.say("m1", "hello")
+    client.product.idle()
+    assert recovery.newest_record(store, client.now) == client.now
+    assert recovery.newest_record(store, START - LONG) is None
 
 
 # ---- what waits
