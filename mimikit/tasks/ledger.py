@@ -113,7 +113,7 @@ class Ledger:
             # It may stand before the checkpoint from which on the lines were read.
             told = _newest_first(self._files, _needle(trigger_id), _BLOCK_BYTES[1])
             mine = (n for n in told if (n.get("event"), n.get("id")) == ("slot", trigger_id))
-            self._slots[trigger_id] = str(next(mine, {}).get("slot", ""))
+            self._slots[trigger_id] = next((str(line.get("slot")) for line in mine), "")
         return self._slots[trigger_id] or None
 
     def newest_order(self, trigger_id: str) -> str | None:
