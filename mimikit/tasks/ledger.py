@@ -33,6 +33,8 @@ MOST_RESULTS = 100
 ENDED: frozenset[EndStatus] = frozenset({"done", "failed", "canceled"})
 Line: TypeAlias = "dict[str, Json]"
 _OF_TRIGGERS = frozenset({"slot", "ordered", "trigger_created", "trigger_removed"})
+_NEAR_BYTES = 2**18
+"""So far back a slot is looked for that a crash may have left half done."""
 _LOOK_BACK_BYTES = 4 * 2**20
 """So far back the slots of one trigger are looked for; other ends and traces twice as far."""
 
@@ -111,7 +113,7 @@ class Ledger:
         self._catch_up()
         if trigger_id not in self._slots:
             # It may stand before the checkpoint from which on the lines were read.
-            told = _newest_first(self._files, _needle(trigger_id), _BLOCK_BYTES[1])
+            told = _newest_first(self._files, _needle(trigger_id), _NEAR_BYTES)
             mine = (n for n in told if (n.get("event"), n.get("id")) == ("slot", trigger_id))
             self._slots[trigger_id] = next((str(line.get("slot")) for line in mine), "")
         return self._slots[trigger_id] or None
