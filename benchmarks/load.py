@@ -109,6 +109,15 @@ def ask(files: Files, number: int) -> float:
     return time.perf_counter() - began
 
 
+def settle(pid: int) -> None:
+    """Wait until what the start has caused (an index made anew, say) is over."""
+    for _ in range(120):
+        before = cpu_s(pid)
+        time.sleep(1)
+        if cpu_s(pid) - before < 0.1:
+            return
+
+
 def measure(
     asked: int, pause_s: float, meanwhile: Callable[[Files], None] | None = None, **past: int
 ) -> dict[str, float]:
@@ -119,6 +128,7 @@ def measure(
         argv = [sys.executable, "-m", "mimikit", "--workspace", name, "consumer"]
         with process(argv, folder, folder / ".mimikit" / "health.json") as (child, start_s):
             first_s = ask(files, 0)
+            settle(child.pid)
             worker = threading.Thread(target=meanwhile or (lambda _: None), args=(files,))
             worker.start()
             before, waits = cpu_s(child.pid), list[float]()

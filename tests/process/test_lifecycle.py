@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -413,3 +414,36 @@ def _temps(world: World) -> list[str]:
         if found := [path.name for path in (world.state / "inbox").glob(".tmp-*")]:
             return found
     return []
+
+
+_HEAPS = """
+import ctypes, sys, threading
+from mimikit import app
+
+if "little" in sys.argv:
+    app.hold_little()
+together = threading.Barrier(20)
+
+def work():
+    together.wait()
+    held = [b"x" * 5000 for _ in range(2000)]
+    together.wait()
+
+threads = [threading.Thread(target=work) for _ in range(20)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+file = ctypes.c_void_p(libc.fopen(sys.argv[1].encode(), b"w"))
+libc.malloc_info(0, file)
+libc.fclose(file)
+"""
+
+
+def test_threads_that_come_and_go_share_two_heaps(tmp_path: Path) -> None:
+    heaps: dict[str, int] = {}
+    for how in ("plain", "little"):
+        told = tmp_path / how
+        subprocess.run([sys.executable, "-c", _HEAPS, str(told), how], check=True, timeout=60)
+        heaps[how] = told.read_text().count("<heap nr=")
+    assert heaps["little"] <= 2 < heaps["plain"]
