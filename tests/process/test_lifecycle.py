@@ -90,6 +90,7 @@ def test_a_second_up_is_refused_and_names_the_consumer(world: World) -> None:
 
 
 def test_runs_of_a_killed_consumer_do_not_hold_its_lock(world: World) -> None:
+    world.settings["COMMAND__SANDBOX"] = "off"  # in the sandbox none lives on
     consumer = world.start_consumer()
     number = run_long(world)
     consumer.kill()
