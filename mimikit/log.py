@@ -33,12 +33,21 @@ _PART_BYTES = 2**20
 class EventLog:
     """Appends to `log.jsonl`; a disk that refuses never stops the caller."""
 
-    def __init__(self, files: Files, clock: Clock, *, rotate_bytes: int = 10 * 2**20) -> None:
+    def __init__(
+        self,
+        files: Files,
+        clock: Clock,
+        *,
+        rotate_bytes: int = 10 * 2**20,
+        packs: bool = False,
+    ) -> None:
         """Write through `files`, hear of its quarantines.
 
-        A new file is begun each day (UTC), and at `rotate_bytes`; the old one is packed.
+        A new file is begun each day (UTC), and at `rotate_bytes`; with `packs` a thread packs the
+        old ones, else another process may.
         """
-        self._files, self._clock, self._rotate_bytes = files, clock, rotate_bytes
+        self._files, self._clock = files, clock
+        self._rotate_bytes, self._packs = rotate_bytes, packs
         self._day = ""
         """On which the file was seen to be of the same day."""
         self.secrets: list[str] = []
@@ -72,7 +81,8 @@ class EventLog:
             day = next(times, today)[: len(today)]
             if stat is not None and (stat.size > self._rotate_bytes or day < today):
                 self._files.move(paths.LOG, self._free_name(day))
-                self.pack_soon()
+                if self._packs:
+                    self.pack_soon()
             self._day = today
         finally:
             lock.release()

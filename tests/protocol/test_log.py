@@ -43,7 +43,7 @@ def test_a_new_day_begins_a_new_file_and_the_old_one_is_packed(
     files: Files, tmp_path: Path
 ) -> None:
     clock = FakeClock(NOON)
-    log = EventLog(files, clock)
+    log = EventLog(files, clock, packs=True)
     for number in range(6):
         log.write("audit", "said", n=number)
         clock.advance(8 * 3600)
@@ -55,7 +55,7 @@ def test_a_new_day_begins_a_new_file_and_the_old_one_is_packed(
 
 
 def test_a_file_that_is_full_is_followed_by_another_of_the_day(files: Files) -> None:
-    log = EventLog(files, FakeClock(NOON), rotate_bytes=100)
+    log = EventLog(files, FakeClock(NOON), rotate_bytes=100, packs=True)
     for number in range(36):
         log.write("audit", "said", n=number, text="x" * 40)
     settled()
@@ -70,7 +70,7 @@ def test_a_file_that_is_full_is_followed_by_another_of_the_day(files: Files) -> 
 
 def test_several_writers_begin_one_file_a_day_between_them(files: Files) -> None:
     clock = FakeClock(NOON)
-    logs = [EventLog(Files(RealDisk(Path(files.fs.root))), clock) for _ in range(4)]
+    logs = [EventLog(Files(RealDisk(Path(files.fs.root))), clock, packs=True) for _ in range(4)]
     for number in range(40):
         logs[number % 4].write("audit", "said", n=number)
         clock.advance(3 * 3600)
