@@ -254,11 +254,12 @@ class ConsumerApp:
         return 0
 
     def _triggers_changed(self, names: list[str] | None) -> None:
-        if names is None:
+        told = [name.removesuffix(".json") for name in names or () if name.endswith(".json")]
+        # What has no id for a name is found, and set aside, by a look at the whole folder.
+        if names is None or not all(map(ids.is_id, told)):
             self.events.changed_triggers.put(None)
-        for name in names or ():
-            if name.endswith(".json") and not name.startswith("."):
-                self.events.changed_triggers.put(name.removesuffix(".json"))
+        for trigger_id in filter(ids.is_id, told):
+            self.events.changed_triggers.put(trigger_id)
 
     def _apply_pause(self) -> None:
         self.consumer.set_paused(self.store.runtime.paused)

@@ -122,7 +122,7 @@ class LimitSettings(SettingsSection):
     teller_idle_timeout_s: Seconds = 120
     shutdown_timeout_s: Seconds = 10
     kill_after_s: Seconds = 5
-    result_bytes: Annotated[int, Field(ge=1000)] = 1_000_000
+    result_bytes: Annotated[int, Field(ge=1000, le=8_000_000)] = 1_000_000
     output_bytes: Annotated[int, Field(ge=1000)] = 10_000_000
     retry_delay_s: Seconds = 60
     engine_retry_s: Seconds = 15

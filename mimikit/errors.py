@@ -43,7 +43,10 @@ class StorageError(MimikitError):
 
 
 class UnsafeFile(StorageError):
-    """A link, fifo, device or folder stands where a plain file is expected."""
+    """Where a file of ours is expected stands something else.
+
+    A link, fifo, device or folder, one that we may not read, or one larger than ours ever are.
+    """
 
     permanent = True
 

@@ -18,10 +18,11 @@ from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files, ReadOnlyFiles, whole_lines
+from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import time_text
+from mimikit.protocol.records import whole_lines
 
 SEGMENT_BYTES = 4 * 2**20
 _OLD_EVENTS = "events.1.jsonl"
@@ -130,7 +131,7 @@ class EventLog:
             return value
         if isinstance(value, datetime):
             return time_text(value)
-        text = plain(str(value))[:2000]
+        text = plain(str(value).encode(errors="backslashreplace").decode())[:2000]
         for secret in self.secrets:
             text = text.replace(secret, "•••")
         return text

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from mimikit.cli import client
 from mimikit.errors import BadInput
 from mimikit.protocol import triggers
-from mimikit.protocol.files import bad_record
+from mimikit.protocol.records import bad_record
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import TriggerFields

@@ -16,8 +16,9 @@ from mimikit.cli.frame import LeafCommand, pass_state_and_json
 from mimikit.cli.options import NumberRange
 from mimikit.log import log_tails
 from mimikit.protocol import paths
-from mimikit.protocol.files import ReadOnlyFiles, whole_lines
+from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import LiveRun
+from mimikit.protocol.records import whole_lines
 from mimikit.state import ReadOnlyState
 from mimikit.views.status import Consumer, StateOverview, overview
 from mimikit.views.triggers import TriggerView

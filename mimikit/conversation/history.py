@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,13 +13,13 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from mimikit.errors import BadInput, BadRecord, StorageError
+from mimikit.errors import BadInput, StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.files import MAX_RECORD_BYTES, Files
-from mimikit.protocol.json import parse_object
+from mimikit.protocol.files import Files
 from mimikit.protocol.models import History, Message
 
 SOFT_CAP = 200
+_CURSOR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}:[0-9]{1,18}")
 _RECORD_BYTES = 450
 """What a message takes in history.json, apart from its text."""
 
@@ -38,14 +39,7 @@ class HistoryStore:
     def __init__(self, files: Files, caps: HistoryCaps = HistoryCaps()) -> None:
         self._files = files
         self.caps = caps
-        history, stat = None, files.stat(paths.HISTORY)
-        if stat is not None and stat.size > MAX_RECORD_BYTES:
-            # What is not archived is never dropped: it may be larger than other records.
-            with contextlib.suppress(BadRecord, ValidationError):
-                data = files.read(paths.HISTORY) or b""
-                parse_object(data)
-                history = History.model_validate_json(data)
-        history = history or files.load(paths.HISTORY, History) or History()
+        history = files.load(paths.HISTORY, History) or History()
         self.messages: list[Message] = list(history.messages)
         self._days: dict[date, set[str]] = {}
         self._newest = _newest_day(files)
@@ -172,12 +166,10 @@ def page(files: Files, before: str | None = None, limit: int = 50) -> HistoryPag
     upto_day, upto_offset = "", 0
     if before is not None:
         upto_day, _, offset = before.partition(":")
-        try:
-            date.fromisoformat(upto_day)
-            upto_offset = int(offset)
-        except ValueError:
+        if not _CURSOR.fullmatch(before):
             message = "before: expected a cursor from an earlier answer, got something else"
-            raise BadInput(message, field="before") from None
+            raise BadInput(message, field="before")
+        upto_offset = int(offset)
     found = list(islice(_newest_first(files, upto_day, upto_offset), limit + 1))
     cursor = found[limit - 1][0] if len(found) > limit else None
     return HistoryPage([message for _, message in reversed(found[:limit])], cursor)

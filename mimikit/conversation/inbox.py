@@ -11,10 +11,12 @@ from datetime import datetime, timedelta
 
 from mimikit.errors import BadInput, BadRecord, UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.files import MAX_RECORD_BYTES, Files, decode
+from mimikit.protocol.disk import FileStat
+from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id, new_id
-from mimikit.protocol.json import Json, dump_line, parse_json
+from mimikit.protocol.json import Json, dump_line, parse_json, parse_object
 from mimikit.protocol.models import InboxItem, Question, time_text
+from mimikit.protocol.records import MAX_RECORD_BYTES, check_name, decode, most_bytes, written_at
 
 SETTLE_S = 2.0
 """A file that is not whole may still be being written: it is judged after so long unchanged."""
@@ -24,6 +26,50 @@ _TAKING = ".taking.json"
 def put(files: Files, item: InboxItem) -> bool:
     """Accept an item; False when it is there already. Once this returns it is on disk."""
     return files.save_new(paths.inbox(item.id), item)
+
+
+def read(files: Files, item_id: str) -> InboxItem | None:
+    """One item, and of a hand-made one (`{"text": "hello"}`) what it leaves out filled in.
+
+    Its id is the file's stem, its time the file's own, so that reading it again gives the same.
+
+    Raises:
+        BadRecord: it is none. UnsafeFile: no file of ours stands there.
+    """
+    path = paths.inbox(item_id)
+    stat, data = files.stat(path), files.read(path, most=most_bytes(InboxItem))
+    if stat is None or data is None:
+        return None
+    given = parse_object(data)
+    if None not in map(given.get, ("id", "createdAt")):
+        item = decode(data, InboxItem)
+    else:
+        known: dict[str, Json] = {"id": item_id, "createdAt": time_text(written_at(stat))}
+        missing = {key: value for key, value in known.items() if given.get(key) is None}
+        item = decode(dump_line(given | missing), InboxItem)
+        if not item.text.strip():
+            raise BadRecord("text: expected some text, got none", field="text")
+    check_name(item, path)
+    return item
+
+
+def load(files: Files, item_id: str, now: datetime) -> InboxItem | None:
+    """One item; None when it is gone, is not whole yet, or was set aside with the reason."""
+    try:
+        return read(files, item_id)
+    except (BadRecord, UnsafeFile) as error:
+        path = paths.inbox(item_id)
+        # What is no JSON (its complaint names no field) may be half written by a hand.
+        is_half = isinstance(error, BadRecord) and error.field is None
+        if not is_half or _is_settled(files.stat(path), now):
+            with contextlib.suppress(UnsafeFile):  # it can not be moved: passed over
+                files.quarantine(path, str(error))
+        return None
+
+
+def _is_settled(stat: FileStat | None, now: datetime) -> bool:
+    """Whether a file was left alone for a while; a time to come says nothing."""
+    return stat is None or not 0 <= now.timestamp() - stat.mtime_ns / 1e9 < SETTLE_S
 
 
 def waiting(files: Files) -> list[InboxItem]:
@@ -48,33 +94,34 @@ def take_in_dropped(files: Files, now: datetime) -> bool:
     claimed = [n for n in files.names(paths.ROOT) if n.endswith(_TAKING)]
     for name in claimed:
         try:
-            for item in _items(files.read(name) or b"", name, now):
+            for item in _items(files.read(name, most=MAX_RECORD_BYTES) or b"", name, now):
                 put(files, item)
-        except BadInput as error:
-            files.quarantine(name, str(error))
+        except (BadInput, UnsafeFile) as error:
+            with contextlib.suppress(UnsafeFile):
+                files.quarantine(name, str(error))
         else:
             files.remove(name)
     return bool(claimed)
 
 
 def _is_ready(files: Files, now: datetime) -> bool:
-    """Whether a plain `inbox.json` lies there, whole; what is no list is given time to be one."""
-    stat = files.stat(paths.DROPPED_INBOX)
-    if stat is None or stat.kind != "file":
+    """Whether an `inbox.json` lies there, whole; what is no list is given time to be one."""
+    path = paths.DROPPED_INBOX
+    stat = files.stat(path)
+    if stat is None:
         return False
     try:
         with contextlib.suppress(BadRecord):  # perhaps half written
-            if isinstance(parse_json(files.read(paths.DROPPED_INBOX) or b""), list):
+            if isinstance(parse_json(files.read(path, most=MAX_RECORD_BYTES) or b""), list):
                 return True
-    except UnsafeFile:
+    except UnsafeFile as error:
+        with contextlib.suppress(UnsafeFile):
+            files.quarantine(path, str(error))
         return False
-    age_s = now.timestamp() - stat.mtime_ns / 1e9
-    return age_s >= SETTLE_S or age_s < 0  # a time to come says nothing
+    return _is_settled(stat, now)
 
 
 def _items(data: bytes, name: str, now: datetime) -> list[InboxItem]:
-    if len(data) > MAX_RECORD_BYTES:
-        raise BadRecord(f"expected at most {MAX_RECORD_BYTES} bytes, got {len(data)}")
     value = parse_json(data)
     if not isinstance(value, list):
         raise BadRecord('expected a list of texts or inputs, such as ["hello"]')

@@ -64,10 +64,9 @@ class OpenTurn(NamedTuple):
 
 def open_turns(files: Files) -> list[OpenTurn]:
     """Turns with marks and no commit, oldest first; marks of committed ones are removed."""
-    names = files.names(paths.TURNS, suffix=".started")
-    marks = (files.load(f"{paths.TURNS}/{name}", TurnAttempt) for name in names)
+    marks = files.load_all(paths.TURNS, TurnAttempt, suffix=".started")
     by_turn: dict[str, list[TurnAttempt]] = {}
-    for mark in sorted(filter(None, marks), key=lambda m: m.started_at):
+    for mark in sorted(marks, key=lambda m: m.started_at):
         by_turn.setdefault(mark.turn_id, []).append(mark)
     found: list[OpenTurn] = []
     for id_, group in by_turn.items():

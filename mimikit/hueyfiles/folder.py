@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 from mimikit.clock import Clock
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol.disk import FileStat
-from mimikit.protocol.files import MAX_RECORD_BYTES, Files
+from mimikit.protocol.files import Files
+from mimikit.protocol.records import MAX_RECORD_BYTES, written_at
 
 _logger = logging.getLogger(__name__)
 
@@ -157,20 +158,13 @@ class QueueIndex:
 
 
 def read_bytes(files: Files, path: str) -> bytes | None:
-    """The bytes of a small plain file, None when it is gone; one that is too large is cut.
+    """The bytes of a small plain file, None when it is gone.
 
     Raises:
-        UnsafeFile: it is no plain file, or not ours to read.
+        UnsafeFile: it is no plain file, not ours to read, or too large to be read.
         StorageError: the disk could not.
     """
-    try:
-        return files.fs.read(path, limit=MAX_RECORD_BYTES + 1)
-    except FileNotFoundError:
-        return None
-    except PermissionError:
-        raise UnsafeFile(f"expected a file of yours, got permission denied, at {path}") from None
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from error
+    return files.read(path, most=MAX_RECORD_BYTES)
 
 
 class _Suspect(NamedTuple):
@@ -392,7 +386,7 @@ class QueueFolder:
                 # Should the time it was seen matter: its own time is that.
                 now = self._clock.now()
                 found = self._files.stat(f"{self.path}/{name}")
-                written = datetime.fromtimestamp(found.mtime_ns / 1e9, UTC) if found else now
+                written = written_at(found) if found else now
                 seen_at = min(written, now)
             entry = self.inspect(name, data, seen_at)
             if entry.fill is None:

@@ -26,8 +26,8 @@ from huey.serializer import Serializer
 from huey.utils import SKIPPED, Error
 
 from mimikit.errors import BadInput, BadRecord
-from mimikit.protocol.files import MAX_RECORD_BYTES
 from mimikit.protocol.json import Json, dump_line, parse_object
+from mimikit.protocol.records import MAX_RECORD_BYTES
 
 MAX_MESSAGE_BYTES = MAX_RECORD_BYTES // 2  # in base64 they are a third more
 _OURS = b'{"huey":'

@@ -14,11 +14,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from typing import Literal
 
 from mimikit.memory.terms import stop_words
-from mimikit.protocol.models import Message, time_text
+from mimikit.protocol.models import Message, time_text, to_utc
 
 _ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 _INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -155,7 +155,7 @@ def _closed(head: re.Match[str] | None, lines: list[str], start: int) -> list[En
     text = unescape("\n".join(lines[first:last]))
     at = None
     with contextlib.suppress(ValueError):  # looks like a time, as 2026-99-99 does
-        at = datetime.fromisoformat(head["at"]).astimezone(UTC)
+        at = to_utc(datetime.fromisoformat(head["at"]))
     return [Entry("message", text, start, start + first + 1, head["id"], head["role"], at)]
 
 

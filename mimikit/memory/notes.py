@@ -19,8 +19,9 @@ from typing import Literal
 from mimikit.errors import BadInput, Conflict, NotFound, Refused, StorageError
 from mimikit.memory import markdown
 from mimikit.protocol import paths
-from mimikit.protocol.files import MAX_RECORD_BYTES, Files
+from mimikit.protocol.files import Files
 from mimikit.protocol.models import BacklogChange, RememberedNote
+from mimikit.protocol.records import MAX_RECORD_BYTES
 
 Action = Literal["add", "done", "undone", "remove"]
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from mimikit.errors import UnsafeFile
+from mimikit.errors import StorageError, UnsafeFile
 
 FileKind: TypeAlias = Literal["file", "folder", "other"]
 
@@ -72,8 +72,13 @@ class FileSystem(Protocol):
         """What stands at `path`, links not followed; None when nothing does."""
         ...
 
-    def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
-        """Bytes of a plain file; a fifo or device is refused, never waited for."""
+    def read(
+        self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
+    ) -> bytes:
+        """Bytes of a plain file; a fifo or device is refused, never waited for.
+
+        most: a file of more bytes is refused before it is read.
+        """
         ...
 
     def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
@@ -166,10 +171,14 @@ class RealDisk:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
+    def read(
+        self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
+    ) -> bytes:
         descriptor = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            want = max(_plain_size(descriptor, path) - offset, 0)
+            size = _plain_size(descriptor, path)
+            check_size(size, most, path)
+            want = max(size - offset, 0)
             want = want if limit is None else min(want, limit)
             chunks: list[bytes] = []
             while want > 0 and (chunk := os.pread(descriptor, want, offset)):
@@ -278,6 +287,43 @@ def _plain_size(descriptor: int, path: str) -> int:
     if not stat_bits.S_ISREG(found.st_mode):
         raise UnsafeFile(f"expected a plain file, got something else, at {path}")
     return found.st_size
+
+
+class DiskErrors:
+    """Turns what the disk says into one error whose text names place and remedy.
+
+    A class and not a generator: it stands around every read, and costs a quarter so.
+    """
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, FileExistsError):
+            remedy = _REMEDY.get(error.errno or 0, error.strerror or str(error))
+            raise StorageError(f"{self._path}: {remedy}") from error
+
+
+_REMEDY = {
+    errno.ENOSPC: "the disk is full; free some space, nothing was changed",
+    errno.EDQUOT: "the disk quota is used up; free some space, nothing was changed",
+    errno.EROFS: "the disk is read-only; make it writable, nothing was changed",
+    errno.EIO: "the disk failed to read or write; check it, nothing was changed",
+    errno.EMFILE: "too many open files; close some or raise the limit",
+    errno.EACCES: "permission denied; the state folder must belong to you",
+    errno.ENOENT: "the folder is gone; was the state folder moved or deleted?",
+}
+
+
+def check_size(size: int, most: int | None, path: str) -> None:
+    """Raise UnsafeFile when a file has more bytes than its kind may have."""
+    if most is not None and size > most:
+        raise UnsafeFile(f"expected at most {most:,} bytes, got {size:,}, at {path}")
 
 
 def _close_all(folders: dict[str, int]) -> None:

@@ -16,20 +16,28 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
-from pydantic import ValidationError
-
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol import ids, paths
-from mimikit.protocol.disk import FileStat, FileSystem, Lock
+from mimikit.protocol.disk import DiskErrors, FileStat, FileSystem, Lock
 from mimikit.protocol.json import Json, dump_line, parse_object
 from mimikit.protocol.models import Record
+from mimikit.protocol.records import (
+    MAX_RECORD_BYTES,
+    check_name,
+    decode,
+    encode,
+    most_bytes,
+    whole_lines,
+)
 
 OnEvent: TypeAlias = Callable[[str, dict[str, object]], None]
 
 R = TypeVar("R", bound=Record)
 TEMP_PREFIX = ".tmp-"
-MAX_RECORD_BYTES = 16 * 2**20
 _BLOCK_BYTES = (2**16, 2**18, 2**20)
+_NOT_YOURS = "expected a file of yours, got permission denied"
+_STUCK = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV})
+"""Why something can not be moved away, now or later."""
 
 
 class Files:
@@ -44,6 +52,8 @@ class Files:
         self.fs = fs
         self.durable = durable
         self._on_event: OnEvent | None = None
+        self._stuck: dict[str, FileStat | None] = {}
+        """What should be set aside and can not be moved; told once."""
         self._temp_owner = f"{os.getpid()}-{ids.own_start_time()}"
         self._temp_boot = ids.boot_id()[:8]
 
@@ -53,7 +63,7 @@ class Files:
 
     def make_folders(self) -> None:
         """Create every folder of the protocol that is missing."""
-        with _DiskErrors(paths.ROOT):
+        with DiskErrors(paths.ROOT):
             for folder in paths.FOLDERS:
                 self.fs.make_dir(folder)
 
@@ -62,19 +72,29 @@ class Files:
     def write(self, path: str, data: bytes, *, sync: bool = True) -> None:
         """Replace or create a file atomically; without `sync` a power cut may undo it.
 
+        A folder that stands there is set aside.
         Crash: the old content or the new, never a mixture; a temp file may stay behind.
         """
-        with _DiskErrors(path):
-            self._publish(path, data, self.fs.rename, sync=sync and self.durable)
+        with DiskErrors(path):
+            try:
+                self._publish(path, data, self.fs.rename, sync=sync and self.durable)
+            except IsADirectoryError:
+                self.quarantine(path, "expected a plain file, got a folder")
+                self._publish(path, data, self.fs.rename, sync=sync and self.durable)
 
     def create(self, path: str, data: bytes) -> bool:
         """Create a file that must not exist; False when it already does.
 
         Crash: the whole file or none. A replay finds it there and changes nothing, but makes sure
-        of it: whoever created it may have died before its name was flushed.
+        of it: whoever created it may have died before its name was flushed. What is no file is
+        set aside.
         """
-        with _DiskErrors(path):
-            if self.fs.stat(path) is not None:
+        with DiskErrors(path):
+            found = self.fs.stat(path)
+            if found is not None and found.kind != "file":
+                self.quarantine(path, "expected a plain file, got something else")
+                found = self.fs.stat(path)
+            if found is not None:
                 self._sync_folders(path)
                 return False
             try:
@@ -90,7 +110,7 @@ class Files:
         When the flush fails it is moved back, so that an error means the file is where it was;
         when not even that can be done, it has moved, and only a power cut may still undo it.
         """
-        with _DiskErrors(source):
+        with DiskErrors(source):
             try:
                 self.fs.rename(source, target)
             except FileNotFoundError:
@@ -109,7 +129,7 @@ class Files:
 
     def remove(self, path: str) -> bool:
         """Remove a file for good; False when it was gone already."""
-        with _DiskErrors(path):
+        with DiskErrors(path):
             try:
                 self.fs.unlink(path)
             except FileNotFoundError:
@@ -117,17 +137,23 @@ class Files:
             self._sync_folders(path)
             return True
 
-    def read(self, path: str) -> bytes | None:
-        """The bytes of a file; None when there is none."""
-        with _DiskErrors(path):
+    def read(self, path: str, *, most: int | None = None) -> bytes | None:
+        """The bytes of a file; None when there is none.
+
+        Raises:
+            UnsafeFile: it is no plain file, not ours to read, or has more than `most` bytes.
+        """
+        with DiskErrors(path):
             try:
-                return self.fs.read(path)
+                return self.fs.read(path, most=most)
             except FileNotFoundError:
                 return None
+            except PermissionError:
+                raise UnsafeFile(f"{path}: {_NOT_YOURS}") from None
 
     def part(self, path: str, offset: int, limit: int) -> bytes:
         """At most `limit` bytes from `offset` on; nothing when there is no file."""
-        with _DiskErrors(path), contextlib.suppress(FileNotFoundError, UnsafeFile):
+        with DiskErrors(path), contextlib.suppress(FileNotFoundError, UnsafeFile):
             return self.fs.read(path, offset=offset, limit=limit)
         return b""
 
@@ -136,12 +162,12 @@ class Files:
 
     def stat(self, path: str) -> FileStat | None:
         """Size, time and kind; None when nothing stands there."""
-        with _DiskErrors(path):
+        with DiskErrors(path):
             return self.fs.stat(path)
 
     def stats(self, folder: str, *, suffix: str) -> dict[str, FileStat]:
         """The plain files of a folder by name, each with size and time, in one go."""
-        with _DiskErrors(folder):
+        with DiskErrors(folder):
             return {
                 name: found
                 for name, found in self.fs.stat_dir(folder)
@@ -149,33 +175,66 @@ class Files:
             }
 
     def names(self, folder: str, *, suffix: str = ".json") -> list[str]:
-        """Names of the files in a folder, sorted; temp files are never among them."""
-        with _DiskErrors(folder):
-            return sorted(
-                name
-                for name, kind in self.fs.list_dir(folder)
-                if kind != "folder" and name.endswith(suffix) and not name.startswith(".")
-            )
+        """Names of the files in a folder, sorted; temp files are never among them.
+
+        In a folder of records what can be none by its name or kind is set aside, and what can not
+        be moved is passed over: nothing else has to look for it.
+        """
+        with DiskErrors(folder):
+            listed = self.fs.list_dir(folder)
+        records = paths.RECORDS.get(folder)
+        found: list[str] = []
+        for name, kind in listed:
+            if not name.endswith(suffix) or name.startswith("."):
+                continue
+            if records is None or records.suffix != suffix:
+                if kind != "folder":
+                    found.append(name)
+            elif kind != "file":
+                self._pass_over(f"{folder}/{name}", f"expected a plain file, got a {kind} kind")
+            elif not records.stem.fullmatch(name[: -len(suffix)]):
+                self._pass_over(f"{folder}/{name}", f"expected {records.expected}, got {name!r}")
+            else:
+                found.append(name)
+        return sorted(found)
+
+    def _pass_over(self, path: str, reason: str) -> None:
+        with contextlib.suppress(UnsafeFile):
+            self.quarantine(path, reason)
 
     # ---- records --------------------------------------------------------------------------
 
     def save(self, path: str, record: Record) -> None:
-        self.write(path, record.to_json())
+        """Write a record.
+
+        Raises:
+            BadRecord: it is larger than what is read again; nothing was written.
+        """
+        self.write(path, encode(record))
 
     def save_new(self, path: str, record: Record) -> bool:
-        return self.create(path, record.to_json())
+        """Create the file of a record as `create` does; refuses what `save` refuses."""
+        return self.create(path, encode(record))
 
     def load(self, path: str, model: type[R]) -> R | None:
         """Read a record; None when there is no file, or none that can be used.
 
-        What does not fit is moved to `corrupt/` with the reason beside it.
+        What does not fit, or names itself otherwise than its file, is moved to `corrupt/` with the
+        reason beside it.
+
+        Raises:
+            UnsafeFile: it should be, and can not be moved.
         """
         try:
-            data = self.read(path)
-            return None if data is None else decode(data, model)
+            data = self.read(path, most=most_bytes(model))
+            if data is None:
+                return None
+            record = decode(data, model)
+            check_name(record, path)
         except (BadRecord, UnsafeFile) as error:
             self.quarantine(path, str(error))
             return None
+        return record
 
     def peek(self, path: str, model: type[R]) -> R | None:
         """Read a record as `load` does, but leave what can not be used where it is.
@@ -184,35 +243,66 @@ class Files:
         """
         return ReadOnlyFiles(self).load(path, model)
 
-    def load_all(self, folder: str, model: type[R]) -> list[R]:
-        """Every usable record of a folder, by name."""
-        found = (self.load(f"{folder}/{name}", model) for name in self.names(folder))
-        return [record for record in found if record is not None]
+    def load_all(self, folder: str, model: type[R], *, suffix: str = ".json") -> list[R]:
+        """Every usable record of a folder, by name; none holds up the others."""
+        found: list[R] = []
+        for name in self.names(folder, suffix=suffix):
+            with contextlib.suppress(UnsafeFile):
+                if (record := self.load(f"{folder}/{name}", model)) is not None:
+                    found.append(record)
+        return found
 
     def quarantine(self, path: str, reason: str) -> None:
-        """Move a file to `corrupt/` unchanged, with the reason beside it; told once.
+        """Move a file, or whatever stands there, to `corrupt/` with the reason beside it.
 
         Crash: the reason is written first, so a file in `corrupt/` always has one.
+
+        Raises:
+            UnsafeFile: it can not be moved; that is told once, and tried again when it has changed.
         """
+        shown = path.encode(errors="backslashreplace").decode()
         label = re.sub(r"[^A-Za-z0-9._-]", "_", path)[-100:]
         target = f"{paths.CORRUPT}/{secrets.token_hex(4)}-{label}"
-        with _DiskErrors(path):
-            self.create(target + paths.REASON, f"{path}\n{reason}\n".encode(errors="replace"))
-            if not self.move(path, target):
+        with DiskErrors(path):
+            stat = self.fs.stat(path)
+            if path in self._stuck and self._stuck[path] == stat:
+                raise UnsafeFile(f"{shown}: {reason}, and it can not be moved to {paths.CORRUPT}/")
+            self.create(target + paths.REASON, f"{shown}\n{reason}\n".encode(errors="replace"))
+            try:
+                moved = self.move(path, target)
+            except StorageError as error:
                 self.remove(target + paths.REASON)
-            elif self._on_event is not None:
-                self._on_event("quarantined", {"path": path, "reason": reason, "kept": target})
+                if getattr(error.__cause__, "errno", None) not in _STUCK:
+                    raise
+                self._stuck[path] = stat
+                self._tell("not_set_aside", path=shown, reason=reason, error=str(error))
+                raise UnsafeFile(f"{shown}: {reason}; {error}") from None
+            self._stuck.pop(path, None)
+            if not moved:
+                self.remove(target + paths.REASON)
+            else:
+                self._tell("quarantined", path=shown, reason=reason, kept=target)
+
+    def _tell(self, event: str, **facts: object) -> None:
+        if self._on_event is not None:
+            self._on_event(event, facts)
 
     # ---- lines ----------------------------------------------------------------------------
 
     def append(self, path: str, value: object, *, sync: bool = True) -> int:
         """Append one JSON line; gives its offset in bytes.
 
+        What is no file of ours is set aside, and a new one begun.
         Crash: the whole line, or a torn one that readers drop and the next writer closes.
         """
-        with _DiskErrors(path):
-            fresh = self.fs.stat(path) is None
-            offset = self.fs.append_line(path, dump_line(value), sync=sync and self.durable)
+        with DiskErrors(path):
+            fresh, line = self.fs.stat(path) is None, dump_line(value)
+            try:
+                offset = self.fs.append_line(path, line, sync=sync and self.durable)
+            except (UnsafeFile, PermissionError):
+                self.quarantine(path, "expected a plain file of yours, got something else")
+                fresh = True
+                offset = self.fs.append_line(path, line, sync=sync and self.durable)
             if fresh and sync:
                 self._sync_folders(path)
             return offset
@@ -222,22 +312,40 @@ class Files:
     ) -> Iterator[tuple[int, dict[str, Json]]]:
         """Each line's end offset and object, within `limit` bytes from `offset` on.
 
-        Torn and foreign ones are skipped. Of a long file little is held at a time.
+        Torn and foreign ones are skipped, what is no file of ours is set aside; a file of any size
+        costs little memory.
         """
-        left, rest = sys.maxsize if limit is None else limit, b""
+        held, left = b"", sys.maxsize if limit is None else limit
         while left > 0:
-            want = min(left, _BLOCK_BYTES[-1])
-            with _DiskErrors(path):
-                try:
-                    data = self.fs.read(path, offset=offset + len(rest), limit=want)
-                except FileNotFoundError:
+            size = min(left, _BLOCK_BYTES[-1])
+            data = self._block(path, offset, size)
+            if data is None:
+                return
+            whole, begin = data.rfind(b"\n") + 1, offset - len(held)
+            for end, value in whole_lines(held + data[:whole]):
+                yield begin + end, value
+            held = data[whole:] if whole else held + data
+            offset += len(data)
+            if len(held) > MAX_RECORD_BYTES:  # no line of ours
+                if len(held) == offset:
+                    self._pass_over(path, f"expected lines, got none in {offset:,} bytes")
                     return
-            left = left - want if len(data) == want else 0
-            data = rest + data
-            for end, value in whole_lines(data):
-                yield offset + end, value
-            end = data.rfind(b"\n") + 1
-            offset, rest = offset + end, data[end:]
+                held = b""  # what is left of it will be no object either
+            left = left - size if len(data) == size else 0
+
+    def _block(self, path: str, offset: int, size: int) -> bytes | None:
+        """Bytes of a file of lines; None where there is none, or what is none was set aside."""
+        with DiskErrors(path):
+            try:
+                return self.fs.read(path, offset=offset, limit=size)
+            except FileNotFoundError:
+                return None
+            except UnsafeFile as error:
+                reason = str(error)
+            except PermissionError:
+                reason = _NOT_YOURS
+        self._pass_over(path, reason)
+        return None
 
     def lines_back(
         self,
@@ -256,11 +364,15 @@ class Files:
         """
         stat, sizes = self.stat(path), iter(_BLOCK_BYTES)
         start, size, rest = min(stat.size if stat else 0, upto), 0, b""
+        has_lines = start <= MAX_RECORD_BYTES
         while start > 0 and most > 0:
             size = min(next(sizes, size), start, most)
             start -= size
             most -= size
-            data = self.part(path, start, size) + rest
+            block = self._block(path, start, size)
+            if block is None:
+                return
+            data = block + rest
             # A block may begin inside a line, which is read with the block before.
             begin = data.find(b"\n") + 1 if start else 0
             rest, end = (data[:begin], len(data)) if begin or not start else (data, 0)
@@ -269,6 +381,11 @@ class Files:
                 with contextlib.suppress(BadRecord):
                     if stop:  # else it is torn
                         yield start + end, parse_object(data[end:stop])
+            has_lines = has_lines or b"\n" in block
+            if len(rest) > MAX_RECORD_BYTES:
+                rest = b""  # no line of ours
+        if not has_lines and start == 0 and stat is not None:
+            self._pass_over(path, f"expected lines, got none in {stat.size:,} bytes")
 
     # ---- locks and temps ------------------------------------------------------------------
 
@@ -281,23 +398,25 @@ class Files:
         if not self.durable:
             return
         for path in lines:
-            with _DiskErrors(path):
+            # What is not ours is set aside by who reads it.
+            with DiskErrors(path), contextlib.suppress(UnsafeFile, PermissionError):
                 self.fs.sync_file(path)
         for folder in folders:
-            with _DiskErrors(folder):
+            with DiskErrors(folder):
                 self.fs.sync_dir(folder)
 
     def lock(self, path: str) -> Lock | None:
         """Take a lock without waiting; None when another process holds it."""
-        with _DiskErrors(path):
+        with DiskErrors(path):
             return self.fs.lock(path)
 
     def sweep_temps(self, folder: str) -> int:
         """Remove temp files whose owner is dead; gives how many. A living writer's are kept."""
         swept = 0
-        with _DiskErrors(folder):
-            for name, _ in self.fs.list_dir(folder):
-                if name.startswith(TEMP_PREFIX) and not _owner_lives(name):
+        with DiskErrors(folder):
+            for name, kind in self.fs.list_dir(folder):
+                is_temp = name.startswith(TEMP_PREFIX) and kind != "folder"
+                if is_temp and not _owner_lives(name):
                     self.fs.unlink(f"{folder}/{name}")
                     swept += 1
         return swept
@@ -339,12 +458,6 @@ class ReadOnlyFiles(Files):
     def quarantine(self, path: str, reason: str) -> None:
         """Nothing: a broken file is its keeper's to move."""
 
-    def lines(
-        self, path: str, *, offset: int = 0, limit: int | None = None
-    ) -> Iterator[tuple[int, dict[str, Json]]]:
-        with contextlib.suppress(UnsafeFile):
-            yield from super().lines(path, offset=offset, limit=limit)
-
     def tail(self, path: str, limit: int) -> list[dict[str, Json]]:
         """The objects on the whole lines within the last `limit` bytes, oldest first."""
         stat = self.stat(path)
@@ -355,76 +468,10 @@ class ReadOnlyFiles(Files):
         return [value for _, value in whole_lines(data)]
 
 
-def whole_lines(data: bytes) -> Iterator[tuple[int, dict[str, Json]]]:
-    """Each line's end within `data` and its object; torn and foreign lines are skipped."""
-    end = 0
-    for line in data.split(b"\n")[:-1]:
-        end += len(line) + 1
-        with contextlib.suppress(BadRecord):
-            yield end, parse_object(line)
-
-
-def decode(data: bytes, model: type[R]) -> R:
-    """Validate the bytes of one record.
-
-    Raises:
-        BadRecord: naming the field, what was expected and what was got.
-    """
-    if len(data) > MAX_RECORD_BYTES:
-        raise BadRecord(f"expected at most {MAX_RECORD_BYTES} bytes, got {len(data)}")
-    parse_object(data)
-    try:
-        return model.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
-    except ValidationError as error:
-        raise bad_record(error) from None
-
-
-def bad_record(error: ValidationError) -> BadRecord:
-    """The first complaint of a validation, in words."""
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"]) or "(the record)"
-    got = repr(first.get("input"))
-    shown = got if len(got) <= 80 else got[:77] + "…"
-    if first["type"] == "missing":
-        return BadRecord(f"{where}: expected a value, got none", field=where)
-    return BadRecord(f"{where}: {first['msg']}, got {shown}", field=where)
-
-
-class _DiskErrors:
-    """Turns what the disk says into one error whose text names place and remedy.
-
-    A class and not a generator: it stands around every read, and costs a quarter so.
-    """
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError) and not isinstance(error, FileExistsError):
-            remedy = _REMEDY.get(error.errno or 0, error.strerror or str(error))
-            raise StorageError(f"{self._path}: {remedy}") from error
-
-
-_REMEDY = {
-    errno.ENOSPC: "the disk is full; free some space, nothing was changed",
-    errno.EDQUOT: "the disk quota is used up; free some space, nothing was changed",
-    errno.EROFS: "the disk is read-only; make it writable, nothing was changed",
-    errno.EIO: "the disk failed to read or write; check it, nothing was changed",
-    errno.EMFILE: "too many open files; close some or raise the limit",
-    errno.EACCES: "permission denied; the state folder must belong to you",
-    errno.ENOENT: "the folder is gone; was the state folder moved or deleted?",
-}
-
-
 def _owner_lives(name: str) -> bool:
     """Whether the writer of a temp file may still finish it; unreadable names are nobody's."""
     match name.removeprefix(TEMP_PREFIX).split("-"):
-        case [pid, started, boot, _] if pid.isdigit():
+        case [pid, started, boot, _] if pid.isascii() and pid.isdigit():
             return ids.boot_id().startswith(boot) and ids.start_time(int(pid)) == started
         case _:
             return False

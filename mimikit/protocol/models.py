@@ -25,15 +25,15 @@ from mimikit.protocol.json import Json
 from mimikit.protocol.paths import QueueName
 
 MAX_TEXT = 200_000
+FIRST_TIME, END_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
 def to_utc(value: datetime) -> datetime:
-    """The same instant in UTC, cut to milliseconds; a time without a zone is taken as UTC."""
-    try:
-        aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("expected a time between the years 1 and 9999 in UTC") from None
-    return aware.replace(microsecond=aware.microsecond // 1000 * 1000)
+    """The same instant in UTC, cut to milliseconds; a ValueError where sums could overflow."""
+    aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+    if not FIRST_TIME <= aware < END_OF_TIME:
+        raise ValueError("expected a time between the years 1970 and 2200")
+    return aware.astimezone(UTC).replace(microsecond=aware.microsecond // 1000 * 1000)
 
 
 def time_text(value: datetime) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from mimikit.protocol.ids import derived_id, is_id
+from mimikit.protocol.ids import ID_PATTERN, derived_id, is_id
 
 QueueName: TypeAlias = Literal["planner", "worker"]
 
@@ -60,6 +61,36 @@ FOLDERS: tuple[str, ...] = (
     "planner/done",
     TRIGGERS, TRIGGER_STATE, LEDGER, RUNS, HUEY, SECRETS, CACHE, SIDE, CORRUPT, "prompts",
 )  # fmt: skip
+
+
+class RecordNames(NamedTuple):
+    """How the files of a folder of records are named; of others with that ending none is one."""
+
+    suffix: str = ".json"
+    stem: re.Pattern[str] = re.compile(ID_PATTERN)
+    expected: str = "a name of 1 to 128 letters, digits, '.', '_' or '-', as of an id"
+
+
+_YEAR = r"(?:19[7-9]|2[01][0-9])[0-9]"
+_DAYS = RecordNames(".jsonl", re.compile(rf"{_YEAR}-[01][0-9]-[0-3][0-9]"), "a day for a name")
+_MONTHS = RecordNames(".jsonl", re.compile(rf"{_YEAR}-[01][0-9]"), "a month for a name")
+
+RECORDS: dict[str, RecordNames] = {
+    folder: RecordNames()
+    for folder in (
+        INBOX, COMMANDS, COMMANDS_DONE, TURNS_NEW, TURNS_DONE, "planner/done",
+        *(f"{queue}/{part}" for queue in QUEUES
+          for part in ("queue", "running", "results", "ended")),
+        TRIGGERS, TRIGGER_STATE,
+    )
+} | {
+    TURNS: RecordNames(".started"),
+    TRANSCRIPT: _DAYS,
+    LEDGER: _MONTHS,
+    RUNS: RecordNames(".jsonl"),
+    SIDE: RecordNames(".txt"),
+}  # fmt: skip
+"""The folders in which nothing but our records lies, and people's in their form."""
 
 
 def inbox(item_id: str) -> str:
@@ -148,5 +179,5 @@ def run_output(run_id: str) -> str:
 
 
 def side(record_id: str) -> str:
-    """The whole of a result too long for its record."""
+    """The whole of a text too long for its record."""
     return f"{SIDE}/{record_id}.txt"

@@ -17,7 +17,7 @@ from mimikit.protocol.models import (
     Task,
     TaskResult,
 )
-from mimikit.roles.run import RunContext, end_or_retry, run_engine, with_context
+from mimikit.roles.run import RunContext, cut_to_side, end_or_retry, run_engine, with_context
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.tools.planning import PlannerSession
@@ -107,7 +107,7 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     def facts(status: EndStatus) -> dict[str, object]:
         """What is planned, or the question that comes first, as fields of a PlanResult."""
         told: dict[str, object] = {
-            "summary": outcome.text.strip() or None,
+            "summary": cut_to_side(context, task.id, outcome.text.strip()) or None,
             "usage": outcome.usage,
             "engine": choice.engine.name,
         }
@@ -163,14 +163,11 @@ def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     outcome, engine, final = _outcome(context, task, started, cancel)
 
     def facts(_status: EndStatus) -> dict[str, object]:
-        """The whole of a text too long for the result is written first."""
-        text: dict[str, object] = {"text": outcome.text}
-        data = outcome.text.encode(errors="replace")
-        limit = context.settings.limits.result_bytes
-        if len(data) > limit:
-            whole = paths.side(task.id)
-            context.files.write(whole, data)
-            text = {"text": data[:limit].decode(errors="ignore"), "truncated": True, "whole": whole}
+        """What only the Worker knows."""
+        short = cut_to_side(context, task.id, outcome.text, note=False)
+        text: dict[str, object] = {"text": short}
+        if short != outcome.text:
+            text |= {"truncated": True, "whole": paths.side(task.id)}
         return {
             "result": {**text, **outcome.data},
             "exit_code": outcome.exit_code,

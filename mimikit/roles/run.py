@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 S = TypeVar("S", bound=ToolSession)
 MAX_EVENT_CHARACTERS = 20_000
+MAX_ERROR_CHARACTERS = 100_000
 RECENT = 5
 """Messages that belong to the query of what memory is asked, with less weight."""
 _WITHOUT_TOKENS = frozenset({"builtin", "command", "scripted"})
@@ -313,6 +314,20 @@ def _no_tools(name: str, _arguments: dict[str, object]) -> ToolReply:
     return ToolReply(False, f"this run has no tools, so no {name!r}")
 
 
+def cut_to_side(context: RunContext, record_id: str, text: str, *, note: bool = True) -> str:
+    """A text as its record holds it: of one that is too long the beginning, and a note.
+
+    Crash: the whole is written to `side/` first; without its record nobody looks for it.
+    """
+    data, whole = text.encode(errors="replace"), paths.side(record_id)
+    limit = context.settings.limits.result_bytes
+    if len(data) <= limit:
+        return text
+    context.insist(lambda: context.files.write(whole, data))
+    cut = data[:limit].decode(errors="ignore")
+    return f"{cut}\n\n… ({whole})" if note else cut
+
+
 def end_or_retry(
     context: RunContext,
     task: Task,
@@ -333,7 +348,8 @@ def end_or_retry(
     engine_retry_s = context.settings.limits.engine_retry_s
     match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):
         case TaskEnd() as end:
-            result = result_of(task, end, started, now, error=outcome.error)
+            error = outcome.error and outcome.error[:MAX_ERROR_CHARACTERS]
+            result = result_of(task, end, started, now, error=error)
             context.insist(lambda: queue.finish(context.files, result.but(**facts(end.status))))
             return True
         case release:

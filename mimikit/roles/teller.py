@@ -13,7 +13,7 @@ from mimikit.engines.base import CancelToken, EngineChoice, Outcome, TurnInput
 from mimikit.errors import StorageError
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
-from mimikit.roles.run import RunContext, run_engine, with_context
+from mimikit.roles.run import RunContext, cut_to_side, run_engine, with_context
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
 
 
@@ -76,7 +76,8 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         cancel=job.cancel,
     )
     effects = session.close()
-    replies = effects.replies or ([outcome.text.strip()] if outcome.text.strip() else [])
+    said = cut_to_side(context, derived_id("msg", job.id, "0"), outcome.text.strip())
+    replies = effects.replies or ([said] if said else [])
     if not replies and effects.question is not None:
         replies = [effects.question.question]
     if outcome.status != "done" or not replies:

@@ -30,8 +30,9 @@ from mimikit.hueyfiles.owners import Claims, Owner
 from mimikit.hueyfiles.serializer import JsonSerializer
 from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files, decode
+from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
+from mimikit.protocol.records import decode
 from mimikit.runner.claims import FileBytes, TaskClaims
 from mimikit.tasks import queue as task_queue
 
@@ -174,12 +175,14 @@ def open_queue(
 ) -> TaskHuey:
     """The queue of one folder; takes the options of `ClaimStorage` besides.
 
-    is_known_id: a file that uses such an id, or that of a task in `running/`, is quarantined.
+    is_known_id: a file that uses such an id, or that of a task that runs or whose definition is
+        kept, is quarantined.
     """
 
     def inspect(name: str, data: bytes, seen_at: datetime) -> QueueEntry:
         task, whole = task_queue.parse_task(name, data, queue, seen_at)
-        if is_known_id(task.id) or files.exists(paths.running(queue, task.id)):
+        used = (paths.running(queue, task.id), paths.ended(queue, task.id))
+        if is_known_id(task.id) or any(map(files.exists, used)):
             raise BadRecord(f"id already used: {task.id}; give the file another name", field="id")
         fill = None if whole else task.to_json()
         return QueueEntry(task_queue.order_of(task), task_queue.ready_at(task), fill)

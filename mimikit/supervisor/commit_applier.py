@@ -18,6 +18,7 @@ from mimikit.memory import notes
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
+    MAX_TEXT,
     Command,
     InboxItem,
     QueueName,
@@ -274,12 +275,12 @@ class CommitApplier:
         if question.planner_task_id is not None:
             found = queue.find(self._files, question.planner_task_id, seats=("planner",))
             if found is not None:
-                asker = found.task
+                asker, id_ = found.task, derived_id("task", question.question_id)
+                said = f"\n\nYou asked: {question.question}\nThe user answered: {answer.text}"
                 task = Task(
-                    id=derived_id("task", question.question_id),
+                    id=id_,
                     role="planner",
-                    prompt=f"{asker.prompt}\n\nYou asked: {question.question}\n"
-                    f"The user answered: {answer.text}",
+                    prompt=self._prompt_with(id_, asker.prompt, said),
                     title=asker.title,
                     priority=asker.priority,
                     created_at=now,
@@ -293,6 +294,18 @@ class CommitApplier:
             self._settle_plan(question.planner_task_id)
         inbox.close_question(self._files, question.question_id)
         self._feed.tell("question")
+
+    def _prompt_with(self, task_id: str, prompt: str, more: str) -> str:
+        """The prompt of a task that goes on with more said.
+
+        Of one that is too long what came last stays whole, as far as it can; all stands in `side/`.
+        """
+        if len(prompt) + len(more) <= MAX_TEXT:
+            return prompt + more
+        whole = prompt + more
+        self._files.write(paths.side(task_id), whole.encode(errors="replace"))
+        note, last = f"\n… (all of it: {paths.side(task_id)})", more[-MAX_TEXT // 2 :]
+        return whole[: MAX_TEXT - len(note) - len(last)] + note + last
 
     def _settle_plan(self, plan_id: str) -> None:
         """Put a plan aside whose question was answered."""

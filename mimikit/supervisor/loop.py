@@ -77,6 +77,7 @@ class Supervisor:
             ("ask about conditions", llm_eval.step),
             ("archive", archiver.step),
             ("keep house", retention.step),
+            ("write down ends", store.ledger.keep_up),
         ]
 
     def start(self) -> None:

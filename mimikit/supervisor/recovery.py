@@ -8,8 +8,10 @@ Source: spec 7, recovery.
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime, timedelta
 
+from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.models import Health, Task, TaskResult
 from mimikit.protocol.triggers import PlanResult
@@ -26,6 +28,8 @@ BACK_OFF = timedelta(seconds=30)
 def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     """Bring the state folder to a state no crash is visible in."""
     files = store.files
+    for folder, records in paths.RECORDS.items():
+        files.names(folder, suffix=records.suffix)  # what can be no record is set aside by this
     folders = (*paths.FOLDERS, paths.ROOT)
     for folder in folders:
         files.sweep_temps(folder)
@@ -44,8 +48,9 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
             path = paths.running(seat, name.removesuffix(".json"))
             if task := queue.read(files, seat, path):
                 _recover_running(store, applier, task, now, canceled=task.id in canceled)
-            else:
-                files.load(path, Task)  # not a task: into quarantine with it, with the reason
+            else:  # not a task: into quarantine with it, with the reason
+                with contextlib.suppress(UnsafeFile):
+                    files.load(path, Task)
 
 
 def newest_record(store: Store, now: datetime) -> datetime | None:

@@ -18,6 +18,7 @@ from mimikit.protocol import paths
 from mimikit.supervisor.store import Store
 
 EVERY = timedelta(hours=20)
+LOOK_EVERY = timedelta(minutes=1)
 BATCH = 200
 """Removals in one pass: a tick must not be held up by a month of runs."""
 _SUFFIXES = {
@@ -40,6 +41,9 @@ class Retention:
         self._rung = threading.Event()
         self._rung.set()
         self._todo: list[str] = []
+        self._looked: dict[str, int] = {}
+        """The time of each folder of records when it was looked through."""
+        self._look_at: datetime | None = None
 
     def ring(self) -> None:
         """It may be time; any thread may say so."""
@@ -47,6 +51,9 @@ class Retention:
 
     def step(self, now: datetime) -> bool:
         """Remove the next few; gives False, as it never hurries another pass."""
+        if self._look_at is None or not now < self._look_at <= now + LOOK_EVERY:
+            self._look_at = now + LOOK_EVERY
+            self._set_aside()
         if self._store.runtime.clock_leapt_at is not None:
             self._todo = []
             if abs(now - self._store.runtime.clock_leapt_at) < CONFIRMED_AFTER:
@@ -63,6 +70,14 @@ class Retention:
             self._store.files.remove(path)
             self._store.log.write("audit", "expired", path=path)
         return False
+
+    def _set_aside(self) -> None:
+        """Have what can be no record leave the folders in which nobody looks for one by name."""
+        for folder, records in paths.RECORDS.items():
+            stat = self._store.files.stat(folder)
+            if stat is not None and stat.mtime_ns != self._looked.get(folder):
+                self._store.files.names(folder, suffix=records.suffix)
+                self._looked[folder] = stat.mtime_ns
 
     def _expired(self, now: datetime) -> list[str]:
         """Everything past its time that nothing needs; of rotated logs also what is too much."""

@@ -41,6 +41,8 @@ MAX_TOLD_AT_ONCE = 20
 MOST_PLAIN_HELD = 1000
 """Results that need no mind and are known at a time, however many are in the inbox."""
 _RESULTS = paths.result_inbox_id("")
+MOST_INPUTS, MOST_CHARACTERS = 100, 1_000_000
+"""So much one turn takes in, the oldest first: its record must be one that can be read again."""
 
 
 class TurnRunner(Protocol):
@@ -85,7 +87,7 @@ class TellerScheduler:
         # inputs must not get into another turn. There are none in good times.
         done = self._applier.apply_turns()
         done = self._take_outcomes(now) or done
-        self._look()
+        self._look(now)
         done = self._route_answers(now) or done
         # After the answers: one that came in time goes before the default.
         done = self._tend_question(now) or done
@@ -93,7 +95,7 @@ class TellerScheduler:
         done = self._start_turn(now) or done
         return self._tell_plainly(now) or done
 
-    def _look(self) -> None:
+    def _look(self, now: datetime) -> None:
         """Know what is unanswered; new arrivals are told to the page.
 
         Of very many results only some are held: there are more when these are told.
@@ -107,14 +109,11 @@ class TellerScheduler:
         for fresh in fresh_ones:
             if plain >= MOST_PLAIN_HELD and fresh.startswith(_RESULTS):
                 break
-            item = files.load(paths.inbox(fresh), InboxItem)
+            item = inbox.load(files, fresh, now)
             if item is None:
                 continue
             is_result = item.kind == "task_result"
-            if item.id != fresh:
-                reason = f"id: expected {fresh!r} as in the name, got {item.id!r}"
-                files.quarantine(paths.inbox(fresh), reason)
-            elif not is_result and self._store.conversation.has(fresh, item.created_at.date()):
+            if not is_result and self._store.conversation.has(fresh, item.created_at.date()):
                 inbox.take_out(files, fresh)  # repeated by a client that had not heard of the first
             else:
                 self._items[fresh] = item
@@ -187,7 +186,15 @@ class TellerScheduler:
             if items and len(items) == len(turn.inputs):
                 return items, turn.attempts + 1, turn.excused
             turns.drop_marks(self._store.files, turn.id)
-        return [i for i in self._items.values() if _is_tellers(i) and self._is_over(i)], 1, 0
+        found: list[InboxItem] = []
+        left = MOST_CHARACTERS
+        for item in sorted(self._items.values(), key=lambda i: (i.created_at, i.id)):
+            if _is_tellers(item) and self._is_over(item):
+                left -= len(item.text) + len(item.quote or "")
+                if found and (left < 0 or len(found) == MOST_INPUTS):
+                    break
+                found.append(item)
+        return found, 1, 0
 
     def _take_outcomes(self, now: datetime) -> bool:
         self._outcomes += self._seat.outcomes()

@@ -1,7 +1,8 @@
 """The ledger of every task event, and the index of how tasks ended that is read from it.
 
 `tasks/YYYY-MM.jsonl` is the truth; `task_status.json` is a checkpoint with its position in it, so
-that finishing a task costs one appended line, however many there were before.
+that finishing a task costs one appended line, however many there were before. Neither it nor what
+is held in memory grows for ever: of each trigger the newest ends are known, and of all other tasks.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
 from mimikit.errors import StorageError
@@ -28,8 +29,13 @@ from mimikit.protocol.models import (
 )
 
 CHECKPOINT_EVENTS = 1000
+CHECKPOINT_EVERY = timedelta(seconds=10)
 MOST_RESULTS = 100
 """So many results of one trigger are told apart."""
+MOST_ENDS = 10_000
+"""So many ends of tasks that no trigger made are known; of older ones tell the lines."""
+_MOST_SAVED = 64_000
+"""Of very many triggers: what can be read again."""
 ENDED: frozenset[EndStatus] = frozenset({"done", "failed", "canceled"})
 Line: TypeAlias = "dict[str, Json]"
 _OF_TRIGGERS = frozenset({"slot", "ordered", "trigger_created", "trigger_removed"})
@@ -56,12 +62,13 @@ class Ledger:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._ends: dict[str, TaskStatus] = {}
+        """The newest MOST_RESULTS of each trigger, and MOST_ENDS others."""
         self._queued: dict[str, str] = {}
         """Trace of each task that a turn, a plan or an order queued and that has not ended."""
         self._originals: dict[str, str] = {}
         """By task that repeats another: the one that was repeated first."""
         self._ended_for: dict[str, deque[str]] = {}
-        """By trigger, or task that was repeated: the newest tasks that ended for it."""
+        """By trigger, or task that was repeated: the newest tasks that ended for it; others: ""."""
         self._at_it: dict[str, str] = {}
         """By trigger or repeated task: the task begun for it last, until that ends."""
         self._orders: dict[str, str] = {}
@@ -71,6 +78,8 @@ class Ledger:
         self._file = ""
         self._offset = 0
         self._since_checkpoint = 0
+        self._checkpoint_at: datetime | None = None
+        """When the last one was made, or the first event came that is in none."""
         self._in_doubt = False
 
     def load(self) -> None:
@@ -175,7 +184,7 @@ class Ledger:
                 retry_of=self._originals.get(task_id),
                 **end._asdict(),
             )
-            for task_id, end in self._ends.items()
+            for task_id, end in [*self._ends.items()][-_MOST_SAVED:]
         }
         checkpoint = StatusCheckpoint(
             ledger_file=self._file,
@@ -186,6 +195,16 @@ class Ledger:
         )
         self._files.save(paths.TASK_STATUS, checkpoint)
         self._since_checkpoint = 0
+
+    def keep_up(self, now: datetime) -> bool:
+        """Save the index when something has ended since, but not too often; gives False."""
+        last = self._checkpoint_at
+        # It takes longer with its size; a time to come says that the clock was set back.
+        every = max(CHECKPOINT_EVERY, timedelta(milliseconds=len(self._ends)))
+        if self._since_checkpoint and (last is None or not timedelta() <= now - last < every):
+            self._checkpoint_at = now
+            self.checkpoint()
+        return False
 
     def _catch_up(self) -> None:
         """Look whether a line whose writing failed is there after all (only its flush failed)."""
@@ -219,15 +238,24 @@ class Ledger:
 
     def _has_ended(self, entry: StatusEntry) -> None:
         task_id, retry_of = entry.id, entry.retry_of
+        is_new = task_id not in self._ends
         self._ends[task_id] = TaskStatus(*(getattr(entry, name) for name in TaskStatus._fields))
         if retry_of is not None:
             self._originals[task_id] = self._originals.get(retry_of, retry_of)
-        for subject in self.subjects_of(task_id)[1:]:
-            ended = self._ended_for.setdefault(subject, deque(maxlen=MOST_RESULTS))
-            if task_id not in ended:
+        for subject in self.subjects_of(task_id)[1:] or ("",):
+            ended = self._ended_for.setdefault(subject, deque())
+            if is_new:
                 ended.append(task_id)
+            if len(ended) > (MOST_RESULTS if subject else MOST_ENDS):
+                self._forget(ended.popleft())
             if self._at_it.get(subject) == task_id:
                 del self._at_it[subject]
+
+    def _forget(self, task_id: str) -> None:
+        """Of an end that is one too many: unless it counts for another subject still."""
+        if not any(task_id in self._ended_for[s] for s in self.subjects_of(task_id)[1:]):
+            self._ends.pop(task_id, None)
+            self._originals.pop(task_id, None)
 
 
 def lines(

@@ -9,17 +9,18 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
 from mimikit.errors import BadInput, BadRecord, UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.files import MAX_RECORD_BYTES, Files, bad_record
+from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import Command, CommandResult, QueueName, Task, TaskResult, time_text
+from mimikit.protocol.records import bad_record, most_bytes, written_at
 from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import ledger
 
@@ -88,19 +89,21 @@ def read(files: Files, seat: QueueName, path: str) -> Task | None:
     A claim may die before what was missing is written down, so every folder is read like this.
     """
     try:
-        stat, data = files.stat(path), files.read(path)
+        stat, data = files.stat(path), files.read(path, most=most_bytes(Task))
         if stat is None or data is None:
             return None
-        seen_at = datetime.fromtimestamp(stat.mtime_ns / 1e9, UTC)
-        return parse_task(path.rpartition("/")[2], data, seat, seen_at)[0]
+        return parse_task(path.rpartition("/")[2], data, seat, written_at(stat))[0]
     except (BadRecord, UnsafeFile):
         return None
 
 
 def finish(files: Files, result: TaskResult | PlanResult) -> bool:
     """Write how a run ended; False when that is written already, which then counts."""
-    seat = "worker" if isinstance(result, TaskResult) else "planner"
-    return files.save_new(paths.result(seat, result.id), result)
+    path = paths.result("worker" if isinstance(result, TaskResult) else "planner", result.id)
+    if files.save_new(path, result):
+        return True
+    # What stands there and is no result was put there by somebody: it is set aside.
+    return files.load(path, type(result)) is None and files.save_new(path, result)
 
 
 def release(files: Files, task: Task) -> None:
@@ -213,8 +216,8 @@ def parse_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> tu
     Raises:
         BadRecord: it is none; the text says what was expected and what was got.
     """
-    if len(data) > MAX_RECORD_BYTES:
-        raise BadRecord(f"expected at most {MAX_RECORD_BYTES} bytes, got more")
+    if len(data) > most_bytes(Task):
+        raise BadRecord(f"expected at most {most_bytes(Task):,} bytes, got more")
     if not name.endswith(SUFFIX):
         raise BadRecord(f"expected a name that ends in {SUFFIX}, got {name!r}")
     try:

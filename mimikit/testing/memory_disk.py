@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from mimikit.errors import UnsafeFile
-from mimikit.protocol.disk import FileKind, FileStat, Lock, file_name
+from mimikit.protocol.disk import FileKind, FileStat, Lock, check_size, file_name
 
 
 class Crash(BaseException):
@@ -190,11 +190,14 @@ class MemoryDisk:
             file = self._folders.get(folder, {}).get(name)
             return file and FileStat("file", len(file.data), file.mtime_ns, file.inode)
 
-    def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
+    def read(
+        self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
+    ) -> bytes:
         with self:
             if path in self._folders:
                 raise UnsafeFile(f"expected a plain file, got a folder, at {path}")
             data = self._file(path).data
+            check_size(len(data), most, path)
             return data[offset:] if limit is None else data[offset : offset + limit]
 
     def write_new(self, path: str, data: bytes, *, sync: bool) -> None:

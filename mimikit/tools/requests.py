@@ -16,9 +16,10 @@ from pydantic import ValidationError
 from mimikit import permission
 from mimikit.errors import BadInput, NotFound
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files, bad_record
+from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, new_id
 from mimikit.protocol.models import Notify, Origin, Task, time_text
+from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, registry

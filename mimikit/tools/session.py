@@ -21,7 +21,6 @@ from mimikit.config import Settings
 from mimikit.engines.base import ToolReply, ToolSpec
 from mimikit.errors import BadInput, Refused
 from mimikit.memory.notes import backlog_items, changed_backlog, plain_item
-from mimikit.protocol.files import bad_record
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     BacklogChange,
@@ -31,9 +30,13 @@ from mimikit.protocol.models import (
     RoutedAnswer,
     Task,
 )
+from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import PlannedCommand, Trigger
 from mimikit.tools import arguments
 from mimikit.tools.reader import RoleReader, backlog_item, backlog_lines
+
+MOST_CHARACTERS = 2_000_000
+"""Of all calls of one run together."""
 
 
 @dataclass
@@ -90,6 +93,7 @@ class ToolSession:
         self._settings, self._limits = settings, settings.limits
         self._lock = threading.Lock()
         self._closed = False
+        self._room = MOST_CHARACTERS
         self._labels: dict[str, str] = {}
         """The ids that labels of a plan stand for."""
 
@@ -136,6 +140,12 @@ class ToolSession:
             raise Refused("this turn is over")
         permission.check_tool(self.role, name)
         args = self._arguments(name).model_validate(given)
+        # What they want goes into one record, which must be one that can be read again.
+        self._room -= len(str(given))
+        if self._room < 0:
+            raise Refused(
+                f"expected at most {MOST_CHARACTERS:,} characters in all of a run's calls"
+            )
         return getattr(self, f"_{name}")(args)
 
     def _list_tasks(self, args: arguments.ListTasksArguments) -> str:

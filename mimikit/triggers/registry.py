@@ -7,17 +7,18 @@ not fire.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from pydantic import ValidationError
 
 from mimikit.errors import BadInput, BadRecord, Conflict, UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.files import MAX_RECORD_BYTES, Files, bad_record
+from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, dump_line, line_of, parse_object
 from mimikit.protocol.models import time_text
+from mimikit.protocol.records import MAX_RECORD_BYTES, bad_record, written_at
 from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.triggers import conditions, schedule
 
@@ -32,7 +33,7 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
         BadRecord: it is none; the text gives the line.
     """
     if len(data) > MAX_RECORD_BYTES:
-        raise BadRecord(f"expected at most {MAX_RECORD_BYTES} bytes, got more")
+        raise BadRecord(f"expected at most {MAX_RECORD_BYTES:,} bytes, got more")
     given = parse_object(data)
     try:
         if given.get("id") not in (None, trigger_id):
@@ -184,14 +185,13 @@ def read(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
     """A definition and, when its file is broken, the reason; the file stays where it is."""
     path = paths.trigger(trigger_id)
     try:
-        stat, data = files.stat(path), files.read(path)
+        stat, data = files.stat(path), files.read(path, most=MAX_RECORD_BYTES)
     except UnsafeFile as error:
         return None, str(error)
     if stat is None or data is None:
         return None, None
     try:
-        seen_at = datetime.fromtimestamp(stat.mtime_ns / 1e9, UTC)
-        return parse(trigger_id, data, seen_at), None
+        return parse(trigger_id, data, written_at(stat)), None
     except BadRecord as error:
         return None, str(error)
 

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from mimikit.conversation import history, inbox
-from mimikit.errors import BadRecord, StorageError
+from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import is_id
@@ -141,14 +141,20 @@ def waiting(files: ReadOnlyFiles) -> list[InboxItemView]:
     """What the user sent and no message shows yet, oldest first."""
     frozen = _being_answered(files)
     names = [name for name in files.names(paths.INBOX) if not name.startswith(RESULTS)]
-    items = (files.peek(f"{paths.INBOX}/{name}", InboxItem) for name in names[:_MAX_WAITING])
-    found = [view for item in items if (view := _inbox_view(item, frozen))]
+    ids = (name.removesuffix(".json") for name in names[:_MAX_WAITING])
+    found = [view for id_ in ids if (view := _inbox_view(_item(files, id_), frozen))]
     return sorted(found, key=lambda view: (view.created_at, view.id))
 
 
 def waiting_item(files: ReadOnlyFiles, item_id: str) -> InboxItemView | None:
     """An inbox entry if it is still there, and of the user's."""
-    return _inbox_view(files.peek(paths.inbox(item_id), InboxItem), _being_answered(files))
+    return _inbox_view(_item(files, item_id), _being_answered(files))
+
+
+def _item(files: ReadOnlyFiles, item_id: str) -> InboxItem | None:
+    with contextlib.suppress(BadRecord, UnsafeFile):
+        return inbox.read(files, item_id)
+    return None
 
 
 def _being_answered(files: ReadOnlyFiles) -> frozenset[str]:

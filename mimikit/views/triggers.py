@@ -16,7 +16,7 @@ from mimikit.language.phrases import say_both
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import EngineStatus, Health, Instant
+from mimikit.protocol.models import EngineStatus, Health, Instant, to_utc
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, explain, registry, schedule
@@ -240,6 +240,7 @@ def _is_sound(line: dict[str, Any]) -> bool:
     """Whether a line of the ledger is as it was written; hands and disks damage some."""
     try:
         times = [datetime.fromisoformat(line[key]) for key in ("at", "plannedAt") if key in line]
+        list(map(to_utc, times))
     except (TypeError, ValueError):
         return False
     texts = (line.get(key) for key in ("slot", "state", "reason", "taskId"))

@@ -14,9 +14,10 @@ from mimikit.conversation import history
 from mimikit.conversation.history import SOFT_CAP, HistoryCaps, HistoryStore, page
 from mimikit.errors import BadInput, StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.files import MAX_RECORD_BYTES, Files
+from mimikit.protocol.files import Files
 from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import History, Message
+from mimikit.protocol.records import MAX_RECORD_BYTES
 from mimikit.testing.memory_disk import DiskStep, MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)

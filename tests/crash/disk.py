@@ -237,10 +237,12 @@ class WatchedDisk(MemoryDisk):
         finally:
             self._torn_file = None
 
-    def read(self, path: str, *, offset: int = 0, limit: int | None = None) -> bytes:
+    def read(
+        self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
+    ) -> bytes:
         """Bytes of a file; a fault may come here too."""
         self._maybe_fail("read", path)
-        return super().read(path, offset=offset, limit=limit)
+        return super().read(path, offset=offset, limit=limit, most=most)
 
     def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
         """Names and kinds; a fault may come here too."""

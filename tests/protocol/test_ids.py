@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from mimikit.errors import BadInput, BadRecord
 from mimikit.protocol import paths
-from mimikit.protocol.files import decode
 from mimikit.protocol.ids import check_id, derived_id, is_id, new_id
 from mimikit.protocol.models import InboxItem
+from mimikit.protocol.records import decode
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 BAD = [

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from mimikit.errors import BadRecord
 from mimikit.protocol import models
-from mimikit.protocol.files import Files, decode
+from mimikit.protocol.files import Files
 from mimikit.protocol.models import (
     History,
     InboxItem,
@@ -21,11 +21,13 @@ from mimikit.protocol.models import (
     Record,
     Task,
     TaskResult,
+    TurnAttempt,
     TurnRecord,
     Usage,
     time_text,
     to_utc,
 )
+from mimikit.protocol.records import decode
 from mimikit.protocol.triggers import PlanResult, Schedule, Trigger, TriggerState
 from mimikit.testing.memory_disk import MemoryDisk
 
@@ -138,6 +140,27 @@ def test_a_time_without_a_zone_is_utc() -> None:
     assert item.created_at == datetime(2026, 12, 1, 9, 30, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("1970-01-01T00:00:00Z", True),
+        ("1970-01-01T00:00:00+01:00", False),
+        ("1969-12-31T23:30:00-01:00", True),
+        ("0001-01-01T00:00:00+14:00", False),
+        ("2199-12-31T23:59:59Z", True),
+        ("2200-01-01T00:00:00Z", False),
+        ("9999-12-31T23:59:59-12:00", False),
+    ],
+)
+def test_a_time_of_a_record_is_between_1970_and_2200(text: str, *, good: bool) -> None:
+    data = b'{"id": "m", "createdAt": "%s"}' % text.encode()
+    if good:
+        assert decode(data, InboxItem).created_at.year in (1970, 2199)
+    else:
+        with pytest.raises(BadRecord, match="between the years 1970 and 2200"):
+            decode(data, InboxItem)
+
+
 @given(st.datetimes(timezones=st.timezones()))
 def test_any_time_is_taken_once_and_for_all_or_refused(time: datetime) -> None:
     try:
@@ -198,5 +221,8 @@ def test_every_kind_of_record_survives_the_disk() -> None:
     files = Files(MemoryDisk())
     files.make_folders()
     for record in EVERY:
-        files.save("inbox/x.json", record)
-        assert files.load("inbox/x.json", type(record)) == record
+        name = getattr(record, "id", "x")
+        if isinstance(record, TurnAttempt):
+            name = f"{record.turn_id}.{record.attempt}"
+        files.save(f"inbox/{name}.json", record)
+        assert files.load(f"inbox/{name}.json", type(record)) == record

@@ -104,4 +104,4 @@ def test_a_file_in_the_inbox_whose_name_is_not_its_id_is_put_aside(
     client.say("m1", "hello")
     client.product.idle()
     assert texts(client) == ["hello"]
-    assert reasons == ["id: expected 'me' as in the name, got 'you'"]
+    assert reasons == ["id: expected 'me' as in the file's name, got 'you'"]

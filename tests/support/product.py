@@ -44,7 +44,7 @@ from mimikit.supervisor.retention import Retention
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
-from mimikit.tasks.queue import order_of, parse_task
+from mimikit.tasks.queue import order_of, read
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock, TellerInPlace
 from mimikit.tools.reader import RoleReader
@@ -213,13 +213,10 @@ class Product:
         return True
 
     def queued(self, seat: SeatName) -> list[Task]:
-        """The tasks that wait."""
-        tasks: list[Task] = []
-        for name in self.files.names(f"{seat}/queue"):
-            data = self.files.read(f"{seat}/queue/{name}")
-            if data is not None:
-                tasks.append(parse_task(name, data, seat, self.clock.now())[0])
-        return tasks
+        """The tasks that wait; what is none is its storage's to judge, which is not here."""
+        names = self.files.names(f"{seat}/queue")
+        found = (read(self.files, seat, f"{seat}/queue/{name}") for name in names)
+        return [task for task in found if task is not None]
 
     def idle(self, *, patience_s: float = 60.0) -> float:
         """Work until nothing is left to do, letting the clock reach what waits; gives how long.

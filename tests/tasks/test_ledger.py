@@ -395,3 +395,81 @@ def test_lines_are_read_from_the_end_whatever_the_blocks_cut(
     assert ledger.ended_ids(files, 99) == [f"t{number}" for number in range(29, -1, -1)]
     monkeypatch.setattr(ledger, "_LOOK_BACK_BYTES", 250)
     assert 0 < len(ledger.ended_ids(files, 99)) < 10
+
+
+def test_neither_memory_nor_checkpoint_grows_with_the_tasks_that_ended(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each trigger the newest are known, however many runs of another came after them."""
+    monkeypatch.setattr(ledger, "MOST_ENDS", 50)
+    monkeypatch.setattr(ledger, "MOST_RESULTS", 20)
+    book = reopened(files)
+    run_of(book, "seldom", "rare", 0, "done")
+    end(book, "t-0", status="failed")
+    for number in range(1, 300):
+        run_of(book, "often", f"often{number}", number, "done")
+        end(book, f"t-{number}")
+    assert len(book) == 1 + 20 + 50
+    assert book.results_of("seldom") == ["rare"]
+    assert book.results_of("often") == [f"often{number}" for number in range(280, 300)]
+    assert book.end_of("t-0") is None
+    assert book.end_of("t-250") is not None
+    knows_the_same(files, book, ["seldom", "rare", "often", "t-0", "t-249", "t-250", "t-299"])
+
+
+def test_what_a_forgotten_task_repeats_is_forgotten_with_it(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "MOST_RESULTS", 2)
+    book = reopened(files)
+    for number in range(5):
+        book.write("queued", f"r{number}", NOW, seat="worker", retryOf="t")
+        book.write(
+            "ended", f"r{number}", NOW, status="done", seat="worker", traceId="r", retryOf="t"
+        )
+    assert book.results_of("t") == ["r3", "r4"]
+    assert [book.end_of(f"r{number}") is not None for number in range(5)] == [
+        False, False, False, True, True,
+    ]  # fmt: skip
+    knows_the_same(files, book, ["t", "r0", "r4"])
+
+
+def test_fifty_thousand_ended_tasks_make_a_checkpoint_that_can_be_read(files: Files) -> None:
+    files.durable = False
+    book = reopened(files)
+    for number in range(50_000):
+        facts = {
+            "seat": "worker",
+            "traceId": f"trace-{number}",
+            "sourceTriggerId": f"g{number % 9}",
+        }
+        # As much as an end can say.
+        book._learn({"at": "2026-12-01T09:00:00.000Z", "event": "ended", "status": "done",
+                     "id": f"task-{number}-{'x' * 100}", **facts})  # fmt: skip
+    end(book, "last")
+    book.checkpoint()
+    stat = files.stat(paths.TASK_STATUS)
+    assert stat is not None
+    assert stat.size < 2**20
+    assert reopened(files).end_of("last") is not None
+    assert files.names(paths.CORRUPT, suffix="") == []
+
+
+def test_the_checkpoint_is_written_while_running_and_not_too_often(files: Files) -> None:
+    book = reopened(files)
+    book.keep_up(NOW)
+    assert not files.exists(paths.TASK_STATUS)
+    end(book, "t1")
+    book.keep_up(NOW)
+    assert "t1" in (files.read(paths.TASK_STATUS) or b"").decode()
+    end(book, "t2")
+    book.keep_up(NOW + timedelta(seconds=9))
+    assert "t2" not in (files.read(paths.TASK_STATUS) or b"").decode()
+    book.keep_up(NOW - timedelta(days=1))  # the clock was set back
+    assert "t2" in (files.read(paths.TASK_STATUS) or b"").decode()
+    end(book, "t3")
+    book.keep_up(NOW + timedelta(days=1))
+    assert "t3" in (files.read(paths.TASK_STATUS) or b"").decode()
+    before = files.stat(paths.TASK_STATUS)
+    book.keep_up(NOW + timedelta(days=2))
+    assert files.stat(paths.TASK_STATUS) == before

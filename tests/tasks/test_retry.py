@@ -90,7 +90,7 @@ ENDED = st.builds(
     RunEnd,
     st.sampled_from(["done", "failed", "canceled"]),
     st.sampled_from([None, *get_args(FailureReason)]),
-    st.none() | st.datetimes(timezones=st.just(UTC), min_value=datetime(2000, 1, 1)),  # noqa: DTZ001 - naive by hypothesis' wish
+    st.none() | st.datetimes(datetime(2000, 1, 1), datetime(2199, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001 - naive by hypothesis' wish
     st.booleans(),
     st.booleans(),
 )

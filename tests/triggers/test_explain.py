@@ -310,7 +310,8 @@ def test_the_facts_stand_in_the_words(why: str, facts: dict[str, Any], en: str, 
 # ---- whatever lies there
 
 
-TIMES = st.none() | st.datetimes(timezones=st.just(UTC))
+MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(2199, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001 - naive by hypothesis' wish
+TIMES = st.none() | MOMENTS
 JUNK = st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.lists(st.integers())
 LINES = st.lists(
     st.fixed_dictionaries(
@@ -354,7 +355,7 @@ STATES = st.builds(
 )  # fmt: skip
 PLANS = st.one_of(
     st.integers(1, 10**7).map(lambda n: Schedule(interval=n)),
-    st.datetimes(timezones=st.just(UTC)).map(lambda time: Schedule(run_at=time)),
+    MOMENTS.map(lambda time: Schedule(run_at=time)),
     st.sampled_from(["0 9 * * *", "*/7 1 * 2 5L"]).map(lambda line: Schedule(cron=line)),
 )
 

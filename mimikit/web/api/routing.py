@@ -23,9 +23,10 @@ from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.errors import BadInput, BadRecord, Conflict
 from mimikit.log import EventLog
-from mimikit.protocol.files import ReadOnlyFiles, bad_record
+from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import ID_PATTERN, check_id
 from mimikit.protocol.json import Json, parse_object
+from mimikit.protocol.records import bad_record
 from mimikit.views.base import View
 from mimikit.views.memory import MemoryReader
 from mimikit.views.messages import KnownIds

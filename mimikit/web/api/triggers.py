@@ -10,9 +10,9 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from mimikit.errors import BadInput, Conflict, NotFound
 from mimikit.protocol import paths
-from mimikit.protocol.files import bad_record
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Instant, Notify, Record, Task, to_utc
+from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.tools import requests

@@ -1,0 +1,104 @@
+"""What the bytes of a file mean as a record, and how many they may be. Pure."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from mimikit.errors import BadRecord
+from mimikit.protocol.disk import FileStat
+from mimikit.protocol.json import Json, parse_object
+from mimikit.protocol.models import (
+    END_OF_TIME,
+    Command,
+    History,
+    InboxItem,
+    Question,
+    Record,
+    StatusCheckpoint,
+    Task,
+    TurnAttempt,
+    to_utc,
+)
+
+R = TypeVar("R", bound=Record)
+MAX_RECORD_BYTES = 16 * 2**20
+_MOST_BYTES: dict[type[Record], int] = {
+    **dict.fromkeys((InboxItem, Command, Question, Task, TurnAttempt), 4 * 2**20),
+    # What is not archived is never dropped, and the ends of tasks are many.
+    History: 256 * 2**20,
+    StatusCheckpoint: 64 * 2**20,
+}
+
+
+def most_bytes(model: type[Record]) -> int:
+    """So large a record of this kind may be on the disk: checked before it is read or written."""
+    return _MOST_BYTES.get(model, MAX_RECORD_BYTES)
+
+
+def decode(data: bytes, model: type[R]) -> R:
+    """Validate the bytes of one record.
+
+    Raises:
+        BadRecord: naming the field, what was expected and what was got.
+    """
+    if len(data) > most_bytes(model):
+        raise BadRecord(f"expected at most {most_bytes(model):,} bytes, got {len(data):,}")
+    parse_object(data)
+    try:
+        return model.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
+    except ValidationError as error:
+        raise bad_record(error) from None
+
+
+def encode(record: Record) -> bytes:
+    """The bytes of one record.
+
+    Raises:
+        BadRecord: they are more than are read again.
+    """
+    data, most = record.to_json(), most_bytes(type(record))
+    if len(data) > most:
+        kind = type(record).__name__
+        raise BadRecord(f"{kind}: expected at most {most:,} bytes, got {len(data):,}")
+    return data
+
+
+def check_name(record: Record, path: str) -> None:
+    """Raise BadRecord when a record names itself otherwise than its file."""
+    id_ = getattr(record, "id", None)
+    if isinstance(record, TurnAttempt):
+        id_ = f"{record.turn_id}.{record.attempt}"
+    stem = path.rpartition("/")[2].rpartition(".")[0]
+    if id_ is not None and id_ != stem:
+        raise BadRecord(f"id: expected {stem!r} as in the file's name, got {id_!r}", field="id")
+
+
+def bad_record(error: ValidationError) -> BadRecord:
+    """The first complaint of a validation, in words."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "(the record)"
+    got = repr(first.get("input"))
+    shown = got if len(got) <= 80 else got[:77] + "…"
+    if first["type"] == "missing":
+        return BadRecord(f"{where}: expected a value, got none", field=where)
+    return BadRecord(f"{where}: {first['msg']}, got {shown}", field=where)
+
+
+def whole_lines(data: bytes) -> Iterator[tuple[int, dict[str, Json]]]:
+    """Each line's end within `data` and its object; torn and foreign lines are skipped."""
+    end = 0
+    for line in data.split(b"\n")[:-1]:
+        end += len(line) + 1
+        with contextlib.suppress(BadRecord):
+            yield end, parse_object(line)
+
+
+def written_at(stat: FileStat) -> datetime:
+    """When a file was written, or the nearest time that a record may have."""
+    seconds = min(max(stat.mtime_ns / 1e9, 0), END_OF_TIME.timestamp() - 1)
+    return to_utc(datetime.fromtimestamp(seconds, UTC))
