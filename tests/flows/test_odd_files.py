@@ -11,7 +11,7 @@ import os
 import resource
 import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -197,7 +197,7 @@ def files(state: Path) -> Iterator[Files]:
 
 
 @contextmanager
-def as_owner(state: Path) -> Iterator[None]:
+def as_owner(state: Path) -> Generator[None]:
     """What is done in here is done by who owns the folder, and is not root."""
     me = os.geteuid()
     if me == 0:

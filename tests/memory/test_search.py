@@ -505,12 +505,12 @@ class Counting(Files):
         self.reads: dict[str, int] = {}
         self.slow: threading.Event | None = None
 
-    def read(self, path: str) -> bytes | None:
+    def read(self, path: str, *, most: int | None = None) -> bytes | None:
         name = threading.current_thread().name
         self.reads[name] = self.reads.get(name, 0) + path.startswith("memory/")
         if name == "index" and self.slow is not None:
             self.slow.wait(60)
-        return super().read(path)
+        return super().read(path, most=most)
 
 
 def test_a_turn_never_reads_a_crowd_of_new_files_itself(
