@@ -225,10 +225,18 @@ class MemoryDisk:
 
     def rename(self, source: str, target: str) -> None:
         with self:
-            self._file(source)
             from_folder, from_name = _split(source)
             to_folder, to_name = _split(target)
             self._folder(to_folder)
+            if source in self._folders:  # durable at once, as making one is
+                self._step("rename", f"{source} → {target}")
+                for image in (self._folders, self._durable):
+                    for path in [p for p in image if p == source or p.startswith(f"{source}/")]:
+                        image[target + path[len(source) :]] = image.pop(path)
+                return
+            self._file(source)
+            if target in self._folders:
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
             self._step("rename", f"{source} → {target}")
 
             def move(image: dict[str, _Names]) -> None:
