@@ -415,12 +415,18 @@ class LockHolder(Record):
 
 
 class PageAddress(Record):
-    """`web.json`: where the page really listens, whatever the settings say. The web's own file."""
+    """`pages/{id}.json`: where one page really listens, whatever the settings or another page say.
+
+    Each process of the web writes its own, and removes those of processes that are gone.
+    """
 
     host: str
     port: int
     local: bool
     """Whether only this machine can reach it."""
+    pid: int
+    process_started: str
+    boot_id: str
     started_at: Instant
 
 

@@ -43,7 +43,7 @@ REASON = ".reason.txt"
 """What ends the name of the file in `corrupt/` that tells why another lies there."""
 RUNTIME = "runtime.json"
 HEALTH = "health.json"
-SERVED = "web.json"
+PAGES = "pages"
 LOG = "log.jsonl"
 LOG_LOCK = "log.lock"
 PACK_LOCK = "log-pack.lock"
@@ -59,7 +59,7 @@ FOLDERS: tuple[str, ...] = (
     *QUEUES,
     *(f"{queue}/{part}" for queue in QUEUES for part in ("queue", "running", "results", "ended")),
     "planner/done",
-    TRIGGERS, TRIGGER_STATE, LEDGER, RUNS, HUEY, SECRETS, CACHE, SIDE, CORRUPT, "prompts",
+    TRIGGERS, TRIGGER_STATE, LEDGER, RUNS, HUEY, SECRETS, CACHE, SIDE, CORRUPT, PAGES, "prompts",
 )  # fmt: skip
 
 
@@ -171,6 +171,11 @@ def summary(name: str) -> str:
 
 def ledger(now: datetime) -> str:
     return f"{LEDGER}/{now.astimezone(UTC):%Y-%m}.jsonl"
+
+
+def page(page_id: str) -> str:
+    """Where one process of the page listens."""
+    return f"{PAGES}/{page_id}.json"
 
 
 def run_output(run_id: str) -> str:

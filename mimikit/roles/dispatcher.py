@@ -9,6 +9,7 @@ from mimikit.config import Settings
 from mimikit.engines.base import CancelToken, Outcome, TurnInput
 from mimikit.errors import BadSettings, StorageError
 from mimikit.protocol import paths
+from mimikit.protocol.files import Files
 from mimikit.protocol.models import (
     EndStatus,
     FailureReason,
@@ -180,14 +181,16 @@ def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     return end_or_retry(context, task, outcome, started, facts, retry_delay_s=delay_s, final=final)
 
 
-def task_refusal(task: Task, settings: Settings, served: PageAddress | None) -> str | None:
+def task_refusal(task: Task, settings: Settings, files: Files) -> str | None:
     """Why a `command` task may not run; None when it may.
 
-    `served` tells where the page really listens, which need not be what the settings say.
+    Every page tells where it really listens, which need not be what the settings say. One whose
+    word can not be read is taken for one that others reach.
     """
     if task.profile != "command":
         return None
-    is_local = settings.web.host in permission.LOOPBACK and (served is None or served.local)
+    pages = [files.peek(f"{paths.PAGES}/{name}", PageAddress) for name in files.names(paths.PAGES)]
+    is_local = settings.web.host in permission.LOOPBACK and all(p and p.local for p in pages)
     return permission.command_refusal(
         task.origin,
         task.trigger_origin,
@@ -202,8 +205,7 @@ def _outcome(
 ) -> tuple[Outcome, str, bool]:
     """The outcome, the engine's name, and whether trying again could not help."""
     upstream = context.insist(lambda: _upstream(context, task))
-    served = context.insist(lambda: context.files.peek(paths.SERVED, PageAddress))
-    if refusal := task_refusal(task, context.settings, served):
+    if refusal := context.insist(lambda: task_refusal(task, context.settings, context.files)):
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
         return _failed(refusal, "refused"), "", True
     try:

@@ -27,7 +27,7 @@ from gunicorn.workers.gthread import ThreadWorker
 from mimikit.clock import SystemClock
 from mimikit.config import Settings
 from mimikit.errors import BadSettings, MimikitError
-from mimikit.protocol import paths
+from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import PageAddress
@@ -100,10 +100,7 @@ def serve(
         allowed_hosts(settings.web.hosts)
         disk, files = _open(state, settings)
         token, session_key = tokens.load_token(files), tokens.load_session_key(files)
-        # The consumer decides by it whether commands may come from here.
-        now = SystemClock().now()
-        page = PageAddress(host=bound.host, port=bound.port, local=bound.is_local, started_at=now)
-        files.save(paths.SERVED, page)
+        _announce(bound, files)
         disk.close()
     except MimikitError:
         bound.socket.close()
@@ -136,6 +133,30 @@ def _open(state: Path, settings: Settings) -> tuple[RealDisk, Files]:
     files = Files(disk, durable=settings.durability == "full")
     files.make_folders()
     return disk, files
+
+
+def _announce(bound: ServerSocket, files: Files) -> None:
+    """Write down where this process listens: the consumer decides by it about commands.
+
+    One that others reach counts until it is gone and another page starts: what came through it may
+    still wait.
+    """
+    for name in files.names(paths.PAGES):
+        path = f"{paths.PAGES}/{name}"
+        page = files.peek(path, PageAddress)
+        if page is None or not ids.is_alive(page.pid, page.process_started, page.boot_id):
+            files.remove(path)
+    now = SystemClock().now()
+    page = PageAddress(
+        host=bound.host,
+        port=bound.port,
+        local=bound.is_local,
+        pid=os.getpid(),
+        process_started=ids.own_start_time(),
+        boot_id=ids.boot_id(),
+        started_at=now,
+    )
+    files.save(paths.page(ids.new_id("page", now)), page)
 
 
 def chosen_port(port: int | None, settings: Settings) -> int:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from mimikit.config import Settings, WebSettings
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
 from mimikit.protocol.models import Origin, PageAddress, Task
 from mimikit.roles.dispatcher import task_refusal
+from mimikit.testing.memory_disk import MemoryDisk
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
-HOME = PageAddress(host="127.0.0.1", port=8787, local=True, started_at=NOW)
-ABROAD = PageAddress(host="192.0.2.1", port=8787, local=False, started_at=NOW)
+PROCESS: dict[str, Any] = {"pid": 1, "process_started": "1", "boot_id": "b", "started_at": NOW}
+HOME = PageAddress(host="127.0.0.1", port=8787, local=True, **PROCESS)
+ABROAD = PageAddress(host="192.0.2.1", port=8787, local=False, **PROCESS)
 OWNERS: tuple[Origin, ...] = ("cli", "file", "http", "builtin")
 
 
@@ -28,36 +33,61 @@ def task(origin: Origin, trigger_origin: Origin | None = None) -> Task:
     )
 
 
+def state_with(*pages: PageAddress) -> Files:
+    """A state folder at which these pages are served, started in this order."""
+    files = Files(MemoryDisk())
+    files.make_folders()
+    for number, page in enumerate(pages):
+        files.save(paths.page(f"page-{number}"), page)
+    return files
+
+
 @pytest.mark.parametrize("origin", OWNERS)
-@pytest.mark.parametrize("served", [None, HOME])
-def test_the_owner_may_at_home(origin: Origin, served: PageAddress | None) -> None:
-    assert task_refusal(task(origin), Settings(), served) is None
-    assert task_refusal(task("trigger", origin), Settings(), served) is None
+@pytest.mark.parametrize("pages", [(), (HOME,), (HOME, HOME)], ids=["none", "one", "two"])
+def test_the_owner_may_at_home(origin: Origin, pages: tuple[PageAddress, ...]) -> None:
+    files = state_with(*pages)
+    assert task_refusal(task(origin), Settings(), files) is None
+    assert task_refusal(task("trigger", origin), Settings(), files) is None
 
 
 @pytest.mark.parametrize("origin", ["teller", "planner", "self_awake", "trigger"])
 def test_a_mind_may_not_unless_allowed(origin: Origin) -> None:
-    assert task_refusal(task(origin), Settings(), HOME)
-    assert task_refusal(task(origin), Settings(allow_llm_commands=True), HOME) is None
+    assert task_refusal(task(origin), Settings(), state_with(HOME))
+    allowed = Settings(allow_llm_commands=True)
+    assert task_refusal(task(origin), allowed, state_with(HOME)) is None
 
 
 @pytest.mark.parametrize("origin", ["http", "builtin", "planner", "teller"])
 @pytest.mark.parametrize(
-    ("settings", "served"),
+    ("settings", "pages"),
     [
-        (Settings(), ABROAD),
-        (Settings(allow_llm_commands=True), ABROAD),
-        (Settings(web=WebSettings(host="0.0.0.0")), HOME),  # noqa: S104 - the case in question
+        (Settings(), [ABROAD]),
+        (Settings(), [ABROAD, HOME]),
+        (Settings(), [HOME, ABROAD, HOME]),
+        (Settings(allow_llm_commands=True), [ABROAD]),
+        (Settings(web=WebSettings(host="0.0.0.0")), [HOME]),  # noqa: S104 - the case in question
+        (Settings(web=WebSettings(host="0.0.0.0")), []),  # noqa: S104
     ],
-    ids=["really abroad", "abroad and minds allowed", "abroad by the settings"],
+    ids=[
+        *("really abroad", "abroad, then one at home", "abroad among some at home"),
+        *("abroad and minds allowed", "abroad by the settings", "abroad and not there yet"),
+    ],
 )
-def test_nobody_from_afar(origin: Origin, settings: Settings, served: PageAddress) -> None:
-    assert task_refusal(task(origin), settings, served)
-    assert task_refusal(task("trigger", origin), settings, served)
+def test_nobody_from_afar(origin: Origin, settings: Settings, pages: list[PageAddress]) -> None:
+    files = state_with(*pages)
+    assert task_refusal(task(origin), settings, files)
+    assert task_refusal(task("trigger", origin), settings, files)
+
+
+def test_a_page_whose_word_can_not_be_read_may_be_anywhere() -> None:
+    files = state_with(HOME)
+    files.write(paths.page("page-x"), b"{")
+    assert task_refusal(task("http"), Settings(), files)
+    assert task_refusal(task("cli"), Settings(), files) is None
 
 
 def test_from_afar_when_the_owner_says_so_and_always_at_the_machine() -> None:
     open_web = Settings(web=WebSettings(allow_commands=True))
-    assert task_refusal(task("http"), open_web, ABROAD) is None
-    assert task_refusal(task("cli"), Settings(), ABROAD) is None
-    assert task_refusal(task("file"), Settings(), ABROAD) is None
+    assert task_refusal(task("http"), open_web, state_with(ABROAD)) is None
+    assert task_refusal(task("cli"), Settings(), state_with(ABROAD)) is None
+    assert task_refusal(task("file"), Settings(), state_with(ABROAD)) is None

@@ -239,13 +239,17 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     started: list[subprocess.Popen[str]] = []
 
     def start(
-        *, state: Path | None = None, port: int = 0, env: dict[str, str] | None = None
+        *,
+        state: Path | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        env: dict[str, str] | None = None,
     ) -> Server:
         state = state or tmp_path / ".mimikit"
         state.mkdir(exist_ok=True)
         clean = {k: v for k, v in os.environ.items() if not k.startswith("MIMIKIT_")}
         process = subprocess.Popen(
-            [sys.executable, "-m", "mimikit.web.serve", state, tmp_path, "127.0.0.1", str(port)],
+            [sys.executable, "-m", "mimikit.web.serve", state, tmp_path, host, str(port)],
             env=clean | (env or {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

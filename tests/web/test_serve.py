@@ -24,6 +24,8 @@ from mimikit.log import ChangeFeed
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
+from mimikit.protocol.models import PageAddress, Task
+from mimikit.roles.dispatcher import task_refusal
 from mimikit.web import serve as serving
 from tests.web.conftest import Server
 
@@ -309,6 +311,28 @@ def test_it_does_not_start_where_others_reach_it_unprepared(tmp_path: Path) -> N
     assert ended.returncode == 1
     assert "can be reached from other machines" in ended.stderr
     assert not (state / paths.SECRETS).exists()
+
+
+def test_another_page_does_not_speak_for_one_that_others_reach(serve: Serve) -> None:
+    open_env = {"MIMIKIT_TOKEN": LONG, "MIMIKIT_WEB__HOSTS": '["a.lan"]'}
+    abroad = serve(host="0.0.0.0", env=open_env)  # noqa: S104 - the case in question
+    home = serve()
+    files = Files(RealDisk(home.state))
+    now = SystemClock().now()
+    facts: dict[str, Any] = {"id": "t", "created_at": now, "trace_id": "t", "origin": "http"}
+    command = Task(prompt="date", profile="command", **facts)
+    assert task_refusal(command, Settings(), files)
+    abroad.process.kill()
+    abroad.process.wait()
+    # What came through it may still wait: it counts until another page starts.
+    assert task_refusal(command, Settings(), files)
+    again = serve()
+    assert task_refusal(command, Settings(), files) is None
+    found = [files.peek(paths.page(name[:-5]), PageAddress) for name in files.names(paths.PAGES)]
+    assert [(page.port, page.pid) for page in found if page] == [
+        (home.port, home.process.pid),
+        (again.port, again.process.pid),
+    ]
 
 
 def test_a_damaged_request_gets_a_short_answer_and_no_trace(serve: Serve) -> None:
