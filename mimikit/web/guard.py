@@ -94,6 +94,8 @@ class Guard:
         self._failures = RateLimit(
             clock, failed_logins_per_minute, failed_logins_per_minute * _OVERALL_FACTOR
         )
+        self._known_wrong = RateLimit(clock, 1)
+        self._warned = RateLimit(clock, 1)
         self._told = RateLimit(clock, _REFUSALS_LOGGED)
 
     def install(self, app: Flask) -> None:
@@ -151,18 +153,15 @@ class Guard:
         Raises:
             RequestDenied: neither is good, or too many were not.
         """
-        address = request.remote_addr or ""
-        self._check_failures(address)
-        now = self._clock.now()
-        good = self._keys.is_token(token) if token is not None else False
-        if not good and code is not None:
-            good = tokens.spend_login_code(self._files, code, now)
-        if not good:
-            self._failures.note(address)
-            what = "token" if token is not None else "code"
-            message = "that is not the token" if what == "token" else _SPENT
-            raise RequestDenied(401, message, reason=f"bad {what}", field=what)
-        self._log.write("audit", "login", address=address, by="token" if token else "code")
+        if token is not None:
+            denied = RequestDenied(401, "that is not the token", reason="bad token", field="token")
+            self._check_token(token, denied)
+        elif not tokens.spend_login_code(self._files, code or "", self._clock.now()):
+            raise self._failed(
+                code or "", RequestDenied(401, _SPENT, reason="bad code", field="code")
+            )
+        by = "token" if token is not None else "code"
+        self._log.write("audit", "login", address=request.remote_addr, by=by)
         # A session's name is no secret, the signature is.
         return self._cookie_value(secrets.token_hex(12))
 
@@ -195,12 +194,8 @@ class Guard:
     def _caller(self) -> RequestCaller:
         bearer = _bearer()
         if bearer is not None:
-            address = request.remote_addr or ""
-            self._check_failures(address)
-            if self._keys.is_token(bearer):
-                return RequestCaller("token")
-            self._failures.note(address)
-            raise RequestDenied(401, _LOG_IN, reason="bad bearer")
+            self._check_token(bearer, RequestDenied(401, _LOG_IN, reason="bad bearer"))
+            return RequestCaller("token")
         value = request.cookies.get(self._cookie)
         if value is None:
             raise RequestDenied(401, _LOG_IN, reason="no login")
@@ -213,11 +208,32 @@ class Guard:
             raise RequestDenied(401, _LOG_IN, reason="ended session")
         return RequestCaller("session", session_id, age)
 
-    def _check_failures(self, address: str) -> None:
+    def _check_token(self, given: str, denied: RequestDenied) -> None:
+        """Raise for a wrong token. The right one is let in, whatever others tried before it.
+
+        A token too long to be guessed is safe with an open door, and a closed one shuts out its
+        owner. A short one, as an operator may set at loopback, would be guessed: there it closes.
+        """
+        right = self._keys.is_token(given)
+        is_long = len(given) >= tokens.OPERATOR_TOKEN_CHARACTERS
+        if not right or not (is_long or self._failures.wait_s(request.remote_addr or "") <= 0):
+            raise self._failed(given, denied)
+
+    def _failed(self, given: str, denied: RequestDenied) -> RequestDenied:
+        """What to say to a wrong secret: `denied`, or that there were too many.
+
+        Each counts once a minute, for who tries the same one again is no closer.
+        """
+        address = request.remote_addr or ""
         wait = self._failures.wait_s(address)
-        if wait > 0:
-            message = f"too many failed logins; try again in {int(wait) + 1} s"
-            raise RequestDenied(429, message, reason="too many failed logins", wait_s=wait)
+        if wait <= 0:
+            if self._known_wrong.take(hashlib.sha256(given.encode(errors="replace")).hexdigest()):
+                self._failures.note(address)
+            return denied
+        if self._warned.take(address):
+            self._log.write("audit", "token_guessed", address=address)
+        message = f"too many failed logins; try again in {int(wait) + 1} s"
+        return RequestDenied(429, message, reason="too many failed logins", wait_s=wait)
 
     def _signer(self) -> URLSafeSerializer:
         return URLSafeSerializer(
