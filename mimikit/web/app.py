@@ -71,7 +71,6 @@ _PLAIN = {
     400: "the request is malformed",
     404: "there is nothing at this address",
     405: "this address does not take that method",
-    408: "the request took too long to arrive",
     413: f"the request is too large; at most {MAX_BODY_BYTES // 1024} KiB are taken",
 }
 _STATUS = ((NotFound, 404), (Conflict, 409), (BadInput, 422), (Refused, 403))

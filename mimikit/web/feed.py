@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
-import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -32,7 +31,6 @@ HEARTBEAT_S = 15.0
 LOOK_S = 1.0
 RETRY_MS = 2000
 MAX_EVENTS = 1000
-SEND_TIMEOUT_S = 20
 _KEPT = 500
 _CURSOR = re.compile(r"[A-Za-z0-9._-]{1,128}:[0-9]{1,15}")
 # Of these only the last one counts: each carries the whole fresh thing.
@@ -240,8 +238,6 @@ def connection_check(sock: object) -> Callable[[], bool]:
     """Whether the browser is still there, seen on the server's socket; always so without one."""
     if not isinstance(sock, socket.socket):
         return lambda: True
-    # A reader that never reads must not hold its thread: give up on it.
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_TIMEOUT_S, 0))
 
     def is_connected() -> bool:
         try:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, cast
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
-from gunicorn.workers.gthread import ThreadWorker
 
 from mimikit.clock import SystemClock
 from mimikit.config import Settings
@@ -31,7 +30,7 @@ from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import PageAddress
-from mimikit.web import tokens
+from mimikit.web import front, tokens
 from mimikit.web.guard import allowed_hosts
 
 if TYPE_CHECKING:
@@ -226,7 +225,7 @@ class _OneLine(logging.Formatter):
         return f"web: {record.getMessage()}{tail}".replace("\n", " ")
 
 
-class _Worker(ThreadWorker):
+class _Worker(front.RequestServer):
     """A worker that ends its streams first, and ends on Ctrl-C as it does on TERM."""
 
     def init_signals(self) -> None:
@@ -291,6 +290,7 @@ class _Server(BaseApplication):
             "workers": 1,
             "worker_class": _Worker,
             "threads": THREADS_BESIDE_STREAMS + max(THREADS_BESIDE_STREAMS, self._max_streams),
+            "worker_connections": front.MAX_CONNECTIONS,
             "keepalive": 20,
             "graceful_timeout": 5,
             "max_requests": 0,

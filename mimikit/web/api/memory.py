@@ -17,6 +17,7 @@ from mimikit.views import memory as views
 from mimikit.views.messages import TurnHitList, turn_hits
 from mimikit.web.api import routing
 from mimikit.web.api.routing import Answer, EndpointRegistry, ErrorDetail, Input, bad_value, site
+from mimikit.web.front import MAX_BODY_BYTES
 from mimikit.web.guard import RequestDenied
 
 memory = EndpointRegistry("memory")
@@ -24,7 +25,6 @@ searching = EndpointRegistry("searching")
 backlog = EndpointRegistry("backlog")
 
 # A character of the text may take six bytes of JSON.
-_MAX_BODY_BYTES = 6 * views.MAX_EDITED_BYTES + 4096
 
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Time = Annotated[str, StringConstraints(max_length=40)]
@@ -141,7 +141,7 @@ def _no_file(path: str) -> NotFound:
 
 
 def _text_given() -> NoteInput:
-    request.max_content_length = _MAX_BODY_BYTES
+    request.max_content_length = MAX_BODY_BYTES
     try:
         asked = routing.read_body(NoteInput)
     except RequestEntityTooLarge:

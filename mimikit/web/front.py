@@ -1,0 +1,237 @@
+"""The way in: a request is taken in whole before a thread is given to it.
+
+A thread that waits for a client is held by it: forty slow clients held all there are. Here one loop
+reads every connection, and a thread gets only what has arrived. A client has ten seconds for a
+request; of too many that are half here the oldest make room.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import selectors
+import socket
+import struct
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from gunicorn.http import get_parser
+from gunicorn.workers.gthread import TConn, ThreadWorker
+
+from mimikit.web.guard import RequestDenied
+
+REQUEST_S = 10.0
+LEAVING_S = 2.0
+SEND_S = 20
+MAX_OPEN = 256
+MAX_IDLE = 128
+MAX_CONNECTIONS = 600
+"""More than half-open, idle and answered ones together, so that the next one is always taken."""
+MAX_HEAD_BYTES = 2**16
+MAX_BODY_BYTES = 6 * 2**20 + 4096
+"""A memory file that may be edited, each character of it escaped. Other routes take less."""
+MAX_HELD_BYTES = 2**24
+TEXTS = {
+    408: "the request took too long to arrive",
+    411: "a body needs a Content-Length; bodies in chunks are not taken",
+    413: f"the request is too large; at most {MAX_BODY_BYTES // 1024} KiB are taken",
+    431: f"the request's head is too large; at most {MAX_HEAD_BYTES // 1024} KiB are taken",
+}
+
+_PIECE = 2**16
+_HEAD_END = b"\r\n\r\n"
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,19})[ \t]*\r\n", re.IGNORECASE)
+_CODED = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
+_EXPECTS = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)", re.IGNORECASE)
+
+
+def request_size(data: bytes | bytearray) -> int | None:
+    """How many bytes the first request in `data` has; None while its head is not whole.
+
+    What is wrong with a head otherwise is gunicorn's to say: it gets no byte more than this.
+
+    Raises:
+        RequestDenied: it is too large, or does not tell.
+    """
+    end = data.find(_HEAD_END, 0, MAX_HEAD_BYTES)
+    if end < 0:
+        if len(data) >= MAX_HEAD_BYTES:
+            raise _denied(431)
+        return None
+    head = bytes(data[: end + 2])
+    if _CODED.search(head):
+        raise _denied(411)
+    found = _LENGTH.search(head)
+    length = int(found[1]) if found else 0
+    if length > MAX_BODY_BYTES:
+        raise _denied(413)
+    return end + len(_HEAD_END) + length
+
+
+def _denied(status: int) -> RequestDenied:
+    return RequestDenied(status, TEXTS[status], reason="shape")
+
+
+@dataclass(eq=False, slots=True)
+class OpenRequest:
+    """A connection with a request that is not whole yet, or one that is being closed."""
+
+    connection: TConn
+    end_s: float
+    data: bytearray = field(default_factory=bytearray)
+    size: int | None = None
+    is_leaving: bool = False
+
+
+class RequestServer(ThreadWorker):
+    """gunicorn's worker with threads, which wait for no client.
+
+    All but `handle`, which gunicorn runs in a thread, runs in the worker's one loop.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.max_keepalived = MAX_IDLE
+        self._open: dict[TConn, OpenRequest] = {}
+        """Oldest first."""
+        self._handed: dict[TConn, int] = {}
+        """What is with a thread, and how many bytes it has."""
+
+    def enqueue_req(self, conn: TConn) -> None:
+        """A connection may hold a request, gunicorn found: take that in first."""
+        parser: Any = conn.parser
+        rest = b""
+        if parser is None:
+            # A reader that never reads must not hold its thread: give up on it.
+            limit = struct.pack("ll", SEND_S, 0)
+            with contextlib.suppress(OSError):  # it may be gone already
+                conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        else:
+            rest = parser.unreader.take_buffered()
+        opened = self._add(conn, REQUEST_S)
+        if rest:
+            opened.data += rest
+            self._look(opened)
+        else:
+            self._read(opened)
+
+    def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
+        """An answer was given. gunicorn would wait here for a client that does not go."""
+        self._handed.pop(conn, None)
+        if not fs.cancelled() and fs.exception() is None and fs.result():
+            super().finish_request(conn, fs)
+        elif conn.sock.fileno() < 0:
+            self.nr_conns -= 1
+        else:
+            self._leave(self._add(conn, LEAVING_S))
+
+    def murder_pending(self) -> None:
+        """End what is overdue; when stopping, whatever is not whole. Called about every second."""
+        now_s = time.monotonic()
+        for opened in list(self._open.values()):
+            if opened.end_s <= now_s and opened.data:
+                self._refuse(opened, _denied(408))
+            elif opened.end_s <= now_s or not (self.alive or opened.is_leaving):
+                self._drop(opened)
+
+    def _add(self, connection: TConn, seconds: float) -> OpenRequest:
+        opened = OpenRequest(connection, time.monotonic() + seconds)
+        connection.sock.setblocking(False)
+        self._open[connection] = opened
+        self.poller.register(connection.sock, selectors.EVENT_READ, partial(self._read, opened))
+        self._make_room()
+        return opened
+
+    def _read(self, opened: OpenRequest, _socket: object = None) -> None:
+        if self._open.get(opened.connection) is not opened:
+            return  # it made room for another since the loop saw it
+        try:
+            data = opened.connection.sock.recv(_PIECE)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._drop(opened)
+        elif not opened.is_leaving:
+            opened.data += data
+            self._look(opened)
+            self._make_room()
+
+    def _look(self, opened: OpenRequest) -> None:
+        """Give a request that is whole to a thread."""
+        try:
+            if opened.size is None:
+                opened.size = request_size(opened.data)
+                self._encourage(opened)
+        except RequestDenied as denied:
+            self._refuse(opened, denied)
+            return
+        if opened.size is None or len(opened.data) < opened.size:
+            return
+        connection = opened.connection
+        self._forget(opened)
+        self._handed[connection] = len(opened.data)
+        # A parser that has these bytes and no socket: it can not wait for more.
+        connection.parser = get_parser(self.cfg, [bytes(opened.data)], connection.client)
+        connection.initialized = True
+        super().enqueue_req(connection)
+
+    def _encourage(self, opened: OpenRequest) -> None:
+        """Tell a client that asks first to send its body, as gunicorn does when all is there."""
+        if opened.size is None or len(opened.data) >= opened.size:
+            return
+        found = _EXPECTS.search(opened.data, 0, opened.data.find(_HEAD_END) + 2)
+        if found is not None:
+            opened.size -= found.end() - found.start()
+            del opened.data[found.start() : found.end()]
+            self._send(opened, b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _refuse(self, opened: OpenRequest, denied: RequestDenied) -> None:
+        """Answer as every route does, and close."""
+        body = json.dumps({"error": {"message": str(denied), "field": None}}).encode()
+        head = (
+            f"HTTP/1.1 {denied.status} {HTTPStatus(denied.status).phrase}\r\n"
+            "Content-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n"
+            "Cache-Control: no-store\r\n"
+            "Connection: close\r\n\r\n"
+        )
+        self._send(opened, head.encode() + body)
+        self._leave(opened)
+
+    def _send(self, opened: OpenRequest, data: bytes) -> None:
+        # So short that it fits, or nobody reads there.
+        with contextlib.suppress(OSError):
+            opened.connection.sock.send(data)
+
+    def _leave(self, opened: OpenRequest) -> None:
+        """Say that no more comes, and read on a little: closed at once, the answer may be lost."""
+        opened.is_leaving = True
+        opened.data.clear()
+        opened.end_s = time.monotonic() + LEAVING_S
+        with contextlib.suppress(OSError):
+            opened.connection.sock.shutdown(socket.SHUT_WR)
+
+    def _make_room(self) -> None:
+        held = sum(len(opened.data) for opened in self._open.values())
+        held += sum(self._handed.values())
+        for oldest in list(self._open.values()):
+            is_large = len(oldest.data) > _PIECE
+            if len(self._open) > MAX_OPEN or (is_large and held > MAX_HELD_BYTES):
+                held -= len(oldest.data)
+                self._drop(oldest)
+
+    def _drop(self, opened: OpenRequest) -> None:
+        self._forget(opened)
+        self.nr_conns -= 1
+        opened.connection.close()
+
+    def _forget(self, opened: OpenRequest) -> None:
+        del self._open[opened.connection]
+        self.poller.unregister(opened.connection.sock)
