@@ -474,16 +474,3 @@ class Health(Record):
     engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
     """By role or profile."""
     degraded: str | None = None
-
-
-class RunEvent(Record):
-    """One line of `runs/{id}.jsonl`: what a run did, as it did it."""
-
-    at: Instant
-    type: Literal[
-        "started", "output", "delta", "message", "tool", "command", "file", "note", "error",
-        "ended", "process",
-    ]  # fmt: skip
-    text: str = ""
-    stream: Literal["stdout", "stderr"] | None = None
-    data: dict[str, Any] = Field(default_factory=dict)

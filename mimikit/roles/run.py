@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import Field
 
 from mimikit.clock import Clock
 from mimikit.config import LimitSettings, Settings
@@ -33,7 +35,16 @@ from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import EndStatus, Hit, LiveRun, Role, RunEvent, Task, TaskResult
+from mimikit.protocol.models import (
+    EndStatus,
+    Hit,
+    Instant,
+    LiveRun,
+    Record,
+    Role,
+    Task,
+    TaskResult,
+)
 from mimikit.roles.prompts import Prompts, prompt_of
 from mimikit.tasks import queue
 from mimikit.tasks.retry import RunEnd, TaskEnd, after_run, result_of
@@ -154,6 +165,19 @@ class RunContext:
                 self.log.write("error", "disk_refuses", error=str(error))
                 if error.permanent or self.stopping.wait(1.0):
                     raise
+
+
+class RunEvent(Record):
+    """One line of `runs/{id}.jsonl`: what a run did, as it did it."""
+
+    at: Instant
+    type: Literal[
+        "started", "output", "delta", "message", "tool", "command", "file", "note", "error",
+        "ended", "process",
+    ]  # fmt: skip
+    text: str = ""
+    stream: Literal["stdout", "stderr"] | None = None
+    data: dict[str, Any] = Field(default_factory=dict)
 
 
 class RunOutput:
