@@ -416,7 +416,7 @@ class Files:
         with DiskErrors(folder):
             for name, kind in self.fs.list_dir(folder):
                 is_temp = name.startswith(TEMP_PREFIX) and kind != "folder"
-                if is_temp and not _owner_lives(name):
+                if is_temp and not ids.writer_lives(name.removeprefix(TEMP_PREFIX)):
                     self.fs.unlink(f"{folder}/{name}")
                     swept += 1
         return swept
@@ -458,6 +458,12 @@ class ReadOnlyFiles(Files):
     def quarantine(self, path: str, reason: str) -> None:
         """Nothing: a broken file is its keeper's to move."""
 
+    def names(self, folder: str, *, suffix: str = ".json") -> list[str]:
+        """Of triggers also those whose name is no id: until they are moved, people are told."""
+        if folder != paths.TRIGGERS:
+            return super().names(folder, suffix=suffix)
+        return sorted(name for name in self.stats(folder, suffix=suffix) if name.isprintable())
+
     def tail(self, path: str, limit: int) -> list[dict[str, Json]]:
         """The objects on the whole lines within the last `limit` bytes, oldest first."""
         stat = self.stat(path)
@@ -466,12 +472,3 @@ class ReadOnlyFiles(Files):
         if start:
             data = data.partition(b"\n")[2]
         return [value for _, value in whole_lines(data)]
-
-
-def _owner_lives(name: str) -> bool:
-    """Whether the writer of a temp file may still finish it; unreadable names are nobody's."""
-    match name.removeprefix(TEMP_PREFIX).split("-"):
-        case [pid, started, boot, _] if pid.isascii() and pid.isdigit():
-            return ids.boot_id().startswith(boot) and ids.start_time(int(pid)) == started
-        case _:
-            return False

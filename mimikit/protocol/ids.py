@@ -92,6 +92,15 @@ def is_alive(pid: int, started: str, boot: str) -> bool:
     return boot == boot_id() and start_time(pid) == started
 
 
+def writer_lives(temp: str) -> bool:
+    """Whether the writer of a temp file may still finish it; unreadable names are nobody's."""
+    match temp.split("-"):
+        case [pid, started, boot, _] if pid.isascii() and pid.isdigit():
+            return boot_id().startswith(boot) and start_time(int(pid)) == started
+        case _:
+            return False
+
+
 def own_start_time() -> str:
     """The start time of this process; a forked child has one of its own."""
     return _start_time_once(os.getpid())
