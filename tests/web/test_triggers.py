@@ -530,7 +530,7 @@ def test_a_damaged_line_of_the_ledger_breaks_nothing(web, line: dict[str, Any]) 
     assert [s["taskId"] for s in slots] == ["task-1"]
 
 
-@pytest.mark.parametrize("at", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+@pytest.mark.parametrize("at", ["1970-01-01T00:00:00Z", "2199-12-31T23:59:59Z"])
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Shanghai"])
 def test_the_ends_of_the_calendar_can_be_shown(make_web, at: str, zone: str) -> None:
     web = make_web(timezone=zone)

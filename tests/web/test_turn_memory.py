@@ -113,9 +113,9 @@ def test_a_record_is_read_once_for_its_count(web: Web, monkeypatch: pytest.Monke
     reads: list[str] = []
     guest, read = web.site.files, web.site.files.read
 
-    def counted(path: str) -> bytes | None:
+    def counted(path: str, *, most: int | None = None) -> bytes | None:
         reads.append(path)
-        return read(path)
+        return read(path, most=most)
 
     monkeypatch.setattr(guest, "read", counted)
     for _ in range(3):
