@@ -31,6 +31,11 @@ def _talk_meanwhile(client: Client, request: EngineRequest) -> None:
     client.product.tick()
 
 
+def _put_a_torn_one(client: Client) -> None:
+    client.at(5)  # by the disk's clock, which stands, it was left alone for so long
+    client.put("inbox/torn.json", b'{"id": "torn", ')
+
+
 FLOWS = (
     # a task by itself, and what may become of it
     Flow("task", (lambda c: c.submit("t1", "one"),)),
@@ -129,7 +134,7 @@ FLOWS = (
         (
             lambda c: c.drop(b'["hello", {"text": 5}]'),
             lambda c: c.put("inbox/me.json", b'{"id": "you", "createdAt": "2026-12-01T09:00:00Z"}'),
-            lambda c: c.put("inbox/torn.json", b'{"id": "torn", '),
+            _put_a_torn_one,
             lambda c: c.say("m1", "hello"),
         ),
         expected=Expected(quarantined=3),
