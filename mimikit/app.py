@@ -205,8 +205,11 @@ class ConsumerApp:
                 "archive": ("41 */6 * * *", supervisor.archiver.summaries.ring),
             },
             on_stopping=self._stopping,
-            last_tick=lambda: supervisor.last_tick,
-            on_hung=lambda age_s: self.state.log.write("error", "supervisor_hung", ageS=age_s),
+            last_step=lambda: supervisor.last_step,
+            # Of a stack the end says most; a fact of the log is cut at its end.
+            on_hung=lambda age_s, stack: self.state.log.write(
+                "error", "supervisor_hung", ageS=round(age_s), stack=stack[-1900:]
+            ),
             is_known_id=lambda task_id: self.store.ledger.end_of(task_id) is not None,
             shutdown_timeout_s=settings.limits.kill_after_s + 5,
         )

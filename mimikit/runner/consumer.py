@@ -12,11 +12,15 @@ room knows Huey and the threads, nothing else.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import itertools
 import logging
+import os
 import signal
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
@@ -35,6 +39,12 @@ _HEALTH_EVERY_S = 1
 _LOOP_EVERY_S = 0.25  # Huey looks ten times a second; an idle machine feels that
 _SCHEDULER_EVERY_S = 20  # it only rings, by the minute
 _HUNG_AFTER_S = 30.0
+_END_AFTER_S = 120.0
+_LONGEST_STEP_S = 2.0
+"""Between two looks at the supervisor; what is more was time in which nobody ran."""
+_REPORT_S = 5.0
+HUNG_EXIT = 70
+"""The exit code of a consumer that ended itself as its supervisor hung: EX_SOFTWARE."""
 _DEQUEUE_WAIT_S = 30.0
 _SUPERVISOR_JOIN_S = 10.0
 
@@ -56,8 +66,9 @@ class PooledConsumer(Consumer):
         may be missed or come twice: whoever is rung decides from files whether work is due.
     on_stopping: no task is claimed any more; let the runs end. May wait; the workers are then
         given `shutdown_timeout_s` more.
-    last_tick: the steady time of the supervisor's last tick; `on_hung(age_s)` is called once
-        each time that is more than 30 s ago.
+    last_step: the steady time at which the supervisor's last operation began. When that is the
+        same for 30 s, `on_hung(age_s, stack)` is called; after 120 s it is called again, and the
+        process ends itself, as by a kill: nobody else can take the place of a thread that hangs.
     is_known_id: whether an id was used before; a dropped file that uses it again is quarantined.
         It is asked for every file on its way into and out of the queue: it must be quick.
     handle_signals: SIGTERM, SIGINT and SIGHUP stop it, where `run` is called in the main thread.
@@ -74,8 +85,8 @@ class PooledConsumer(Consumer):
         wake_supervisor: Callable[[], None] = lambda: None,
         periodic: Mapping[str, tuple[str, Callable[[], None]]] | None = None,
         on_stopping: Callable[[], None] = lambda: None,
-        last_tick: Callable[[], float] | None = None,
-        on_hung: Callable[[float], None] = lambda _age_s: None,
+        last_step: Callable[[], float] | None = None,
+        on_hung: Callable[[float, str], None] = lambda _age_s, _stack: None,
         is_known_id: Callable[[str], bool] = lambda _task_id: False,
         clock: Clock | None = None,
         shutdown_timeout_s: float = 30.0,
@@ -107,9 +118,11 @@ class PooledConsumer(Consumer):
         self._supervise = supervise
         self._wake_supervisor = wake_supervisor
         self._on_stopping = on_stopping
-        self._last_tick = last_tick
+        self._last_step = last_step
         self._on_hung = on_hung
-        self._hung_at: float | None = None
+        self._step_at, self._looked_at, self._still_s = 0.0, time.monotonic(), 0.0
+        """The step that was under way at the last look, when that was, for how long it had been."""
+        self._is_told = False
         self._handle_signals = handle_signals
         self._started = self._stopping = False
         self._stop_guard = threading.RLock()
@@ -203,7 +216,7 @@ class PooledConsumer(Consumer):
             _logger.error("the supervisor died; it is started again")
             self._supervisor = self._new_supervisor()
             self._supervisor.start()
-        self._watch_ticks()
+        self._look_at_step(time.monotonic())
         return not dead
 
     # ---- Huey's hooks -----------------------------------------------------------------------
@@ -240,17 +253,43 @@ class PooledConsumer(Consumer):
         except Exception:
             _logger.exception("the supervisor failed")
 
-    def _watch_ticks(self) -> None:
-        """Tell once of each time the supervisor hangs."""
-        ticked_at = self._last_tick() if self._last_tick else time.monotonic()
-        age = time.monotonic() - ticked_at
-        if age > _HUNG_AFTER_S and ticked_at != self._hung_at:
-            self._hung_at = ticked_at
-            _logger.error("the supervisor has not ticked for %.0f s", age)
+    def _look_at_step(self, now: float) -> None:
+        """Tell of an operation that does not come to its end; at last end this process.
+
+        Only time counts in which this thread ran as well: after a sleep, or a SIGSTOP, nobody has
+        hung for as long as the clock says.
+        """
+        lived_s, self._looked_at = min(now - self._looked_at, _LONGEST_STEP_S), now
+        step_at = self._last_step() if self._last_step else now
+        if step_at != self._step_at:
+            self._step_at, self._still_s, self._is_told = step_at, 0.0, False
+            return
+        self._still_s += lived_s
+        is_over = self._still_s > _END_AFTER_S
+        if is_over or (self._still_s > _HUNG_AFTER_S and not self._is_told):
+            self._is_told = True
+            self._tell_hung()
+        if is_over:
+            faulthandler.dump_traceback(sys.stderr, all_threads=True)
+            os._exit(HUNG_EXIT)
+
+    def _tell_hung(self) -> None:
+        """Report where the supervisor stands; on a thread of its own, which may hang as well."""
+        age_s = self._still_s
+        frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage] - public by its docs
+        frame = frames.get(self._supervisor.ident or 0)
+        stack = "".join(traceback.format_stack(frame)) if frame else "no stack"
+        _logger.error("the supervisor has stood still for %.0f s:\n%s", age_s, stack)
+
+        def report() -> None:
             try:
-                self._on_hung(age)
+                self._on_hung(age_s, stack)
             except Exception:
                 _logger.exception("the report of the hung supervisor failed")
+
+        thread = threading.Thread(target=report, name="hung-report", daemon=True)
+        thread.start()
+        thread.join(_REPORT_S)
 
 
 def _is_dead(thread: Any) -> bool:

@@ -66,6 +66,8 @@ class Supervisor:
         """The operation that failed last, and how, until it succeeds."""
         self.last_tick = store.clock.monotonic()
         """The steady time at which the last pass began."""
+        self.last_step = self.last_tick
+        """The steady time at which the last operation, or the wait for the next pass, began."""
         self._operations: list[tuple[str, Operation]] = [
             ("watch the clock", self._watch_clock),
             ("end runs", applier.end_runs),
@@ -93,6 +95,7 @@ class Supervisor:
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
             self.tick(stop)
+            self.last_step = self.store.clock.monotonic()
             self.store.events.bell.wait(self._wait_s())
 
     def tick(self, stop: threading.Event | None = None) -> bool:
@@ -138,6 +141,7 @@ class Supervisor:
         return min(max(until_due, 0.001), LONGEST_WAIT_S)
 
     def _try(self, name: str, operation: Operation, now: datetime) -> bool:
+        self.last_step = self.store.clock.monotonic()
         if self._rests(name):
             return False
         try:

@@ -298,16 +298,25 @@ def trigger_ids(files: Files) -> Iterator[str]:
 
 
 def slots_of(files: Files, trigger_id: str, limit: int) -> list[Line]:
-    """The lines about one trigger, oldest first, as far back as its last `limit` slots."""
+    """The lines about one trigger, oldest first, as far back as its last `limit` slots.
+
+    A line that a crash had written twice is given once.
+    """
     found: list[Line] = []
     slots = 0
     for line in _newest_first(files, _needle(trigger_id), _LOOK_BACK_BYTES):
         if slots >= limit:
             break
-        if line.get("id") == trigger_id:
+        is_slot = line.get("event") in ("slot", "ordered")
+        if line.get("id") == trigger_id and not (is_slot and found and _is_same(line, found[-1])):
             found.append(line)
-            slots += line.get("event") in ("slot", "ordered")
+            slots += is_slot
     return found[::-1]
+
+
+def _is_same(line: Line, other: Line) -> bool:
+    """Whether two lines tell of one slot in the same way, at whatever time they were written."""
+    return all(line.get(key) == other.get(key) for key in ("event", "slot", "state", "taskId"))
 
 
 def _needle(id_: str) -> bytes:

@@ -21,7 +21,8 @@ from mimikit.errors import BadSettings
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import FolderWatch
-from mimikit.runner.consumer import PooledConsumer
+from mimikit.runner import consumer as consumer_module
+from mimikit.runner.consumer import HUNG_EXIT, PooledConsumer
 from tests.hueyfiles.helpers import START, names, real_files, reasons, until
 
 
@@ -247,16 +248,47 @@ def test_a_supervisor_that_fails_is_started_again(start: Any) -> None:
     until(lambda: len(starts) == 3)
 
 
-def test_a_hung_supervisor_is_reported_once_each_time(start: Any) -> None:
-    ticks, ages = [time.monotonic() - 31], list[float]()
-    bench = start(run=False, last_tick=lambda: ticks[-1], on_hung=ages.append)
-    for _ in range(3):
-        bench.consumer._watch_ticks()
-    ticks.append(time.monotonic())
-    bench.consumer._watch_ticks()
-    ticks.append(time.monotonic() - 40)
-    bench.consumer._watch_ticks()
-    assert [round(age) for age in ages] == [31, 40]
+class Ended(BaseException):
+    """What stands here for the end of the process."""
+
+
+def test_a_supervisor_that_stands_still_is_reported_then_the_process_ends(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, step_at, told = [time.monotonic()], [1.0], list[tuple[int, str]]()
+    bench = start(
+        run=False,
+        last_step=lambda: step_at[0],
+        on_hung=lambda age, stack: told.append((round(age), stack)),
+    )
+    bench.consumer._supervisor.start()
+    until(lambda: bench.steps == ["supervising"])
+
+    def end(code: int) -> None:
+        raise Ended(code)
+
+    monkeypatch.setattr(consumer_module.os, "_exit", end)
+
+    def look(seconds: int, *, every: float = 1.0) -> None:
+        for _ in range(seconds):
+            now[0] += every
+            bench.consumer._look_at_step(now[0])
+
+    look(20)
+    step_at[0] = now[0]  # it went on
+    look(30)
+    assert told == []
+    look(5)
+    assert [age for age, _ in told] == [31]
+    assert "in supervise\n    stop.wait()" in told[0][1]
+    step_at[0] = now[0]
+    look(3, every=3600)  # stopped, or asleep, again and again: it had no time to go on in
+    assert len(told) == 1
+    look(105)
+    assert [age for age, _ in told] == [31, 31]
+    with pytest.raises(Ended, match=str(HUNG_EXIT)):
+        look(20)
+    assert [age for age, _ in told] == [31, 31, 121]
 
 
 # ---- bells ----------------------------------------------------------------------------------
@@ -345,7 +377,8 @@ from pathlib import Path
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.watch import FolderWatch
 from mimikit.protocol.files import Files
-from mimikit.runner.consumer import PooledConsumer
+from mimikit.runner import consumer as consumer_module
+from mimikit.runner.consumer import HUNG_EXIT, PooledConsumer
 
 root = Path(sys.argv[1])
 files = Files(RealDisk(root), durable=False)

@@ -368,6 +368,26 @@ def test_the_slots_of_a_trigger_are_found_from_the_end_across_months(files: File
     assert ledger.slots_of(files, "g", 0) == []
 
 
+def test_a_slot_whose_line_a_crash_had_written_twice_counts_once(files: Files) -> None:
+    book = reopened(files)
+    for number in range(3):
+        facts = {"slot": f"s{number}", "state": "ran", "taskId": f"t{number}"}
+        book.write("slot", "g", NOW, **facts)
+        book.write("slot", "g2", NOW, slot="other", state="ran", taskId=f"u{number}")
+        book.write("slot", "g", NOW + timedelta(seconds=9), **facts)
+    book.write("ordered", "g", NOW, taskId="o1")
+    book.write("ordered", "g", NOW, taskId="o1")
+    book.write("slot", "g", NOW, slot="s3", state="skipped", reason="running")
+    book.write("slot", "g", NOW, slot="s3", state="ran", taskId="t3")  # told of in another way
+    told = [(line.get("slot"), line.get("taskId")) for line in ledger.slots_of(files, "g", 100)]
+    assert told == [
+        *(("s0", "t0"), ("s1", "t1"), ("s2", "t2"), (None, "o1"), ("s3", None), ("s3", "t3"))
+    ]
+    assert len(ledger.slots_of(files, "g", 4)) == 4
+    known = reopened(files)
+    assert (known.newest_slot("g"), known.at_it("g")) == ("s3", "t3")
+
+
 def test_ends_are_told_apart_by_their_state_and_traces_and_triggers_found(files: Files) -> None:
     book = reopened(files)
     for number in range(4):

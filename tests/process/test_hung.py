@@ -1,0 +1,71 @@
+"""A supervisor that hangs: its process says where, ends and is started again; no nap is one."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from tests.process.test_lifecycle import part_of, start_up, world_answers
+from tests.process.world import World, until
+
+pytestmark = pytest.mark.needs_platform("linux")
+
+SITE = """
+import os, sys, threading
+if "consumer" in sys.orig_argv:
+    from mimikit.conversation import inbox
+    from mimikit.runner import consumer
+    consumer._HUNG_AFTER_S, consumer._END_AFTER_S = 4.0, 6.0
+    take_in = inbox.take_in_dropped
+
+    def hang_once(files, now):
+        if files.remove("hang"):
+            threading.Event().wait()
+        return take_in(files, now)
+
+    inbox.take_in_dropped = hang_once
+"""
+"""Run by Python at its start: it shortens the wait, and has an operation hang on demand."""
+
+
+def prepare(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = world.root / "site"
+    place.mkdir()
+    (place / "sitecustomize.py").write_text(SITE)
+    monkeypatch.setenv("PYTHONPATH", str(place))
+
+
+def test_a_consumer_whose_supervisor_hangs_ends_itself_and_is_started_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(world, monkeypatch)
+    up = start_up(world)
+    first = part_of(up, "consumer").pid
+    (world.state / "hang").write_bytes(b"")
+    until(lambda: part_of(up, "consumer").pid != first, "another takes its place")
+    assert world_answers(world, "msg-after", "hello") <= 30
+    hung = [line for line in world.log() if line["event"] == "supervisor_hung"]
+    assert hung
+    assert all("in hang_once" in line["stack"] for line in hung)
+    assert "exit code 70" in world.said("up")
+    assert "in hang_once" in world.said("up"), "the stack stands where the consumer speaks"
+    up.terminate()
+    assert up.wait(30) == 0
+
+
+def test_a_consumer_that_was_stopped_for_longer_is_not_taken_for_hung(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(world, monkeypatch)
+    consumer = world.start_consumer()
+    for _ in range(2):
+        consumer.send_signal(signal.SIGSTOP)
+        time.sleep(8)
+        consumer.send_signal(signal.SIGCONT)
+    time.sleep(3)
+    assert consumer.poll() is None
+    assert not [line for line in world.log() if line["event"] == "supervisor_hung"]
+    consumer.terminate()
+    assert consumer.wait(30) == 0
