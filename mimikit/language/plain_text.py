@@ -24,6 +24,14 @@ def plain(text: str) -> str:
     return _CONTROL.sub("", _OVERWRITTEN.sub("", text))
 
 
+def indented(text: str) -> str:
+    """A text whose further lines are set in, whatever ends them.
+
+    What begins at the margin of a list is so the list's own: no text forges an entry of it.
+    """
+    return "\n  ".join(text.splitlines())
+
+
 # An escape, or a line end, of which only the beginning has come.
 _UNFINISHED = re.compile(
     r"(?:\x1b[\]PX^_][^\x07\x1b]{0,200}\x1b?"

@@ -2,7 +2,8 @@
 
 Everything written carries an id, so that writing it again finds it. Files are their user's to edit:
 what is no head, no note and no part is text like any other, and kept. A line of somebody's text
-that looks like one of our marks gets a backslash before it, so that no text can pass for another.
+that looks like one of our marks, to us or to a reader, gets a backslash before it, so that no text
+can pass for another.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ HEAD = re.compile(
     rf" <!-- (?P<id>{_ID}) (?P<at>{_INSTANT}) -->[ \t\r]*"
 )
 """A whole line that begins a message. For `fullmatch`."""
+_LIKE_HEAD = re.compile(r"\s{0,3}#{1,6}\s+\d{1,2}:\d\d\s+(?:user|agent|system)\b.*", re.DOTALL)
+"""Such a line, and what a reader would take for one."""
 NOTE_MARK = re.compile(rf"<!-- (?P<id>{_ID}) -->[ \t\r]*$")
 """The end of a line that holds a remembered note. For `search` in one line."""
 PART = re.compile(rf"<!-- part (?P<id>{_ID}): from (?P<sources>{_SOURCE}(?:, {_SOURCE})*) -->\s*")
@@ -212,9 +215,9 @@ def _joined(text: str, more: str) -> str:
 
 
 def _is_mark(line: str) -> bool:
-    return "<!-- " in line and bool(
-        HEAD.fullmatch(line) or NOTE_MARK.search(line) or PART.fullmatch(line)
-    )
+    if "<!-- " in line and (NOTE_MARK.search(line) or PART.fullmatch(line)):
+        return True
+    return _LIKE_HEAD.fullmatch(line) is not None
 
 
 def _note_mark(line: str) -> re.Match[str] | None:

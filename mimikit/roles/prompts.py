@@ -12,6 +12,7 @@ from mimikit.config import BudgetSettings, asset_folder
 from mimikit.engines.base import ToolSpec, TurnInput
 from mimikit.errors import BadSettings
 from mimikit.language.phrases import fence
+from mimikit.language.plain_text import indented
 from mimikit.memory import tokens
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Role, time_text
@@ -93,12 +94,15 @@ def _read(files: Files, name: str) -> str:
 def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstream: Path) -> str:
     """A run's input in words: labelled blocks of data, and what is asked.
 
+    At the margin of a block stand only its entries' heads, which are ours; all further lines of
+    what others wrote are set in, so that no result or page can pass for a line of the user's.
+
     upstream: the folder with the whole text of the results a Worker builds on.
     """
     task = turn_input.task.prompt if turn_input.task else ""
     if role == "worker":
         results = [
-            f"[{r.id}] {r.status}\n{tokens.cut(r.text, MAX_UPSTREAM_CHARACTERS)}"
+            indented(f"[{r.id}] {r.status}\n{tokens.cut(r.text, MAX_UPSTREAM_CHARACTERS)}")
             for r in turn_input.upstream
         ]
         where = f"The whole of each stands in {upstream}, in a file named by its id."
@@ -110,24 +114,24 @@ def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstre
     else:
         blocks.insert(0, FIRST_LINE)
         if (question := turn_input.question) is not None:
-            options = f"\noptions: {', '.join(question.options)}" if question.options else ""
-            said = f"[{question.question_id}] {question.question}{options}"
-            blocks.append(_section("Question", said))
+            said = indented(f"[{question.question_id}] {question.question}")
+            options = indented(f"options: {', '.join(question.options)}")
+            blocks.append(_section("Question", f"{said}\n{options}" if question.options else said))
         inputs: list[str] = []
         for item in turn_input.inputs:
             quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
             text = tokens.cut_tokens(item.text, budgets.input_tokens)
-            inputs.append(f"[{item.id}] {quote}{text}")
+            inputs.append(indented(f"[{item.id}] {quote}{text}"))
         blocks.append(_section("Input", "\n\n".join(inputs)))
     at = time_text(turn_input.now)
-    environment = f"now: {at}\ntimezone: {turn_input.timezone}\nlocale: {turn_input.locale}"
-    blocks.append(_section("Environment", environment))
+    environment = [f"now: {at}", f"timezone: {turn_input.timezone}", f"locale: {turn_input.locale}"]
+    blocks.append(_section("Environment", "\n".join(map(indented, environment))))
     return "\n\n".join(block for block in blocks if block)
 
 
 def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]:
     conversation = [
-        f"{time_text(m.created_at)} {m.role}: {m.text}"
+        indented(f"{time_text(m.created_at)} {m.role}: {m.text}")
         for m in tokens.fit(
             list(turn_input.conversation),
             budgets.conversation_tokens,
@@ -135,13 +139,16 @@ def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]
             least=budgets.conversation_least,
         )
     ]
-    memory = [f"[{hit.source}] {hit.text}" for hit in turn_input.memory[: budgets.memory_hits]]
-    tasks = [f"{task.id} [{task.state}] {task.title}" for task in turn_input.tasks]
+    hits = turn_input.memory[: budgets.memory_hits]
+    memory = [indented(f"[{hit.source}] {hit.text}") for hit in hits]
+    tasks = [indented(f"{task.id} [{task.state}] {task.title}") for task in turn_input.tasks]
     results = [
-        f"[{r.task_id}] {r.title} — {r.status}"
-        + (f" ({r.failure_reason})" if r.failure_reason else "")
-        + "\n"
-        + tokens.cut(r.text or r.error or "", MAX_RESULT_CHARACTERS)
+        indented(
+            f"[{r.task_id}] {r.title} — {r.status}"
+            + (f" ({r.failure_reason})" if r.failure_reason else "")
+            + "\n"
+            + tokens.cut(r.text or r.error or "", MAX_RESULT_CHARACTERS)
+        )
         for r in turn_input.results
     ]
     return [

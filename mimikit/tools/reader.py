@@ -11,6 +11,7 @@ from datetime import datetime
 from mimikit.conversation import history
 from mimikit.engines.base import TaskLine
 from mimikit.errors import BadInput
+from mimikit.language.plain_text import indented
 from mimikit.memory import notes
 from mimikit.memory.notes import Action, BacklogEntry, plain_item
 from mimikit.memory.search import MemorySearch
@@ -154,7 +155,7 @@ def between_text(messages: list[Message]) -> str:
 
 def hits_text(hits: list[Hit]) -> str:
     """What a search has found, best first."""
-    lines = [f"[{hit.source}] {_indented(cut(hit.text, _HIT))}" for hit in hits]
+    lines = [f"[{hit.source}] {indented(cut(hit.text, _HIT))}" for hit in hits]
     kept = _that_fit(lines)
     if left_out := len(lines) - len(kept):
         kept = [*kept, f"({left_out} more left out: ask for fewer, or in other words)"]
@@ -188,12 +189,7 @@ def _told(messages: list[Message], more: str) -> str:
 
 def _line(message: Message) -> str:
     at = time_text(message.created_at)
-    return f"{at} {message.role}: {_indented(cut(message.text, _MESSAGE))}"
-
-
-def _indented(text: str) -> str:
-    """A text whose further lines can not be taken for messages or hits of their own."""
-    return text.replace("\n", "\n  ")
+    return f"{at} {message.role}: {indented(cut(message.text, _MESSAGE))}"
 
 
 # ---- the backlog

@@ -20,6 +20,7 @@ from mimikit import permission
 from mimikit.config import Settings
 from mimikit.engines.base import ToolReply, ToolSpec
 from mimikit.errors import BadInput, Refused
+from mimikit.language.plain_text import indented
 from mimikit.memory.notes import backlog_items, changed_backlog, plain_item
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
@@ -150,7 +151,10 @@ class ToolSession:
 
     def _list_tasks(self, args: arguments.ListTasksArguments) -> str:
         lines = self._reader.tasks(args.scope)
-        return "\n".join(f"{line.id} [{line.state}] {line.title}" for line in lines) or "nothing"
+        return (
+            "\n".join(f"{line.id} [{line.state}] {indented(line.title)}" for line in lines)
+            or "nothing"
+        )
 
     def _cancel_task(self, args: arguments.CancelArguments) -> str:
         if not self._reader.exists(args.id):
