@@ -19,13 +19,16 @@ from mimikit.protocol.models import LockHolder, QueueName, Task
 from mimikit.state import State, make_search
 
 if TYPE_CHECKING:
-    from mimikit.engines.base import Engine
+    from mimikit.engines.base import Engine, EngineRegistry
+    from mimikit.roles.prompts import Prompts
     from mimikit.roles.run import RunContext
     from mimikit.runner.consumer import PooledConsumer
     from mimikit.supervisor.loop import Supervisor
     from mimikit.web.serve import ServerSocket
 
 
+_LOOK_S = 0.1
+_PROBE = ".tmp-probe"
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 
@@ -62,12 +65,7 @@ def take_consumer_lock(state: State) -> Lock:
     Raises:
         AlreadyRunning: another holds it; the message names who.
     """
-    lock = state.files.lock(paths.CONSUMER_LOCK)
-    if lock is None:
-        holder = state.files.peek(paths.CONSUMER_HOLDER, LockHolder)
-        who = f"process {holder.pid} on {holder.host}" if holder else "another process"
-        since = f", since {holder.started_at:%Y-%m-%d %H:%M} UTC" if holder else ""
-        raise AlreadyRunning(f"{state.path} is in use: {who} is its consumer{since}; end it first")
+    lock = _free_lock(state)
     state.files.save(
         paths.CONSUMER_HOLDER,
         LockHolder(
@@ -81,13 +79,55 @@ def take_consumer_lock(state: State) -> Lock:
     return lock
 
 
+def _free_lock(state: State) -> Lock:
+    lock = state.files.lock(paths.CONSUMER_LOCK)
+    if lock is None:
+        threading.Event().wait(_LOOK_S)  # whoever only looked has let go of it
+        lock = state.files.lock(paths.CONSUMER_LOCK)
+    if lock is not None:
+        return lock
+    holder = state.files.peek(paths.CONSUMER_HOLDER, LockHolder)
+    if holder is None or not _may_live(holder):
+        path = state.path / paths.CONSUMER_LOCK
+        raise AlreadyRunning(f"{path} is locked by a program that is no consumer; end it first")
+    who, since = f"process {holder.pid} on {holder.host}", f"{holder.started_at:%Y-%m-%d %H:%M}"
+    raise AlreadyRunning(
+        f"{state.path} is in use: {who} is its consumer, since {since} UTC; end it first"
+    )
+
+
+def _may_live(holder: LockHolder) -> bool:
+    here = holder.host == socket.gethostname()
+    return not here or ids.is_alive(holder.pid, holder.process_started, holder.boot_id)
+
+
+def check_consumer_starts(state: State) -> None:
+    """Put a consumer together as one that starts, and let go of it; nothing is run, moved or told.
+
+    Raises:
+        MimikitError: why one would end at once.
+    """
+    lock = _free_lock(state)
+    try:
+        state.files.write(_PROBE, b"", sync=False)
+        state.files.remove(_PROBE)
+        app = ConsumerApp(state.read_only())
+        app.tool_server.stop()
+        app.watch.close()
+        app.file_watch.close()
+    finally:
+        lock.release()
+
+
 class ConsumerApp:
     """The consumer process: pools, supervisor, the Teller's thread, the tools' server."""
 
     def __init__(self, state: State, engines: list[Engine] | None = None) -> None:
         """Wire everything; nothing runs before `run`. The consumer lock must be held."""
         hold_little()
+        from mimikit.engines.base import EngineRegistry
         from mimikit.protocol.watch import FolderWatch
+        from mimikit.roles.prompts import Prompts
         from mimikit.roles.run import LiveRuns
         from mimikit.roles.teller import TellerThread
         from mimikit.supervisor.store import Store
@@ -101,10 +141,12 @@ class ConsumerApp:
         )
         self.events = self.store.events
         """What other threads tell the supervisor."""
-        self.tool_server = ToolServer(
+        found = engines if engines is not None else engines_of(state)
+        registry, prompts = EngineRegistry(found, state.settings), Prompts(state.files)
+        self.tool_server = ToolServer(  # once nothing of the settings can stop the start any more
             on_refused=lambda facts: state.log.write("audit", "tools_door_refused", **facts)
         )
-        self.context = self._make_context(engines if engines is not None else engines_of(state))
+        self.context = self._make_context(registry, prompts)
         self.teller = TellerThread(self.context, self.events.bell.ring)
         self.watch = FolderWatch(state.path)
         self.workspace = FolderWorkspace(state.workspace, state.path)
@@ -112,9 +154,7 @@ class ConsumerApp:
         self.supervisor = self._make_supervisor()
         self.consumer = self._make_consumer()
 
-    def _make_context(self, engines: list[Engine]) -> RunContext:
-        from mimikit.engines.base import EngineRegistry
-        from mimikit.roles.prompts import Prompts
+    def _make_context(self, engines: EngineRegistry, prompts: Prompts) -> RunContext:
         from mimikit.roles.run import RunContext
         from mimikit.tools.reader import RoleReader
 
@@ -124,8 +164,8 @@ class ConsumerApp:
             settings=state.settings,
             clock=state.clock,
             live=store.live,
-            engines=EngineRegistry(engines, state.settings),
-            prompts=Prompts(state.files),
+            engines=engines,
+            prompts=prompts,
             reader=RoleReader(
                 state.files,
                 self.search,

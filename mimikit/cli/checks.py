@@ -266,6 +266,29 @@ def worker_sandbox(state: State) -> Iterator[Finding]:
         yield ok("commands", "the owner's command lines do not see the state")
 
 
+def start(state: State) -> Iterator[Finding]:
+    """Whether a consumer could start: whatever would end it at once is met here as well."""
+    closed = [
+        name or str(state.path)
+        for name in ("", *paths.FOLDERS)
+        if not os.access(state.path / name, os.R_OK | os.W_OK | os.X_OK)
+    ]
+    if closed:
+        yield broken(
+            "consumer",
+            f"none can start: expected folders that can be written to, got {', '.join(closed)}",
+            "give yourself the right to write there",
+        )
+        return
+    try:
+        app.check_consumer_starts(state)
+        yield note("consumer", "none is running", "`mimikit up` starts one")
+    except MimikitError as error:
+        yield broken("consumer", f"none can start: {error}")
+    except Exception as error:  # noqa: BLE001 - whatever it is would end a consumer, too
+        yield broken("consumer", f"none can start: {type(error).__name__}: {error}")
+
+
 def prompts(state: State) -> Iterator[Finding]:
     try:
         Prompts(state.files)

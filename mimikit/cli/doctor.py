@@ -110,7 +110,7 @@ def _examine_state(frame: CliContext, folder: Path, workspace: Path) -> Iterator
     state = State(folder, workspace, files, settings, clock, EventLog(files, clock))
     consumer = look_at_consumer(state)
     if not consumer.is_there:
-        yield note("consumer", "none is running", "`mimikit up` starts one")
+        yield from checks.start(state)
     elif consumer.state == "stuck":
         yield broken("consumer", f"{consumer.who} holds the lock and does not move", "restart it")
     else:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import socket
 import stat
+import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,7 +25,7 @@ from mimikit.engines import sandbox
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineStatus, Health, Question, RuntimeState
-from tests.cli.conftest import REPO, Cli
+from tests.cli.conftest import REPO, Cli, clean_environment
 
 NOW = SystemClock().now()
 PLAIN = EngineStatus(engine="builtin", reason="codex: not there")
@@ -338,6 +342,108 @@ def test_an_engine_that_was_named_and_can_not_serve_is_broken(
     levels = {finding["level"] for finding in findings(cli, "engines")}
     assert "broken" in levels
     assert cli("doctor").exit_code == 1
+
+
+HOLD = """
+import fcntl, os, sys
+lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+fcntl.flock(lock, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+DROP = """
+import ctypes, os, sys
+for capability in (1, 2):  # a file's mode holds for root as well
+    ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
+os.execv(sys.executable, [sys.executable, "-P", "-m", "mimikit", *sys.argv[1:]])
+"""
+
+
+@pytest.fixture
+def foreign(state: Path) -> Iterator[None]:
+    """A program that is no consumer and holds the lock; a dead one's name stands beside it."""
+    holder = {"pid": 999999999, "processStarted": "1", "bootId": "b", "host": socket.gethostname()}
+    told = {**holder, "startedAt": "2026-01-01T00:00:00.000Z"}
+    (state / "consumer.json").write_text(json.dumps(told))
+    argv = [sys.executable, "-c", HOLD, str(state / "consumer.lock")]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holding:
+        assert holding.stdout is not None
+        assert holding.stdout.readline() == b"held\n"
+        yield
+        holding.kill()
+
+
+def starts(*options: str) -> tuple[int, str]:
+    """What a consumer says that is started here, and its exit code."""
+    argv = [sys.executable, "-c", DROP, *options, "consumer"]
+    ended = subprocess.run(
+        argv, env=clean_environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    return ended.returncode, ended.stderr
+
+
+def test_a_lock_held_by_a_program_that_is_no_consumer_is_found(
+    cli: Cli, state: Path, foreign: None
+) -> None:
+    (found,) = findings(cli, "consumer")
+    assert found["level"] == "broken"
+    assert "is locked by a program that is no consumer" in found["text"]
+    assert cli("doctor").exit_code == 1
+    code, said = starts("--workspace", str(state.parent))
+    assert (code, "locked by a program" in said) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "said"),
+    [
+        ("history.json", '{"schemaVersion": 99, "messages": []}', "use the newer mimikit"),
+        ("prompts/planner.md", "{{nobody}}", "expected placeholders among"),
+        ("config.toml", 'script = "/nowhere.json"', "/nowhere.json"),
+        ("config.toml", "[limits", "config.toml"),
+        ("tasks", None, "tasks"),
+    ],
+    ids=["a newer state", "a template", "an engine", "the settings", "no folder"],
+)
+def test_what_would_end_a_consumer_at_its_start_is_found(
+    cli: Cli, state: Path, path: str, content: str | None, said: str
+) -> None:
+    if content is None:
+        (state / path).rmdir()
+        (state / path).write_text("a file in a folder's place")
+    else:
+        (state / path).write_text(content)
+    result = cli("doctor", "--json")
+    assert result.exit_code == 1
+    found = [f["text"] for f in json.loads(result.stdout)["findings"] if f["level"] == "broken"]
+    assert any(said in text for text in found), found
+    code, told = starts("--workspace", str(state.parent))
+    assert code != 0
+    assert said in told
+
+
+@pytest.mark.parametrize("closed", ["", "inbox", "worker/queue"])
+def test_a_folder_that_can_not_be_written_to_is_found(state: Path, closed: str) -> None:
+    (state / closed).chmod(0o500)
+    argv = [sys.executable, "-c", DROP, "--workspace", str(state.parent), "doctor", "--json"]
+    ended = subprocess.run(
+        argv, env=clean_environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    (state / closed).chmod(0o700)
+    assert ended.returncode == 1, ended.stderr
+    found = [f for f in json.loads(ended.stdout)["findings"] if f["area"] == "consumer"]
+    assert [f["level"] for f in found] == ["broken"]
+    assert "that can be written to, got " + (closed or str(state)) in found[0]["text"]
+
+
+def test_looking_leaves_the_lock_and_the_records_as_they_are(cli: Cli, state: Path) -> None:
+    (state / "history.json").write_text("{")
+    (state / "inbox" / "m.json").write_text("{")
+    assert cli("doctor").exit_code == 0
+    assert (state / "history.json").read_text() == (state / "inbox" / "m.json").read_text() == "{"
+    assert not (state / "consumer.json").exists()
+    assert list((state / "corrupt").iterdir()) == []
+    with (state / "consumer.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_git_is_kept_from_taking_the_state(cli: Cli, state: Path, tmp_path: Path) -> None:
