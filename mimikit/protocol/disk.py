@@ -45,6 +45,8 @@ class Lock(NamedTuple):
 
     release: Callable[[], None]
     """Let go of it; the second time nothing happens."""
+    inode: int = 0
+    """Of what is locked: once something else stands at its path, it keeps nobody out."""
 
 
 class FileSystem(Protocol):
@@ -108,8 +110,26 @@ class FileSystem(Protocol):
         ...
 
     def lock(self, path: str) -> Lock | None:
-        """Take the lock file's flock, never waiting; None when another holds it."""
+        """Take the flock of a lock file, or of the root folder itself, never waiting.
+
+        None when another holds it.
+        """
         ...
+
+    def is_in_place(self) -> bool:
+        """Whether the root is still what stands at its path: neither moved, removed nor replaced.
+
+        Whatever stands there, all other operations stay with the folder that was opened.
+        """
+        ...
+
+
+class _Folder(NamedTuple):
+    """An open folder, and which one it is."""
+
+    descriptor: int
+    device: int
+    inode: int
 
 
 class RealDisk:
@@ -118,7 +138,7 @@ class RealDisk:
     def __init__(self, root: Path) -> None:
         """Open `root`, which must exist and not be a link."""
         self.root = str(root)
-        self._folders: dict[str, int] = {"": os.open(root, _FOLDER_FLAGS)}
+        self._folders: dict[str, _Folder] = {"": _known(os.open(root, _FOLDER_FLAGS))}
         self._opening = threading.Lock()
         self._closing = weakref.finalize(self, _close_all, self._folders)
         self._closing.atexit = False  # a thread may still write then; the system closes them
@@ -127,25 +147,34 @@ class RealDisk:
         """Close every folder descriptor; at the latest done when nobody has this any more."""
         self._closing()
 
+    def is_in_place(self) -> bool:
+        try:
+            return _is(self._folders[""], os.stat(self.root, follow_symlinks=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
     def folder_fd(self, path: str) -> int:
         """A descriptor of the folder, opened part by part without following links.
 
-        A folder that was removed and made anew is the new one.
+        It is what stands at its path now: a folder that was moved away, or removed and made anew,
+        is never written to for the sake of its name.
         """
         known = self._folders.get(path)
-        if known is not None and (not path or os.fstat(known).st_nlink):
-            return known
+        if known is not None and not path:
+            return known.descriptor
         parent, _, name = path.rpartition("/")
         above = self.folder_fd(parent)
+        if known is not None and _is(known, os.stat(name, dir_fd=above, follow_symlinks=False)):
+            return known.descriptor
         with self._opening:
-            if self._folders.get(path) == known:  # none yet, or of a folder that was removed
-                opened = os.open(file_name(name), _FOLDER_FLAGS, dir_fd=above)
-                if known is None:
-                    self._folders[path] = opened
-                else:  # under the same number: another thread may be using it
-                    os.dup2(opened, known, inheritable=False)
-                    os.close(opened)
-            return self._folders[path]
+            if self._folders.get(path) == known:  # none yet, or of a folder that is no longer there
+                opened = _known(os.open(file_name(name), _FOLDER_FLAGS, dir_fd=above))
+                if known is not None:  # under the same number: another thread may be using it
+                    os.dup2(opened.descriptor, known.descriptor, inheritable=False)
+                    os.close(opened.descriptor)
+                    opened = opened._replace(descriptor=known.descriptor)
+                self._folders[path] = opened
+            return self._folders[path].descriptor
 
     def make_dir(self, path: str) -> None:
         folder, name = self._split(path)
@@ -248,14 +277,21 @@ class RealDisk:
             os.close(descriptor)
 
     def lock(self, path: str) -> Lock | None:
-        descriptor = self._open(path, os.O_RDWR | os.O_CREAT)
+        if path:
+            descriptor = self._open(path, os.O_RDWR | os.O_CREAT)
+        else:
+            descriptor = os.open(".", _FOLDER_FLAGS, dir_fd=self.folder_fd(path))
         with contextlib.ExitStack() as held:
             held.callback(os.close, descriptor)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return None
-            return Lock(held.pop_all().close)
+            except OSError:
+                if path:
+                    raise
+                # Some file systems of the network lock files alone, and no folders.
+            return Lock(held.pop_all().close, os.fstat(descriptor).st_ino)
 
     @contextlib.contextmanager
     def _scan(self, path: str) -> Generator[Iterator[os.DirEntry[str]]]:
@@ -326,9 +362,19 @@ def check_size(size: int, most: int | None, path: str) -> None:
         raise UnsafeFile(f"expected at most {most:,} bytes, got {size:,}, at {path}")
 
 
-def _close_all(folders: dict[str, int]) -> None:
+def _close_all(folders: dict[str, _Folder]) -> None:
     while folders:
-        os.close(folders.popitem()[1])
+        os.close(folders.popitem()[1].descriptor)
+
+
+def _known(descriptor: int) -> _Folder:
+    found = os.fstat(descriptor)
+    return _Folder(descriptor, found.st_dev, found.st_ino)
+
+
+def _is(folder: _Folder, found: os.stat_result) -> bool:
+    """An inode's number is not used again while the folder is held open."""
+    return (folder.inode, folder.device) == (found.st_ino, found.st_dev)
 
 
 def file_name(name: str) -> str:

@@ -296,7 +296,12 @@ class MemoryDisk:
             if path in self._locks:
                 return None
             self._locks.add(path)
-            return Lock(functools.partial(self._locks.discard, path))
+            found = self.stat(path)
+            inode = found.inode if found else 0
+            return Lock(functools.partial(self._locks.discard, path), inode)
+
+    def is_in_place(self) -> bool:
+        return True
 
     # ---- steps --------------------------------------------------------------------------
 

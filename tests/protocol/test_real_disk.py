@@ -176,6 +176,59 @@ def test_a_folder_made_anew_by_another_process_is_the_new_one(
     assert real_disk.folder_fd("memory/summary") == held, "who uses it meanwhile has the new one"
 
 
+def test_what_stands_at_a_folders_path_is_used_not_what_was_moved_away(
+    real_disk: RealDisk, tmp_path: Path
+) -> None:
+    for folder in ("memory", "memory/summary"):
+        real_disk.make_dir(folder)
+    held = real_disk.folder_fd("memory/summary")
+    (tmp_path / "memory").rename(tmp_path / "x")
+    for use in (
+        lambda: real_disk.write_new("memory/a", b"1", sync=True),
+        lambda: real_disk.append_line("memory/summary/log", b"1\n", sync=True),
+        lambda: real_disk.list_dir("memory"),
+    ):
+        with pytest.raises(FileNotFoundError):
+            use()
+    assert real_disk.stat("memory/a") is None
+    (tmp_path / "memory" / "summary").mkdir(parents=True)
+    real_disk.write_new("memory/a", b"1", sync=True)
+    real_disk.append_line("memory/summary/log", b"1\n", sync=True)
+    assert real_disk.folder_fd("memory/summary") == held, "who uses it meanwhile has the new one"
+    assert sorted(path.name for path in (tmp_path / "memory").rglob("*")) == ["a", "log", "summary"]
+    assert [path.name for path in (tmp_path / "x").rglob("*")] == ["summary"]
+
+
+def test_a_link_that_takes_a_folders_place_is_not_followed(
+    real_disk: RealDisk, tmp_path: Path
+) -> None:
+    real_disk.make_dir("inbox")
+    real_disk.write_new("inbox/a", b"1", sync=True)
+    (tmp_path / "inbox").rename(tmp_path / "x")
+    (tmp_path / "inbox").symlink_to(tmp_path / "x")
+    with pytest.raises(NotADirectoryError):
+        real_disk.write_new("inbox/b", b"2", sync=True)
+    with pytest.raises(NotADirectoryError):
+        real_disk.read("inbox/a")
+
+
+def test_a_root_that_was_moved_removed_or_replaced_is_noticed(tmp_path: Path) -> None:
+    root = tmp_path / "state"
+    root.mkdir()
+    disk = RealDisk(root)
+    assert disk.is_in_place()
+    root.rename(tmp_path / "x")
+    assert not disk.is_in_place()
+    root.mkdir()
+    assert not disk.is_in_place()
+    root.rmdir()
+    root.symlink_to(tmp_path / "x")
+    assert not disk.is_in_place()
+    root.unlink()
+    (tmp_path / "x").rename(root)
+    assert disk.is_in_place()
+
+
 def test_no_descriptor_is_left_open_whatever_fails(real_disk: RealDisk, tmp_path: Path) -> None:
     real_disk.make_dir("inbox")
     (tmp_path / "inbox" / "link").symlink_to("nowhere")
@@ -249,3 +302,17 @@ def test_a_program_started_meanwhile_does_not_keep_the_lock(real_disk: RealDisk)
         again.release()
         assert child.stdin is not None
         child.stdin.close()
+
+
+def test_the_root_itself_can_be_locked_and_a_lock_tells_what_is_locked(
+    real_disk: RealDisk, tmp_path: Path
+) -> None:
+    for path in ("", "consumer.lock"):
+        lock = real_disk.lock(path)
+        assert lock is not None
+        assert lock.inode == (tmp_path / path).stat().st_ino
+        assert RealDisk(tmp_path).lock(path) is None
+        lock.release()
+        again = RealDisk(tmp_path).lock(path)
+        assert again is not None
+        again.release()
