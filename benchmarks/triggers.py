@@ -61,8 +61,7 @@ def idle_consumer(folder: Path, count: int) -> ConsumerApp:
             {"condition": condition("file_changed", path=f"src/{number}/*.py")},
         )
         registry.create(fast, trigger(number, now, **kinds[number % 4]))
-    take_consumer_lock(state)
-    app = ConsumerApp(state)
+    app = ConsumerApp(state, take_consumer_lock(state))
     app.supervisor.start()
     app.supervisor.tick()
     return app

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimikit.config import Settings
-from mimikit.errors import AlreadyRunning, BadInput
+from mimikit.errors import AlreadyRunning, BadInput, StateMoved, StorageError
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock
 from mimikit.protocol.models import LockHolder, QueueName, Task
@@ -60,7 +60,9 @@ def hold_little() -> None:
 
 
 def take_consumer_lock(state: State) -> Lock:
-    """Become the one consumer of this folder.
+    """Become the one consumer of this folder; gives the lock of `consumer.lock`.
+
+    The folder itself is locked, too: whoever removes the file lets no second consumer in.
 
     Raises:
         AlreadyRunning: another holds it; the message names who.
@@ -80,10 +82,11 @@ def take_consumer_lock(state: State) -> Lock:
 
 
 def _free_lock(state: State) -> Lock:
-    lock = state.files.lock(paths.CONSUMER_LOCK)
+    """The locks of the folder and of the file in it, as that of the file."""
+    lock = _both_locks(state)
     if lock is None:
         threading.Event().wait(_LOOK_S)  # whoever only looked has let go of it
-        lock = state.files.lock(paths.CONSUMER_LOCK)
+        lock = _both_locks(state)
     if lock is not None:
         return lock
     holder = state.files.peek(paths.CONSUMER_HOLDER, LockHolder)
@@ -94,6 +97,21 @@ def _free_lock(state: State) -> Lock:
     raise AlreadyRunning(
         f"{state.path} is in use: {who} is its consumer, since {since} UTC; end it first"
     )
+
+
+def _both_locks(state: State) -> Lock | None:
+    folder = state.files.lock(paths.ROOT)
+    file = folder and state.files.lock(paths.CONSUMER_LOCK)
+    if folder is None or file is None:
+        if folder is not None:
+            folder.release()
+        return None
+
+    def release() -> None:
+        file.release()
+        folder.release()
+
+    return Lock(release, file.inode)
 
 
 def _may_live(holder: LockHolder) -> bool:
@@ -111,7 +129,7 @@ def check_consumer_starts(state: State) -> None:
     try:
         state.files.write(_PROBE, b"", sync=False)
         state.files.remove(_PROBE)
-        app = ConsumerApp(state.read_only())
+        app = ConsumerApp(state.read_only(), lock)
         app.tool_server.stop()
         app.watch.close()
         app.file_watch.close()
@@ -122,8 +140,8 @@ def check_consumer_starts(state: State) -> None:
 class ConsumerApp:
     """The consumer process: pools, supervisor, the Teller's thread, the tools' server."""
 
-    def __init__(self, state: State, engines: list[Engine] | None = None) -> None:
-        """Wire everything; nothing runs before `run`. The consumer lock must be held."""
+    def __init__(self, state: State, lock: Lock, engines: list[Engine] | None = None) -> None:
+        """Wire everything; nothing runs before `run`. `lock`: the consumer's, which is held."""
         hold_little()
         from mimikit.engines.base import EngineRegistry
         from mimikit.protocol.watch import FolderWatch
@@ -134,7 +152,9 @@ class ConsumerApp:
         from mimikit.tools.mcp import ToolServer
         from mimikit.triggers.workspace import FileWatch, FolderWorkspace
 
-        self.state = state
+        self.state, self._lock = state, lock
+        self._lost: str | None = None
+        """Why this process has to be started again."""
         self.search = make_search(state, stays=True)
         self.store = Store.open(
             state.files, state.settings, state.clock, live=LiveRuns(), log=state.log
@@ -187,6 +207,7 @@ class ConsumerApp:
         from mimikit.supervisor.llm_eval import LlmEvalBatch
         from mimikit.supervisor.loop import HeartbeatWriter, Supervisor
         from mimikit.supervisor.retention import Retention
+        from mimikit.supervisor.state_guard import StateGuard
         from mimikit.supervisor.teller_scheduler import TellerScheduler
         from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 
@@ -218,6 +239,7 @@ class ConsumerApp:
             archiver,
             Retention(store),
             heartbeat,
+            StateGuard(store, self._lock, self._end_as_lost),
         )
 
     def _make_consumer(self) -> PooledConsumer:
@@ -255,7 +277,11 @@ class ConsumerApp:
         )
 
     def run(self) -> int:
-        """Recover, serve until told to stop, leave everything tidy. Gives the exit code."""
+        """Recover, serve until told to stop, leave everything tidy. Gives the exit code.
+
+        Raises:
+            StateMoved: the state folder, or what is in it, is no longer what was opened.
+        """
         from mimikit.engines.process_tree import state_id, sweep_leftovers
         from mimikit.roles.run import sweep_scratch
         from mimikit.supervisor import recovery
@@ -288,13 +314,25 @@ class ConsumerApp:
             self.context.live.stop_all()
             self.teller.close(timeout_s=state.settings.limits.kill_after_s + 2)
             self.supervisor.tick()
-            store.ledger.checkpoint()
-            store.save_runtime(starts=[], seen_at=state.clock.now())
             self.watch.close()
             self.file_watch.close()
             self.tool_server.stop()
-            state.files.remove(paths.HEALTH)
+            try:
+                store.ledger.checkpoint()
+                store.save_runtime(starts=[], seen_at=state.clock.now())
+                state.files.remove(paths.HEALTH)
+            except StorageError:
+                if self._lost is None:
+                    raise
+        if self._lost is not None:
+            raise StateMoved(f"{state.path}: {self._lost}; the consumer has to be started again")
         return 0
+
+    def _end_as_lost(self, reason: str) -> None:
+        """End as a signal would: what is in memory is no longer what is on the disk."""
+        self._lost = reason
+        self.state.log.write("error", "state_moved", reason=reason)
+        self.consumer.end_soon()
 
     def _triggers_changed(self, names: list[str] | None) -> None:
         told = [name.removesuffix(".json") for name in names or () if name.endswith(".json")]

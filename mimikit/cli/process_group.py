@@ -262,10 +262,11 @@ def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
         end_with_parent()
     from mimikit.app import ConsumerApp, take_consumer_lock
 
-    state = frame.open_as_keeper(create=True)
+    # One that is started again makes no empty folder in place of one that was moved away.
+    state = frame.open_as_keeper(create=not with_parent)
     lock = take_consumer_lock(state)
     try:
-        app = ConsumerApp(state)
+        app = ConsumerApp(state, lock)
 
         def hurry(_number: int, _frame: FrameType | None) -> None:
             # Apart: a handler must not wait for a lock that the thread it interrupts may hold.

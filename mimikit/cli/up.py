@@ -155,7 +155,7 @@ def _say(line: str) -> None:
 @pass_frame
 def web(frame: CliContext, host: str | None, port: int | None, with_parent: bool) -> None:
     """Start the page and its API; the consumer, which does the work, is started apart."""
-    state = frame.open_as_keeper(create=True)
+    state = frame.open_as_keeper(create=not with_parent)
 
     def ready(at_host: str, at_port: int) -> None:
         link = app.login_link(state, at_host, at_port)

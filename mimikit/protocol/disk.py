@@ -149,7 +149,7 @@ class RealDisk:
 
     def is_in_place(self) -> bool:
         try:
-            return _is(self._folders[""], os.stat(self.root, follow_symlinks=False))
+            return _is(self._folders[""], Path(self.root).lstat())
         except (FileNotFoundError, NotADirectoryError):
             return False
 

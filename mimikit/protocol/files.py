@@ -61,10 +61,10 @@ class Files:
         """Tell `listener` of each quarantine from now on, as (event name, facts)."""
         self._on_event = listener
 
-    def make_folders(self) -> None:
-        """Create every folder of the protocol that is missing."""
+    def make_folders(self, folders: Iterable[str] = paths.FOLDERS) -> None:
+        """Create those folders that are missing: every one of the protocol, or these."""
         with DiskErrors(paths.ROOT):
-            for folder in paths.FOLDERS:
+            for folder in folders:
                 self.fs.make_dir(folder)
 
     # ---- whole files ----------------------------------------------------------------------

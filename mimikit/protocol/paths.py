@@ -44,6 +44,7 @@ REASON = ".reason.txt"
 RUNTIME = "runtime.json"
 HEALTH = "health.json"
 PAGES = "pages"
+PROMPTS = "prompts"
 LOG = "log.jsonl"
 LOG_LOCK = "log.lock"
 PACK_LOCK = "log-pack.lock"
@@ -59,7 +60,7 @@ FOLDERS: tuple[str, ...] = (
     *QUEUES,
     *(f"{queue}/{part}" for queue in QUEUES for part in ("queue", "running", "results", "ended")),
     "planner/done",
-    TRIGGERS, TRIGGER_STATE, LEDGER, RUNS, HUEY, SECRETS, CACHE, SIDE, CORRUPT, PAGES, "prompts",
+    TRIGGERS, TRIGGER_STATE, LEDGER, RUNS, HUEY, SECRETS, CACHE, SIDE, CORRUPT, PAGES, PROMPTS,
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.llm_eval import LlmEvalBatch
 from mimikit.supervisor.retention import Retention
+from mimikit.supervisor.state_guard import StateGuard
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
@@ -51,6 +52,7 @@ class Supervisor:
         archiver: Archiver,
         retention: Retention,
         heartbeat: HeartbeatWriter | None = None,
+        guard: StateGuard | None = None,
     ) -> None:
         self.store = store
         self.triggers = triggers
@@ -81,6 +83,8 @@ class Supervisor:
             ("keep house", retention.step),
             ("write down ends", store.ledger.keep_up),
         ]
+        if guard is not None:  # first: nothing is done in a folder that is no longer ours
+            self._operations.insert(0, ("look at the folder", guard.step))
 
     def start(self) -> None:
         """Recover, then read the triggers. Before it nothing else may look at the state."""

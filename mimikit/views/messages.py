@@ -217,7 +217,7 @@ class KnownIds:
         oldest = (now - self._days).date().isoformat()
         names = self._files.names(paths.TRANSCRIPT, suffix=".jsonl")
         with self._lock:
-            for name in [name for name in self._ids if name < oldest]:
+            for name in [name for name in self._ids if name < oldest or name not in names]:
                 del self._ids[name], self._read[name]
             for name in names:
                 if name >= oldest:
@@ -229,6 +229,8 @@ class KnownIds:
         path = f"{paths.TRANSCRIPT}/{name}"
         ids, offset = self._ids.setdefault(name, set()), self._read.setdefault(name, 0)
         stat = self._files.stat(path)
+        if stat is not None and stat.size < offset:  # another file, as of a backup: read it all
+            ids, offset = self._ids[name], self._read[name] = set[str](), 0
         if stat is not None and stat.size > offset:
             for end, line in self._files.lines(path, offset=offset):
                 ids.add(str(line.get("id")))

@@ -6,6 +6,7 @@ every file for ever and modules may import one another by relative paths.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import threading
@@ -28,7 +29,7 @@ from mimikit.views.snapshot import StateReader
 from mimikit.web.api import conversation, memory, system, tasks, triggers
 from mimikit.web.api.routing import EXTENSION, Site, error_answer, site
 from mimikit.web.feed import Feed
-from mimikit.web.guard import Guard, RateLimit, RequestDenied, allowed_hosts
+from mimikit.web.guard import SAFE_METHODS, Guard, RateLimit, RequestDenied, allowed_hosts
 from mimikit.web.markdown import Markdown
 from mimikit.web.tokens import Keys
 
@@ -143,6 +144,16 @@ def build_web(
         is_local=is_local,
     )
     guard.install(app)
+
+    def check_place(response: Response | None = None) -> Response | None:
+        """Before and after: what lies in a folder that was moved away, nobody will answer."""
+        if request.method in SAFE_METHODS or guest.fs.is_in_place():
+            return response
+        said = f"{guest.fs.root} was moved, removed or replaced; try again in a moment"
+        return _add_headers(error_answer(503, said))
+
+    app.before_request(check_place)
+    app.after_request(check_place)  # pyright: ignore[reportArgumentType]
     app.register_blueprint(page_routes(assets or Assets(asset_folder("webui"))))
     for area in AREAS:
         app.register_blueprint(area.blueprint)
@@ -188,6 +199,9 @@ def _on_error(error: Exception) -> Response:
             if name in ("Allow", "Retry-After"):
                 response.headers[name] = value
         return response
+    if isinstance(error.__cause__, FileNotFoundError):  # one of our folders: the next finds it
+        with contextlib.suppress(StorageError):
+            site().files.make_folders()
     if isinstance(error, MimikitError):
         field = error.field if isinstance(error, BadInput) else None
         return error_answer(_status_of(error), str(error), field)

@@ -36,10 +36,13 @@ from mimikit.web.guard import allowed_hosts
 if TYPE_CHECKING:
     from flask import Flask
 
+    from mimikit.web.api.routing import Site
+
 THREADS_BESIDE_STREAMS = 16
 PORT_PATIENCE_S = 1.5
 
 # What another gunicorn or systemd may have left in the environment: sockets and settings not ours.
+_PAGE = "MIMIKIT_PAGE"
 _FOREIGN = ("GUNICORN_PID", "GUNICORN_FD", "GUNICORN_CMD_ARGS", "LISTEN_PID", "LISTEN_FDS")
 
 OnReady = Callable[[str, int], None]
@@ -99,7 +102,7 @@ def serve(
         allowed_hosts(settings.web.hosts)
         disk, files = _open(state, settings)
         token, session_key = tokens.load_token(files), tokens.load_session_key(files)
-        _announce(bound, files)
+        page = _announce(bound, files)
         disk.close()
     except MimikitError:
         bound.socket.close()
@@ -114,7 +117,7 @@ def serve(
         _, files = _open(state, settings)
         clock = SystemClock()
         opened = State(state, workspace, files, settings, clock, EventLog(files, clock))
-        return build_web(
+        app = build_web(
             opened,
             token=token,
             session_key=session_key,
@@ -123,6 +126,8 @@ def serve(
             bound=(bound.host, bound.port),
             is_local=bound.is_local,
         )
+        app.config[_PAGE] = page
+        return app
 
     _Master(_Server(bound, settings.web.max_streams, make_app, on_ready)).run()
 
@@ -134,8 +139,8 @@ def _open(state: Path, settings: Settings) -> tuple[RealDisk, Files]:
     return disk, files
 
 
-def _announce(bound: ServerSocket, files: Files) -> None:
-    """Write down where this process listens: the consumer decides by it about commands.
+def _announce(bound: ServerSocket, files: Files) -> str:
+    """Write down where this process listens, and give where: the consumer decides by it.
 
     One that others reach counts until it is gone and another page starts: what came through it may
     still wait.
@@ -155,7 +160,9 @@ def _announce(bound: ServerSocket, files: Files) -> None:
         boot_id=ids.boot_id(),
         started_at=now,
     )
-    files.save(paths.page(ids.new_id("page", now)), page)
+    path = paths.page(ids.new_id("page", now))
+    files.save(path, page)
+    return path
 
 
 def chosen_port(port: int | None, settings: Settings) -> int:
@@ -226,7 +233,40 @@ class _OneLine(logging.Formatter):
 
 
 class _Worker(front.RequestServer):
-    """A worker that ends its streams first, and ends on Ctrl-C as it does on TERM."""
+    """A worker that ends its streams first, and ends on Ctrl-C as it does on TERM.
+
+    It ends, and its master with it, where the state folder is no longer the one it was started
+    for: token and address are another's there.
+    """
+
+    _is_lost = False
+
+    def run(self) -> None:
+        """Serve until the end; the code of a failed start is what ends a master, too."""
+        super().run()
+        if self._is_lost:
+            sys.exit(Arbiter.WORKER_BOOT_ERROR)
+
+    def murder_pending(self) -> None:
+        """About every second: see whether this page is still one of the folder it stands for."""
+        super().murder_pending()
+        if self.alive and (reason := self._why_lost()):
+            self.log.error("%s; the page has to be started again", reason)
+            self._is_lost, self.alive = True, False
+            self._end_streams()
+
+    def _why_lost(self) -> str | None:
+        app = cast("Flask", self.wsgi)
+        files = site_of(app).files
+        try:
+            if not files.fs.is_in_place():
+                return f"{files.fs.root} was moved, removed or replaced"
+            page: str = cast("Any", self.wsgi).config[_PAGE]
+            if not files.exists(page):
+                return f"{page}, by which commands are refused to others, is gone"
+        except (MimikitError, OSError):
+            pass  # the disk fails just now: that says nothing
+        return None
 
     def init_signals(self) -> None:
         """A terminal sends INT to worker and master alike: let requests finish."""
@@ -250,9 +290,13 @@ class _Worker(front.RequestServer):
         return alive
 
     def _end_streams(self) -> None:
-        from mimikit.web.api.routing import EXTENSION
+        site_of(cast("Flask", self.wsgi)).feed.stop()
 
-        cast("Any", self.wsgi).extensions[EXTENSION].feed.stop()
+
+def site_of(app: Flask) -> Site:
+    from mimikit.web.api.routing import EXTENSION
+
+    return app.extensions[EXTENSION]
 
 
 class _Master(Arbiter):

@@ -96,6 +96,24 @@ def test_sent_again_after_it_was_answered_it_is_still_one_message(web) -> None:
     assert web.files.names(paths.INBOX) == []
 
 
+@pytest.mark.parametrize("left", [b"", b'{"id":"other"}\n', None])
+def test_what_a_restored_transcript_does_not_have_is_taken_again(web, left: bytes | None) -> None:
+    web.ask("POST", "/api/input", GOOD_INPUT)
+    item = inbox.waiting(web.files)[0]
+    message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
+    HistoryStore(web.files).add([message])
+    inbox.take_out(web.files, item.id)
+    assert web.ask("POST", "/api/input", GOOD_INPUT).status_code == 202
+    assert web.files.names(paths.INBOX) == []
+    day = paths.transcript(item.created_at.date())
+    if left is None:
+        web.files.remove(day)
+    else:
+        web.files.write(day, left)
+    assert web.ask("POST", "/api/input", GOOD_INPUT).status_code == 202
+    assert web.files.names(paths.INBOX) == ["msg-1.json"]
+
+
 def test_many_at_once_with_one_id_are_one_message(make_web) -> None:
     web = make_web(web={"inputs_per_minute": 1000})
     codes: list[int] = []

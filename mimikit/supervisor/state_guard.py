@@ -1,0 +1,97 @@
+"""Whether the state folder is still the one this consumer opened and locked.
+
+Somebody may remove, move or replace folders while we run: to restore a backup, to begin anew. What
+is read from its files each time is made again, and work goes on. Where this process holds in memory
+what a folder said, or judged it at its start, it ends with a clear line and is started again: the
+start reads everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+
+from mimikit.protocol import paths
+from mimikit.protocol.disk import Lock
+from mimikit.supervisor.store import Store
+
+LOOK_EVERY_S = 1.0
+READ_EACH_TIME = frozenset(
+    {
+        *(paths.INBOX, paths.COMMANDS, paths.COMMANDS_DONE, paths.MEMORY_FOLDER, paths.SUMMARIES),
+        *(paths.RUNS, paths.SECRETS, paths.SIDE, paths.CORRUPT, paths.PAGES, paths.PROMPTS),
+    }
+)
+"""Another folder of that name is as good."""
+HELD_IN_MEMORY = frozenset(
+    {paths.TRANSCRIPT, paths.LEDGER, paths.TRIGGERS, paths.TRIGGER_STATE, paths.HUEY, paths.CACHE}
+)
+"""Even an empty one says something else than what is remembered of it."""
+
+Inodes = Mapping[str, "int | None"]
+"""By folder; None: it is not there."""
+
+
+def why_to_end(before: Inodes, now: Inodes) -> str | None:
+    """Why this process may not go on with these folders; None when it may. Pure."""
+    for folder, inode in now.items():
+        if inode is None and folder in HELD_IN_MEMORY:
+            return f"{folder}/ was removed"
+        if inode not in (None, before[folder]) and folder not in READ_EACH_TIME:
+            return f"{folder}/ was replaced"
+    return None
+
+
+class StateGuard:
+    """Looks at the lock in every pass, at the folders every second."""
+
+    def __init__(
+        self,
+        store: Store,
+        lock: Lock,
+        end: Callable[[str], None],
+        folders: Collection[str] = paths.FOLDERS,
+    ) -> None:
+        """`lock`: that of `consumer.lock`. `end(reason)` has this process end, and returns."""
+        self._store, self._lock, self._end = store, lock, end
+        self._inodes = dict.fromkeys(folders, None) | self._look(folders)
+        self._look_at = 0.0
+        self._is_ending = False
+
+    def step(self, _now: datetime) -> bool:
+        """Make again what is missing, or end.
+
+        Crash: folders are made one by one, parents first; the start makes what is left.
+        """
+        if self._is_ending:
+            return False
+        files, steady = self._store.files, self._store.clock.monotonic()
+        reason = None
+        if not files.fs.is_in_place():
+            reason = "the folder was moved, removed or replaced"
+        else:
+            found = files.stat(paths.CONSUMER_LOCK)
+            if found is None or found.inode != self._lock.inode:
+                reason = f"{paths.CONSUMER_LOCK} was removed or replaced"
+        if reason is None and steady >= self._look_at:
+            self._look_at = steady + LOOK_EVERY_S
+            reason = self._see_to_folders()
+        if reason is not None:
+            self._is_ending = True
+            self._end(reason)
+        return False
+
+    def _see_to_folders(self) -> str | None:
+        before, now = self._inodes, self._look(self._inodes)
+        if now == before:
+            return None
+        gone = [folder for folder, inode in now.items() if inode is None]
+        changed = [f for f, inode in now.items() if inode not in (None, before[f])]
+        self._store.files.make_folders(gone)
+        self._inodes = now | self._look(gone)
+        self._store.log.write("error", "folders_changed", madeAgain=gone, replaced=changed)
+        return why_to_end(before, now)
+
+    def _look(self, folders: Collection[str]) -> dict[str, int | None]:
+        stats = ((folder, self._store.files.stat(folder)) for folder in folders)
+        return {folder: found.inode if found else None for folder, found in stats}

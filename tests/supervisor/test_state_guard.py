@@ -1,0 +1,27 @@
+"""Which folders may change under a consumer, and when it has to end."""
+
+from __future__ import annotations
+
+import pytest
+
+from mimikit.protocol import paths
+from mimikit.supervisor.state_guard import HELD_IN_MEMORY, READ_EACH_TIME, why_to_end
+
+
+@pytest.mark.parametrize("folder", paths.FOLDERS)
+def test_what_a_change_of_each_folder_means(folder: str) -> None:
+    before: dict[str, int | None] = {"inbox": 1, folder: 2}
+    held = folder in HELD_IN_MEMORY
+    assert why_to_end(before, before) is None
+    assert why_to_end(before, before | {folder: None}) == (
+        f"{folder}/ was removed" if held else None
+    )
+    kept = folder in READ_EACH_TIME
+    expected = None if kept else f"{folder}/ was replaced"
+    assert why_to_end(before, before | {folder: 3}) == expected
+    assert why_to_end(before | {folder: None}, before | {folder: 3}) == expected
+
+
+def test_the_two_lists_name_folders_of_the_protocol_and_share_none() -> None:
+    assert set(paths.FOLDERS) >= HELD_IN_MEMORY | READ_EACH_TIME
+    assert not HELD_IN_MEMORY & READ_EACH_TIME
