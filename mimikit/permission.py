@@ -74,14 +74,14 @@ def command_refusal(
     """Why a shell command may not run; None when it may. Decided when it is about to run.
 
     trigger_origin: where the trigger of a run with the origin `trigger` comes from.
-    is_local: only this machine reaches the page.
+    is_local: only this machine reaches the page, and did when it was asked for.
     """
     if origin == "trigger":
         origin = trigger_origin
     if not is_local and not allow_commands and origin not in AT_THE_MACHINE:
         return (
-            "commands from chat and HTTP are off while the page is served beyond this machine; "
-            "web.allow_commands = true would change that"
+            "commands from chat and HTTP are off while the page is served beyond this machine, "
+            "and stay off for what was asked meanwhile; web.allow_commands = true would change that"
         )
     if origin not in USER_ORIGINS and not allow_llm_commands:
         return (
@@ -97,6 +97,12 @@ def check_http_profile(profile: str, *, is_local: bool, allow_commands: bool) ->
         raise Refused(
             "commands are not taken from other machines; set web.allow_commands to allow them"
         )
+
+
+def check_command_edit(*, remote: bool) -> None:
+    """An owner's trigger would run the words of another machine as its own."""
+    if remote:
+        raise Refused("commands are not changed from other machines")
 
 
 def check_planned_profile(profile: str, *, by_user: bool, allow_llm_commands: bool) -> None:

@@ -137,6 +137,8 @@ class Task(Record):
     """Of a run that makes a summary of memory."""
     notify: Notify = "message"
     origin: Origin = "file"
+    remote: bool = False
+    """What asked for it came by a page that other machines reach, where commands were off."""
 
 
 class ResultFacts(TypedDict):
@@ -262,6 +264,8 @@ class InboxItem(Record):
     seat: QueueName | None = None
     notify: Notify = "teller"
     trace_id: Id | None = None
+    remote: bool = False
+    """It came by a page that other machines reach, where commands were off; or its task did."""
 
 
 class Question(Record):
@@ -295,6 +299,7 @@ class RoutedAnswer(Record):
 
     question_id: Id
     text: str
+    remote: bool = False
 
 
 class TurnAttempt(Record):

@@ -201,6 +201,8 @@ class Trigger(Record):
     condition: Condition | None = None
     cooldown: Annotated[float, Field(ge=0, le=366 * 86400)] | None = None
     """Seconds after a firing in which it does not fire again; None means the condition's own."""
+    remote: bool = False
+    """As of a task: what asked for it came by a page where commands were off."""
 
 
 class NodeVerdict(Record):

@@ -82,6 +82,7 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
             task.trace_id,
             started,
             by_user=permission.is_by_user(choice.engine.name, task.origin),
+            remote=task.remote,
             parent=task,
             may_trigger=permission.may_make_triggers(
                 task.source_trigger_id, allow_triggers=task.allow_triggers
@@ -185,7 +186,8 @@ def task_refusal(task: Task, settings: Settings, files: Files) -> str | None:
     """Why a `command` task may not run; None when it may.
 
     Every page tells where it really listens, which need not be what the settings say. One whose
-    word can not be read is taken for one that others reach.
+    word can not be read is taken for one that others reach. What came by such a page stays refused
+    when that is gone.
     """
     if task.profile != "command":
         return None
@@ -194,7 +196,7 @@ def task_refusal(task: Task, settings: Settings, files: Files) -> str | None:
     return permission.command_refusal(
         task.origin,
         task.trigger_origin,
-        is_local=is_local,
+        is_local=is_local and not task.remote,
         allow_commands=settings.web.allow_commands,
         allow_llm_commands=settings.allow_llm_commands,
     )

@@ -61,6 +61,7 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         job.trace_id,
         job.input.now,
         by_user=permission.is_by_user(job.choice.engine.name),
+        remote=any(item.remote for item in job.items),
         timezone=turn_input.timezone,
         question_open=question is not None and bool(question.planner_task_id or not answered),
     )

@@ -288,6 +288,7 @@ class CommitApplier:
                     parent_task_id=asker.id,
                     notify=asker.notify,
                     origin=asker.origin,
+                    remote=asker.remote or answer.remote,
                     max_attempts=2,
                 )
                 self.submit(task)
@@ -344,6 +345,7 @@ class CommitApplier:
                 seat=task.role,
                 notify=told,
                 trace_id=task.trace_id,
+                remote=task.remote,
             ),
         )
 

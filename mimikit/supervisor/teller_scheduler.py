@@ -338,7 +338,9 @@ class TellerScheduler:
             if item.question_id == question.question_id:
                 base = _code_record(derived_id("turn", "answer", item.id), now)
                 said = [_asked(question, base), *user_messages((item,), base.id)]
-                answered = RoutedAnswer(question_id=question.question_id, text=item.text)
+                answered = RoutedAnswer(
+                    question_id=question.question_id, text=item.text, remote=item.remote
+                )
                 self._apply(base.but(consumed=[item.id], messages=said, answers=[answered]))
                 return True
         return False

@@ -116,6 +116,7 @@ class PlannerSession(ToolSession):
             timeout=args.timeout,
             created_at=self._caller.now,
             origin=permission.origin_of(self.role, by_user=self._caller.by_user),
+            remote=self._caller.remote,
             trace_id=self._caller.trace_id,
             parent_task_id=parent.id if parent else None,
             cooldown=args.cooldown,
@@ -147,6 +148,7 @@ class PlannerSession(ToolSession):
             permission.check_trigger_fields(changes)
             if trigger.profile == "command" and "prompt" in changes:
                 self._check_profile("command")  # commands stay their owner's
+                permission.check_command_edit(remote=self._caller.remote)
             if changes.get("condition") is not None:
                 changes["condition"] = self._condition(changes["condition"]).to_dict()
             registry.edited(trigger, changes)

@@ -64,6 +64,8 @@ class ToolCaller:
     now: datetime
     by_user: bool = False
     """No model had a word in it, from the user's text to here: commands in it are the user's."""
+    remote: bool = False
+    """Some of what it was asked came by a page where commands were off."""
     parent: Task | None = None
     """The Planner's own task."""
     may_trigger: bool = True
@@ -196,6 +198,7 @@ class ToolSession:
             source_trigger_id=parent.source_trigger_id if parent else None,
             notify=parent.notify if parent else "teller",
             origin=permission.origin_of(self.role, by_user=self._caller.by_user),
+            remote=self._caller.remote,
         )
 
     def _check_trace(self, more: int) -> None:
@@ -239,7 +242,9 @@ class TellerSession(ToolSession):
         return f"noted, {args.action}: {plain_item(item)}"
 
     def _answer_question(self, args: arguments.AnswerArguments) -> str:
-        self.effects.answers.append(RoutedAnswer(question_id=args.question_id, text=args.text))
+        self.effects.answers.append(
+            RoutedAnswer(question_id=args.question_id, text=args.text, remote=self._caller.remote)
+        )
         return "passed on"
 
     def _delegate(self, args: arguments.TellerDelegateArguments) -> str:

@@ -351,4 +351,5 @@ def make_run(trigger: Trigger, slot: str, now: datetime, upstream: tuple[str, ..
         trigger_origin=trigger.origin,
         allow_triggers=trigger.allow_triggers,
         upstream=list(upstream),
+        remote=trigger.remote,
     )

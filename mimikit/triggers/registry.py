@@ -101,7 +101,7 @@ def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
         given["condition"] = None
     elif changes.get("condition") is not None:
         given["schedule"] = None
-    kept = {"id", "createdAt", "origin", "traceId", "parentTaskId"}
+    kept = {"id", "createdAt", "origin", "remote", "traceId", "parentTaskId"}
     given |= {name: value for name, value in trigger.to_dict().items() if name in kept}
     try:
         new = Trigger.model_validate_json(dump_line(given))

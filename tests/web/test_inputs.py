@@ -250,6 +250,25 @@ def test_commands_are_taken_from_this_machine_unless_allowed(
     assert len(web.files.names("worker/queue")) == (code == 202)
 
 
+@pytest.mark.parametrize(
+    ("is_local", "allow", "remote"),
+    [(True, False, False), (False, False, True), (False, True, False)],
+)
+def test_an_input_tells_whether_commands_were_off_where_it_came_by(
+    make_web, is_local: bool, allow: bool, remote: bool
+) -> None:
+    web = make_web(is_local=is_local, web={"allow_commands": allow})
+    assert web.ask("POST", "/api/input", GOOD_INPUT).status_code == 202
+    item = web.files.peek(paths.inbox("msg-1"), InboxItem)
+    assert item is not None
+    assert item.remote is remote
+    open_question(web)
+    assert web.ask("POST", "/api/answer", GOOD_ANSWER | {"id": "msg-2"}).status_code == 202
+    answered = web.files.peek(paths.inbox("msg-2"), InboxItem)
+    assert answered is not None
+    assert answered.remote is remote
+
+
 # ---- orders ---------------------------------------------------------------------------------
 
 ORDERS = {

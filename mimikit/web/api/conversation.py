@@ -88,6 +88,7 @@ def send(asked: MessageInput) -> AcceptedView:
         timezone=zone,
         locale=asked.locale or None,
         quote=asked.quote,
+        remote=here.is_remote,
     )
     return _accept(here, item)
 
@@ -102,6 +103,7 @@ def answer_question(asked: AnswerInput) -> AcceptedView:
         text=_said(asked.text),
         created_at=here.clock.now(),
         question_id=asked.question_id,
+        remote=here.is_remote,
     )
     return _accept(here, item)
 

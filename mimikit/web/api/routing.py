@@ -156,6 +156,11 @@ class Site:
     is_local: bool
     """Whether only this machine can reach the page."""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether what comes by this page may never run a command, wherever a page listens then."""
+        return not self.is_local and not self.settings.web.allow_commands
+
 
 def site() -> Site:
     """The site of the request that is being answered."""

@@ -1,0 +1,144 @@
+"""What came by a page that other machines reach runs no command, also when that page is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mimikit.config import Settings
+from mimikit.conversation import inbox
+from mimikit.engines.builtin.engine import BuiltinEngine
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import Question, RoutedAnswer, Task, TaskResult
+from mimikit.testing.memory_disk import MemoryDisk
+from mimikit.testing.twins import FakeClock
+from mimikit.tools.planning import PlannerSession
+from mimikit.tools.session import ToolCaller
+from tests.crash.driver import Client
+from tests.crash.oracle import Oracle
+from tests.support.mind import Mind
+from tests.support.product import START, Product
+
+
+def client(**web: Any) -> Client:
+    """A product that reads words by rules and is told where its commands would run."""
+    builtin = {"engine": "builtin"}
+    settings = Settings.model_validate(
+        {
+            "timezone": "UTC",
+            "web": web,
+            "roles": {"teller": builtin, "planner": builtin},
+            "profiles": {
+                "standard": builtin,
+                "specialist": builtin,
+                "command": {"engine": "scripted"},
+            },
+        }
+    )
+    files, oracle = Files(MemoryDisk()), Oracle()
+    files.make_folders()
+    mind = Mind(oracle.runs)
+    product = Product(
+        files, FakeClock(START), mind, settings=settings, more_engines=(BuiltinEngine(),)
+    )
+    product.start()
+    return Client(product, oracle)
+
+
+def outcomes(here: Client) -> list[tuple[str, str | None]]:
+    """How the Workers' runs ended, oldest first."""
+    names = here.files.names("worker/results")
+    found = [here.files.load(f"worker/results/{name}", TaskResult) for name in names]
+    ended = sorted((it for it in found if it is not None), key=lambda it: it.completed_at)
+    return [(it.status, it.failure_reason) for it in ended]
+
+
+@pytest.mark.parametrize(
+    ("remote", "allowed", "ended"),
+    [
+        (False, False, ("done", None)),
+        (True, False, ("failed", "refused")),
+        (True, True, ("done", None)),  # the owner has allowed them since
+    ],
+)
+def test_a_command_asked_for_from_afar_is_refused_at_home(
+    *, remote: bool, allowed: bool, ended: tuple[str, str | None]
+) -> None:
+    here = client(allow_commands=allowed)
+    here.say("m1", "run: date", remote=remote)
+    here.product.idle()
+    assert outcomes(here) == [ended]
+
+
+def test_a_message_of_the_owner_in_between_does_not_lend_its_rights() -> None:
+    here = client()
+    here.say("m1", "run: date", remote=True)
+    here.say("m2", "hello")
+    here.product.idle()
+    assert outcomes(here) == [("failed", "refused")]
+    here.say("m3", "run: date")
+    here.product.idle()
+    assert outcomes(here)[-1] == ("done", None)
+
+
+def test_a_trigger_made_from_afar_runs_no_command_and_stays_so_when_changed() -> None:
+    here = client()
+    here.say("m1", "every 10 minutes: run date", remote=True)
+    here.product.idle()
+    here.at(601)
+    here.product.idle()
+    assert outcomes(here) == [("failed", "refused")]
+    (name,) = here.files.names(paths.TRIGGERS)
+    here.order("o1", "trigger_edit", name.removesuffix(".json"), title="again", remote=False)
+    here.product.idle()
+    here.order("o2", "trigger_run", name.removesuffix(".json"))
+    here.product.idle()
+    assert outcomes(here) == [("failed", "refused")] * 2
+
+
+def test_a_repetition_is_refused_as_the_first_was() -> None:
+    here = client()
+    here.say("m1", "run: date", remote=True)
+    here.product.idle()
+    (name,) = here.files.names("worker/results")
+    here.order("o1", "retry", name.removesuffix(".json"))
+    here.product.idle()
+    assert outcomes(here) == [("failed", "refused")] * 2
+
+
+def test_what_is_told_of_such_a_run_and_what_is_answered_is_marked_too() -> None:
+    here = client()
+    asker = Task(
+        id="t1", role="planner", prompt="x", created_at=here.now, trace_id="t1", origin="builtin"
+    )
+    here.product.applier._put_result(asker.but(remote=True), "teller", here.now)
+    assert [item.remote for item in inbox.waiting(here.files)] == [True]
+    here.files.save_new("planner/ended/t1.json", asker)
+    question = Question(
+        question_id="q1",
+        question="Which?",
+        created_at=here.now,
+        expires_at=here.now,
+        planner_task_id="t1",
+    )
+    inbox.ask(here.files, question)
+    answer = RoutedAnswer(question_id="q1", text="run: date", remote=True)
+    here.product.applier._route_answer(answer, here.now)
+    (name,) = here.files.names("planner/queue")
+    task = here.files.load(f"planner/queue/{name}", Task)
+    assert task is not None
+    assert (task.remote, task.origin) == (True, "builtin")
+
+
+def test_the_words_of_an_owners_command_are_not_changed_from_afar() -> None:
+    here = client()
+    here.trigger("g1", 600, "date", profile="command", origin="cli")
+    for remote, ok in ((True, False), (False, True)):
+        caller = ToolCaller("t9", "trace-9", here.now, by_user=True, remote=remote)
+        session = here.product.context.open_session(PlannerSession, caller)
+        reply = session.call(
+            "change_trigger", {"id": "g1", "action": "edit", "changes": {"prompt": "rm -r x"}}
+        )
+        assert reply.ok is ok, reply.text
