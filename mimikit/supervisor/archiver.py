@@ -7,6 +7,7 @@ summaries are taken in here. What these are made from stays.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import threading
 from collections import Counter, deque
@@ -20,6 +21,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Message, SummaryScope, Task, TaskResult
+from mimikit.protocol.records import MAX_RECORD_BYTES
 from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
@@ -166,9 +168,14 @@ class Archiver:
             known = before.get(name)
             if known is None or known[0] != stat:
                 try:
-                    data = files.read(path) or b""
+                    data = files.read(path, most=MAX_RECORD_BYTES) or b""
                 except UnsafeFile:
                     data = b""  # a link of the user's: not ours to follow, and in nobody's way
+                except StorageError as error:
+                    if getattr(error.__cause__, "errno", None) != errno.EIO:
+                        raise
+                    # A bad spot of the disk: its day waits, as what it holds is not known.
+                    raise ValueError(str(error)) from error
                 known = stat, frozenset(markdown.ids(data.decode("utf-8", "replace")))
             self._known[name] = known
             have |= known[1]

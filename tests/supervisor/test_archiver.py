@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -201,6 +203,62 @@ def test_a_folder_that_has_the_name_is_passed_by(tmp_path: Path) -> None:
     client.product.idle()
     kept = markdown.ids(text_of(files, "memory/2026-11-01-mountains.md"))
     assert kept == {"msg-5", "msg-6", "msg-7"}
+
+
+ODD_RAW = {
+    "a pipe": os.mkfifo,
+    "no text": lambda path: path.write_bytes(b"\xff\xfe\x00\x01"),
+    "of any size": lambda path: (path.touch(), os.truncate(path, 10**12)),
+    "an empty file": lambda path: path.write_bytes(b""),
+    "somebody's text": lambda path: path.write_text("## 09:00 user <!-- msg-1 -->\n"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_RAW)
+def test_one_foreign_file_of_a_day_stops_only_itself(tmp_path: Path, odd: str) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    files = Files(RealDisk(folder), durable=False)
+    files.make_folders()
+    for name in ("2026-12-01-rivers.md", "2026-12-01-zzz.md", "2026-12-01.md"):
+        ODD_RAW[odd](folder / "memory" / name)
+    client = made(files)
+    filled(client, [said(number, text="rivers") for number in range(3)])
+    filled(client, [said(9, START + timedelta(days=1), "mountains")])
+    after(client, 30 * HOUR)
+    assert set(archived(client).values()) == {True}
+    paths_ = [folder / "memory" / name for name in raw_files(files)]
+    ours = [path for path in paths_ if path.is_file() and path.stat().st_size < 10**6]
+    written = [markdown.ids(path.read_bytes().decode(errors="replace")) for path in ours]
+    assert frozenset({"msg-0", "msg-1", "msg-2"}) in written
+    assert frozenset({"msg-9"}) in written
+    assert events(client, "archive_failed") == []
+
+
+class WornDisk(RealDisk):
+    """One of its files stands on a bad spot."""
+
+    def read(
+        self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
+    ) -> bytes:
+        if path == "memory/2026-12-01-rivers.md":
+            raise OSError(errno.EIO, "Input/output error")
+        return super().read(path, offset=offset, limit=limit, most=most)
+
+
+def test_a_file_the_disk_can_not_give_back_holds_up_only_its_own_day(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    files = Files(WornDisk(folder), durable=False)
+    files.make_folders()
+    (folder / "memory" / "2026-12-01-rivers.md").write_text("# 2026-12-01\n")
+    client = made(files)
+    filled(client, [said(1, text="rivers"), said(2, START + timedelta(days=1), "mountains")])
+    after(client, 30 * HOUR)
+    assert archived(client) == {"msg-1": False, "msg-2": True}
+    (failed, *_) = events(client, "archive_failed")
+    assert failed["messages"] == 1
+    assert "the disk failed to read" in str(failed["error"])
 
 
 def test_a_removed_folder_is_made_anew_and_written_to(tmp_path: Path) -> None:
