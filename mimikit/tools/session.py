@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from mimikit import permission
 from mimikit.config import Settings
 from mimikit.engines.base import ToolReply, ToolSpec
-from mimikit.errors import BadInput, Refused
+from mimikit.errors import BadInput, Refused, StorageError
 from mimikit.language.plain_text import indented
 from mimikit.memory.notes import backlog_items, changed_backlog, plain_item
 from mimikit.protocol.ids import derived_id
@@ -137,6 +137,11 @@ class ToolSession:
             return ToolReply(False, str(error))
         except ValidationError as error:
             return ToolReply(False, str(bad_record(error)))
+        except StorageError as error:
+            # A tool reads before it notes what it wants: a call that is made again is no second.
+            reason = f"this could not be looked up ({error}); nothing was noted of it, ask again"
+            self._on_refused(name, reason)
+            return ToolReply(False, reason)
 
     def _call(self, name: str, given: Mapping[str, object]) -> str:
         if self._closed:
