@@ -176,6 +176,7 @@ class ConsumerApp:
 
     def _make_context(self, engines: EngineRegistry, prompts: Prompts) -> RunContext:
         from mimikit.roles.run import RunContext
+        from mimikit.roles.shortage import RunShortage
         from mimikit.tools.reader import RoleReader
 
         state, store = self.state, self.store
@@ -196,6 +197,7 @@ class ConsumerApp:
             log=state.log,
             workspace=state.workspace,
             state=state.path,
+            shortage=RunShortage(state.clock),
             tool_server=self.tool_server,
         )
 
@@ -205,7 +207,7 @@ class ConsumerApp:
         from mimikit.supervisor.command_applier import CommandApplier
         from mimikit.supervisor.commit_applier import CommitApplier
         from mimikit.supervisor.llm_eval import LlmEvalBatch
-        from mimikit.supervisor.loop import HeartbeatWriter, Supervisor
+        from mimikit.supervisor.loop import HeartbeatWriter, ShortageGuard, Supervisor
         from mimikit.supervisor.retention import Retention
         from mimikit.supervisor.state_guard import StateGuard
         from mimikit.supervisor.teller_scheduler import TellerScheduler
@@ -225,6 +227,7 @@ class ConsumerApp:
         teller = TellerScheduler(store, commits, context, self.teller, self._facts)
         heartbeat = HeartbeatWriter(
             store,
+            shortage=context.shortage,
             teller=teller,
             queued=lambda: self.consumer.queued(),  # noqa: PLW0108 - it is made after this
             engines=context.engines.status,
@@ -240,6 +243,7 @@ class ConsumerApp:
             Retention(store),
             heartbeat,
             StateGuard(store, self._lock, self._end_as_lost),
+            ShortageGuard(context, self._apply_pause),
         )
 
     def _make_consumer(self) -> PooledConsumer:
@@ -343,7 +347,8 @@ class ConsumerApp:
             self.events.changed_triggers.put(trigger_id)
 
     def _apply_pause(self) -> None:
-        self.consumer.set_paused(self.store.runtime.paused)
+        is_short = self.context.shortage.reason() is not None
+        self.consumer.set_paused(self.store.runtime.paused or is_short)
 
     def _stopping(self) -> None:
         """Give the runs their time to end, then end them; nothing is claimed any more."""

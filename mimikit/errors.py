@@ -5,6 +5,8 @@ The text of each is made for its user: "expected X, got Y, in PLACE; do Z".
 
 from __future__ import annotations
 
+import errno
+
 
 class MimikitError(Exception):
     """The root: catch this to catch everything raised on purpose."""
@@ -71,3 +73,28 @@ class EngineError(MimikitError):
     """An engine could not be run."""
 
     permanent = False
+
+
+class ProgramLost(MimikitError):
+    """A program had begun, and could not be followed to its end."""
+
+
+_SHORT = {
+    errno.EMFILE: "this process has too many files open",
+    errno.ENFILE: "this machine has too many files open",
+    errno.ENOMEM: "no memory is left",
+    errno.EAGAIN: "no more processes can be started",
+}
+
+
+def shortage_of(error: BaseException | None) -> str | None:
+    """What this machine had none left of, if that was the cause of an error; None: another was."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _SHORT:
+            return _SHORT[error.errno]
+        if isinstance(error, MemoryError):
+            return _SHORT[errno.ENOMEM]
+        if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+            return _SHORT[errno.EAGAIN]
+        error = error.__cause__
+    return None

@@ -98,7 +98,8 @@ class EventLog:
 
     def pack_soon(self) -> None:
         """Have rotated files packed by a thread of their own."""
-        threading.Thread(target=self.pack, name="log-pack", daemon=True).start()
+        with contextlib.suppress(RuntimeError):  # no thread is to be had: the next time, then
+            threading.Thread(target=self.pack, name="log-pack", daemon=True).start()
 
     def pack(self) -> None:
         """Pack rotated files that are not packed yet, if nobody else is at it.

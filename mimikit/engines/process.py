@@ -23,7 +23,7 @@ from typing import IO, Literal, TypeAlias
 
 from mimikit.engines import process_tree
 from mimikit.engines.base import CancelToken, Outcome
-from mimikit.errors import EngineError
+from mimikit.errors import EngineError, ProgramLost
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 OnOutput: TypeAlias = Callable[[Stream, bytes], None]
@@ -126,7 +126,7 @@ def output(
     program = Program(argv, cwd, env, process_tree.mark(None, "probe"), timeout_s)
     try:
         ended = run(program, lambda stream, data: said[stream].append(data), CancelToken())
-    except EngineError as error:
+    except (EngineError, ProgramLost) as error:
         return None, "", str(error)
     stdout, stderr = (b"".join(parts).decode(errors="replace") for parts in said.values())
     return None if ended.stopped else ended.exit_code, stdout, stderr
@@ -199,7 +199,7 @@ class _Run:
                 self._selector = stack.enter_context(selectors.DefaultSelector())
                 self._waker = _Waker()
             except OSError as error:
-                raise EngineError(f"no program can be started: {error.strerror}") from None
+                raise EngineError(f"no program can be started: {error.strerror}") from error
             stack.callback(self._waker.close)
             self._selector.register(self._waker.reader, selectors.EVENT_READ, self._woken)
             self._child = process_tree.spawn(
@@ -216,10 +216,14 @@ class _Run:
             self._idle_s = math.inf if idle_s is None else idle_s
             self._begun = self._heard = self._reaped = self._looked = time.monotonic()
             try:
-                self._watch(stack)
-                self._follow()
-            finally:
-                self._finish()
+                try:
+                    self._watch(stack)
+                    self._follow()
+                finally:
+                    self._finish()
+            except (OSError, MemoryError, RuntimeError) as error:
+                # Without its cause: it had begun, so this is no want of something to begin with.
+                raise ProgramLost(f"{program.argv[0]} was ended: {error!r}") from None
         return ProgramOutcome(self._child.returncode, self._stopped, self._leftovers)
 
     def _watch(self, stack: contextlib.ExitStack) -> None:

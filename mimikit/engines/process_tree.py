@@ -94,7 +94,7 @@ def spawn(
                 said = f"expected a folder to work in, got none at {cwd}; make it"
                 raise EngineError(said) from None
             said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            raise EngineError(f"{argv[0]} can not be started: {said}") from None
+            raise EngineError(f"{argv[0]} can not be started: {said}") from error
         unseen = ProcessEntry(child.pid, os.getpid(), child.pid, child.pid, started=0, dead=False)
         _live[child.pid] = _look(child.pid) or unseen, mark
     return child

@@ -11,8 +11,10 @@ no Worker runs, unless the owner chose to let it run without.
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
+import re
 import signal
 import threading
 import time
@@ -21,7 +23,7 @@ from mimikit.config import Settings
 from mimikit.engines import process, process_tree, sandbox
 from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.process import Program, Stream
-from mimikit.errors import EngineError, StorageError
+from mimikit.errors import EngineError, StorageError, shortage_of
 from mimikit.language.plain_text import PlainStream, TextTail
 from mimikit.protocol.models import Role
 
@@ -34,6 +36,11 @@ _EVENTS_EVERY_S = 0.11
 _EVENT_CHARACTERS = 65_536
 _ERROR_LINES = 5
 _ERROR_CHARACTERS = 2000
+_WANT = re.compile(
+    "|".join(map(os.strerror, (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)))
+)
+_NOT_BEGUN = re.compile(rf"bwrap: [^\n]*: (?:{_WANT.pattern})\n?")
+"""All that a sandbox says that could not be made for want of something."""
 
 
 class ShellEngine:
@@ -79,9 +86,13 @@ class ShellEngine:
         try:
             ended = process.run(program, output.take, request.cancel, tick=output.tick)
         except EngineError as error:
+            if shortage_of(error):
+                raise
             return Outcome("failed", error=str(error), failure_reason="error")
         output.close()
         text = output.text()
+        if program.boxed and ended.exit_code == 1 and _NOT_BEGUN.fullmatch(output.errors.text()):
+            raise EngineError(output.errors.text().strip()) from BlockingIOError(errno.EAGAIN, "")
         if stopped := process.stopped_outcome(ended, program, text):
             return stopped
         data = {"unshownCharacters": output.unshown} if output.unshown else {}
@@ -105,6 +116,9 @@ class ShellEngine:
         with self._lock, contextlib.suppress(StorageError, OSError):  # proves nothing
             if not self._proved:
                 reason = sandbox.canary(request.state, request.workspace, as_owner=True)
+                if reason and _WANT.search(reason):
+                    # A machine that has no more of something says nothing of the sandbox.
+                    raise EngineError(reason) from BlockingIOError(errno.EAGAIN, "")
                 self._proved = reason is None
                 return reason
         return None

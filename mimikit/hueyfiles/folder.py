@@ -7,6 +7,7 @@ nothing else, so the view may lag. This module knows no Task: `inspect` tells wh
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 import logging
@@ -244,6 +245,7 @@ class QueueFolder:
         """Sleep until something may be taken or time is up; not at all when `wakes` has changed."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
+            self._man()
             while self.wakes == wakes and not self.has_ready():
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -286,13 +288,28 @@ class QueueFolder:
             if not is_small:
                 self._heard.update(dict.fromkeys(names or ()))
                 self._is_whole_heard |= names is None
-                if self._intake is None and not self.closed.is_set():
-                    self._intake = threading.Thread(
-                        target=self._take_in, name=f"intake {self.path}", daemon=True
-                    )
-                    self._intake.start()
+                self._man()
         if is_small:
             self.look(names)
+
+    def _man(self) -> None:
+        """See that somebody is at what was heard, and at the suspects. The caller holds the lock.
+
+        Where no thread is to be had, whoever waits next asks for it again.
+        """
+        if self.closed.is_set():
+            return
+        with contextlib.suppress(RuntimeError):
+            if self._intake is None and (self._heard or self._is_whole_heard):
+                name = f"intake {self.path}"
+                intake = threading.Thread(target=self._take_in, name=name, daemon=True)
+                intake.start()
+                self._intake = intake
+            if self._janitor is None and self._suspects:
+                name = f"janitor {self.path}"
+                janitor = threading.Thread(target=self._clean, name=name, daemon=True)
+                janitor.start()
+                self._janitor = janitor
 
     def _take_in(self) -> None:
         """The thread that looks at what was heard: until nothing is left."""
@@ -364,11 +381,7 @@ class QueueFolder:
         with self._changed:
             self._index.discard(name)
             self._suspects[name] = _Suspect(str(error), bad, seen, time.monotonic())
-            if self._janitor is None and not self.closed.is_set():
-                self._janitor = threading.Thread(
-                    target=self._clean, name=f"janitor {self.path}", daemon=True
-                )
-                self._janitor.start()
+            self._man()
 
     def _read(self, name: str, *, hurry: bool = False) -> WaitingFile | None:
         """What a file is; None when it is gone, or was handed to the janitor."""

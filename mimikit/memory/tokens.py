@@ -209,7 +209,10 @@ class TokenCounter:
         """Load the ranks on a thread beside; the first call starts it, others do nothing."""
         if not self._started:
             self._started = True
-            threading.Thread(target=self.load, name="tokens", daemon=True).start()
+            try:
+                threading.Thread(target=self.load, name="tokens", daemon=True).start()
+            except RuntimeError:  # no thread is to be had now: the next turn asks again
+                self._started = False
 
 
 _SHARED = TokenCounter()

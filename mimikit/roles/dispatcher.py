@@ -18,7 +18,14 @@ from mimikit.protocol.models import (
     Task,
     TaskResult,
 )
-from mimikit.roles.run import RunContext, cut_to_side, end_or_retry, run_engine, with_context
+from mimikit.roles.run import (
+    RunContext,
+    cut_to_side,
+    end_or_retry,
+    not_begun,
+    run_engine,
+    with_context,
+)
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.tools.planning import PlannerSession
@@ -46,6 +53,10 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
         if isinstance(error, StorageError) and context.stopping.is_set():
             raise  # recovery decides
         context.log.write("error", "run_fault", taskId=claimed.id, error=repr(error))
+        if (outcome := not_begun(context, error)) is not None:  # no engine was asked for it yet
+            waits = claimed.but(role=queue_name, released=True, not_before=outcome.retry_at)
+            context.insist(lambda: queue.release(context.files, waits))
+            return False
         end = TaskEnd("failed", "error", claimed.attempts + 1)
         said = f"a fault of mimikit's own: {error}"
         now = context.clock.now()
@@ -223,5 +234,6 @@ def _outcome(
     outcome = run_engine(
         context, "worker", turn_input, choice, None, run_id=run_id, attempt=attempt, cancel=cancel
     )
-    final = engine == "builtin" and outcome.failure_reason == "engine_unavailable"
+    is_unavailable = outcome.failure_reason == "engine_unavailable"
+    final = engine == "builtin" and is_unavailable and outcome.retry_at is None
     return outcome, engine, final

@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -46,6 +46,7 @@ from mimikit.protocol.models import (
     TaskResult,
 )
 from mimikit.roles.prompts import Prompts, prompt_of
+from mimikit.roles.shortage import PAUSE_S, RunShortage
 from mimikit.tasks import queue
 from mimikit.tasks.retry import RunEnd, TaskEnd, after_run, result_of
 from mimikit.tools.reader import RoleReader
@@ -138,6 +139,7 @@ class RunContext:
     log: EventLog
     workspace: Path
     state: Path
+    shortage: RunShortage
     tool_server: ToolServer | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
 
@@ -153,7 +155,7 @@ class RunContext:
         )
 
     def insist(self, do: Callable[[], T]) -> T:
-        """Read or write what a run can not do without, however long the disk refuses.
+        """Read or write what a run can not do without, however long disk or memory refuse.
 
         Given up only at the stop: an outcome that could not be written is found by recovery as an
         interrupted run.
@@ -161,9 +163,11 @@ class RunContext:
         while True:
             try:
                 return do()
-            except StorageError as error:
-                self.log.write("error", "disk_refuses", error=str(error))
-                if error.permanent or self.stopping.wait(1.0):
+            except (StorageError, MemoryError) as error:
+                self.shortage.note(error)
+                self.log.write("error", "disk_refuses", error=str(error) or repr(error))
+                is_for_good = isinstance(error, StorageError) and error.permanent
+                if is_for_good or self.stopping.wait(1.0):
                     raise
 
 
@@ -281,7 +285,9 @@ def run_engine(
         outcome = engine.run(request)
     except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
         context.log.write("error", "engine_fault", runId=run_id, error=repr(error))
-        outcome = Outcome("failed", error=f"the engine failed: {error}", failure_reason="error")
+        outcome = not_begun(context, error) or Outcome(
+            "failed", error=f"the engine failed: {error}", failure_reason="error"
+        )
     finally:
         if server is not None and token is not None:
             server.unregister(token)
@@ -293,6 +299,18 @@ def run_engine(
         outcome = Outcome("failed", error="mimikit was stopped meanwhile", failure_reason="killed")
     output.write("ended", outcome.error or "", {"status": outcome.status})
     return outcome
+
+
+def not_begun(context: RunContext, error: Exception) -> Outcome | None:
+    """The outcome of a run that could not begin for want of files, memory or processes.
+
+    None: the error was another. It costs no attempt, and is tried again soon.
+    """
+    reason = context.shortage.note(error)
+    if reason is None:
+        return None
+    retry_at = context.clock.now() + timedelta(seconds=PAUSE_S)
+    return Outcome("failed", error=reason, failure_reason="engine_unavailable", retry_at=retry_at)
 
 
 def _timeouts(

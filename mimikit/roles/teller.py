@@ -13,7 +13,7 @@ from mimikit.engines.base import CancelToken, EngineChoice, Outcome, TurnInput
 from mimikit.errors import StorageError
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
-from mimikit.roles.run import RunContext, cut_to_side, run_engine, with_context
+from mimikit.roles.run import RunContext, cut_to_side, not_begun, run_engine, with_context
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
 
 
@@ -158,6 +158,8 @@ def outcome_of(context: RunContext, job: TurnJob) -> TurnOutcome:
         return take_turn(context, job)
     except Exception as error:  # noqa: BLE001 - the Teller's thread must outlive any fault
         context.log.write("error", "turn_fault", turnId=job.id, error=repr(error))
+        if (short := not_begun(context, error)) is not None:
+            return TurnOutcome(job, None, short.error or "", short.failure_reason, short.retry_at)
         return TurnOutcome(job, None, str(error), "error")
 
 

@@ -206,6 +206,15 @@ class PooledConsumer(Consumer):
         """Bring back what died, each thread in its role; see whether the supervisor ticks."""
         if self.stop_flag.is_set():
             return True
+        try:
+            is_well = self._bring_back()
+        except RuntimeError as error:  # no thread is to be had: in a second, then
+            _logger.warning("a thread that died could not be started again: %s", error)
+            is_well = False
+        self._look_at_step(time.monotonic())
+        return is_well
+
+    def _bring_back(self) -> bool:
         dead = [slot for slot, (_, thread) in enumerate(self.worker_threads) if _is_dead(thread)]
         for slot in dead:
             _logger.error("a thread of the %s pool died; another takes over", self._slots[slot])
@@ -220,7 +229,6 @@ class PooledConsumer(Consumer):
             _logger.error("the supervisor died; it is started again")
             self._supervisor = self._new_supervisor()
             self._supervisor.start()
-        self._look_at_step(time.monotonic())
         return not dead
 
     # ---- Huey's hooks -----------------------------------------------------------------------

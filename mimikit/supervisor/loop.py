@@ -18,6 +18,8 @@ from mimikit.conversation import inbox
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineStatus, Health
+from mimikit.roles.run import RunContext
+from mimikit.roles.shortage import RunShortage
 from mimikit.supervisor import recovery
 from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.command_applier import CommandApplier
@@ -53,6 +55,7 @@ class Supervisor:
         retention: Retention,
         heartbeat: HeartbeatWriter | None = None,
         guard: StateGuard | None = None,
+        shortage: ShortageGuard | None = None,
     ) -> None:
         self.store = store
         self.triggers = triggers
@@ -83,6 +86,9 @@ class Supervisor:
             ("keep house", retention.step),
             ("write down ends", store.ledger.keep_up),
         ]
+        self._shortage = shortage
+        if shortage is not None:
+            self._operations.insert(0, ("look at what is left", shortage.step))
         if guard is not None:  # first: nothing is done in a folder that is no longer ours
             self._operations.insert(0, ("look at the folder", guard.step))
 
@@ -114,7 +120,9 @@ class Supervisor:
             again = [self._try(name, operation, now) for name, operation in self._operations]
             if self._heartbeat is not None:
                 age_s = self.store.clock.monotonic() - self.last_tick
-                self._heartbeat.beat(now, age_s, self._degraded and ": ".join(self._degraded))
+                trouble = self._degraded and ": ".join(self._degraded)
+                short = self._shortage and self._shortage.said
+                self._heartbeat.beat(now, age_s, short or trouble)
             worked = worked or any(again)
             if not any(again) or (stop is not None and stop.is_set()):
                 break
@@ -175,6 +183,26 @@ class Supervisor:
         return self._resting.get(name, 0) > self.store.clock.monotonic()
 
 
+class ShortageGuard:
+    """Has nothing new begun while this machine has too little for it, and says so."""
+
+    def __init__(self, context: RunContext, changed: Callable[[], None]) -> None:
+        """`changed` is called when dispatch is to pause, or to go on."""
+        self._context, self._changed = context, changed
+        self.said: str | None = None
+        """Why nothing new is begun, for people; None when it is."""
+
+    def step(self, _now: datetime) -> bool:
+        reason = self._context.shortage.reason()
+        said = reason and f"nothing new is begun: {reason}"
+        if said != self.said:
+            was_short, self.said = self.said is not None, said
+            self._context.log.write("audit", "short_of", reason=reason or "nothing any more")
+            if was_short != (said is not None):
+                self._changed()
+        return False
+
+
 class HeartbeatWriter:
     """Writes at most every BEAT, and at once when the seats change."""
 
@@ -182,12 +210,16 @@ class HeartbeatWriter:
         self,
         store: Store,
         *,
+        shortage: RunShortage,
         teller: TellerScheduler,
         queued: Callable[[], dict[str, int]],
         engines: Callable[[], dict[str, EngineStatus]],
     ) -> None:
         """The callables give what only others know."""
-        self._store, self._teller = store, teller
+        self._store, self._teller, self._shortage = store, teller, shortage
+        self._spare: int | None = None
+        """An open file that is of no use but to be closed where no more can be opened."""
+        self._keep_spare()
         self._queued, self._engines = queued, engines
         self._started_at = store.clock.now()
         self._last: datetime | None = None
@@ -203,17 +235,13 @@ class HeartbeatWriter:
         if not changed and self._last is not None and timedelta() <= now - self._last < BEAT:
             return
         self._last, self._shown = now, shown
-        try:
-            open_files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count, no paths
-        except OSError:
-            open_files = 0
         health = Health(
             pid=os.getpid(),
             version=mimikit.__version__,
             started_at=self._started_at,
             beat_at=now,
             tick_age_s=round(tick_age_s, 2),
-            open_files=open_files,
+            open_files=self._shortage.open_files,
             queued=self._queued(),
             live=live,
             worker_seats=store.settings.max_concurrency,
@@ -223,7 +251,18 @@ class HeartbeatWriter:
         )
         try:
             store.files.write(paths.HEALTH, health.to_json(), sync=False)
-        except StorageError:
-            return
+        except StorageError as error:
+            if not self._shortage.note(error) or self._spare is None:
+                return
+            os.close(self._spare)
+            self._spare = None
+            with contextlib.suppress(StorageError):
+                store.files.write(paths.HEALTH, health.to_json(), sync=False)
+        self._keep_spare()
         if changed:
             store.feed.tell("status")
+
+    def _keep_spare(self) -> None:
+        if self._spare is None:
+            with contextlib.suppress(OSError):
+                self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)

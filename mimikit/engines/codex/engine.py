@@ -28,7 +28,7 @@ from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation, TurnReader
 from mimikit.engines.git import GitFolders
 from mimikit.engines.process import Program, ProgramOutcome, Stream
-from mimikit.errors import EngineError, StorageError
+from mimikit.errors import EngineError, StorageError, shortage_of
 from mimikit.language.phrases import MONTHS
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol import paths
@@ -86,10 +86,16 @@ class CodexEngine:
                 argv = sandbox.masked(argv, self._state, writable=shown)
             return self._carry_out(request, place, argv, mark)
         except EngineError as error:
+            if shortage_of(error):
+                raise
             return Outcome("failed", error=str(error), failure_reason="engine_unavailable")
         except StorageError as error:
+            if shortage_of(error):
+                raise
             return Outcome("failed", error=str(error), failure_reason="error")
         except OSError as error:
+            if shortage_of(error):
+                raise
             said = f"{error.filename or request.scratch}: {error.strerror or error}"
             return Outcome("failed", error=said, failure_reason="error")
 

@@ -1,0 +1,207 @@
+"""Too few files, too little memory, no processes: nothing is begun, and no attempt is spent."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mimikit.engines import process_tree
+from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.roles.shortage import PAUSE_S, few_files
+from mimikit.testing.memory_disk import MemoryDisk
+from mimikit.testing.twins import FakeClock
+from tests.crash.driver import Client
+from tests.crash.oracle import Oracle
+from tests.engines.test_shell import engine, here
+from tests.support.mind import Mind
+from tests.support.product import START, Product
+from tests.support.reading import result, transcript
+from tests.support.runs import Ground
+
+_ = here  # a fixture
+
+WANTS: dict[str, Callable[[], BaseException]] = {
+    "files": lambda: OSError(errno.EMFILE, "Too many open files"),
+    "files of the machine": lambda: OSError(errno.ENFILE, "Too many open files in system"),
+    "memory": MemoryError,
+    "memory to fork": lambda: OSError(errno.ENOMEM, "Cannot allocate memory"),
+    "processes": lambda: BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"),
+    "threads": lambda: RuntimeError("can't start new thread"),
+}
+
+
+def caused(cause: BaseException) -> EngineError:
+    error = EngineError("it can not be started")
+    error.__cause__ = cause
+    return error
+
+
+class ShortMind(Mind):
+    """A mind that can not begin as long as there is too little of something."""
+
+    def __init__(self, runs: list[tuple[str, int]]) -> None:
+        super().__init__(runs)
+        self.want: Callable[[], BaseException] | None = None
+        self.tries = 0
+
+    def run(self, request: EngineRequest) -> Outcome:
+        self.tries += 1
+        if self.want is not None:
+            raise self.want()
+        return super().run(request)
+
+
+class World:
+    def __init__(self) -> None:
+        self.oracle = Oracle()
+        self.mind = ShortMind(self.oracle.runs)
+        self.files = Files(MemoryDisk())
+        self.files.make_folders()
+        self.clock = FakeClock(START)
+        self.product = Product(self.files, self.clock, self.mind)
+        self.product.start()
+        self.client = Client(self.product, self.oracle)
+
+    def live_through(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.product._pass()
+            self.clock.advance(1)
+
+
+@pytest.mark.parametrize("want", WANTS)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_what_could_not_begin_waits_and_spends_no_attempt(want: str, wrapped: bool) -> None:
+    world = World()
+    make = WANTS[want]
+    world.mind.want = (lambda: caused(make())) if wrapped else make
+    world.client.submit("task-1", "paint", max_attempts=1)
+    world.client.submit("task-2", "wash", max_attempts=1)
+    world.live_through(60)
+    assert world.mind.tries <= 1 + 60 / PAUSE_S, "not each task is tried in vain"
+    said = world.product.supervisor._shortage
+    assert said is not None
+    assert (said.said or "").startswith("nothing new is begun: ")
+    assert world.oracle.runs == []
+    assert world.files.names("worker/results") == []
+    world.mind.want = None
+    world.product.idle()
+    assert said.said is None
+    for task_id in ("task-1", "task-2"):
+        found = result(world.files, task_id)
+        assert (found.status, found.attempts) == ("done", 1)
+    assert sorted(world.oracle.runs) == [("task-1", 1), ("task-2", 1)]
+
+
+@pytest.mark.parametrize("want", WANTS)
+def test_a_message_waits_too_and_is_answered_once(want: str) -> None:
+    world = World()
+    world.mind.want = WANTS[want]
+    world.client.say("msg-1", "hello")
+    world.live_through(60)
+    assert world.mind.tries <= 1 + 60 / PAUSE_S
+    assert world.files.names(paths.INBOX) == ["msg-1.json"]
+    assert transcript(world.files) == []
+    world.mind.want = None
+    world.product.idle()
+    assert transcript(world.files) == [("user", "hello"), ("agent", "heard hello")]
+    assert [attempt for _, attempt in world.oracle.runs] == [1]
+
+
+def test_a_want_met_before_the_engine_is_asked_spends_nothing_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    world.client.submit("task-1", "paint", max_attempts=1)
+
+    def refuse(*_: object, **__: object) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mimikit.roles.dispatcher.task_refusal", refuse)
+        patch.setattr(world.product.context.stopping, "wait", lambda _s: True)  # insists no longer
+        world.live_through(3)
+    assert world.files.names("worker/results") == []
+    world.product.idle()
+    assert (result(world.files, "task-1").status, result(world.files, "task-1").attempts) == (
+        "done",
+        1,
+    )
+
+
+def test_another_fault_is_no_want() -> None:
+    world = World()
+    world.mind.want = lambda: OSError(errno.EIO, "Input/output error")
+    world.client.submit("task-1", "paint", max_attempts=1)
+    world.live_through(3)
+    assert result(world.files, "task-1").status == "failed"
+    assert shortage_of(ProgramLost("it had begun")) is None
+    assert shortage_of(StorageError("full")) is None
+    assert shortage_of(None) is None
+
+
+@pytest.mark.parametrize(
+    ("open_files", "limit", "enough"),
+    [(10, 1024, True), (975, 1024, True), (977, 1024, False), (60, 64, False), (9999, -1, True)],
+)
+def test_room_for_two_runs_is_left(open_files: int, limit: int, enough: bool) -> None:
+    said = few_files(open_files, limit)
+    assert (said is None) == enough
+    assert said is None or f"{open_files} of {limit} files are open" in said
+
+
+# ---- at the engine's own seam
+
+
+@pytest.mark.parametrize("want", ["files", "memory to fork", "processes"])
+def test_a_shell_that_can_not_be_forked_is_a_want(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, want: str
+) -> None:
+    shell = engine()
+    assert shell.run(here.request("true")).status == "done"
+
+    def refuse(*_: object, **__: object) -> Any:
+        error = WANTS[want]()
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", refuse)
+        with pytest.raises(EngineError) as caught:
+            shell.run(here.request("true"))
+    assert shortage_of(caught.value)
+    assert shell.run(here.request("true")).status == "done"
+    assert not process_tree._live
+
+
+@pytest.mark.parametrize("want", ["files", "processes"])
+def test_a_sandbox_that_could_not_be_tried_is_not_done_without(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, want: str
+) -> None:
+    shell = engine()  # has proved nothing yet
+
+    def refuse(*_: object, **__: object) -> Any:
+        error = WANTS[want]()
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", refuse)
+        with pytest.raises(EngineError) as caught:
+            shell.run(here.request("true"))
+    assert shortage_of(caught.value)
+
+
+@pytest.mark.parametrize("code", [errno.EAGAIN, errno.ENOMEM])
+def test_a_sandbox_that_can_not_fork_has_not_run_the_line(here: Ground, code: int) -> None:
+    said = f"bwrap: Creating new namespace failed: {os.strerror(code)}"
+    with pytest.raises(EngineError) as caught:
+        engine().run(here.request(f"echo '{said}' >&2; exit 1"))
+    assert shortage_of(caught.value)
+    outcome = engine().run(here.request(f"echo x >&2; echo '{said}' >&2; exit 1"))
+    assert outcome.failure_reason == "error", "the line itself may say what it likes"
