@@ -210,6 +210,7 @@ class _Run:
                 stdin=bool(program.stdin),
             )
             stack.callback(process_tree.release, self._child)
+            self.cancel.has_begun = True
             self._unwritten = memoryview(program.stdin)
             self._family = process_tree.RunProcesses(self._child)
             idle_s = program.idle_timeout_s
@@ -222,7 +223,7 @@ class _Run:
                 finally:
                     self._finish()
             except (OSError, MemoryError, RuntimeError) as error:
-                # Without its cause: it had begun, so this is no want of something to begin with.
+                # No EngineError: it had begun, whatever there was too little of afterwards.
                 raise ProgramLost(f"{program.argv[0]} was ended: {error!r}") from None
         return ProgramOutcome(self._child.returncode, self._stopped, self._leftovers)
 

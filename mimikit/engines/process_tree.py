@@ -30,7 +30,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mimikit.errors import EngineError
+from mimikit.errors import EngineError, shortage_of
 from mimikit.protocol import ids
 
 MARK = "MIMIKIT_RUN"
@@ -89,8 +89,8 @@ def spawn(
                 bufsize=0,
                 start_new_session=True,
             )
-        except (OSError, ValueError) as error:
-            if not cwd.is_dir():
+        except (OSError, ValueError, MemoryError, RuntimeError) as error:
+            if not shortage_of(error) and not cwd.is_dir():
                 said = f"expected a folder to work in, got none at {cwd}; make it"
                 raise EngineError(said) from None
             said = (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -29,7 +29,7 @@ from mimikit.engines.base import (
     TurnInput,
 )
 from mimikit.engines.process_tree import state_id
-from mimikit.errors import StorageError
+from mimikit.errors import EngineError, StorageError
 from mimikit.language.plain_text import plain
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens
@@ -250,7 +250,7 @@ def run_engine(
     output.write("started", engine.name, {"attempt": attempt})
     specs = session.specs() if session else ()
     timeout_s, idle_timeout_s = _timeouts(role, task, choice, context.settings.limits)
-    scratch = token = None
+    scratch = token = request = None
     try:
         scratch = Path(tempfile.mkdtemp(prefix=_scratch_prefix(context.state)))
         _lay_out_upstream(context, turn_input.upstream, scratch)
@@ -285,7 +285,9 @@ def run_engine(
         outcome = engine.run(request)
     except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
         context.log.write("error", "engine_fault", runId=run_id, error=repr(error))
-        outcome = not_begun(context, error) or Outcome(
+        # Of what an engine raises by itself nobody knows whether it had begun.
+        in_vain = request is None or isinstance(error, EngineError)
+        outcome = (not_begun(context, error) if in_vain else None) or Outcome(
             "failed", error=f"the engine failed: {error}", failure_reason="error"
         )
     finally:

@@ -12,8 +12,8 @@ import threading
 from mimikit.clock import Clock
 from mimikit.errors import shortage_of
 
-PAUSE_S = 5.0
-"""So long nothing is begun after a want was met: runs that go on give back what they hold."""
+PAUSE_S = 1.0
+"""So long nothing is begun after a want was met; then it is tried again."""
 _OF_A_RUN = 24
 """Files that a run needs open at a time, about."""
 _LOOK_EVERY_S = 1.0

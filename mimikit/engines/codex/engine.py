@@ -89,13 +89,12 @@ class CodexEngine:
             if shortage_of(error):
                 raise
             return Outcome("failed", error=str(error), failure_reason="engine_unavailable")
-        except StorageError as error:
-            if shortage_of(error):
-                raise
-            return Outcome("failed", error=str(error), failure_reason="error")
-        except OSError as error:
-            if shortage_of(error):
-                raise
+        except (StorageError, OSError, MemoryError) as error:
+            if shortage_of(error) and not request.cancel.has_begun:
+                raise EngineError(f"codex can not be started: {error}") from error
+            if isinstance(error, StorageError | MemoryError):
+                said = str(error) or repr(error)
+                return Outcome("failed", error=said, failure_reason="error")
             said = f"{error.filename or request.scratch}: {error.strerror or error}"
             return Outcome("failed", error=said, failure_reason="error")
 
