@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import os
+import stat
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,6 +23,7 @@ from mimikit.errors import BadSettings, NotFound
 EngineName = Literal["auto", "codex", "builtin", "command", "scripted"]
 Seconds = Annotated[float, Field(gt=0)]
 
+_MOST_BYTES = 2**20
 _PACKAGE = Path(__file__).resolve().parent
 _STATE_ONLY = frozenset({"MIMIKIT_STATE", "MIMIKIT_WORKSPACE", "MIMIKIT_TOKEN", "MIMIKIT_RUN"})
 
@@ -216,7 +218,7 @@ def load(state: Path) -> Settings:
     """
     path = state / "config.toml"
     try:
-        values: dict[str, Any] = tomllib.loads(path.read_text()) if path.exists() else {}
+        values = read_file(path)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise BadSettings(f"{path}: {error}") from None
     keys = known_keys()
@@ -236,6 +238,26 @@ def load(state: Path) -> Settings:
         else:
             what = f"{key}: {first['msg']}, got {first.get('input')!r}"
         raise BadSettings(f"{path}: {what}") from None
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The values in a settings file as they are; none where there is no such file.
+
+    Raises:
+        OSError, tomllib.TOMLDecodeError, UnicodeDecodeError: it is no file of settings.
+    """
+    try:
+        # A pipe would be waited for without end.
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return {}
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError("expected a plain file, got something else")
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise OSError(f"expected at most {_MOST_BYTES:,} bytes, got more")
+    return tomllib.loads(data.decode())
 
 
 def system_zone() -> str:

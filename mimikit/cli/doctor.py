@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -153,7 +152,7 @@ def _print_findings(findings: Sequence[Finding]) -> None:
 def _settings_in_force(settings: Settings, folder: Path) -> Iterator[SettingView]:
     """Each key with its value, secrets left out, and where that comes from."""
     try:
-        file = tomllib.loads((folder / "config.toml").read_text())
+        file = config.read_file(folder / "config.toml")
     except (OSError, ValueError):
         file = {}
     for key in known_keys():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -109,6 +110,30 @@ def test_bad_settings_name_the_key_and_fail_every_command(cli: Cli, tmp_path: Pa
     assert result.exit_code == 1
     check_line(result.stderr)
     assert "web.prot is not a setting; did you mean web.port?" in result.stderr
+
+
+@pytest.mark.parametrize("odd", ["pipe", "folder", "huge", "bytes"])
+def test_settings_that_are_no_file_of_text_are_one_line(place: Place, odd: str) -> None:
+    assert place.run("init").returncode == 0
+    file = place.state / "config.toml"
+    file.unlink()
+    if odd == "pipe":
+        os.mkfifo(file)
+    elif odd == "folder":
+        file.mkdir()
+    elif odd == "bytes":
+        file.write_bytes(b"\xff\xfe")
+    else:
+        file.touch()
+        os.truncate(file, 3 * 2**30)
+    for command in ("status", "consumer", "web"):
+        ended = place.run(command)
+        assert ended.returncode == 1, ended
+        assert "config.toml" in ended.stderr
+        check_line(ended.stderr)
+    ended = place.run("doctor")
+    assert ended.returncode == 1
+    assert "config.toml" in ended.stdout
 
 
 def test_ctrl_c_ends_a_command_without_a_word(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
