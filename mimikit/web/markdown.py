@@ -67,22 +67,34 @@ class Markdown:
         self._lock = threading.Lock()
         self._kept: OrderedDict[bytes, str] = OrderedDict()
         self._size = 0
+        self._making: dict[bytes, threading.Lock] = {}
+        """The texts that are being rendered: who asks for the same one meanwhile waits for it."""
 
     def html(self, text: str) -> str:
         key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        made = render(text)
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            with self._lock:
+                if key in self._kept:
+                    self._kept.move_to_end(key)
+                    self._making.pop(key, None)
+                    return self._kept[key]
+            try:
+                made = render(text)
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
+            self._keep(key, made)
+            return made
+
+    def _keep(self, key: bytes, made: str) -> None:
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = made
-                self._size += len(made)
+            self._kept[key] = made
+            self._size += len(made)
             while self._size > self._limit and self._kept:
                 _, old = self._kept.popitem(last=False)
                 self._size -= len(old)
-        return made
 
 
 def render(text: str) -> str:
@@ -105,7 +117,7 @@ def render(text: str) -> str:
 
 def _is_hard(text: str) -> bool:
     """Whether parsing would take so long that the text is better shown as it is."""
-    costly = text.count("[") + text.count("://")
+    costly = text.count("[") + text.count("://") + text.lower().count("mailto:")
     if costly > _MANY_COSTLY or text.count("|") > _MANY_CELLS:
         return True
     return costly + sum(map(text.count, "*_~`<")) > _MANY_MARKS
@@ -121,6 +133,10 @@ def _parser() -> MarkdownIt:
         # `name.py` and `a.sh` are files here, not hosts: link only what has a scheme or `www.`
         linkify: Any = parser.linkify
         linkify.set({"fuzzy_link": False, "fuzzy_email": False})
+        # Of these none becomes a link below, and to look for `//` takes minutes where there are
+        # thousands.
+        for prefix in ("//", "ftp:"):
+            linkify.add(prefix, None)
     parser.validateLink = _is_link
     parser.core.ruler.push("mimikit", _adjust)
     parser.add_render_rule("link_host", _render_host)

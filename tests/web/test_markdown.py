@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
 import pytest
@@ -272,6 +274,9 @@ HARD = {
     "quotes": ">" * 20_000 + "a",
     "ticks": "".join("`" * n + " " for n in range(600)),
     "addresses": "https://" * 25_000,
+    "addresses without a scheme": "//a.b/" * 30_000,
+    "addresses of a scheme that is no link": "ftp://a.b/" * 3_900 + "//a.b/" * 20_000,
+    "letters": "mailto:a@" * 22_000,
     "lists": "".join("  " * n + "- a\n" for n in range(300)),
     "table": "|" * 200_000,
     "cells": f"|{'a|' * 60}\n|{'-|' * 60}\n" + f"|{'a|' * 60}\n" * 1600,
@@ -297,3 +302,26 @@ def test_texts_are_rendered_once_and_few_are_kept() -> None:
     assert kept._size == sum(map(len, kept._kept.values()))
     assert kept.html("**a**") == first
     assert kept.html("**a**") is not first
+
+
+def test_who_asks_for_a_text_that_is_being_rendered_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, go_on, rendered = threading.Event(), threading.Event(), list[str]()
+
+    def slow(text: str) -> str:
+        rendered.append(text)
+        begun.set()
+        assert text == "other" or go_on.wait(20)
+        return render(text)
+
+    monkeypatch.setattr(markdown, "render", slow)
+    kept = Markdown()
+    with ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(kept.html, "**a**") for _ in range(3)]
+        assert begun.wait(20)
+        assert kept.html("other") == "<p>other</p>\n"
+        go_on.set()
+        assert {one.result(20) for one in asked} == {"<p><strong>a</strong></p>\n"}
+    assert sorted(rendered) == ["**a**", "other"]
+    assert kept._making == {}
