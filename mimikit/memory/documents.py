@@ -14,6 +14,7 @@ import zlib
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,15 @@ from mimikit.memory.passages import FilePart, part_of
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
+from mimikit.protocol.records import MAX_RECORD_BYTES
 from mimikit.protocol.watch import FolderWatch
 
 LARGEST = 8 * 2**20
 """Bytes; a longer file is not searched, but for transcripts."""
 PART_BYTES = 32 * 2**10
 """A longer transcript is searched in parts of so much: as messages come only the last changes."""
+LARGEST_DAY = 256 * 2**20
+"""Bytes of one day's transcript that are searched."""
 MOST_DOCS = 5000
 """Files of the workspace's docs; so many are looked at, in the order of their names."""
 _FOLLOWED = 300
@@ -220,6 +224,8 @@ class _Transcripts(_Folder):
 
     def _stamped(self, name: str, stat: FileStat | None) -> dict[str, Stamp]:
         known = self._cuts.pop(name, None)
+        if not _is_day(name.removesuffix(self._suffix)):
+            return {}
         if stat is None or stat.size <= PART_BYTES or _stamp(name, stat._replace(size=0)) is None:
             return super()._stamped(name, stat)
         if known is None or known.stat != stat:
@@ -235,7 +241,7 @@ class _Transcripts(_Folder):
             if _sum(_read_part(self._files, part_of(last))) == stamp:
                 whole, part = dict(before.whole), before.end
         while True:
-            data = _read_part(self._files, part)
+            data = _read_part(self._files, part) if part.offset < LARGEST_DAY else b""
             if len(data) < PART_BYTES or not data.endswith(b"\n"):
                 break
             whole[part.name] = _sum(data)
@@ -251,14 +257,25 @@ def _sum(data: bytes) -> Stamp:
 
 
 def _read_part(files: Files, part: FilePart) -> bytes:
-    """Lines of a transcript: up to the first that ends after PART_BYTES, or to the end."""
-    want = 2 * PART_BYTES
+    """Lines of a transcript: up to the first that ends after PART_BYTES, or to the end.
+
+    A line that is longer than a record may be is none of ours, and nothing is read from it on.
+    """
+    want, most = 2 * PART_BYTES, PART_BYTES + MAX_RECORD_BYTES
     while True:
         data = files.part(part.path, part.offset, want)
         end = data.find(b"\n", PART_BYTES - 1) + 1
         if end or len(data) < want:
             return data[: end or None]
-        want *= 4
+        if want == most:
+            return data[: data.rfind(b"\n") + 1]
+        want = min(want * 4, most)
+
+
+def _is_day(stem: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return date.fromisoformat(stem).isoformat() == stem
+    return False
 
 
 def _docs(workspace: Path, state: str) -> Iterator[tuple[str, Stamp]]:

@@ -16,6 +16,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import Message
+from mimikit.protocol.records import MAX_RECORD_BYTES
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
 
@@ -155,3 +156,46 @@ def test_a_name_that_only_looks_like_a_part_is_a_file() -> None:
     part = passages.FilePart(DAY, 700, 9)
     assert passages.part_of(part.name) == part
     assert passages.part_of(DAY).name == DAY
+
+
+def test_a_huge_line_costs_no_more_than_a_record_and_hides_nothing_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files, _ = opened()
+    whole = b"".join(line(number) for number in range(400))
+    files.write(DAY, whole + b"\0" * (3 * MAX_RECORD_BYTES), sync=False)
+    asked: list[int] = []
+    part = files.part
+
+    def counted(path: str, offset: int, limit: int) -> bytes:
+        asked.append(limit)
+        return part(path, offset, limit)
+
+    monkeypatch.setattr(files, "part", counted)
+    search = searching(files)
+    assert found(search, "number 399")
+    assert max(asked) <= MAX_RECORD_BYTES + documents.PART_BYTES
+    assert sum(asked) <= 6 * MAX_RECORD_BYTES
+    asked.clear()
+    assert found(search, "number 3")
+    assert sum(asked) == 0, "what has not changed is not read again"
+
+
+def test_only_days_are_looked_at_in_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    files, _ = opened()
+    for name in ("x", "2026-13-01", "2026-01-28-copy", "20260128", "2026-W05-3"):
+        files.write(f"{paths.TRANSCRIPT}/{name}.jsonl", line(0), sync=False)
+    assert found(searching(files), "walrus") == []
+    files.write(DAY, line(0), sync=False)
+    assert len(found(searching(files), "walrus")) == 1
+
+
+def test_of_an_endless_day_only_so_much_is_searched(
+    short_parts: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "LARGEST_DAY", 20_000)
+    files, _ = opened()
+    files.write(DAY, b"".join(line(number) for number in range(2000)), sync=False)
+    numbers = {int(hit[2][1:]) for hit in found(searching(files), "number") if hit[2]}
+    assert 0 in numbers
+    assert max(numbers) < 400
