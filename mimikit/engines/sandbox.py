@@ -11,12 +11,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import secrets
 import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from importlib import util
 from pathlib import Path
 
@@ -29,9 +30,12 @@ from mimikit.protocol.files import Files
 _PROBE_S = 10
 _UNMASKING = (
     *("SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "MKNOD"),
-    *("DAC_READ_SEARCH", "BPF", "PERFMON"),
+    *("DAC_READ_SEARCH", "BPF", "PERFMON", "NET_RAW", "NET_ADMIN"),
 )
-"""With these root reaches what a mask hides: by mounts, disks, handles of files, the kernel."""
+"""With these root reaches what a mask hides: by mounts, disks, handles of files, the kernel, and
+by what others send over loopback."""
+_DISKS = re.compile(r"sg\d+|ng\d+n\d+|nvme\d+|bsg|mtd.*|raw.*")
+"""Character devices by which a disk is read as well as by its block device."""
 _OF_THE_SYSTEM = ("/", "/usr", "/usr/local")
 _STARTERS = (
     *("GNUmakefile", "Procfile", "pyproject.toml", "scripts"),
@@ -105,19 +109,23 @@ def masked(
     `writable` stays so within what is masked or made read-only. `read_only` is so wherever it lies,
     `pinned` can neither be moved nor replaced, `hidden` is there and empty. `frozen` is a folder
     around the state folder that is read-only but for what is `writable`. `as_owner` keeps the
-    rights the owner has, but for those that open the mask.
+    rights the owner has, but for those that open the mask. The folders around the state folder stay
+    where they are: who moves one away makes a state of his own in its place.
     """
     real = Path(os.path.realpath(state))
     closed = dict.fromkeys(map(_real, read_only), "--ro-bind")
     if frozen is not None:
-        closed[_real(frozen)], pinned = "--ro-bind", ()  # a mount in it would open it again
+        closed[_real(frozen)] = "--ro-bind"
     if os.geteuid() == 0:  # what root reaches without a capability
         closed |= dict.fromkeys((Path("/sys"), Path("/proc/sys")), "--ro-bind")
         closed |= dict.fromkeys(_raw_disks(), "--dev-bind")
     closed |= {path: "--tmpfs" if path.is_dir() else "--dev-bind" for path in map(_real, hidden)}
     closed[real] = "--tmpfs"
-    again = [path for path in map(_real, writable) if any(map(path.is_relative_to, closed))]
-    mounts = {**dict.fromkeys([*map(_real, pinned), *again], "--bind"), **closed}
+    opened = set(map(_real, writable))
+    again = [path for path in opened if any(map(path.is_relative_to, closed))]
+    pins = [*map(_real, pinned), *(folder for folder in real.parents if _can_be_moved(folder))]
+    pins = [path for path in pins if not _is_shut(path, closed, opened)]  # it would open it again
+    mounts = {**dict.fromkeys([*pins, *again], "--bind"), **closed}
     wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid"]
     if as_owner:
         wrapped += [word for name in _UNMASKING for word in ("--cap-drop", f"CAP_{name}")]
@@ -135,13 +143,28 @@ def masked(
     return [*wrapped, "--", *argv]
 
 
-def _raw_disks() -> list[Path]:
+def _raw_disks(devices: Path = Path("/dev")) -> list[Path]:
     """The disks of the machine: whoever reads one reads each file on it."""
-    with os.scandir("/dev") as entries:
-        disks = [
-            entry for entry in entries if stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode)
-        ]
-    return [Path(entry.path) for entry in disks]
+    disks: list[Path] = []
+    for top, folders, names in os.walk(devices):
+        folders[:] = [name for name in folders if not os.path.ismount(f"{top}/{name}")]
+        for path in (Path(top, name) for name in names):
+            with contextlib.suppress(OSError):  # gone meanwhile
+                mode = path.lstat().st_mode
+                by_name = any(map(_DISKS.fullmatch, path.relative_to(devices).parts))
+                if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and by_name):
+                    disks.append(path)
+    return disks
+
+
+def _can_be_moved(folder: Path) -> bool:
+    return not folder.is_mount() and os.access(folder.parent, os.W_OK)
+
+
+def _is_shut(path: Path, closed: Container[Path], opened: Container[Path]) -> bool:
+    """Whether what is nearest around a path, or itself, is closed and not opened again."""
+    around = (folder for folder in (path, *path.parents) if folder in closed or folder in opened)
+    return next(around, path) in closed
 
 
 def _real(path: Path) -> Path:

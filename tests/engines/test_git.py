@@ -57,7 +57,7 @@ def worker(here: Ground, workspace: Path) -> Generator[list[str]]:
         yield sandbox.masked(
             [],
             here.state,
-            writable=[workspace],
+            writable=[workspace, *folders.writable],
             read_only=folders.shut,
             pinned=folders.pinned,
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -152,3 +155,72 @@ def test_root_reaches_the_state_neither_by_disk_nor_by_the_kernel(
         "/proc/sys/kernel/core_pattern; do test -w $file && echo can-write $file; done; echo end"
     )
     assert inside(here, line, as_owner=as_owner) == "end\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+def test_every_way_to_a_disk_is_found(tmp_path: Path) -> None:
+    """By its block device wherever that lies, or by a character device that passes commands on."""
+    for name in ("deep/disk", "sg0", "sg12", "bsg/0:0:0:0", "ng0n1", "nvme0", "tty", "null"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        kind = stat.S_IFBLK if name == "deep/disk" else stat.S_IFCHR
+        os.mknod(tmp_path / name, kind | 0o600, os.makedev(240, 9))
+    (tmp_path / "link").symlink_to("sg0")
+    found = {str(path.relative_to(tmp_path)) for path in sandbox._raw_disks(tmp_path)}
+    assert found == {"deep/disk", "sg0", "sg12", "bsg/0:0:0:0", "ng0n1", "nvme0"}
+
+
+LISTEN = """
+import socket
+try:
+    socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)).bind(("lo", 0))
+    print("listens")
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nobody else listens anyway")
+def test_not_even_roots_lines_listen_to_what_others_send_over_loopback(here: Ground) -> None:
+    (here.workspace / "listen.py").write_text(LISTEN)
+    line = f"{sys.executable} listen.py"
+    _, said, _ = process.output(["/bin/sh", "-c", line], cwd=here.workspace)
+    assert said == "listens\n"
+    assert inside(here, line, as_owner=True) == "Operation not permitted\n"
+
+
+@pytest.mark.parametrize("as_owner", [False, True])
+def test_no_state_is_made_in_place_of_one_that_was_moved_away(
+    tmp_path: Path, as_owner: bool
+) -> None:
+    """Neither by moving it nor by moving one of the folders around it."""
+    state = tmp_path / "work" / "a" / "b" / ".mimikit"
+    state.mkdir(parents=True)
+    (state / "secret").write_text("SECRET")
+    tried = (tmp_path / "work", state.parents[1], state.parent, state)
+    line = "\n".join(
+        f"mv {path} {path}-away && mkdir -p {state} && echo forged > {state}/config.toml; "
+        f"cat {path}-away/.mimikit/secret {path}-away/b/.mimikit/secret"
+        for path in tried
+    )
+    argv = ["/bin/sh", "-c", f"{line}\necho hi > {state.parent}/made; echo end"]
+    argv = sandbox.masked(argv, state, writable=[tmp_path / "work"], as_owner=as_owner)
+    _, said, complaints = process.output(argv, cwd=tmp_path)
+    assert said == "end\n"
+    assert complaints.count("Device or resource busy") == len(tried)
+    assert sorted(path.name for path in state.iterdir()) == ["secret"]
+    assert (state.parent / "made").exists()
+
+
+def test_what_is_pinned_in_a_closed_folder_does_not_open_it(here: Ground) -> None:
+    inner = here.workspace / "closed" / "in"
+    (inner / "open").mkdir(parents=True)
+    said = inside(
+        here,
+        "echo x > closed/in/made; echo x > closed/in/open/made; echo end",
+        read_only=[here.workspace / "closed"],
+        pinned=[inner],
+        writable=[inner / "open"],
+    )
+    assert "end" in said
+    assert not (inner / "made").exists()
+    assert (inner / "open" / "made").exists()
