@@ -218,7 +218,7 @@ def load(state: Path) -> Settings:
     """
     path = state / "config.toml"
     try:
-        values = read_file(path)
+        values: dict[str, Any] = tomllib.loads(file_text(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise BadSettings(f"{path}: {error}") from None
     keys = known_keys()
@@ -240,24 +240,24 @@ def load(state: Path) -> Settings:
         raise BadSettings(f"{path}: {what}") from None
 
 
-def read_file(path: Path) -> dict[str, Any]:
-    """The values in a settings file as they are; none where there is no such file.
+def file_text(path: Path) -> str:
+    """What stands in a settings file; nothing where there is no such file.
 
     Raises:
-        OSError, tomllib.TOMLDecodeError, UnicodeDecodeError: it is no file of settings.
+        OSError, UnicodeDecodeError: it is no file of text, or one without end.
     """
     try:
         # A pipe would be waited for without end.
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        return {}
+        return ""
     with os.fdopen(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError("expected a plain file, got something else")
         data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise OSError(f"expected at most {_MOST_BYTES:,} bytes, got more")
-    return tomllib.loads(data.decode())
+    return data.decode()
 
 
 def system_zone() -> str:

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -152,7 +153,7 @@ def _print_findings(findings: Sequence[Finding]) -> None:
 def _settings_in_force(settings: Settings, folder: Path) -> Iterator[SettingView]:
     """Each key with its value, secrets left out, and where that comes from."""
     try:
-        file = config.read_file(folder / "config.toml")
+        file = tomllib.loads(config.file_text(folder / "config.toml"))
     except (OSError, ValueError):
         file = {}
     for key in known_keys():
