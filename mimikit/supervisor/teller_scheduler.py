@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Protocol
 
+from mimikit import permission
 from mimikit.clock import LEAP
 from mimikit.conversation import inbox, turns
 from mimikit.engines.base import EngineChoice, TurnInput
@@ -172,7 +173,9 @@ class TellerScheduler:
         self._under_way = turns.start(self._store.files, turn_id, attempt, ids, now)
         cancel = self._store.live.start(turn_id, "teller", items[-1].text[:80], now)
         self._store.feed.tell("turn", state="started", turnId=turn_id, inputs=ids)
-        trace = next((i.trace_id for i in items if i.trace_id), None) or new_id("trace", now)
+        # Without a model an order follows from nothing but itself, whatever is told beside it.
+        of = inputs if inputs and permission.is_by_user(choice.engine.name) else items
+        trace = next((i.trace_id for i in of if i.trace_id), None) or new_id("trace", now)
         is_last = attempt - excused >= turns.MAX_ATTEMPTS
         job = TurnJob(turn_id, attempt, tuple(items), turn_input, choice, cancel, trace, is_last)
         self._seat.start(job)
@@ -189,14 +192,24 @@ class TellerScheduler:
                 return items, turn.attempts + 1, turn.excused
             turns.drop_marks(self._store.files, turn.id)
         found: list[InboxItem] = []
-        left = MOST_CHARACTERS
+        left, most = MOST_CHARACTERS, self._most_inputs()
         for item in sorted(self._items.values(), key=lambda i: (i.created_at, i.id)):
             if _is_tellers(item) and self._is_over(item):
                 left -= len(item.text) + len(item.quote or "")
-                if found and (left < 0 or len(found) == MOST_INPUTS):
+                if found and (left < 0 or len(found) == most):
                     break
                 found.append(item)
         return found, 1, 0
+
+    def _most_inputs(self) -> int:
+        """Of how many inputs a turn is to be.
+
+        Without a model each may be an order, of a plan and its task, and all share the turn's trace
+        and what that is allowed.
+        """
+        if not permission.is_by_user(self._context.engines.for_role("teller").engine.name):
+            return MOST_INPUTS
+        return min(MOST_INPUTS, max(1, self._context.settings.limits.tasks_per_trace // 2))
 
     def _take_outcomes(self, now: datetime) -> bool:
         self._outcomes += self._seat.outcomes()
