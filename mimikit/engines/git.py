@@ -30,6 +30,8 @@ _FOLDERS = ("hooks", "info", "modules", "worktrees")
 _FILES = ("config", "config.worktree", "commondir")
 _OF_WORKTREE = ("modules",), ("config.worktree", "commondir", "gitdir")
 """What is shut in a git folder, and in the one that a linked worktree has of its own."""
+_MARKS = {"HEAD", "objects", "refs"}
+"""By these git knows a folder of its own, whatever it is called."""
 _MOST_BYTES = 65_536
 
 
@@ -39,12 +41,14 @@ class GitFolders:
 
     writable: list[Path] = field(default_factory=list[Path])
     """Where its commits go, in the workspace or beside it."""
+    opened: list[Path] = field(default_factory=list[Path])
+    """Written though what is around it is shut: what linked worktrees have of their own."""
     pinned: list[Path] = field(default_factory=list[Path])
     """Neither moved nor replaced, else written as the Worker likes."""
     shut: list[Path] = field(default_factory=list[Path])
     """Read, never changed."""
     met: list[Path] = field(default_factory=list[Path])
-    """Each `.git` that was looked at."""
+    """Each `.git` that was looked at, and each git folder of another name."""
     notes: list[str] = field(default_factory=list[str])
     """What could not be made safe and is shut as a whole, or was not looked at."""
 
@@ -61,15 +65,16 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
     found = GitFolders()
     with contextlib.ExitStack() as stack:
         for entry in _entries(workspace, state, known, found):
-            own, folders, shut = entry.parent == workspace, list[Path](), list[Path]()
-            if entry.is_symlink():  # no mount can hold it: what it names is given to nobody
+            own, folders, shut = entry == workspace / ".git", list[Path](), list[Path]()
+            if entry.is_symlink():  # no mount can hold it: it is no reason to give anything
                 said = f"the git folder of {entry} is read-only: it is a link"
                 found.notes += [said] if own else []
+                found.pinned += folders_around([entry], workspace)
                 continue
             try:
                 if not entry.is_dir():
                     shut.append(entry)
-                    folders = _pointed_to(entry) if own else []
+                    folders = _pointed_to(entry) if own else _worktree_in(found, entry)
                 else:
                     folders = [entry]
                 for folder in folders:
@@ -78,9 +83,10 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
                 said = error.strerror if isinstance(error, OSError) else error
                 found.notes.append(f"the git folder of {entry} is read-only: {said}")
                 folders, shut = [], [entry]
-            found.pinned += [*folders_around([entry], workspace), *folders]
+            found.pinned += [*folders_around([entry, *folders], workspace), *folders]
             found.shut += shut
             found.writable += folders if own else []
+            found.opened += folders if own else folders[1:]
         yield found
 
 
@@ -108,29 +114,80 @@ def _kept(path: Path) -> Generator[None]:
 def _entries(
     workspace: Path, state: Path, known: Iterable[Path], found: GitFolders
 ) -> Iterator[Path]:
-    """Every `.git` in a workspace: its own, those known, those nearest; too many are told."""
-    kept = [path for path in known if path.is_relative_to(workspace) and os.path.lexists(path)]
-    kept = [path for path in kept if os.path.realpath(path.parent) == str(path.parent)]
+    """Every `.git` and git folder in a workspace: its own, those known, those nearest.
+
+    Too many are told.
+    """
+    kept = [path for path in known if path.is_relative_to(workspace) and _is_kept(path)]
     own = [workspace / ".git"] if os.path.lexists(workspace / ".git") else []
-    found.met += dict.fromkeys([*own, *kept])
-    yield from found.met
+    for path in (*own, *kept):
+        yield from _meet(path, workspace, state, found)
     todo, looked = deque([workspace]), 0
     while todo and looked < MOST_FOLDERS and len(found.met) < MOST_GIT_FOLDERS:
         folder, looked = todo.popleft(), looked + 1
+        told, inner = set[str](), list[Path]()
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                path = Path(entry.path)
-                if entry.name != ".git":
-                    if entry.is_dir(follow_symlinks=False) and path != state:
-                        todo.append(path)
-                elif path not in found.met:
-                    found.met.append(path)
-                    yield path
+                if entry.name in (".git", *_MARKS):
+                    told.add(entry.name)
+                if entry.name != ".git" and entry.is_dir(follow_symlinks=False):
+                    inner.append(Path(entry.path))
+        if ".git" in told:
+            yield from _meet(folder / ".git", workspace, state, found)
+        if told >= _MARKS:
+            inner = [path for path in inner if path.name != "objects"]  # hundreds, of objects
+            yield from _meet(folder, workspace, state, found)
+        todo.extend(path for path in inner if path != state)
     if todo:
         met = len(found.met)
         found.notes.append(
             f"{looked} folders, {met} git folders: not looked for more, from {todo[0]} on"
         )
+
+
+def _is_kept(path: Path) -> bool:
+    """Whether what was met once is still there.
+
+    A folder of another name than `.git` may have lost what makes it one: a Worker can take that
+    away for a while, but never its configuration.
+    """
+    there = path if path.name == ".git" else path / "config"
+    return os.path.lexists(there) and os.path.realpath(path.parent) == str(path.parent)
+
+
+def _meet(path: Path, workspace: Path, state: Path, found: GitFolders) -> Iterator[Path]:
+    """What is met for the first time: a path and the git folders in the workspace it leads to."""
+    led_to: list[Path] = []
+    with contextlib.suppress(EngineError, OSError, ValueError):
+        target = Path(os.path.realpath(path))
+        if target.is_file():
+            target = _named_by(target)
+        led_to = [target.parent.parent if target.parent.name == "worktrees" else target]
+    led_to = [
+        other
+        for other in led_to
+        if other.is_relative_to(workspace) and not other.is_relative_to(state)
+        # A submodule's is shut with all of `modules/`.
+        if other.parent.name != "modules" and all(os.path.lexists(other / at) for at in _MARKS)
+    ]
+    for each in (*led_to, path):  # a worktree after the one it belongs to
+        if each not in found.met:
+            found.met.append(each)
+            yield each
+
+
+def _named_by(file: Path) -> Path:
+    """The folder that a `.git` file names."""
+    return Path(os.path.realpath(file.parent / _text(file).removeprefix("gitdir:").strip()))
+
+
+def _worktree_in(found: GitFolders, entry: Path) -> list[Path]:
+    """The git folders of a linked worktree, if the shared one is of the workspace as well."""
+    with contextlib.suppress(EngineError, OSError, ValueError):
+        folders = _pointed_to(entry)
+        if len(folders) > 1 and folders[0] in found.met:
+            return folders
+    return []
 
 
 def _pointed_to(entry: Path) -> list[Path]:
@@ -139,7 +196,7 @@ def _pointed_to(entry: Path) -> list[Path]:
     Raises:
         EngineError: they do not belong to it.
     """
-    own = Path(os.path.realpath(entry.parent / _text(entry).removeprefix("gitdir:").strip()))
+    own = _named_by(entry)
     if own.parent.name == "worktrees":
         common, back = own.parent.parent, own / _text(own / "gitdir")
         told = os.path.realpath(own / _text(own / "commondir"))
@@ -165,7 +222,7 @@ def _traps(
         EngineError: it is no git folder of ours, or can not be made safe.
     """
     for inside in (workspace, Path(os.path.realpath(Path.home()))):
-        if inside.is_relative_to(folder):
+        if inside.is_relative_to(folder) and folder != workspace:
             raise EngineError(f"{inside} lies in {folder}")
     if folder.stat().st_uid not in (os.geteuid(), workspace.stat().st_uid):
         raise EngineError(f"{folder} is somebody else's")

@@ -57,7 +57,7 @@ def worker(here: Ground, workspace: Path) -> Generator[list[str]]:
         yield sandbox.masked(
             [],
             here.state,
-            writable=[workspace, *folders.writable],
+            writable=[workspace, *folders.opened],
             read_only=folders.shut,
             pinned=folders.pinned,
         )
@@ -131,6 +131,104 @@ def test_the_same_attacks_succeed_where_nothing_is_shut(here: Ground) -> None:
         process.output(["/bin/sh", "-c", f"OWNED={owned}\n{PLANT}\n{line}"], cwd=folder)
         what_the_owner_does(folder)
         assert owned.exists(), name
+
+
+def of_another_name(kind: str, top: Path, seed: Path) -> tuple[Path, Path]:
+    """A repository below `top` whose git folder is not called `.git`.
+
+    Gives where one works with it, and the git folder.
+    """
+    top.mkdir(parents=True)
+    if kind == "bare, its worktree beside it":
+        folder, tree = top / ".bare", top / "main"
+        run_git(top, "clone", "-q", "--bare", str(seed), str(folder))
+        (top / ".git").write_text("gitdir: ./.bare\n")
+        run_git(folder, "worktree", "add", "-q", str(tree))
+    elif kind == "bare, its worktree elsewhere":
+        folder, tree = top / "x" / "project.git", top / "wt"
+        run_git(top, "clone", "-q", "--bare", str(seed), str(folder))
+        run_git(folder, "worktree", "add", "-q", str(tree))
+    elif kind == "bare, and nothing more":
+        folder = tree = top / "only.git"
+        run_git(top, "clone", "-q", "--bare", str(seed), str(folder))
+    else:
+        folder, tree = top / "away" / "folder", top / "tree"
+        repository(tree)
+        folder.parent.mkdir()
+        if kind == "kept elsewhere":
+            run_git(tree, "init", "-q", f"--separate-git-dir={folder}")
+        else:
+            (tree / ".git").rename(folder)
+            (tree / ".git").symlink_to(folder)
+    return tree, folder
+
+
+@pytest.mark.parametrize("in_front", ["", "in"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("bare, its worktree beside it", "bare, its worktree elsewhere"),
+        *("bare, and nothing more", "kept elsewhere", "linked"),
+    ],
+)
+def test_a_git_folder_of_another_name_is_shut_as_well(
+    here: Ground, kind: str, in_front: str
+) -> None:
+    seed = here.root / "seed"
+    repository(seed)
+    for top in (here.workspace / in_front / "proj", here.root / "open"):
+        tree, folder = of_another_name(kind, top, seed)
+        shutil.rmtree(folder / "hooks")
+        owned = here.root / f"owned-{top.name}"
+        line = (
+            f"OWNED={owned}\n{PLANT}\nplant {folder}/hooks/post-commit; "
+            f"plant {folder}/hooks/post-receive; "
+            f"{FSMONITOR} >> {folder}/config; {FSMONITOR} > {folder}/config.worktree; "
+            f"mv {folder} {folder}-old && mv {folder}-old {folder} && echo moved; "
+            f"P={folder.parent}; mv $P $P-old && mv $P-old $P && echo moved; "
+            f"cd {tree} && echo two >> file; git {' '.join(WHO)} commit -qam two; echo end"
+        )
+        if top.name == "open":  # else all this would prove nothing
+            process.output(["/bin/sh", "-c", line], cwd=here.workspace)
+        else:
+            before = (folder / "config").read_bytes()
+            said = attack(here, line)
+            assert "end" in said
+            assert "moved" not in said
+            assert (folder / "config").read_bytes() == before
+            assert kind == "bare, and nothing more" or "two" in run_git(tree, "log", "-1")
+        what_the_owner_does(tree)
+        run_git(seed, "push", "-q", str(folder), "HEAD:refs/heads/pushed")
+        assert owned.exists() == (top.name == "open")
+
+
+def test_who_pushes_to_a_bare_repository_meanwhile_can(here: Ground) -> None:
+    seed = here.root / "seed"
+    repository(seed)
+    _, folder = of_another_name("bare, and nothing more", here.workspace / "proj", seed)
+    with worker(here, here.workspace):
+        (seed / "file").write_text("two\n")
+        run_git(seed, "commit", "-qam", "two")
+        assert "fatal" not in run_git(seed, "push", "-q", str(folder), "HEAD")
+        assert "two" in run_git(folder, "log", "-1")
+    assert "two" in run_git(folder, "log", "-1")
+    assert not (folder / "commondir").exists()
+
+
+def test_a_git_folder_of_another_name_robbed_of_its_head_stays_shut(here: Ground) -> None:
+    seed = here.root / "seed"
+    repository(seed)
+    _, folder = of_another_name("bare, and nothing more", here.workspace / "proj", seed)
+    known = folders_of(here, here.workspace).met
+    assert known == [folder]
+    (folder / "HEAD").rename(here.workspace / "head")
+    with git.held(here.workspace, here.state, known) as found:
+        assert found.shut == [folder]
+        assert "it has no HEAD" in found.notes[0]
+    shutil.rmtree(folder)
+    folder.mkdir()  # by its owner, for something else
+    with git.held(here.workspace, here.state, known) as found:
+        assert (found.shut, found.notes) == ([], [])
 
 
 IN_SUBMODULE = {

@@ -170,7 +170,7 @@ class CodexEngine:
         return sandbox.masked(
             argv,
             self._state,
-            writable=[request.scratch, place.home, workspace, *folders.writable],
+            writable=[request.scratch, place.home, workspace, *folders.opened],
             read_only=[*(path for path in shown if path and path.exists()), *own, *folders.shut],
             pinned=[*folders.pinned, *sandbox.folders_around(own, workspace)],
             hidden=sandbox.secrets_of_home(self._codex.secrets),
