@@ -258,6 +258,11 @@ def worker_sandbox(state: State) -> Iterator[Finding]:
         yield ok("sandbox", "a Worker's shell can neither read nor write the state")
     else:
         yield warning("sandbox", reason, "until then no agent works as a Worker")
+    for path in sandbox.own_files(state.workspace)[1]:
+        advice = "a clone of it, from which mimikit is not started, is a workspace without that"
+        yield note(
+            "sandbox", f"{path} takes nothing new from a Worker: mimikit starts there", advice
+        )
     without = state.settings.command.sandbox == "off" and "the settings say so"
     if without := without or sandbox.unavailable():
         advice = "a script that a Worker wrote can then read and change the state"

@@ -42,6 +42,9 @@ _STARTERS = (
     *("requirements.lock", "requirements-run.lock"),
 )
 """What starts a checkout: `make up`."""
+_DOCUMENTS = (".md", ".rst")
+_MOST_OPENED = 100
+"""Entries of a sealed folder that can be written: each is a mount."""
 _SECRETS = (
     *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".netrc", ".git-credentials", ".pypirc"),
     *(".config/gh", ".config/gcloud", ".config/git/credentials", ".docker/config.json"),
@@ -101,19 +104,21 @@ def masked(
     read_only: Iterable[Path] = (),
     pinned: Iterable[Path] = (),
     hidden: Iterable[Path] = (),
+    sealed: Iterable[Path] = (),
     frozen: Path | None = None,
     as_owner: bool = False,
 ) -> list[str]:
     """`argv` with the sandbox in front of it.
 
     `writable` stays so within what is masked or made read-only. `read_only` is so wherever it lies,
-    `pinned` can neither be moved nor replaced, `hidden` is there and empty. `frozen` is a folder
+    `pinned` can neither be moved nor replaced, `hidden` is there and empty. In a `sealed` folder
+    nothing is made, moved or removed; its folders and documents are written. `frozen` is a folder
     around the state folder that is read-only but for what is `writable`. `as_owner` keeps the
     rights the owner has, but for those that open the mask. The folders around the state folder stay
     where they are: who moves one away makes a state of his own in its place.
     """
-    real = Path(os.path.realpath(state))
-    closed = dict.fromkeys(map(_real, read_only), "--ro-bind")
+    real, sealed = _real(state), [_real(path) for path in sealed]
+    closed = dict.fromkeys([*map(_real, read_only), *sealed], "--ro-bind")
     if frozen is not None:
         closed[_real(frozen)] = "--ro-bind"
     if os.geteuid() == 0:  # what root reaches without a capability
@@ -121,7 +126,7 @@ def masked(
         closed |= dict.fromkeys(_raw_disks(), "--dev-bind")
     closed |= {path: "--tmpfs" if path.is_dir() else "--dev-bind" for path in map(_real, hidden)}
     closed[real] = "--tmpfs"
-    opened = set(map(_real, writable))
+    opened = set(map(_real, writable)).union(*map(_written_in, sealed))
     again = [path for path in opened if any(map(path.is_relative_to, closed))]
     pins = [*map(_real, pinned), *(folder for folder in real.parents if _can_be_moved(folder))]
     pins = [path for path in pins if not _is_shut(path, closed, opened)]  # it would open it again
@@ -171,17 +176,35 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def own_files() -> list[Path]:
-    """What this program is made of, and what starts it: no Worker changes that."""
+def _written_in(sealed: Path) -> list[Path]:
+    with os.scandir(sealed) as entries:
+        names = [
+            entry.name
+            for entry in entries
+            if entry.is_dir(follow_symlinks=False)
+            or (entry.is_file(follow_symlinks=False) and entry.name.endswith(_DOCUMENTS))
+        ]
+    return [sealed / name for name in sorted(names)[:_MOST_OPENED] if name != "__pycache__"]
+
+
+def own_files(workspace: Path) -> tuple[list[Path], list[Path]]:
+    """What this program is made of, and what starts it: no Worker changes that.
+
+    Second, the folders of the workspace in which Python, `make up` or `honcho` would take up what
+    is not there yet (`sitecustomize.py`, `.env`): a Worker makes nothing in them.
+    """
     package = Path(__file__).parents[1]
     made_of = {package, *map(asset_folder, ("webui", "prompts")), Path(sys.prefix)}
     made_of.add(Path(sys.base_prefix))  # a Python of the owner's own, it may be
-    if package.parent.name in ("site-packages", "dist-packages"):
-        made_of.add(package.parent)
     made_of |= {package.parent / name for name in _STARTERS}
-    return [
-        path for path in made_of if str(path) not in _OF_THE_SYSTEM and os.access(path, os.F_OK)
-    ]
+    made_of = {path for path in map(_real, made_of) if str(path) not in _OF_THE_SYSTEM}
+    top, checkout = _real(workspace), _real(package.parent)
+    searched = {checkout, *(_real(Path(name)) for name in sys.path)}
+    work = {top}  # what has to be worked in all the same
+    if checkout.name not in ("site-packages", "dist-packages") and checkout.is_relative_to(top):
+        work.add(checkout)
+    made_of |= {path for path in searched - work if str(path) not in _OF_THE_SYSTEM}
+    return [path for path in made_of if os.access(path, os.F_OK)], sorted(searched & work)
 
 
 def folders_around(inner: Iterable[Path], workspace: Path) -> list[Path]:

@@ -13,6 +13,7 @@ import pytest
 from mimikit.config import asset_folder
 from mimikit.engines import sandbox
 from mimikit.engines.base import Outcome
+from mimikit.engines.codex.engine import LITTER
 from tests.engines.test_git import PLANT, WHO, repository, run_git, what_the_owner_does
 from tests.support.codex_ground import Here, codex_ground
 from tests.support.engine_requests import Desk
@@ -25,6 +26,11 @@ pytestmark = [
     pytest.mark.needs_program("bwrap", "git"),
 ]
 ROOT = Path(__file__).parents[2]
+TAKEN_UP = (
+    *("sitecustomize.py", "usercustomize.py", "setproctitle.py", ".env", "hatch.toml"),
+    *("hatch_build.py", "setup.py", "setup.cfg", "Makefile", "makefile", "pip.conf"),
+)
+"""What is taken up from a checkout as soon as it is there."""
 SANDBOXES = ["workspace-write", "danger-full-access"]
 
 
@@ -122,22 +128,23 @@ def test_a_workspace_that_is_the_programs_own_checkout(here: Here) -> None:
     """Started there, as `make up` does, with what it is made of below."""
     checkout = here.workspace / "in" / "checkout"
     checkout.mkdir(parents=True)
-    for name in ("mimikit", "webui", "prompts", "scripts"):
+    for name in ("mimikit", "webui", "prompts", "scripts", "docs"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, checkout / name, ignore=ignored)
-    for name in ("GNUmakefile", "Procfile", "pyproject.toml", "requirements-run.lock"):
+    for name in ("GNUmakefile", "Procfile", "pyproject.toml", "requirements-run.lock", "README.md"):
         shutil.copy(ROOT / name, checkout)
     attack = (
         "for f in mimikit/cli/main.py mimikit/__init__.py webui/x prompts/x scripts/make-venv.sh "
         "GNUmakefile Procfile pyproject.toml requirements-run.lock; do echo x > $f; done; "
-        "mv mimikit old; mv ../checkout ../old; rm -rf GNUmakefile; "
-        "echo x > README.md; echo end"
+        f"for f in {' '.join(TAKEN_UP)}; do echo x > $f; done; mkdir setproctitle; "
+        "mv mimikit old; mv ../checkout ../old; mv .. ../../old; rm -rf GNUmakefile; "
+        "echo x > README.md; echo x > docs/made; echo x > ../made; echo end"
     )
     wrap = (
         "import sys; from pathlib import Path; from mimikit.engines import process, sandbox\n"
-        "own, top = sandbox.own_files(), Path(sys.argv[1])\n"
+        "top = Path(sys.argv[1]); own, sealed = sandbox.own_files(top)\n"
         "argv = sandbox.masked(['/bin/sh', '-c', sys.argv[3]], Path(sys.argv[2]), writable=[top],\n"
-        "    read_only=own, pinned=sandbox.folders_around(own, top))\n"
+        "    read_only=own, sealed=sealed, pinned=sandbox.folders_around(own, top))\n"
         "print(process.output(argv, cwd=Path.cwd()))"
     )
     before = {path: path.read_bytes() for path in checkout.rglob("*") if path.is_file()}
@@ -151,8 +158,39 @@ def test_a_workspace_that_is_the_programs_own_checkout(here: Here) -> None:
     )
     assert "end" in done.stdout, done.stderr
     after = {path: path.read_bytes() for path in checkout.rglob("*") if path.is_file()}
-    assert after.pop(checkout / "README.md") == b"x\n"
+    for name in ("README.md", "docs/made"):
+        before[checkout / name] = b"x\n"
     assert after == before
+    assert (checkout.parent / "made").exists()
+
+
+@pytest.mark.parametrize("mode", SANDBOXES)
+@pytest.mark.parametrize("versioned", [False, True])
+def test_in_its_own_checkout_a_worker_works_but_leaves_nothing_that_starts(
+    here: Here, monkeypatch: pytest.MonkeyPatch, mode: str, versioned: bool
+) -> None:
+    """What is editable is found by the folder it lies in, and so is what Python looks for there."""
+    monkeypatch.syspath_prepend(here.workspace)
+    (here.workspace / "docs").mkdir()
+    if versioned:
+        repository(here.workspace)
+    line = (
+        f"for f in {' '.join(TAKEN_UP)}; do echo x > $f; done; mkdir setproctitle; "
+        "mv docs old; echo x > docs/made; "
+        f"git add docs; git {' '.join(WHO)} commit -qm two; echo end"
+    )
+    desk = Desk()
+    there = {path.name for path in here.workspace.iterdir()}
+    outcome, seen = work(here, line, desk, sandbox=mode)
+    assert outcome.status == "done"
+    assert "end" in seen
+    assert (here.workspace / "docs" / "made").exists()
+    made = {path.name for path in here.workspace.iterdir()} - there
+    assert made <= set(LITTER)
+    assert not any(any((here.workspace / name).iterdir()) for name in made)
+    assert not versioned or "two" in run_git(here.workspace, "log", "-1")
+    notes = [text for kind, text, _ in desk.events if kind == "note"]
+    assert any(text.startswith(f"{here.workspace}: nothing can be made") for text in notes)
 
 
 # ---- secrets

@@ -99,6 +99,11 @@ class CodexEngine:
             return Outcome("failed", error=said, failure_reason="error")
 
     def _work(self, request: EngineRequest, place: CodexLocation) -> Outcome:
+        workspace = Path(os.path.realpath(request.workspace))
+        if not request.read_only and workspace in sandbox.own_files(workspace)[1]:
+            for path in (workspace / name for name in LITTER):
+                if not os.path.lexists(path):  # in the sandbox codex could not make it any more
+                    path.mkdir()
         before = {name for name in LITTER if (request.workspace / name).exists()}
         earlier = _usage_before(place.home, request.resume) if request.resume else Usage()
         try:
@@ -165,15 +170,20 @@ class CodexEngine:
                 raise EngineError(reason)
             request.on_event("note", f"no sandbox, as the settings allow: {reason}", {})
             return argv
-        workspace, own = request.workspace, sandbox.own_files()
+        workspace = request.workspace
+        own, sealed = sandbox.own_files(workspace)
+        for path in sealed if not request.read_only else ():
+            said = f"{path}: nothing can be made or removed right in it, this program starts there"
+            request.on_event("note", said, {})
         shown = [request.scratch / UPSTREAM, self._catalogue]
         return sandbox.masked(
             argv,
             self._state,
             writable=[request.scratch, place.home, workspace, *folders.opened],
             read_only=[*(path for path in shown if path and path.exists()), *own, *folders.shut],
-            pinned=[*folders.pinned, *sandbox.folders_around(own, workspace)],
+            pinned=[*folders.pinned, *sandbox.folders_around([*own, *sealed], workspace)],
             hidden=sandbox.secrets_of_home(self._codex.secrets),
+            sealed=sealed if not request.read_only else (),
             frozen=workspace if request.read_only else None,
         )
 
