@@ -148,6 +148,7 @@ class ConsumerApp:
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.run import LiveRuns
         from mimikit.roles.teller import TellerThread
+        from mimikit.supervisor.loop import ShortageGuard
         from mimikit.supervisor.store import Store
         from mimikit.tools.mcp import ToolServer
         from mimikit.triggers.workspace import FileWatch, FolderWorkspace
@@ -171,6 +172,7 @@ class ConsumerApp:
         self.watch = FolderWatch(state.path)
         self.workspace = FolderWorkspace(state.workspace, state.path)
         self.file_watch = FileWatch(self.workspace, self.events.changed_files.put)
+        self.shortage = ShortageGuard(self.context, self._apply_pause)
         self.supervisor = self._make_supervisor()
         self.consumer = self._make_consumer()
 
@@ -207,7 +209,7 @@ class ConsumerApp:
         from mimikit.supervisor.command_applier import CommandApplier
         from mimikit.supervisor.commit_applier import CommitApplier
         from mimikit.supervisor.llm_eval import LlmEvalBatch
-        from mimikit.supervisor.loop import HeartbeatWriter, ShortageGuard, Supervisor
+        from mimikit.supervisor.loop import HeartbeatWriter, Supervisor
         from mimikit.supervisor.retention import Retention
         from mimikit.supervisor.state_guard import StateGuard
         from mimikit.supervisor.teller_scheduler import TellerScheduler
@@ -243,7 +245,7 @@ class ConsumerApp:
             Retention(store),
             heartbeat,
             StateGuard(store, self._lock, self._end_as_lost),
-            ShortageGuard(context, self._apply_pause),
+            self.shortage,
         )
 
     def _make_consumer(self) -> PooledConsumer:
@@ -280,27 +282,23 @@ class ConsumerApp:
             shutdown_timeout_s=settings.limits.kill_after_s + 5,
         )
 
-    def run(self) -> int:
+    def run(self, say: Callable[[str], None] = lambda _line: None) -> int:
         """Recover, serve until told to stop, leave everything tidy. Gives the exit code.
+
+        `say` tells whoever started this what they may wonder at.
 
         Raises:
             StateMoved: the state folder, or what is in it, is no longer what was opened.
         """
         from mimikit.engines.process_tree import state_id, sweep_leftovers
         from mimikit.roles.run import sweep_scratch
-        from mimikit.supervisor import recovery
 
         state, store = self.state, self.store
         if ended := sweep_leftovers(state_id(state.path)):
             state.log.write("audit", "leftovers_ended", pids=ended)
         sweep_scratch(state.path)
         state.log.pack_soon()  # what an end or an earlier version has left
-        now = state.clock.now()
-        wait = recovery.back_off(list(store.runtime.starts), now)
-        store.save_runtime(starts=[*store.runtime.starts, now][-recovery.CRASHES :])
-        if wait:
-            state.log.write("error", "start_delayed", seconds=wait.total_seconds())
-            threading.Event().wait(wait.total_seconds())
+        self._rest_after_crashes(say)
         self.supervisor.start()
         # Not the root folder, where the consumer's own logs stand: a dropped `inbox.json` is found
         # by the tick of each second.
@@ -332,6 +330,21 @@ class ConsumerApp:
             raise StateMoved(f"{state.path}: {self._lost}; the consumer has to be started again")
         return 0
 
+    def _rest_after_crashes(self, say: Callable[[str], None]) -> None:
+        """Note that this starts; after several crashes let tasks wait for a while, and say so."""
+        from mimikit.supervisor import recovery
+
+        store, now = self.store, self.state.clock.now()
+        wait_s = recovery.back_off(list(store.runtime.starts), now).total_seconds()
+        store.save_runtime(starts=[*store.runtime.starts, now][-recovery.CRASHES :])
+        if wait_s:
+            window_min = recovery.CRASH_WINDOW.total_seconds() / 60
+            crashes = f"{recovery.CRASHES} crashes within {window_min:g} minutes"
+            reason = f"tasks wait for {wait_s:g} s after {crashes}; messages are answered"
+            self.state.log.write("error", "tasks_rest", seconds=wait_s)
+            self.shortage.rest(wait_s, reason)
+            say(f"{reason.capitalize()}.")
+
     def _end_as_lost(self, reason: str) -> None:
         """End as a signal would: what is in memory is no longer what is on the disk."""
         self._lost = reason
@@ -347,7 +360,7 @@ class ConsumerApp:
             self.events.changed_triggers.put(trigger_id)
 
     def _apply_pause(self) -> None:
-        is_short = self.context.shortage.reason() is not None
+        is_short = self.shortage.reason() is not None
         self.consumer.set_paused(self.store.runtime.paused or is_short)
 
     def _stopping(self) -> None:

@@ -275,7 +275,7 @@ def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
         signal.signal(HURRY, hurry)
         if not with_parent:
             click.echo(f"The consumer of {state.path} starts; Ctrl-C ends it.", err=True)
-        code = app.run()
+        code = app.run(lambda line: click.echo(line, err=True))
     finally:
         lock.release()
     sys.exit(code)

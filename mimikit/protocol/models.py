@@ -404,7 +404,7 @@ class RuntimeState(Record):
     """What the clock showed after a leap; gone once it has gone on from there for a day."""
     paused: bool = False
     starts: list[Instant] = Field(default_factory=list[datetime])
-    """Recent starts that did not end cleanly: three within five minutes make recovery wait."""
+    """Recent starts that did not end cleanly: three within five minutes make tasks wait."""
     asking: Id | None = None
     """The run that asks a model about conditions, from before it is queued."""
 

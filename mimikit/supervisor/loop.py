@@ -35,6 +35,7 @@ from mimikit.tasks import queue
 Operation = Callable[[datetime], bool]
 REST_S = 1.0
 LONGEST_WAIT_S = 1.0
+_SHORT = "nothing new is begun: "
 BEAT = timedelta(seconds=4.5)
 TOLD_EVERY = 300
 """An operation that fails in the same way at each try is told at the first and each of so many."""
@@ -184,20 +185,35 @@ class Supervisor:
 
 
 class ShortageGuard:
-    """Has nothing new begun while this machine has too little for it, and says so."""
+    """Has nothing new begun while this machine has too little for it, and says so.
+
+    After crashes it has no task begun for a while: messages are answered meanwhile.
+    """
 
     def __init__(self, context: RunContext, changed: Callable[[], None]) -> None:
         """`changed` is called when dispatch is to pause, or to go on."""
         self._context, self._changed = context, changed
+        self._rests_until, self._rest_reason = float("-inf"), ""
         self.said: str | None = None
         """Why nothing new is begun, for people; None when it is."""
 
+    def rest(self, seconds: float, reason: str) -> None:
+        """Have no task begun for so long."""
+        self._rests_until, self._rest_reason = self._context.clock.monotonic() + seconds, reason
+
+    def reason(self) -> str | None:
+        """Why no task should begin now, for people; None when one may."""
+        if short := self._context.shortage.reason():
+            return f"{_SHORT}{short}"
+        rests = self._context.clock.monotonic() < self._rests_until
+        return self._rest_reason if rests else None
+
     def step(self, _now: datetime) -> bool:
-        reason = self._context.shortage.reason()
-        said = reason and f"nothing new is begun: {reason}"
+        said = self.reason()
         if said != self.said:
             was_short, self.said = self.said is not None, said
-            self._context.log.write("audit", "short_of", reason=reason or "nothing any more")
+            reason = said.removeprefix(_SHORT) if said else "nothing any more"
+            self._context.log.write("audit", "short_of", reason=reason)
             if was_short != (said is not None):
                 self._changed()
         return False

@@ -65,7 +65,11 @@ def newest_record(store: Store, now: datetime) -> datetime | None:
 
 
 def back_off(starts: list[datetime], now: datetime) -> timedelta:
-    """How long to wait before working, after starts that did not end cleanly. Pure."""
+    """How long to begin no task, after starts that did not end cleanly. Pure.
+
+    What ends the consumer with each run would do so many times a minute else. Messages need no such
+    rest: a turn that was cut short twice is ended by code.
+    """
     recent = [start for start in starts if abs(now - start) < CRASH_WINDOW]
     return BACK_OFF if len(recent) >= CRASHES else timedelta()
 

@@ -256,23 +256,27 @@ def world_answers(world: World, id_: str, text: str) -> float:
     return time.monotonic() - begun
 
 
-def test_three_crashes_make_the_next_start_rest_while_the_page_goes_on(world: World) -> None:
+def test_three_crashes_make_tasks_rest_while_messages_are_answered(world: World) -> None:
     world.start_web()
     for _ in range(3):
         consumer = world.start_consumer()
         consumer.kill()
         consumer.wait()
-    resting = world.start_consumer(wait=False)
-    until(lambda: any(line["event"] == "start_delayed" for line in world.log()), "the start rests")
-    assert world.post("/api/input", {"id": "msg-1", "text": "hello"}).status == 202
-    assert world.replies("msg-1") == []
+    resting = world.start_consumer()
+    world.drop("job", {"prompt": "echo rested", "profile": "command"})
+    assert world_answers(world, "msg-1", "hello") <= stretched(3)
+    why = "asks wait for 30 s after 3 crashes within 5 minutes; messages are answered"
+    assert why in world.ask("GET", "/api/status").body["degraded"]
+    assert why in " ".join(world.run("status").stdout.split())
+    assert why in world.said("consumer")
+    assert world.result("job") is None
     begun = time.monotonic()
     resting.terminate()
     assert resting.wait(30) == 0
     assert time.monotonic() - begun <= stretched(2)
-    world.clear_crashes()
+    assert world.result("job") is None
     world.start_consumer()
-    until(lambda: world.replies("msg-1"), "the message is answered")
+    until(lambda: world.result("job"), "the task is done")
 
 
 def test_a_message_is_taken_without_a_consumer_and_answered_once_there_is_one(world: World) -> None:

@@ -16,6 +16,7 @@ from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.roles.shortage import PAUSE_S, few_files
+from mimikit.supervisor.loop import ShortageGuard
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
@@ -208,3 +209,18 @@ def test_a_sandbox_that_can_not_fork_has_not_run_the_line(here: Ground, code: in
     assert shortage_of(caught.value)
     outcome = engine().run(here.request(f"echo x >&2; echo '{said}' >&2; exit 1"))
     assert outcome.failure_reason == "error", "the line itself may say what it likes"
+
+
+def test_a_rest_after_crashes_is_told_and_ends_by_itself() -> None:
+    world, changes = World(), list[str | None]()
+    guard = ShortageGuard(world.product.context, lambda: changes.append(guard.reason()))
+    guard.step(START)
+    guard.rest(30, "tasks wait")
+    for _ in range(29):
+        world.clock.advance(1)
+        guard.step(START)
+        assert guard.said == "tasks wait"
+    world.clock.advance(1)
+    guard.step(START)
+    assert guard.said is None
+    assert changes == ["tasks wait", None]
