@@ -102,7 +102,8 @@ curl -H "Authorization: Bearer $(mimikit token)" -H "Content-Type: application/j
   -d '{"text": "hi"}' http://127.0.0.1:8787/api/input
 ```
 
-- Every route but `POST /api/login` and `GET /healthz` needs the token, or the cookie of a login.
+- Every route but `POST /api/login` and `GET /healthz` needs the token; or, of a login, its cookie
+  and the `key` it answered, as the header `X-Mimikit-Session`.
 - Bodies are JSON with `Content-Type: application/json`; a key that is not known is an error.
 - What goes wrong is answered as `{"error": {"message": …, "field": …}}` with a status of 4xx or
   5xx; `message` says what was expected, what came, and what to do.
@@ -251,6 +252,8 @@ def _example(method: str, path: str) -> Iterator[str]:
     body = ASKED.get(f"{method} {path}", ("", None))[1]
     if isinstance(data, dict) and "tookMs" in data:
         data["tookMs"] = 1.2
+    if path == "/api/login":
+        data["key"] = "0" * 64  # another one each time
     yield "```"
     yield f"{method} {address}" + (f" {_compact(body)}" if body is not None else "")
     yield f"→ {status}"

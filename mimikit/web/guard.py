@@ -7,6 +7,7 @@ a new route is closed until somebody opens it.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
 import secrets
 import threading
@@ -14,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from flask import Flask, Response, g, request
 from itsdangerous import BadData, URLSafeSerializer
@@ -26,6 +27,9 @@ from mimikit.log import EventLog
 from mimikit.protocol.files import Files
 from mimikit.web import tokens
 
+KEY_HEADER = "X-Mimikit-Session"
+"""What a session's cookie needs beside it. A browser sends the cookie to every port of the host, so
+any other server of this machine that is looked at gets it; the key stays with our own origin."""
 OPEN = frozenset({"page.index", "page.asset", "status.healthz", "session.login"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOG_IN = "log in first"
@@ -72,6 +76,13 @@ class RequestCaller:
     by: Literal["token", "session"]
     session_id: str = ""
     age: timedelta = timedelta(0)
+
+
+class NewSession(NamedTuple):
+    cookie: str
+    """The value of its cookie."""
+    key: str
+    """What the page sends with each request, beside the cookie."""
 
 
 class Guard:
@@ -147,8 +158,8 @@ class Guard:
 
     # ---- who --------------------------------------------------------------------------------
 
-    def log_in(self, *, token: str | None, code: str | None) -> str:
-        """Give the value of a session cookie for the token or an unspent code.
+    def log_in(self, *, token: str | None, code: str | None) -> NewSession:
+        """Begin a session for the token or an unspent code.
 
         Raises:
             RequestDenied: neither is good, or too many were not.
@@ -163,7 +174,8 @@ class Guard:
         by = "token" if token is not None else "code"
         self._log.write("audit", "login", address=request.remote_addr, by=by)
         # A session's name is no secret, the signature is.
-        return self._cookie_value(secrets.token_hex(12))
+        session_id = secrets.token_hex(12)
+        return NewSession(self._cookie_value(session_id), self._page_key(session_id))
 
     def log_out(self, caller: RequestCaller) -> None:
         if caller.session_id:
@@ -206,6 +218,9 @@ class Guard:
             raise RequestDenied(401, _LOG_IN, reason="bad session") from None
         if age > tokens.SESSION_LIFE or tokens.is_session_ended(self._files, session_id):
             raise RequestDenied(401, _LOG_IN, reason="ended session")
+        key = request.headers.get(KEY_HEADER, "").encode(errors="replace")
+        if not hmac.compare_digest(key, self._page_key(session_id).encode()):
+            raise RequestDenied(401, _LOG_IN, reason="cookie without its key")
         return RequestCaller("session", session_id, age)
 
     def _check_token(self, given: str, denied: RequestDenied) -> None:
@@ -241,6 +256,11 @@ class Guard:
             salt="mimikit-session",
             signer_kwargs={"digest_method": hashlib.sha256},
         )
+
+    def _page_key(self, session_id: str) -> str:
+        """The key of a session; who has its cookie alone can not work it out."""
+        text = b"page\x00" + session_id.encode()
+        return hmac.digest(self._keys.signing_key, text, "sha256").hex()
 
     def _cookie_value(self, session_id: str) -> str:
         value = self._signer().dumps([session_id, int(self._clock.now().timestamp())])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -43,6 +47,42 @@ def test_a_link_logs_in_once_and_leaves_no_trace_in_the_address(
     page.goto("about:blank")
     page.goto(link)
     expect(page.get_by_role("alert")).to_contain_text("already used")
+
+
+def test_another_server_of_this_machine_gets_a_cookie_that_opens_nothing(chat: Chat) -> None:
+    sent: list[dict[str, str]] = []
+
+    class Foreign(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            sent.append(dict(self.headers))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+            pass
+
+    other = ThreadingHTTPServer(("127.0.0.1", 0), Foreign)
+    threading.Thread(target=other.serve_forever, daemon=True).start()
+    try:
+        page = chat.page.context.new_page()
+        page.goto(f"http://127.0.0.1:{other.server_port}/")
+    finally:
+        other.shutdown()
+        other.server_close()
+    cookie = sent[0]["Cookie"]
+    assert f"mimikit-{chat.product.port}=" in cookie
+    key = chat.page.evaluate("localStorage.getItem('mimikit.session')")
+    assert key not in json.dumps(sent)
+
+    def status(headers: dict[str, str]) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", chat.product.port, timeout=10)
+        connection.request("GET", "/api/snapshot", headers={"Cookie": cookie, **headers})
+        answer = connection.getresponse().status
+        connection.close()
+        return answer
+
+    assert status({}) == 401
+    assert status({"X-Mimikit-Session": key}) == 200
 
 
 def test_a_spent_link_does_no_harm_to_who_is_in(chat: Chat) -> None:

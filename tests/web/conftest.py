@@ -31,6 +31,7 @@ from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
 from mimikit.web.api.routing import EXTENSION, Site
 from mimikit.web.app import Assets, build_web
+from mimikit.web.guard import KEY_HEADER
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"
@@ -52,7 +53,7 @@ class Web:
     app: Flask
     feed: ChangeFeed
     workspace: Path
-    cookie: str | None = None
+    key: str = ""
     requests: int = field(default=0)
 
     @property
@@ -76,6 +77,8 @@ class Web:
         """One request as the page would make it, unless told otherwise."""
         self.requests += 1
         sent = dict(headers or {})
+        if self.key and "Cookie" in sent:
+            sent.setdefault(KEY_HEADER, self.key)
         if login and "Authorization" not in sent and "Cookie" not in sent:
             sent["Authorization"] = f"Bearer {TOKEN}"
         if body is not None:
@@ -99,9 +102,10 @@ class Web:
         return response.get_json()
 
     def log_in(self) -> str:
-        """A Cookie header of a new session."""
+        """A Cookie header of a new session; its key goes with each cookie from now on."""
         response = self.ask("POST", "/api/login", {"token": TOKEN}, login=False)
         assert response.status_code == 200
+        self.key = response.get_json()["key"]
         return response.headers["Set-Cookie"].partition(";")[0]
 
     def contents(self) -> dict[str, bytes]:

@@ -21,6 +21,7 @@ from mimikit.triggers import registry
 from mimikit.web import feed as feed_module
 from mimikit.web import tokens
 from mimikit.web.feed import StreamsFull, connection_check
+from mimikit.web.guard import KEY_HEADER
 from tests.web.conftest import HOST, START, TOKEN, live_run
 from tests.web.test_shown import trigger
 
@@ -340,7 +341,7 @@ def test_a_stream_that_has_nothing_to_say_beats(web) -> None:
 
 def test_a_stream_ends_with_its_session(web) -> None:
     session = web.log_in()
-    stream = open_stream(web, headers={"Cookie": session})
+    stream = open_stream(web, headers={"Cookie": session, KEY_HEADER: web.key})
     stream.take(1, status=True)
     web.ask("POST", "/api/logout", {}, headers={"Cookie": session})
     assert list(stream.frames) == []

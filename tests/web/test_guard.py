@@ -14,7 +14,14 @@ from mimikit.errors import BadSettings
 from mimikit.protocol import paths
 from mimikit.web import tokens
 from mimikit.web.app import HEADERS
-from mimikit.web.guard import OPEN, SAFE_METHODS, allowed_hosts, host_name, is_same_origin
+from mimikit.web.guard import (
+    KEY_HEADER,
+    OPEN,
+    SAFE_METHODS,
+    allowed_hosts,
+    host_name,
+    is_same_origin,
+)
 from tests.web.conftest import HOST
 
 # Every route with an address to try it at and, where it takes one, a body that is good.
@@ -168,6 +175,7 @@ def test_every_route_with_an_effect_takes_json_only(web, type_: str | None) -> N
 
 
 def bad_logins(web) -> dict[str, dict[str, str]]:
+    other = web.log_in() and web.key
     good = web.log_in()
     name, _, value = good.partition("=")
     # As the app signs, but with another key.
@@ -187,6 +195,11 @@ def bad_logins(web) -> dict[str, dict[str, str]]:
         "changed": {"Cookie": f"{name}={payload[:-1]}A.{signature}"},
         "cut": {"Cookie": f"{name}={value[:-2]}"},
         "token in the cookie": {"Cookie": f"{name}=a-token-long-enough-for-an-operator"},
+        "no key": {"Cookie": good, KEY_HEADER: ""},
+        "another session's key": {"Cookie": good, KEY_HEADER: other},
+        "its name for a key": {"Cookie": good, KEY_HEADER: value},
+        "a key that is no text": {"Cookie": good, KEY_HEADER: "\xe9\xff"},
+        "a key alone": {"Cookie": "other=1", KEY_HEADER: web.key},
         "another port's": {"Cookie": good.replace("mimikit-8787", "mimikit-8788")},
     }
 
@@ -384,3 +397,31 @@ def test_refusals_are_logged_but_do_not_flood(web) -> None:
     assert told[0]["type"] == "audit"
     assert told[0]["reason"] == "no login"
     assert told[0]["path"] == "/api/status"
+
+
+def test_the_cookie_alone_opens_nothing_but_the_page(web) -> None:
+    """Every server of this machine that the browser looks at is sent it."""
+    cookie = {"Cookie": web.log_in(), KEY_HEADER: ""}
+    body = {"id": "msg-1", "text": "run: id"}
+    for made in ({}, {"Sec-Fetch-Site": "same-origin"}, {"Origin": f"http://{HOST}"}):
+        assert web.ask("POST", "/api/input", body, headers=cookie | made).status_code == 401
+        assert web.ask("GET", "/api/events", headers=cookie | made).status_code == 401
+        assert web.ask("POST", "/api/logout", {}, headers=cookie | made).status_code == 401
+    assert web.ask("GET", "/", headers=cookie).status_code == 200
+    whole = {"Cookie": cookie["Cookie"], KEY_HEADER: web.key}
+    assert web.ask("POST", "/api/input", body, headers=whole).status_code == 202
+
+
+def test_a_key_outlives_the_renewal_of_its_cookie_and_ends_with_the_token(make_web) -> None:
+    web = make_web()
+    web.files.write(paths.TOKEN, b"a-token-long-enough-for-an-operator\n")
+    web = make_web(disk=web.disk)
+    session, key = web.log_in(), web.key
+    web.clock.advance(timedelta(days=2).total_seconds())
+    response = web.ask("GET", "/api/status", headers={"Cookie": session})
+    renewed = response.headers["Set-Cookie"].partition(";")[0]
+    assert renewed != session
+    both = {"Cookie": renewed, KEY_HEADER: key}
+    assert web.ask("GET", "/api/status", headers=both).status_code == 200
+    tokens.renew_token(web.files)
+    assert web.ask("GET", "/api/status", headers=both).status_code == 401

@@ -7,11 +7,12 @@ import { ApiError, connect } from "../../webui/js/api.js";
 
 function server(answer) {
   const asked = [];
+  const keys = { held: "", read: () => keys.held, keep: (key) => (keys.held = key) };
   const send = async (path, options) => {
     asked.push({ path, ...options });
     return answer();
   };
-  return { asked, api: connect("tab-1", send) };
+  return { asked, keys, api: connect("tab-1", keys, send) };
 }
 
 const json = (data, status = 200) =>
@@ -84,4 +85,31 @@ test("a file of memory is addressed folder by folder, and a conflict shows the o
   const [{ path, method, body }] = asked;
   assert.deepEqual([path, method], ["/api/memory/docs/a%20b/%E4%B8%AD%3F.md", "PUT"]);
   assert.deepEqual(JSON.parse(body), note);
+});
+
+test("the key of a login goes with every request until one logs out", async () => {
+  const { asked, keys, api } = server(() => json({ ok: true, key: "k1" }));
+  await api.login({ token: "t" });
+  assert.equal(keys.held, "k1");
+  assert.equal(asked[0].headers["x-mimikit-session"], undefined);
+  await api.snapshot();
+  await api.input({ id: "m", text: "hi" });
+  assert.deepEqual(
+    asked.slice(1).map((one) => one.headers["x-mimikit-session"]),
+    ["k1", "k1"],
+  );
+  assert.deepEqual(api.headers(), { "x-mimikit-tab": "tab-1", "x-mimikit-session": "k1" });
+  keys.held = "of another tab";
+  await api.logout();
+  assert.equal(asked.at(-1).headers["x-mimikit-session"], "of another tab");
+  assert.equal(keys.held, "");
+  assert.deepEqual(api.headers(), { "x-mimikit-tab": "tab-1" });
+});
+
+test("a login that is refused changes no key", async () => {
+  const { keys, api } = server(() => json({ error: { message: "no", field: "token" } }, 401));
+  keys.held = "k1";
+  await assert.rejects(api.login({ token: "x" }));
+  await assert.rejects(api.logout());
+  assert.equal(keys.held, "k1");
 });

@@ -25,10 +25,23 @@ export class ApiError extends Error {
 }
 
 /**
+ * @typedef {object} KeyKeeper Keeps the session's key, which only our own pages have.
+ * @property {() => string} read
+ * @property {(key: string) => void} keep empty: none
+ */
+
+/**
  * @param {string} tab
+ * @param {KeyKeeper} keys
  * @param {typeof fetch} [send]
  */
-export function connect(tab, send = (...given) => fetch(...given)) {
+export function connect(tab, keys, send = (...given) => fetch(...given)) {
+  /** What goes with every request. @returns {Record<string, string>} */
+  function ownHeaders() {
+    const key = keys.read();
+    return { "x-mimikit-tab": tab, ...(key ? { "x-mimikit-session": key } : {}) };
+  }
+
   /**
    * @param {string} method
    * @param {string} path
@@ -37,7 +50,7 @@ export function connect(tab, send = (...given) => fetch(...given)) {
    */
   async function call(method, path, body) {
     /** @type {Record<string, string>} */
-    const headers = { accept: "application/json", "x-mimikit-tab": tab };
+    const headers = { ...ownHeaders(), accept: "application/json" };
     if (method !== "GET") headers["content-type"] = "application/json";
     /** @type {Response} */
     let answer;
@@ -68,13 +81,20 @@ export function connect(tab, send = (...given) => fetch(...given)) {
 
   return {
     /** @param {{token: string} | {code: string}} proof */
-    login: (proof) => call("POST", "/api/login", proof),
-    logout: () => call("POST", "/api/logout"),
+    login: async (proof) => {
+      const { key } = await call("POST", "/api/login", proof);
+      keys.keep(key);
+    },
+    logout: async () => {
+      await call("POST", "/api/logout");
+      keys.keep("");
+    },
     snapshot: () => call("GET", "/api/snapshot"),
     /** @param {string} before */
     older: (before) => call("GET", query("/api/messages", { before, limit: "50" })),
     /** @param {string} since */
     changes: (since) => call("GET", query("/api/changes", { since })),
+    headers: ownHeaders,
     /** @param {string} since */
     stream: (since) => query("/api/events", { since, tab }),
     /** @param {{id: string, text: string, timezone?: string, locale?: string}} input */

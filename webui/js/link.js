@@ -6,9 +6,10 @@
  *
  * @typedef {import("./types.js").Change} Change
  * @typedef {import("./state-types.js").Connection} Connection
+ * @typedef {import("./event-stream.js").EventStream} EventStream
  *
  * @typedef {object} Ports
- * @property {(since: string) => EventSource} open
+ * @property {(since: string) => EventStream} open
  * @property {(since: string) => Promise<{cursor: string, reset: boolean, events: Change[]}>} poll
  * @property {(act: () => void, ms: number) => any} later
  * @property {(timer: any) => void} drop
@@ -20,13 +21,14 @@
  * @property {() => void} signedOut
  */
 
+import { CLOSED } from "./event-stream.js";
+
 export const POLL_MS = 5000;
 /** While polling, the stream is tried again this often. */
 export const STREAM_RETRY_MS = 30_000;
-/** The browser reconnects by itself; when that leads nowhere for so long, we do. */
+/** The stream reconnects by itself; when that leads nowhere for so long, we lay a new one. */
 export const STALLED_MS = 20_000;
 const BACKOFF_MS = [500, 1000, 2000, 4000, 8000];
-const CLOSED = 2;
 
 export class Link {
   /** @param {Ports} ports @param {Hearers} hearers */
@@ -34,7 +36,7 @@ export class Link {
     this.ports = ports;
     this.hearers = hearers;
     this.cursor = "";
-    /** @type {EventSource | null} */
+    /** @type {EventStream | null} */
     this.source = null;
     /** @type {any} */
     this.timer = null;
@@ -108,7 +110,7 @@ export class Link {
     );
   }
 
-  /** @private @param {MessageEvent} event */
+  /** @private @param {import("./event-stream.js").StreamEvent} event */
   onChange(event) {
     if (event.lastEventId) this.cursor = event.lastEventId;
     /** @type {Change} */
@@ -121,7 +123,7 @@ export class Link {
     this.hearers.changes([change], this.cursor);
   }
 
-  /** @private @param {EventSource} source */
+  /** @private @param {EventStream} source */
   onError(source) {
     if (source.readyState === CLOSED) {
       this.closeSource();

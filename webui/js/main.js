@@ -4,11 +4,20 @@ import { Actions, ownZone } from "./actions.js";
 import { connect } from "./api.js";
 import { copyText } from "./copy.js";
 import { DetailKeeper } from "./detail.js";
+import { EventStream } from "./event-stream.js";
 import { render } from "./html.js";
 import { loadLanguage, pickLanguage, t } from "./i18n.js";
 import { Link } from "./link.js";
 import { MemoryKeeper } from "./memory-keeper.js";
-import { applyTheme, readOutbox, readPref, tabId, writeOutbox, writePref } from "./prefs.js";
+import {
+  applyTheme,
+  readOutbox,
+  readPref,
+  sessionKey,
+  tabId,
+  writeOutbox,
+  writePref,
+} from "./prefs.js";
 import { blockAt } from "./reading.js";
 import { above, loginCode, routeOf } from "./route.js";
 import { ScrollKeeper } from "./scroll.js";
@@ -32,7 +41,7 @@ const announcer = /** @type {HTMLElement} */ (document.getElementById("announcer
 const wide = matchMedia("(min-width: 1000px)");
 
 const tab = tabId();
-const api = connect(tab);
+const api = connect(tab, sessionKey);
 const store = new Store(drawSoon);
 const session = new Session(store, api);
 const detail = new DetailKeeper(store, api);
@@ -70,7 +79,7 @@ const tabs = new Tabs(
   (hearers) =>
     new Link(
       {
-        open: (since) => new EventSource(api.stream(since)),
+        open: (since) => new EventStream(api.stream(since), api.headers),
         poll: (since) => api.changes(since),
         later: (act, ms) => setTimeout(act, ms),
         drop: (timer) => clearTimeout(timer),

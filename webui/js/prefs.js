@@ -50,6 +50,22 @@ export function writeOutbox(items) {
   write(session, "outbox", items.length ? JSON.stringify(items) : "");
 }
 
+let heldKey = "";
+
+/**
+ * The half of a session that is for this origin alone: the cookie goes to every port of its host.
+ *
+ * It is read anew each time, since another tab may have logged in.
+ *
+ * @type {import("./api.js").KeyKeeper}
+ */
+export const sessionKey = {
+  read: () => read(local, "session") ?? heldKey,
+  keep: (key) => {
+    heldKey = write(local, "session", key) ? "" : key;
+  },
+};
+
 /** The random name of this tab: a new stream of it replaces its old one. */
 export function tabId() {
   const bytes = crypto.getRandomValues(new Uint8Array(8));

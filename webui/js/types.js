@@ -146,6 +146,10 @@
  * @typedef {object} LlmEvalParameters
  * @property {string} prompt
  *
+ * @typedef {object} Login
+ * @property {true} ok
+ * @property {string} key What each request of the session needs as `X-Mimikit-Session`, beside the cookie.
+ *
  * @typedef {object} MemoryFile One file in the list of memory. Units: bytes.
  * @property {string} path
  * @property {"longTerm" | "raw" | "day" | "month" | "docs"} kind

@@ -44,15 +44,20 @@ class SessionView(View):
     ok: Literal[True] = True
 
 
-@session.route("POST", "/api/login", SessionView, body=LoginInput)
+class LoginView(SessionView):
+    key: str
+    """What each request of the session needs as `X-Mimikit-Session`, beside the cookie."""
+
+
+@session.route("POST", "/api/login", LoginView, body=LoginInput)
 def login(asked: LoginInput) -> Response:
-    """Begin a session: a cookie comes with the answer."""
+    """Begin a session: a cookie comes with the answer, and a key that goes beside it."""
     if (asked.token is None) == (asked.code is None):
         raise BadInput("expected a token or a code, one of them", field="token")
     guard = site().guard
-    value = guard.log_in(token=asked.token, code=asked.code)
-    response = answer(SessionView())
-    guard.set_cookie(response, value)
+    begun = guard.log_in(token=asked.token, code=asked.code)
+    response = answer(LoginView(key=begun.key))
+    guard.set_cookie(response, begun.cookie)
     return response
 
 
