@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
 from pathlib import Path
 
+import editables
 import pytest
 
 REPO = Path(__file__).parents[2]
@@ -59,3 +62,20 @@ def test_the_installed_package_holds_its_assets(
     place, _, text = run(installed / "python", "-c", program, asset, cwd=tmp_path).partition("\n")
     assert Path(place).is_relative_to(installed.parent)
     assert text.strip() == (REPO / asset).read_text().strip()
+
+
+def test_a_checkout_is_installed_by_its_package_alone(tmp_path: Path) -> None:
+    """Else Python takes up what lies at its top, a `sitecustomize.py` before all else."""
+    build = "import sys, hatchling.build; hatchling.build.build_editable(sys.argv[1])"
+    run(sys.executable, "-c", build, tmp_path, cwd=REPO)
+    (wheel,) = tmp_path.glob("mimikit-*.whl")
+    home = tmp_path / "env"
+    venv.create(home, symlinks=True)
+    (site,) = home.glob("lib/python*/site-packages")
+    shutil.copytree(Path(editables.__file__).parent, site / "editables")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    program = "import sys, mimikit; print(mimikit.__file__, *sys.path, sep='\\n')"
+    place, *searched = run(home / "bin" / "python", "-P", "-c", program, cwd=tmp_path).splitlines()
+    assert Path(place) == REPO / "mimikit" / "__init__.py"
+    assert str(REPO) not in searched
