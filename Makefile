@@ -12,6 +12,9 @@ CAN_TEST := $(VENV)/.can-test
 
 CHECKS := format lint types layers test
 
+# Tests start hundreds of processes: what the first has compiled the others shall find.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: up venv check checks $(CHECKS) docs figures bench nightly soak lock clean
 .DELETE_ON_ERROR:
 
