@@ -16,6 +16,8 @@ LONG_FIRST = (
     "tests/soak/",
     "tests/process/test_kills.py",
     "tests/browser/",
+    "tests/memory/test_search.py",
+    "tests/web/test_serve.py",
     "tests/crash/",
     "tests/web/test_fuzz.py",
     "tests/process/",

@@ -33,7 +33,8 @@ def to_utc(value: datetime) -> datetime:
         aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     except OverflowError:
         raise ValueError("expected a time between the years 1 and 9999 in UTC") from None
-    return aware.replace(microsecond=aware.microsecond // 1000 * 1000)
+    rest = aware.microsecond % 1000
+    return aware.replace(microsecond=aware.microsecond - rest) if rest else aware
 
 
 def time_text(value: datetime) -> str:
