@@ -65,7 +65,7 @@ class Supervisor:
         """The steady time at which the last pass began."""
         self._operations: list[tuple[str, Operation]] = [
             ("end runs", applier.end_runs),
-            ("apply orders", commands.step),
+            ("apply commands", commands.step),
             ("take in", lambda now: inbox.take_in_dropped(store.files, now)),
             ("look at triggers", triggers.refresh_changed),
             ("fire", triggers.fire_due),
