@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.engines.base import EngineChoice, TurnInput
 from mimikit.errors import StorageError
@@ -149,7 +150,9 @@ class TellerScheduler:
         self._under_way = turns.start(self._store.files, turn_id, attempt, ids, now)
         cancel = self._store.live.start(turn_id, "teller", items[-1].text[:80], now)
         self._store.feed.tell("turn", state="started", turnId=turn_id, inputs=ids)
-        trace = next((i.trace_id for i in items if i.trace_id), None) or new_id("trace", now)
+        # Without a model an order follows from nothing but itself, whatever is told beside it.
+        of = inputs if inputs and permission.is_by_user(choice.engine.name) else items
+        trace = next((i.trace_id for i in of if i.trace_id), None) or new_id("trace", now)
         job = TurnJob(turn_id, attempt, tuple(items), turn_input, choice, cancel, trace)
         self._seat.start(job)
         return True
@@ -161,7 +164,19 @@ class TellerScheduler:
             if items and len(items) == len(turn.inputs):
                 return items, turn.attempts + 1
             turns.drop_marks(self._store.files, turn.id)
-        return [i for i in self._items.values() if _is_tellers(i) and self._is_over(i)], 1
+        oldest_first = sorted(self._items.values(), key=lambda i: (i.created_at, i.id))
+        waiting = [i for i in oldest_first if _is_tellers(i) and self._is_over(i)]
+        return waiting and waiting[: self._most_inputs()], 1
+
+    def _most_inputs(self) -> int | None:
+        """Of how many inputs a turn is to be; None: of any number.
+
+        Without a model each may be an order, of a plan and its task, and all share the turn's trace
+        and what that is allowed.
+        """
+        if not permission.is_by_user(self._context.engines.for_role("teller").engine.name):
+            return None
+        return max(1, self._context.settings.limits.tasks_per_trace // 2)
 
     def _take_outcomes(self, now: datetime) -> bool:
         self._outcomes += self._seat.outcomes()

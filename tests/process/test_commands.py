@@ -127,3 +127,26 @@ def test_a_command_from_chat_is_delegated_run_and_told(both: World) -> None:
     (told,) = both.told(task)
     assert "from 42" in told["text"]
     assert [m["role"] for m in both.transcript()] == ["user", "agent", "agent"]
+
+
+def test_orders_given_while_nobody_was_there_are_all_carried_out(world: World) -> None:
+    """However many wait for the next start: each is one of the user's own."""
+    world.start_web()
+    count = 36
+    for number in range(count):
+        at = f"2026-01-01T00:00:{number:02}.000Z"
+        text = f"run: echo {number} >> ran"
+        record = {"id": f"msg-{number:02}", "text": text, "createdAt": at}
+        world.put(f"inbox/msg-{number:02}.json", record)
+    world.start_consumer()
+    ran = world.workspace / "ran"
+    until(
+        lambda: ran.exists() and len(ran.read_text().split()) >= count,
+        "all have run",
+        timeout_s=60,
+        facts=world.facts,
+    )
+    until(world.is_idle, "all is told", timeout_s=60, facts=world.facts)
+    assert sorted(map(int, ran.read_text().split())) == list(range(count))
+    said = [message["text"] for message in world.transcript() if message["role"] != "user"]
+    assert not [text for text in said if "at most" in text]
