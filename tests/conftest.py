@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
+import hypothesis
 import pytest
 
 from tests.support import summaries
 from tests.support.programs import is_installed
+
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 EXEMPT = "skip-exempt"
 LONG_FIRST = (
@@ -16,6 +20,8 @@ LONG_FIRST = (
     "tests/soak/",
     "tests/process/test_kills.py",
     "tests/browser/",
+    "tests/memory/test_search.py",
+    "tests/web/test_serve.py",
     "tests/crash/",
     "tests/web/test_fuzz.py",
     "tests/process/",

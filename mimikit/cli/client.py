@@ -17,7 +17,6 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import check_id, is_id, new_id
 from mimikit.protocol.models import MAX_TEXT, Command, CommandResult, InboxItem, Message, Question
-from mimikit.protocol.watch import FolderWatch, WakeBell
 from mimikit.state import ReadOnlyState, State
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import registry
@@ -107,6 +106,8 @@ class RequestFailed(MimikitError):
 class Watcher:
     def __init__(self, state: State, folders: Iterable[str]) -> None:
         """Watch from now on: look after this, and nothing is missed."""
+        from mimikit.protocol.watch import FolderWatch, WakeBell  # few commands wait for anything
+
         self._bell = WakeBell()
         self._watch = FolderWatch(state.path)
         for folder in folders:

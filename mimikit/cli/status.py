@@ -63,7 +63,7 @@ def lines(seen: StateOverview) -> Iterator[tuple[str, str]]:
     if seen.unanswered:
         yield "inbox", f"{terminal.plural(seen.unanswered, 'message')} not answered yet"
     if seen.orders_waiting:
-        yield "orders", f"{terminal.plural(seen.orders_waiting, 'order')} not carried out yet"
+        yield "commands", f"{terminal.plural(seen.orders_waiting, 'command')} not carried out yet"
     yield "triggers", _trigger_words(seen.listed, seen.now)
     if seen.consumer.health is not None and seen.consumer.state != "down":
         shown = terminal.engine_lines(seen.consumer.health.engines)

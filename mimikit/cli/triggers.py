@@ -173,7 +173,7 @@ def remove(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
     if is_id(id_):
         client.carry_out(state, "trigger_remove", id_, as_json=as_json)
         return
-    # No order can name it, and nothing ever ran under that name: it is a stray file.
+    # No command can name it, and nothing ever ran under that name: it is a stray file.
     registry.remove(state.files, id_)
     message = f"removed the file {id_!r}, which was no trigger"
     if as_json:

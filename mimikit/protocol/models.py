@@ -29,11 +29,16 @@ FIRST_TIME, END_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1,
 
 
 def to_utc(value: datetime) -> datetime:
-    """The same instant in UTC, cut to milliseconds; a ValueError where sums could overflow."""
+    """The same instant in UTC, cut to milliseconds; a ValueError where sums could overflow.
+
+    A time without a zone is taken as UTC.
+    """
     aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
     if not FIRST_TIME <= aware < END_OF_TIME:
         raise ValueError("expected a time between the years 1970 and 2200")
-    return aware.astimezone(UTC).replace(microsecond=aware.microsecond // 1000 * 1000)
+    aware = aware.astimezone(UTC)
+    rest = aware.microsecond % 1000
+    return aware.replace(microsecond=aware.microsecond - rest) if rest else aware
 
 
 def time_text(value: datetime) -> str:

@@ -77,7 +77,7 @@ class Supervisor:
         self._operations: list[tuple[str, Operation]] = [
             ("watch the clock", self._watch_clock),
             ("end runs", applier.end_runs),
-            ("apply orders", commands.step),
+            ("apply commands", commands.step),
             ("take in", lambda now: inbox.take_in_dropped(store.files, now)),
             ("wake", teller.step),  # before what may be much: the user does not wait behind it
             ("look at triggers", triggers.refresh_changed),

@@ -145,7 +145,6 @@ class TellerScheduler:
         if not items:
             self.waiting = None
             return False
-        items.sort(key=_age)
         ids = [item.id for item in items]
         turn_id = turns.turn_id(ids)
         if turns.is_committed(self._store.files, turn_id):
@@ -182,18 +181,18 @@ class TellerScheduler:
         return True
 
     def _next_inputs(self) -> tuple[list[InboxItem], int, int]:
-        """What a turn is to be about: one that was cut short, or all else.
+        """What a turn is to be about, oldest first: one that was cut short, or what is next.
 
         With the number of its attempt, and how many before it do not count.
         """
         for turn in turns.open_turns(self._store.files):
             items = [self._items[id_] for id_ in turn.inputs if id_ in self._items]
             if items and len(items) == len(turn.inputs):
-                return items, turn.attempts + 1, turn.excused
+                return sorted(items, key=_age), turn.attempts + 1, turn.excused
             turns.drop_marks(self._store.files, turn.id)
         found: list[InboxItem] = []
         left, most = MOST_CHARACTERS, self._most_inputs()
-        for item in sorted(self._items.values(), key=lambda i: (i.created_at, i.id)):
+        for item in sorted(self._items.values(), key=_age):
             if _is_tellers(item) and self._is_over(item):
                 left -= len(item.text) + len(item.quote or "")
                 if found and (left < 0 or len(found) == most):

@@ -1,1 +1,1 @@
-"""What is to be done: tasks, their queue, their end states, and orders about them."""
+"""What is to be done: tasks, their queue, their end states, and commands about them."""

@@ -329,7 +329,7 @@ def _following(
 def make_run(trigger: Trigger, slot: str, now: datetime, upstream: tuple[str, ...] = ()) -> Task:
     """The run of a trigger for one slot; the same slot always gives the same id.
 
-    `slot`: a planned time, a condition's edge or an order, by name; `upstream`: the tasks whose
+    `slot`: a planned time, a condition's edge or a command, by name; `upstream`: the tasks whose
     results it builds on.
     """
     return Task(

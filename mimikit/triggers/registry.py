@@ -234,7 +234,7 @@ def save_state(files: Files, trigger_id: str, new: TriggerState) -> None:
 
 
 def save(files: Files, trigger: Trigger) -> None:
-    """Replace a definition on its owner's order."""
+    """Replace a definition on its owner's command."""
     files.save(paths.trigger(trigger.id), trigger)
 
 

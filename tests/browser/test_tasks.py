@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from mimikit.clock import SystemClock
 from tests.browser.pages import Chat
 
 pytestmark = pytest.mark.browser
@@ -39,6 +41,12 @@ def test_a_task_is_watched_and_canceled(chat: Chat) -> None:
         page.locator("[data-group=ended] .row.is-canceled", has_text="seq 600").first
     ).to_be_visible()
     expect(page.locator("[data-group=running] .row")).to_have_count(0)
+
+
+def test_what_has_ended_never_ends_in_the_future(chat: Chat) -> None:
+    chat.page.clock.set_fixed_time(SystemClock().now() - timedelta(minutes=5))
+    chat.send("run: echo ahead of the page")
+    expect(row(chat.page, "ended", "ahead of the page")).to_contain_text("just now")
 
 
 def test_stop_ends_the_running_task(chat: Chat) -> None:

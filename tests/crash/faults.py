@@ -69,8 +69,9 @@ def explore(
     """Each error × each burst, from every `every`-th operation on."""
     report = FaultReport(flow.name)
     base = flow.base() if flow.base else warm_folder()
-    for offset, (code, burst) in enumerate(itertools.product(codes, bursts)):
-        first = offset % every
+    faults = list(itertools.product(codes, bursts))
+    for number, (code, burst) in enumerate(faults):
+        first = number * every // len(faults)  # together they meet as many operations as can be
         while len(report.violations) < most_violations:
             if not _one(flow, base, code, first, burst, report):
                 break

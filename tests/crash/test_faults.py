@@ -29,7 +29,7 @@ def test_a_refusing_disk_loses_nothing_and_all_goes_on_soon_after(
     every = (
         1
         if flow.name in WHOLE or size >= 10
-        else max(3 if flow.name == "message" else 13 - size, 1)
+        else max(3 if flow.name == "message" else 20 - 2 * size, 1)
     )
     report = explore(flow, CODES, BURSTS, every=every)
     lines.append(

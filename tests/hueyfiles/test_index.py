@@ -87,7 +87,7 @@ def test_when_it_was_first_seen_is_kept() -> None:
     assert index.seen_at("x") is NEVER
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(

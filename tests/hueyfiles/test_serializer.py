@@ -116,7 +116,7 @@ def test_foreign_bytes_are_refused_with_a_reason(data: bytes) -> None:
         SERIALIZER.deserialize(data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.one_of(
         st.binary(max_size=60),

@@ -247,7 +247,7 @@ class Round:
 
 def _dead(process: subprocess.Popen[bytes] | None) -> None:
     assert process is not None
-    process.wait(10)
+    process.wait(90)  # the kernel ends it once the disk has what it was writing
 
 
 def test_kills_lose_and_double_nothing(

@@ -97,7 +97,7 @@ def test_a_trigger_fires_once_for_what_happened_while_nobody_lived(world: World)
     until(lambda: slots(world, "often"), "the clock fires")
     assert world.consumer is not None
     world.consumer.send_signal(signal.SIGKILL)
-    world.consumer.wait(10)
+    world.consumer.wait(90)
     (world.workspace / "notes.txt").write_text("while it was dead")
     before = len(slots(world, "often"))
     world.start_consumer()

@@ -154,7 +154,7 @@ class Life:
 
 @pytest.mark.slow
 def test_every_history_is_read_as_the_naive_reading_does(size: int) -> None:
-    @settings(max_examples=1000 * size, deadline=None)
+    @settings(max_examples=1000 * size)
     @given(
         TREES,
         st.sampled_from([0.0, 5.0]),
@@ -184,7 +184,7 @@ def test_every_history_is_read_as_the_naive_reading_does(size: int) -> None:
     holds()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(TREES, st.lists(EVENTS, max_size=20))
 def test_after_all_of_a_history_one_quiet_look_more_changes_nothing(
     tree: dict[str, Any], events: list[tuple[str, Any, Any]]
@@ -198,7 +198,7 @@ def test_after_all_of_a_history_one_quiet_look_more_changes_nothing(
     assert (len(life.firings), life.seen) == (firings, seen)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(EVENTS, max_size=30), st.sampled_from([0.0, 5.0]))
 def test_no_result_is_lost_while_a_sibling_is_false_or_it_cools(
     events: list[tuple[str, Any, Any]], cooldown: float
@@ -218,7 +218,7 @@ def test_no_result_is_lost_while_a_sibling_is_false_or_it_cools(
     assert used[-1:] == life.world.ended["t1", "done"][-1:]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(EVENTS, max_size=30))
 def test_without_a_cooldown_each_result_has_a_firing_of_its_own(
     events: list[tuple[str, Any, Any]],

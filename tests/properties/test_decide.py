@@ -178,7 +178,7 @@ EVENTS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(TRIGGERS, st.lists(EVENTS, min_size=20, max_size=60), st.booleans())
 def test_a_slot_never_has_two_runs_wherever_its_consumer_dies(
     more: dict[str, Any],
@@ -195,7 +195,7 @@ def test_a_slot_never_has_two_runs_wherever_its_consumer_dies(
     assert life.is_gone or may_be_damaged or life.state.fire_count == len(ran)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(TRIGGERS, st.lists(EVENTS, min_size=10, max_size=30), st.sampled_from([1, 60, 7200]))
 def test_a_second_look_at_the_same_moment_fires_nothing_more_by_the_clock(
     more: dict[str, Any], events: list[tuple[str, Any]], later_s: int

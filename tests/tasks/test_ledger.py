@@ -322,7 +322,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(EVENTS)
 def test_whatever_happens_a_restart_forgets_nothing(
     events: list[tuple[str, int, str, int]],

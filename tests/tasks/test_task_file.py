@@ -75,7 +75,7 @@ def test_what_is_no_task_is_refused_with_its_reason(name: str, data: bytes, reas
         parse_task(name, data, "worker", SEEN)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_but_a_reason(data: bytes) -> None:
     for made in (data, b'{"prompt":"x",' + data, b'{"prompt":"x"}' + data):
@@ -95,7 +95,7 @@ def test_order_is_priority_then_internal_then_age_then_id() -> None:
     assert [task.id for task in sorted(tasks, key=order_of)] == ["a", "b", "c", "d", "e"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     priority=st.integers(0, 10),
     internal=st.booleans(),

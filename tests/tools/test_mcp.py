@@ -399,9 +399,7 @@ def test_what_is_hardly_http_is_answered_with_a_4xx(
     assert status in answer.partition(b"\r\n")[0]
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=8),

@@ -166,7 +166,7 @@ JUNK = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.sampled_from(
         ["and", "or", "not", "file_exists", "file_changed", "task_done", "llm_eval", "é"]

@@ -100,7 +100,7 @@ LINES_OF_ALL_KINDS = st.tuples(
 
 @pytest.mark.slow
 def test_any_line_in_any_week_of_any_zone(size: int) -> None:
-    @settings(max_examples=500 * size, deadline=None)
+    @settings(max_examples=500 * size)
     @given(
         LINES_OF_ALL_KINDS,
         st.sampled_from(ZONES),

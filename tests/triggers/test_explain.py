@@ -250,7 +250,7 @@ WORLDS = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(TREES, WORLDS, st.booleans())
 def test_every_node_of_every_verdict_is_explained(
     tree: dict[str, Any], given_: tuple[Any, ...], twice: bool
@@ -360,7 +360,7 @@ PLANS = st.one_of(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     st.none() | TREES | PLANS,
     STATES,

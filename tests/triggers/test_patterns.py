@@ -78,7 +78,7 @@ PARTS = st.one_of(
 
 @pytest.mark.slow
 def test_any_pattern_means_what_glob_finds(tree: str, size: int) -> None:
-    @settings(max_examples=500 * size, deadline=None)
+    @settings(max_examples=500 * size)
     @given(st.lists(PARTS, min_size=1, max_size=5).map("/".join))
     def holds(pattern: str) -> None:
         try:

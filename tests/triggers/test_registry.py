@@ -177,7 +177,7 @@ FIELDS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=3),
     st.dictionaries(st.sampled_from(["interval", "cron", "timezone", "runAt"]), VALUES, max_size=2),

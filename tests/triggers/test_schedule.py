@@ -379,7 +379,6 @@ LINES = st.sampled_from(["*/15 * * * *", "30 2 * * *", "0 9 * * 1-5", "0 0 1 * *
 PLACES = st.sampled_from(["UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"])
 
 
-@settings(deadline=None)
 @given(LINES, PLACES, st.lists(st.integers(-90 * 86400, 90 * 86400), min_size=1, max_size=25))
 def test_whatever_the_clock_does_a_cron_slot_fires_once_and_the_next_lies_ahead(
     line: str, zone: str, jumps: list[int]
@@ -396,7 +395,7 @@ def test_whatever_the_clock_does_a_cron_slot_fires_once_and_the_next_lies_ahead(
     assert len(life.ran) == len(set(life.ran))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(LINES, PLACES, st.lists(st.integers(1, 2000), min_size=1, max_size=200))
 def test_while_somebody_looks_no_cron_slot_is_left_out(
     line: str, zone: str, steps: list[int]

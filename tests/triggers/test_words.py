@@ -133,7 +133,7 @@ FIELDS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.tuples(FIELDS, FIELDS, FIELDS, FIELDS, FIELDS).map(" ".join))
 def test_any_cron_line_that_can_be_used_can_be_said(line: str) -> None:
     try:
@@ -146,7 +146,7 @@ def test_any_cron_line_that_can_be_used_can_be_said(line: str) -> None:
     assert ("cron" in said["en"]) == ("cron" in said["zh"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(1000, 366 * 86400 * 1000))
 def test_any_interval_is_said_to_the_millisecond(milliseconds: int) -> None:
     _, *count, unit = explain.schedule_words(Schedule(interval=milliseconds / 1000))["en"].split()
@@ -155,7 +155,6 @@ def test_any_interval_is_said_to_the_millisecond(milliseconds: int) -> None:
     assert told == pytest.approx(milliseconds / 1000, abs=1e-3)
 
 
-@settings(deadline=None)
 @given(
     st.datetimes(datetime(1970, 1, 1), datetime(2199, 12, 31), timezones=st.just(UTC)),  # noqa: DTZ001 - naive by hypothesis' wish
     st.sampled_from(["Asia/Shanghai", "America/Lima", None]),

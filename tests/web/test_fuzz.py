@@ -86,7 +86,6 @@ queries = st.dictionaries(
 )
 hard = settings(
     max_examples=300,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

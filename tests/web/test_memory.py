@@ -386,9 +386,7 @@ def web_text(web: Web) -> str:
     return web.get("/api/memory/memory.md")["text"]
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(exclude_categories=("Cs",)), max_size=60))
 def test_any_text_is_shown_as_it_was_saved(web: Web, text: str) -> None:
     before = web.ask("GET", "/api/memory/memory.md").get_json().get("hash")

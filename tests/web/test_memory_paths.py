@@ -77,7 +77,6 @@ READABLE = {
 
 @settings(
     max_examples=400,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(path=addresses, safe=st.sampled_from(["/", ""]))

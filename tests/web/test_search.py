@@ -207,9 +207,7 @@ def test_others_may_not_search(web: Web) -> None:
     assert refused.status_code == 403
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(q=st.text(st.characters(exclude_categories=("Cs",)), max_size=40))
 def test_any_query_is_answered(web: Web, q: str) -> None:
     write(web, "memory.md", "- tea `x` \\d+ (a|b) * 茶\n")

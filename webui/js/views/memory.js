@@ -5,7 +5,7 @@ import { language, t, tn } from "../i18n.js";
 import { GROUPS, LONG_TERM, groupsOf, piecesOf, placeOfHit } from "../memory.js";
 import { hashOf } from "../route.js";
 import { dateName, dayKey, fileSize, monthName } from "../time.js";
-import { ago, emptyState, loading, taskTitle, word } from "./parts.js";
+import { emptyState, loading, since, taskTitle, word } from "./parts.js";
 
 /**
  * @typedef {import("../state-types.js").State} State
@@ -257,7 +257,7 @@ function rowView(file, state) {
         <span class="row-title">${fileTitle(file, state)}</span>
         <span class="row-meta">
           ${aboutFile(file, state)}
-          ${file.modifiedAt ? html`<span>${since(file.modifiedAt, state)}</span>` : nothing}
+          ${file.modifiedAt ? html`<span>${since(file.modifiedAt, state.now)}</span>` : nothing}
           ${file.hidden ? html`<span class="badge">${t("memory.hidden")}</span>` : nothing}
         </span>
       </span>
@@ -282,11 +282,6 @@ export function aboutFile(file, state) {
   const said = words === fileTitle(file, state);
   return html`${words && !said ? html`<span>${words}</span>` : nothing}
     <span>${fileSize(size, language())}</span>`;
-}
-
-/** @param {string} at @param {State} state  How long ago; the page's clock may be a little behind. */
-export function since(at, { now }) {
-  return ago(at, Math.max(now, Date.parse(at)));
 }
 
 /** @param {State} state  How much is searched, and what is amiss with it. */

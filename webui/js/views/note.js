@@ -4,8 +4,8 @@ import { html, icon, nothing, serverHtml } from "../html.js";
 import { t } from "../i18n.js";
 import { LONG_TERM, withHeads, withoutTitle } from "../memory.js";
 import { hashOf } from "../route.js";
-import { aboutFile, fileTitle, since } from "./memory.js";
-import { emptyState, loading, word } from "./parts.js";
+import { aboutFile, fileTitle } from "./memory.js";
+import { emptyState, loading, since, word } from "./parts.js";
 
 /**
  * @typedef {import("../state-types.js").State} State
@@ -68,7 +68,7 @@ function headView(file, state) {
   return html`<p class="row-meta">
       <span class="row-path">${path}</span>
       ${aboutFile(file, state)}
-      ${modifiedAt ? html`<span>${t("note.changed")} ${since(modifiedAt, state)}</span>` : nothing}
+      ${modifiedAt ? html`<span>${t("note.changed")} ${since(modifiedAt, state.now)}</span>` : nothing}
       ${editable ? nothing : html`<span>${whyNot(file)}</span>`}
     </p>
     ${

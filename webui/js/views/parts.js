@@ -34,6 +34,11 @@ export function ago(at, now) {
   return html`<time datetime=${at} title=${fullTime(at, lang)}>${words}</time>`;
 }
 
+/** @param {string} at @param {number} now  How long ago; the page's clock may be a little behind. */
+export function since(at, now) {
+  return ago(at, Math.max(now, Date.parse(at)));
+}
+
 /** @param {import("../state-types.js").Words | null | undefined} words  Said by the server, in the reader's language. */
 export function said(words) {
   return words?.[language()] || words?.en || "";

@@ -5,7 +5,7 @@ import { language, t, tn } from "../i18n.js";
 import { messageAbout, taskTimes } from "../select.js";
 import { count, duration, elapsed } from "../time.js";
 import { chainView } from "./chain.js";
-import { ago, emptyState, loading, stateBadge, taskTitle, word } from "./parts.js";
+import { emptyState, loading, since, stateBadge, taskTitle, word } from "./parts.js";
 
 /**
  * @typedef {import("../state-types.js").State} State
@@ -85,7 +85,7 @@ function factsView(task, state) {
   const running = task.state === "running";
   /** @type {[string, unknown][]} */
   const facts = [
-    ["task.created", ago(task.createdAt, state.now)],
+    ["task.created", since(task.createdAt, state.now)],
     ["task.waited", duration(times.waitMs ?? 0, lang)],
   ];
   if (times.runMs !== null) {
@@ -189,7 +189,7 @@ function eventsView(detail, state) {
             <span
               >${word("event", event.type)}${event.status ? ` · ${word("state", event.status)}` : ""}</span
             >
-            ${ago(event.at, state.now)}
+            ${since(event.at, state.now)}
           </li>`,
       )}
     </ol>

@@ -4,7 +4,7 @@ import { html, icon, nothing, repeat } from "../html.js";
 import { language, t, tn } from "../i18n.js";
 import { queueLength, taskGroups, taskTimes } from "../select.js";
 import { count, duration, elapsed } from "../time.js";
-import { ago, emptyState, loading, stateIcon, taskTitle, word } from "./parts.js";
+import { ago, emptyState, loading, since, stateIcon, taskTitle, word } from "./parts.js";
 
 /**
  * @typedef {import("../state-types.js").State} State
@@ -96,11 +96,11 @@ function metaView(task, state) {
     const later = task.notBefore && Date.parse(task.notBefore) > state.now;
     const when = later
       ? html`<span>${t("tasks.notBefore")} ${ago(task.notBefore ?? "", state.now)}</span>`
-      : html`<span>${ago(task.createdAt, state.now)}</span>`;
+      : html`<span>${since(task.createdAt, state.now)}</span>`;
     return html`${when}${seat}`;
   }
   const reason = task.state === "failed" ? word("reason", task.failureReason) : "";
-  return html`<span>${ago(task.completedAt ?? task.createdAt, state.now)}</span>${
+  return html`<span>${since(task.completedAt ?? task.createdAt, state.now)}</span>${
       times.runMs !== null ? html`<span>${duration(times.runMs, language())}</span>` : nothing
     }${reason ? html`<span class="error-text">${reason}</span>` : seat}`;
 }

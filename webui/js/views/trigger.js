@@ -4,7 +4,7 @@ import { html, icon, nothing } from "../html.js";
 import { language, t, tn } from "../i18n.js";
 import { duration } from "../time.js";
 import { chainView } from "./chain.js";
-import { ago, emptyState, loading, said, stamped, stateIcon, triggerTitle, word } from "./parts.js";
+import { ago, emptyState, loading, said, since, stamped, stateIcon, triggerTitle, word } from "./parts.js";
 import { brokenView, triggerBadges, triggerButtons } from "./trigger-buttons.js";
 
 /**
@@ -101,14 +101,14 @@ function factsView(trigger, state) {
     facts.push(["trigger.next", html`${ago(trigger.nextRunAt, now)}`]);
   }
   facts.push(
-    ["trigger.last", trigger.lastRunAt ? ago(trigger.lastRunAt, now) : t("triggers.never")],
+    ["trigger.last", trigger.lastRunAt ? since(trigger.lastRunAt, now) : t("triggers.never")],
     ["trigger.fired", trigger.fireCount],
     ["task.seat", word("profile", trigger.profile)],
   );
   if (trigger.cooldown) facts.push(["form.cooldown", duration(trigger.cooldown * 1000, lang)]);
   if (trigger.once) facts.push(["trigger.once", t("trigger.onceYes")]);
   if (trigger.overlap === "queue") facts.push(["form.overlap", t("form.overlap.queue")]);
-  if (trigger.createdAt) facts.push(["task.created", ago(trigger.createdAt, now)]);
+  if (trigger.createdAt) facts.push(["task.created", since(trigger.createdAt, now)]);
   if (trigger.lastTaskId) {
     const link = html`<a href="#/task/${trigger.lastTaskId}">${t("trigger.open")}</a>`;
     facts.push(["trigger.lastTask", link]);

@@ -2,7 +2,7 @@
 
 import { html, icon, nothing, repeat } from "../html.js";
 import { t, tn } from "../i18n.js";
-import { ago, emptyState, loading, said, triggerTitle, word } from "./parts.js";
+import { ago, emptyState, loading, said, since, triggerTitle, word } from "./parts.js";
 import { brokenView, triggerBadges, triggerButtons } from "./trigger-buttons.js";
 
 /**
@@ -81,7 +81,7 @@ function timesView(trigger, state) {
   const next = trigger.enabled && trigger.nextRunAt ? trigger.nextRunAt : null;
   const last = trigger.lastRunAt;
   return html`${next ? nextView(next, now) : nothing}
-    <span>${last ? html`${t("triggers.last")} ${ago(last, now)}` : t("triggers.never")}</span>
+    <span>${last ? html`${t("triggers.last")} ${since(last, now)}` : t("triggers.never")}</span>
     ${trigger.fireCount ? html`<span>${tn("triggers.fired", trigger.fireCount)}</span>` : nothing}
     ${
       trigger.lastTaskId

@@ -134,7 +134,9 @@ def test_orders_given_while_nobody_was_there_are_all_carried_out(world: World) -
     world.start_web()
     count = 36
     for number in range(count):
-        record = {"id": f"msg-{number:02}", "text": f"run: echo {number} >> ran"}
+        at = f"2026-01-01T00:00:{number:02}.000Z"
+        text = f"run: echo {number} >> ran"
+        record = {"id": f"msg-{number:02}", "text": text, "createdAt": at}
         world.put(f"inbox/msg-{number:02}.json", record)
     world.start_consumer()
     ran = world.workspace / "ran"
