@@ -71,11 +71,41 @@ def make_search(state: State, *, words: bool = True, stays: bool = False) -> Mem
 
 
 def find_state(state: Path | None = None, workspace: Path | None = None) -> tuple[Path, Path]:
-    """State folder and workspace: as given, from the environment, or the current folder's."""
+    """State folder and workspace: as given, from the environment, or the current folder's.
+
+    Both by their real place, which they keep for the life of the process and of those it starts.
+
+    Raises:
+        BadInput: a link in the workspace leads to the state folder.
+    """
     env_workspace, env_state = os.environ.get("MIMIKIT_WORKSPACE"), os.environ.get("MIMIKIT_STATE")
     work = workspace or (Path(env_workspace) if env_workspace else Path.cwd())
-    found = state or (Path(env_state) if env_state else work / STATE_FOLDER)
-    return found.absolute(), work.absolute()
+    found = (state or (Path(env_state) if env_state else work / STATE_FOLDER)).absolute()
+    top, real = _real(work), _real(found.parent) / found.name  # a link in its own place is refused
+    for link in _links_on_the_way(found.parent):
+        if link.is_relative_to(top):
+            raise BadInput(
+                f"state: {link} is a link in the workspace: whoever works there could lead it to a "
+                f"state of his own; give --state {real}"
+            )
+    return real, top
+
+
+def _links_on_the_way(path: Path) -> set[Path]:
+    """Every link that is followed to come to `path`, by the place it really lies in."""
+    links: set[Path] = set()
+    ways = [path]
+    while ways:
+        way = ways.pop()
+        for step in (way, *way.parents):
+            if step.is_symlink() and (link := _real(step.parent) / step.name) not in links:
+                links.add(link)
+                ways.append(step.parent / step.readlink())
+    return links
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
 
 
 def open_state(state: Path, workspace: Path, *, create: bool = True) -> State:
