@@ -123,12 +123,13 @@ class FolderWatch:
         tell; where it does not, only the folder's own time is compared.
         """
         with self._guard:
+            if self._thread is None and not self._closed:
+                thread = threading.Thread(target=self._run, name="folder-watch", daemon=True)
+                thread.start()  # may fail, and nothing is watched then
+                self._thread = thread
             entry = self._folders.setdefault(folder, _Folder(self._root / folder))
             entry.listeners = [*entry.listeners, listener]
             self._attach(entry)
-            if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._run, name="folder-watch", daemon=True)
-                self._thread.start()
             watched = entry.watch_id is not None
         self._events.wake()
         return watched

@@ -19,7 +19,15 @@ from flask import Blueprint, Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from mimikit.config import asset_folder
-from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
+from mimikit.errors import (
+    BadInput,
+    Conflict,
+    MimikitError,
+    NotFound,
+    Refused,
+    StorageError,
+    shortage_of,
+)
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.state import State
 from mimikit.views.documents import Documents
@@ -205,6 +213,8 @@ def _on_error(error: Exception) -> Response:
     if isinstance(error, MimikitError):
         field = error.field if isinstance(error, BadInput) else None
         return error_answer(_status_of(error), str(error), field)
+    if short := shortage_of(error):
+        return error_answer(503, f"{short}; try again in a moment")
     # A fault of ours: the log has it all, the caller a sentence.
     trace = "".join(traceback.format_exception(error, limit=-8))
     site().log.write("error", "web_failed", path=request.path[:200], method=request.method)

@@ -115,11 +115,12 @@ class Feed:
                 self._drop(old)
             if self._stopped or len(self._places) >= self._max:
                 raise StreamsFull(f"{self._max} streams are open already; poll /api/changes")
+            if self._tailer is None:
+                tailer = threading.Thread(target=self._tail, name="feed", daemon=True)
+                tailer.start()  # may fail, and takes no place then
+                self._tailer = tailer
             place = StreamPlace(tab)
             self._places.append(place)
-            if self._tailer is None:
-                self._tailer = threading.Thread(target=self._tail, name="feed", daemon=True)
-                self._tailer.start()
             return place
 
     def leave(self, place: StreamPlace) -> None:

@@ -3,26 +3,32 @@
 A thread that waits for a client is held by it: forty slow clients held all there are. Here one loop
 reads every connection, and a thread gets only what has arrived. A client has ten seconds for a
 request; of too many that are half here the oldest make room.
+
+Where this machine is short of open files or memory the connection that needed them ends, the worker
+does not: it has had its threads since its start, and one file to close in need.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import selectors
 import socket
 import struct
+import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from gunicorn.http import get_parser
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from mimikit.errors import shortage_of
 from mimikit.web.guard import RequestDenied
 
 REQUEST_S = 10.0
@@ -36,6 +42,8 @@ MAX_HEAD_BYTES = 2**16
 MAX_BODY_BYTES = 6 * 2**20 + 4096
 """A memory file that may be edited, each character of it escaped. Other routes take less."""
 MAX_HELD_BYTES = 2**24
+REST_S = 0.05
+"""So long the loop rests where it can not even turn a client away: else it would spin."""
 TEXTS = {
     408: "the request took too long to arrive",
     411: "a body needs a Content-Length; bodies in chunks are not taken",
@@ -101,6 +109,51 @@ class RequestServer(ThreadWorker):
         """Oldest first."""
         self._handed: dict[TConn, int] = {}
         """What is with a thread, and how many bytes it has."""
+        self._spare: int | None = None
+        """An open file that is of no use but to be closed where no more can be opened."""
+
+    def get_thread_pool(self) -> ThreadPoolExecutor:
+        """All threads at once: one that is asked for later may not be had."""
+        pool: ThreadPoolExecutor = super().get_thread_pool()
+        threads = self.cfg.threads
+        started = threading.Barrier(threads + 1)
+        for _ in range(threads):
+            pool.submit(started.wait)
+        started.wait()
+        return pool
+
+    def wait_for_and_dispatch_events(self, timeout: float | None) -> None:
+        """What this machine is short of ends what asked for it, and what only waits."""
+        self._keep_spare()
+        for key, _ in self.poller.select(timeout):
+            try:
+                key.data(key.fileobj)
+            except (OSError, MemoryError) as error:
+                if shortage_of(error) is None:
+                    raise
+                cast(Any, self).murder_keepalived(force=True)
+                if key.fileobj in self.sockets:
+                    self._turn_away(key.fileobj)
+                half = [it for it in self._open.values() if it.connection.sock is key.fileobj]
+                for opened in half:
+                    self._drop(opened)
+                return  # what else was seen is told of again, if it is still there
+
+    def _turn_away(self, listener: Any) -> None:
+        """End the connection that could not be taken in: it would be told of again and again."""
+        if self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
+        try:
+            listener.accept()[0].close()
+        except (OSError, MemoryError):
+            time.sleep(REST_S)
+        self._keep_spare()
+
+    def _keep_spare(self) -> None:
+        if self._spare is None:
+            with contextlib.suppress(OSError):
+                self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def enqueue_req(self, conn: TConn) -> None:
         """A connection may hold a request, gunicorn found: take that in first."""
@@ -138,6 +191,13 @@ class RequestServer(ThreadWorker):
                 self._refuse(opened, _denied(408))
             elif opened.end_s <= now_s or not (self.alive or opened.is_leaving):
                 self._drop(opened)
+        # Counted anew: what a want of memory cut short may have been counted and be gone.
+        self.nr_conns = len(self._open) + len(self._handed) + len(self.keepalived_conns)
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        """Whoever meets a want hears no more; gunicorn would answer with a 500 of its own."""
+        if shortage_of(exc) is None:
+            super().handle_error(req, client, addr, exc)
 
     def _add(self, connection: TConn, seconds: float) -> OpenRequest:
         opened = OpenRequest(connection, time.monotonic() + seconds)
@@ -154,7 +214,7 @@ class RequestServer(ThreadWorker):
             data = opened.connection.sock.recv(_PIECE)
         except BlockingIOError:
             return
-        except OSError:
+        except (OSError, MemoryError):
             data = b""
         if not data:
             self._drop(opened)
@@ -176,11 +236,11 @@ class RequestServer(ThreadWorker):
             return
         connection = opened.connection
         self._forget(opened)
-        self._handed[connection] = len(opened.data)
         # A parser that has these bytes and no socket: it can not wait for more.
         connection.parser = get_parser(self.cfg, [bytes(opened.data)], connection.client)
         connection.initialized = True
         super().enqueue_req(connection)
+        self._handed[connection] = len(opened.data)  # its end is told of in this loop, so later
 
     def _encourage(self, opened: OpenRequest) -> None:
         """Tell a client that asks first to send its body, as gunicorn does when all is there."""

@@ -264,8 +264,8 @@ class _Worker(front.RequestServer):
             page: str = cast("Any", self.wsgi).config[_PAGE]
             if not files.exists(page):
                 return f"{page}, by which commands are refused to others, is gone"
-        except (MimikitError, OSError):
-            pass  # the disk fails just now: that says nothing
+        except (MimikitError, OSError, MemoryError):
+            pass  # the disk fails just now, or there is no memory: that says nothing
         return None
 
     def init_signals(self) -> None:
