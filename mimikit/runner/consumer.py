@@ -280,10 +280,13 @@ class PooledConsumer(Consumer):
         is_over = self._still_s > _END_AFTER_S
         if is_over or (self._still_s > _HUNG_AFTER_S and not self._is_told):
             self._is_told = True
-            self._tell_hung()
-        if is_over:
-            faulthandler.dump_traceback(sys.stderr, all_threads=True)
-            os._exit(HUNG_EXIT)
+            try:
+                self._tell_hung()
+                if is_over:
+                    faulthandler.dump_traceback(sys.stderr, all_threads=True)
+            finally:
+                if is_over:
+                    os._exit(HUNG_EXIT)
 
     def _tell_hung(self) -> None:
         """Report where the supervisor stands; on a thread of its own, which may hang as well."""
@@ -300,8 +303,9 @@ class PooledConsumer(Consumer):
                 _logger.exception("the report of the hung supervisor failed")
 
         thread = threading.Thread(target=report, name="hung-report", daemon=True)
-        thread.start()
-        thread.join(_REPORT_S)
+        with contextlib.suppress(RuntimeError):  # no thread is to be had: the line above says it
+            thread.start()
+            thread.join(_REPORT_S)
 
 
 def _is_dead(thread: Any) -> bool:

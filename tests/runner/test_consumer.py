@@ -291,6 +291,31 @@ def test_a_supervisor_that_stands_still_is_reported_then_the_process_ends(
     assert [age for age, _ in told] == [31, 31, 121]
 
 
+def test_a_hung_supervisor_is_ended_though_no_thread_reports_it(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = start(run=False, last_step=lambda: 1.0)
+    begin = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "hung-report":
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    def end(code: int) -> None:
+        raise Ended(code)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(consumer_module.os, "_exit", end)
+    monkeypatch.setattr(consumer_module.sys, "stderr", None)  # nor can anything be said there
+    now = time.monotonic()
+    for second in range(100):
+        bench.consumer._look_at_step(now + second)
+    with pytest.raises(Ended, match=str(HUNG_EXIT)):
+        for second in range(100, 130):
+            bench.consumer._look_at_step(now + second)
+
+
 # ---- bells ----------------------------------------------------------------------------------
 
 
