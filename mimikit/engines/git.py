@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 import stat
+import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ _OF_WORKTREE = ("modules",), ("config.worktree", "commondir", "gitdir")
 _MARKS = {"HEAD", "objects", "refs"}
 """By these git knows a folder of its own, whatever it is called."""
 _MOST_BYTES = 65_536
+_LOCK_TRIES = 100
 
 
 @dataclass
@@ -92,15 +94,12 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
 
 @contextlib.contextmanager
 def _kept(path: Path) -> Generator[None]:
-    """A `commondir` that is there, made if need be, until the last who keeps it is done."""
-    while True:
-        _make(path, HERE)
-        with contextlib.suppress(FileNotFoundError):
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            fcntl.flock(handle, fcntl.LOCK_SH)
-            if os.fstat(handle).st_nlink:
-                break
-            os.close(handle)  # removed in between
+    """A `commondir` that is there, made if need be, until the last who keeps it is done.
+
+    Raises:
+        EngineError: it stays locked, as by a Worker that made this git folder just now.
+    """
+    handle = _locked(path)
     try:
         yield
     finally:
@@ -109,6 +108,22 @@ def _kept(path: Path) -> Generator[None]:
             if _text(path) == ".":
                 path.unlink()
         os.close(handle)
+
+
+def _locked(path: Path) -> int:
+    """A descriptor of a `commondir` that stays there while it is open."""
+    for _ in range(_LOCK_TRIES):
+        _make(path, HERE)
+        with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            stack.callback(os.close, handle)
+            with contextlib.suppress(BlockingIOError):  # the last who kept it removes it just now
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                if os.fstat(handle).st_nlink:
+                    stack.pop_all()
+                    return handle
+        time.sleep(0.02)
+    raise EngineError(f"{path} is locked by another program")
 
 
 def _entries(

@@ -6,6 +6,7 @@ The Worker here is a shell in the outer sandbox alone: what holds it holds one i
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
@@ -402,6 +403,20 @@ def test_what_one_run_holds_is_not_removed_by_another(here: Ground) -> None:
         for thread in threads:
             thread.join()
     assert not place.exists()
+
+
+@pytest.mark.timeout(60)
+def test_a_worker_that_locks_a_repository_it_made_holds_up_no_other(here: Ground) -> None:
+    repository(here.workspace)
+    repository(here.workspace / "new")
+    place = here.workspace / "new" / ".git" / "commondir"
+    place.write_text(".\n")
+    with place.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        found = folders_of(here, here.workspace)
+    assert found.writable == [here.workspace / ".git"]
+    assert place.parent in found.shut
+    assert "locked by another program" in found.notes[0]
 
 
 def test_a_planted_commondir_is_told_and_the_folder_given_to_nobody(here: Ground) -> None:
