@@ -263,8 +263,8 @@ def worker_sandbox(state: State) -> Iterator[Finding]:
         yield note(
             "sandbox", f"{path} takes nothing new from a Worker: mimikit starts there", advice
         )
-    without = state.settings.command.sandbox == "off" and "the settings say so"
-    if without := without or sandbox.unavailable():
+    is_off = state.settings.command.sandbox == "off"
+    if without := "the settings say so" if is_off else sandbox.unavailable():
         advice = "a script that a Worker wrote can then read and change the state"
         yield warning("commands", f"run without the sandbox: {without}", advice)
     else:

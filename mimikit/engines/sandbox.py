@@ -27,6 +27,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 
+TOO_SLOW = "it did not come to its end in time"
 _PROBE_S = 10
 _UNMASKING = (
     *("SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "MKNOD"),
@@ -90,8 +91,9 @@ def unavailable() -> str | None:
     code, _, complaints = process.output(argv, timeout_s=_PROBE_S)
     if code == 0:
         return None
+    said = complaints.strip() or (TOO_SLOW if code is None else "it says nothing")
     return (
-        f"bubblewrap can not make a sandbox here: {complaints.strip() or 'it says nothing'}; "
+        f"bubblewrap can not make a sandbox here: {said}; "
         "allow user namespaces (in a container: run it with them)"
     )
 
@@ -226,7 +228,6 @@ def canary(
     *,
     inner: Sequence[str] = (),
     frozen: bool = False,
-    as_owner: bool = False,
 ) -> str | None:
     """Prove that a masked shell can neither read nor write the state; else the reason in words.
 
@@ -241,7 +242,7 @@ def canary(
     if frozen:
         argv = masked(argv, state, frozen=workspace)
     else:
-        argv = masked(argv, state, writable=[workspace], as_owner=as_owner)
+        argv = masked(argv, state, writable=[workspace])
     with contextlib.closing(RealDisk(state)) as disk:
         files = Files(disk, durable=False)
         files.make_folders()

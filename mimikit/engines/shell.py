@@ -10,7 +10,6 @@ no Worker runs, unless the owner chose to let it run without.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import math
 import os
@@ -23,7 +22,7 @@ from mimikit.config import Settings
 from mimikit.engines import process, process_tree, sandbox
 from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.process import Program, Stream
-from mimikit.errors import EngineError, StorageError, shortage_of
+from mimikit.errors import EngineError, shortage_of
 from mimikit.language.plain_text import PlainStream, TextTail
 from mimikit.protocol.models import Role
 
@@ -36,9 +35,8 @@ _EVENTS_EVERY_S = 0.11
 _EVENT_CHARACTERS = 65_536
 _ERROR_LINES = 5
 _ERROR_CHARACTERS = 2000
-_WANT = re.compile(
-    "|".join(map(os.strerror, (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)))
-)
+_SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+_WANT = re.compile("|".join([*map(os.strerror, _SHORT), sandbox.TOO_SLOW]))
 _NOT_BEGUN = re.compile(rf"bwrap: [^\n]*: (?:{_WANT.pattern})\n?")
 """All that a sandbox says that could not be made for want of something."""
 
@@ -52,7 +50,7 @@ class ShellEngine:
         self._limits = settings.limits
         self._sandbox = settings.command.sandbox
         self._lock = threading.Lock()
-        self._proved = False
+        self._can_box = False
 
     def unavailable(self, role: Role | None = None) -> str | None:
         if os.access(SHELL, os.X_OK):
@@ -67,7 +65,7 @@ class ShellEngine:
         upstream = request.scratch / UPSTREAM
         of_chain = {UPSTREAM_VARIABLE: str(upstream)} if upstream.is_dir() else {}
         argv = [SHELL, "-c", request.prompt]
-        if without := self._without(request):
+        if without := self._without():
             request.on_event("note", f"run without the sandbox: {without}", {})
         else:
             inside = [request.workspace, request.scratch]
@@ -109,19 +107,23 @@ class ShellEngine:
         shown_code = code if code > 0 else 128 - code
         return Outcome("failed", text, said, "error", exit_code=shown_code, data=data)
 
-    def _without(self, request: EngineRequest) -> str | None:
-        """Why a line runs without the sandbox; proved once that it need not."""
+    def _without(self) -> str | None:
+        """Why a line runs without the sandbox: none can be made here, or the owner wants none.
+
+        Raises:
+            EngineError: that can not be told now.
+        """
         if self._sandbox == "off":
             return "the settings say so"
-        with self._lock, contextlib.suppress(StorageError, OSError):  # proves nothing
-            if not self._proved:
-                reason = sandbox.canary(request.state, request.workspace, as_owner=True)
-                if reason and _WANT.search(reason):
-                    # A machine that has no more of something says nothing of the sandbox.
-                    raise EngineError(reason) from BlockingIOError(errno.EAGAIN, "")
-                self._proved = reason is None
-                return reason
-        return None
+        with self._lock:
+            if self._can_box:
+                return None
+            reason = sandbox.unavailable()
+            if reason and _WANT.search(reason):
+                # A machine that has no more of something says nothing of the sandbox.
+                raise EngineError(reason) from BlockingIOError(errno.EAGAIN, "")
+            self._can_box = reason is None
+            return reason
 
 
 class _Output:

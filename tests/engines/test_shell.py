@@ -12,6 +12,7 @@ from mimikit.config import CommandSettings, LimitSettings, Settings
 from mimikit.engines import sandbox
 from mimikit.engines.base import CancelToken, Outcome
 from mimikit.engines.shell import ShellEngine
+from mimikit.errors import EngineError, shortage_of
 from tests.support.engine_requests import Desk
 from tests.support.runs import Ground, alive, ground, tag
 
@@ -197,6 +198,33 @@ def test_where_there_is_no_sandbox_lines_run_and_say_so(
     desk = Desk()
     assert run(here, "echo hi", desk).text == "hi\n"
     assert "without the sandbox: expected" in desk.events[0][1]
+
+
+@pytest.mark.needs_platform("linux")
+@pytest.mark.parametrize("slow", ["sleep 5", "exec sh -c 'while :; do :; done'"])
+def test_a_sandbox_that_is_slow_to_be_made_is_waited_for_not_left_out(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, slow: str
+) -> None:
+    """Else whoever keeps the machine busy would have the owner's lines run without it."""
+    program = here.root / "bwrap"
+    program.write_text(f"#!/bin/sh\n{slow}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: str(program))
+    monkeypatch.setattr(sandbox, "_PROBE_S", 0.2)
+    with pytest.raises(EngineError) as caught:
+        run(here, "touch made")
+    assert shortage_of(caught.value)
+    assert not (here.workspace / "made").exists()
+
+
+@pytest.mark.needs_platform("linux")
+@pytest.mark.needs_program("bwrap")
+def test_a_mask_that_does_not_hold_is_no_reason_to_do_without(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "canary", lambda *_, **__: "a masked shell could read")
+    (here.state / "secret").write_text("canary")
+    assert "canary" not in run(here, f"cat {here.state}/secret").text
 
 
 @pytest.mark.parametrize("command", ["auto", "off"])
