@@ -6,7 +6,6 @@ Neither is truth: losing either loses no message, task or result.
 from __future__ import annotations
 
 import contextlib
-import gzip
 import re
 import threading
 import zlib
@@ -27,8 +26,11 @@ from mimikit.protocol.records import whole_lines
 SEGMENT_BYTES = 4 * 2**20
 _OLD_EVENTS = "events.1.jsonl"
 _ROTATED = re.compile(r"log\.(\d{4}-\d\d-\d\d)(?:\.(\d+))?\.jsonl(?:\.gz)?")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _PACKED = ".gz"
 _PART_BYTES = 2**20
+_GZIP = 31
+"""Of zlib: with the head and the end that gzip has."""
 
 
 class EventLog:
@@ -80,6 +82,7 @@ class EventLog:
                 str(line.get("timestamp")) for _, line in self._files.lines(paths.LOG, limit=2**16)
             )
             day = next(times, today)[: len(today)]
+            day = day if _DAY.fullmatch(day) else today  # of a line that is none of ours
             if stat is not None and (stat.size > self._rotate_bytes or day < today):
                 self._files.move(paths.LOG, self._free_name(day))
                 if self._packs:
@@ -118,7 +121,7 @@ class EventLog:
                 lock.release()
 
     def _pack(self, name: str) -> None:
-        packer, packed, size = zlib.compressobj(wbits=31), bytearray(), 0
+        packer, packed, size = zlib.compressobj(wbits=_GZIP), bytearray(), 0
         while data := self._files.part(name, size, _PART_BYTES):
             packed += packer.compress(data)
             size += len(data)
@@ -151,8 +154,8 @@ def log_tails(files: ReadOnlyFiles, limit: int) -> Iterator[list[dict[str, Json]
         if not name.endswith(_PACKED):
             yield files.tail(name, limit)
             continue
-        with contextlib.suppress(StorageError, OSError, EOFError, zlib.error):  # no log of ours
-            data = gzip.decompress(files.read(name) or b"")
+        with contextlib.suppress(StorageError, zlib.error):  # no log of ours
+            data = zlib.decompress(files.read(name) or b"", _GZIP)
             end = data[-limit:] if len(data) <= limit else data[-limit:].partition(b"\n")[2]
             yield [line for _, line in whole_lines(end)]
 

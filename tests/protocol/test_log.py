@@ -111,3 +111,14 @@ def test_what_an_end_left_unpacked_is_packed_and_foreign_files_stay(files: Files
     assert files.read("log.old.jsonl") == b"mine\n"
     assert not files.exists("log.2026-11-30.jsonl")
     assert files.exists(paths.PACK_LOCK)
+
+
+@pytest.mark.parametrize("time", ["../../elsewhere", "1 December", None])
+def test_a_first_line_of_somebody_else_s_does_not_let_the_file_grow(
+    files: Files, time: str | None
+) -> None:
+    files.append(paths.LOG, {"timestamp": time, "text": "x" * 200})
+    log = EventLog(files, FakeClock(NOON), rotate_bytes=100)
+    log.write("audit", "said", n=1)
+    assert rotated_logs(files) == ["log.2026-12-01.jsonl"]
+    assert told(files)[0] == [1]
