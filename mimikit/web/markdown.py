@@ -74,27 +74,27 @@ class Markdown:
         key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         with self._lock:
             making = self._making.setdefault(key, threading.Lock())
-        with making:
+        try:
+            with making:
+                return self._known(key) or self._keep(key, render(text))
+        finally:
             with self._lock:
-                if key in self._kept:
-                    self._kept.move_to_end(key)
-                    self._making.pop(key, None)
-                    return self._kept[key]
-            try:
-                made = render(text)
-            finally:
-                with self._lock:
-                    self._making.pop(key, None)
-            self._keep(key, made)
-            return made
+                self._making.pop(key, None)
 
-    def _keep(self, key: bytes, made: str) -> None:
+    def _known(self, key: bytes) -> str | None:
         with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def _keep(self, key: bytes, made: str) -> str:
+        with self._lock:
+            self._size += len(made) - len(self._kept.pop(key, ""))
             self._kept[key] = made
-            self._size += len(made)
             while self._size > self._limit and self._kept:
                 _, old = self._kept.popitem(last=False)
                 self._size -= len(old)
+        return made
 
 
 def render(text: str) -> str:

@@ -325,3 +325,10 @@ def test_who_asks_for_a_text_that_is_being_rendered_waits_for_it(
         assert {one.result(20) for one in asked} == {"<p><strong>a</strong></p>\n"}
     assert sorted(rendered) == ["**a**", "other"]
     assert kept._making == {}
+
+
+def test_what_is_kept_twice_counts_once() -> None:
+    kept = Markdown()
+    for _ in range(2):  # as by two threads of which neither saw the other's
+        kept._keep(b"key", "<p>a</p>")
+    assert kept._size == len("<p>a</p>")
