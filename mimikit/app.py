@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import os
@@ -100,18 +101,13 @@ def _free_lock(state: State) -> Lock:
 
 
 def _both_locks(state: State) -> Lock | None:
-    folder = state.files.lock(paths.ROOT)
-    file = folder and state.files.lock(paths.CONSUMER_LOCK)
-    if folder is None or file is None:
-        if folder is not None:
-            folder.release()
-        return None
-
-    def release() -> None:
-        file.release()
-        folder.release()
-
-    return Lock(release, file.inode)
+    with contextlib.ExitStack() as held:
+        for path in (paths.ROOT, paths.CONSUMER_LOCK):
+            lock = state.files.lock(path)
+            if lock is None:
+                return None
+            held.callback(lock.release)
+        return Lock(held.pop_all().close, lock.inode)
 
 
 def _may_live(holder: LockHolder) -> bool:
