@@ -27,14 +27,8 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.json import dump_line
-from mimikit.protocol.models import (
-    InboxItem,
-    Message,
-    RuntimeState,
-    Task,
-    TaskResult,
-    time_text,
-)
+from mimikit.protocol.models import InboxItem, Message, RuntimeState, Task, time_text
+from mimikit.protocol.results import TaskResult
 
 _CONFIG = """[roles.teller]
 engine = "builtin"

@@ -34,10 +34,10 @@ from mimikit.protocol.models import (  # noqa: E402
     Message,
     Question,
     Task,
-    TaskResult,
     TurnRecord,
     Usage,
 )
+from mimikit.protocol.results import TaskResult  # noqa: E402
 from mimikit.protocol.triggers import Schedule, Trigger  # noqa: E402
 from mimikit.state import State  # noqa: E402
 from mimikit.tasks.ledger import Ledger  # noqa: E402

@@ -24,9 +24,9 @@ from mimikit.protocol.models import (
     Question,
     Role,
     Task,
-    TaskResult,
     Usage,
 )
+from mimikit.protocol.results import TaskResult
 
 EventKind = Literal["output", "delta", "message", "tool", "command", "file", "note", "error"]
 OnEvent = Callable[[EventKind, str, dict[str, Any]], None]

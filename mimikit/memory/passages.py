@@ -21,7 +21,8 @@ from pydantic import ValidationError
 from mimikit.memory import markdown
 from mimikit.memory.terms import Cutter, terms
 from mimikit.protocol import paths
-from mimikit.protocol.models import Message, TaskResult
+from mimikit.protocol.models import Message
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 
 Kind: TypeAlias = Literal["memory", "summary", "docs", "transcript", "result"]

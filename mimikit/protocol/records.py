@@ -19,11 +19,11 @@ from mimikit.protocol.models import (
     InboxItem,
     Question,
     Record,
-    StatusCheckpoint,
     Task,
     TurnAttempt,
     to_utc,
 )
+from mimikit.protocol.results import StatusCheckpoint
 
 R = TypeVar("R", bound=Record)
 MAX_RECORD_BYTES = 16 * 2**20

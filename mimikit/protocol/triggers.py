@@ -28,10 +28,10 @@ from mimikit.protocol.models import (
     Origin,
     QueueName,
     Record,
-    ResultFacts,
     Task,
     Usage,
 )
+from mimikit.protocol.results import ResultFacts
 
 MAX_NODES = 50
 """Of one condition."""

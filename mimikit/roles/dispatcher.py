@@ -10,14 +10,8 @@ from mimikit.engines.base import CancelToken, Outcome, TurnInput
 from mimikit.errors import BadSettings, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import (
-    EndStatus,
-    FailureReason,
-    PageAddress,
-    QueueName,
-    Task,
-    TaskResult,
-)
+from mimikit.protocol.models import EndStatus, FailureReason, PageAddress, QueueName, Task
+from mimikit.protocol.results import TaskResult
 from mimikit.roles.run import (
     RunContext,
     cut_to_side,

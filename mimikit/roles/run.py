@@ -35,16 +35,8 @@ from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import (
-    EndStatus,
-    Hit,
-    Instant,
-    LiveRun,
-    Record,
-    Role,
-    Task,
-    TaskResult,
-)
+from mimikit.protocol.models import EndStatus, Hit, Instant, LiveRun, Record, Role, Task
+from mimikit.protocol.results import TaskResult
 from mimikit.roles.prompts import Prompts, prompt_of
 from mimikit.roles.shortage import PAUSE_S, RunShortage
 from mimikit.tasks import queue

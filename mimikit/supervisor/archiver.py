@@ -20,8 +20,9 @@ from mimikit.memory.archive import ArchiveRules, Kind, MessageGroup, SummaryInpu
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import Message, SummaryScope, Task, TaskResult
+from mimikit.protocol.models import Message, SummaryScope, Task
 from mimikit.protocol.records import MAX_RECORD_BYTES
+from mimikit.protocol.results import TaskResult
 from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue

@@ -24,9 +24,9 @@ from mimikit.protocol.models import (
     QueueName,
     RoutedAnswer,
     Task,
-    TaskResult,
     TurnRecord,
 )
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult, TriggerState
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue

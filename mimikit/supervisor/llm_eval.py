@@ -14,7 +14,8 @@ from typing import cast
 
 from mimikit.language.phrases import fence
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import Task, TaskResult, time_text
+from mimikit.protocol.models import Task, time_text
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import NodeAnswer
 from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import Store

@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.models import Health, Task, TaskResult
+from mimikit.protocol.models import Health, Task
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store

@@ -13,7 +13,8 @@ from mimikit.errors import NewerState
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import History, QueueName, RuntimeState, StatusCheckpoint
+from mimikit.protocol.models import History, QueueName, RuntimeState
+from mimikit.protocol.results import StatusCheckpoint
 from mimikit.protocol.watch import WakeBell
 from mimikit.roles.run import LiveRuns
 from mimikit.tasks.ledger import Ledger

@@ -26,10 +26,10 @@ from mimikit.protocol.models import (
     Question,
     RoutedAnswer,
     Task,
-    TaskResult,
     TurnAttempt,
     TurnRecord,
 )
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages

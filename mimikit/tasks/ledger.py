@@ -18,15 +18,8 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json, dump_line
-from mimikit.protocol.models import (
-    EndStatus,
-    FailureReason,
-    QueueName,
-    StatusCheckpoint,
-    StatusEntry,
-    time_text,
-    to_utc,
-)
+from mimikit.protocol.models import EndStatus, FailureReason, QueueName, time_text, to_utc
+from mimikit.protocol.results import StatusCheckpoint, StatusEntry
 
 CHECKPOINT_EVENTS = 1000
 CHECKPOINT_EVERY = timedelta(seconds=10)

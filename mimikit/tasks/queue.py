@@ -19,8 +19,9 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.models import Command, CommandResult, QueueName, Task, TaskResult, time_text
+from mimikit.protocol.models import Command, CommandResult, QueueName, Task, time_text
 from mimikit.protocol.records import bad_record, most_bytes, written_at
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import ledger
 

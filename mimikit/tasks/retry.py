@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from mimikit.protocol.models import EndStatus, FailureReason, Task, TaskResult
+from mimikit.protocol.models import EndStatus, FailureReason, Task
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 
 MAX_INTERRUPTIONS = 3

@@ -13,8 +13,9 @@ from pydantic.alias_generators import to_camel
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.models import Instant, LiveRun, QueueName, Task, TaskResult, Usage, to_utc
+from mimikit.protocol.models import Instant, LiveRun, QueueName, Task, Usage, to_utc
 from mimikit.protocol.records import whole_lines
+from mimikit.protocol.results import TaskResult
 from mimikit.tasks import ledger, queue
 from mimikit.tasks.queue import TaskSnapshot, TaskState
 from mimikit.views.base import Render, View, first_line

@@ -12,7 +12,8 @@ import pytest
 from mimikit.memory import markdown
 from mimikit.memory.archive import MessageGroup
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Message, Task, TaskResult
+from mimikit.protocol.models import Message, Task
+from mimikit.protocol.results import TaskResult
 from mimikit.supervisor.archiver import Archiver
 from mimikit.testing.memory_disk import Crash, DiskStep, MemoryDisk
 from mimikit.testing.twins import FakeClock

@@ -11,7 +11,8 @@ from mimikit.conversation import inbox
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Question, RoutedAnswer, Task, TaskResult
+from mimikit.protocol.models import Question, RoutedAnswer, Task
+from mimikit.protocol.results import TaskResult
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
 from mimikit.tools.planning import PlannerSession

@@ -17,7 +17,8 @@ from mimikit.memory.search import MemorySearch
 from mimikit.memory.tantivy_index import TantivyIndex
 from mimikit.memory.terms import ChineseDictionary
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Hit, Message, TaskResult
+from mimikit.protocol.models import Hit, Message
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.state import State, open_state
 from mimikit.testing.twins import FakeClock

@@ -20,7 +20,6 @@ from mimikit.protocol.models import (
     Message,
     Record,
     Task,
-    TaskResult,
     TurnAttempt,
     TurnRecord,
     Usage,
@@ -28,6 +27,7 @@ from mimikit.protocol.models import (
     to_utc,
 )
 from mimikit.protocol.records import decode
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult, Schedule, Trigger, TriggerState
 from mimikit.testing.memory_disk import MemoryDisk
 

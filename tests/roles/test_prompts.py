@@ -14,7 +14,8 @@ from markdown_it import MarkdownIt
 from mimikit.config import BudgetSettings
 from mimikit.engines.base import Role, TaskLine, TurnInput
 from mimikit.language.phrases import ToldResult
-from mimikit.protocol.models import Hit, InboxItem, Message, Question, Task, TaskResult
+from mimikit.protocol.models import Hit, InboxItem, Message, Question, Task
+from mimikit.protocol.results import TaskResult
 from mimikit.roles.prompts import prompt_of
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)

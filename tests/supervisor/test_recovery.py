@@ -10,7 +10,8 @@ import pytest
 from mimikit.conversation import turns
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Command, InboxItem, Task, TaskResult, TurnRecord
+from mimikit.protocol.models import Command, InboxItem, Task, TurnRecord
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor import recovery
 from mimikit.tasks import ledger, queue

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mimikit.protocol.models import InboxItem, Task, TaskResult, TurnRecord
+from mimikit.protocol.models import InboxItem, Task, TurnRecord
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult, TriggerState
 from mimikit.supervisor.commit_applier import outcome_hash, telling
 from mimikit.supervisor.teller_scheduler import message_turn, told_result

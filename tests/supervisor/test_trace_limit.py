@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mimikit.protocol import paths
-from mimikit.protocol.models import Task, TaskResult
+from mimikit.protocol.models import Task
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of

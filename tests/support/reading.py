@@ -8,7 +8,7 @@ from typing import Any
 from mimikit.conversation import history
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import TaskResult
+from mimikit.protocol.results import TaskResult
 from mimikit.tasks import ledger
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Task, TaskResult
+from mimikit.protocol.models import Task
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger

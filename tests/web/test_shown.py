@@ -23,9 +23,9 @@ from mimikit.protocol.models import (
     Question,
     RuntimeState,
     Task,
-    TaskResult,
     Usage,
 )
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult, Schedule, Trigger, TriggerState
 from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
