@@ -7,9 +7,13 @@ and the one question that waits for the user.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
+from mimikit.conversation.history import HistoryStore
 from mimikit.errors import BadInput, BadRecord, UnsafeFile
+from mimikit.language import phrases
+from mimikit.log import ChangeFeed
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
@@ -20,7 +24,10 @@ from mimikit.protocol.records import MAX_RECORD_BYTES, check_name, decode, most_
 
 SETTLE_S = 2.0
 """A file that is not whole may still be being written: it is judged after so long unchanged."""
+MOST_PLAIN_HELD = 1000
+"""Results that need no mind and are known at a time, however many are in the inbox."""
 _TAKING = ".taking.json"
+_RESULTS = paths.result_inbox_id("")
 
 
 def put(files: Files, item: InboxItem) -> bool:
@@ -70,12 +77,6 @@ def load(files: Files, item_id: str, now: datetime) -> InboxItem | None:
 def _is_settled(stat: FileStat | None, now: datetime) -> bool:
     """Whether a file was left alone for a while; a time to come says nothing."""
     return stat is None or not 0 <= now.timestamp() - stat.mtime_ns / 1e9 < SETTLE_S
-
-
-def waiting(files: Files) -> list[InboxItem]:
-    """Everything unanswered, oldest first."""
-    items = files.load_all(paths.INBOX, InboxItem)
-    return sorted(items, key=lambda item: (item.created_at, item.id))
 
 
 def take_out(files: Files, item_id: str) -> None:
@@ -142,6 +143,93 @@ def _items(data: bytes, name: str, now: datetime) -> list[InboxItem]:
             raise BadRecord(f"entry {number}: text: expected some text, got none", field="text")
         items.append(item)
     return items
+
+
+# ---- in memory
+
+
+class InboxIndex:
+    """What is unanswered; of very many results only some: there are more when these are told."""
+
+    def __init__(self, files: Files, conversation: HistoryStore, feed: ChangeFeed) -> None:
+        """`feed` tells the page of new arrivals."""
+        self._files, self._conversation, self._feed = files, conversation, feed
+        self._items: dict[str, InboxItem] = {}
+        self._locale = "en"
+        """Of whoever said one last."""
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def refresh(self, now: datetime) -> None:
+        """Know what is there now."""
+        names = {name.removesuffix(".json") for name in self._files.names(paths.INBOX)}
+        for gone in self._items.keys() - names:
+            del self._items[gone]
+        plain = sum(not _needs_mind(item) for item in self._items.values())
+        for new in sorted(names - self._items.keys(), key=lambda n: (n.startswith(_RESULTS), n)):
+            if plain >= MOST_PLAIN_HELD and new.startswith(_RESULTS):
+                break
+            item = load(self._files, new, now)
+            if item is None:
+                continue
+            is_result = item.kind == "task_result"
+            if not is_result and self._conversation.has(new, item.created_at.date()):
+                take_out(self._files, new)  # repeated by a client that had not heard of the first
+                continue
+            self._items[new] = item
+            plain += not _needs_mind(item)
+            self._locale = item.locale or self._locale
+            if not is_result:
+                self._feed.tell("inbox", id=new)
+
+    def waiting(self, *, for_teller: bool) -> Iterator[InboxItem]:
+        """What the Teller is to answer, or what code tells without it; oldest first.
+
+        A result counts once its task's end is complete: repeated, that would enter it anew.
+        """
+        for item in sorted(self._items.values(), key=_age):
+            if _needs_mind(item) == for_teller and _is_over(self._files, item):
+                yield item
+
+    def of(self, ids: Sequence[str]) -> list[InboxItem]:
+        """These, oldest first; none when one of them is gone."""
+        found = [self._items[id_] for id_ in ids if id_ in self._items]
+        return sorted(found, key=_age) if len(found) == len(ids) else []
+
+    def answers_to(self, question_id: str) -> list[InboxItem]:
+        """Oldest first."""
+        found = [item for item in self._items.values() if item.question_id == question_id]
+        return sorted((item for item in found if item.kind == "answer"), key=_age)
+
+    def take_out(self, ids: Iterable[str]) -> None:
+        """These are answered."""
+        for id_ in ids:
+            take_out(self._files, id_)
+            self._items.pop(id_, None)
+
+    def language(self, text: str | None = None) -> str:
+        """The language of a text, or of what the user said last."""
+        if text is None:
+            said = (m.text for m in reversed(self._conversation.messages) if m.role == "user")
+            text = next(said, "")
+        return phrases.language(text, self._locale)
+
+
+def _age(item: InboxItem) -> tuple[datetime, str]:
+    return item.created_at, item.id
+
+
+def _needs_mind(item: InboxItem) -> bool:
+    return item.kind != "task_result" or item.notify == "teller"
+
+
+def _is_over(files: Files, item: InboxItem) -> bool:
+    if item.task_id is None or item.seat is None:
+        return True
+    left = [paths.running(item.seat, item.task_id)]
+    left += [paths.result("planner", item.task_id)] if item.seat == "planner" else []
+    return not any(map(files.exists, left))
 
 
 # ---- the question

@@ -99,7 +99,7 @@ class Supervisor:
         newest = recovery.newest_record(self.store, now)
         recovery.recover(self.store, self._applier, now)
         self._leapt(leap_at_start(newest, now), now)
-        self._teller.lived_until = newest
+        self._teller.questions.lived_until = newest
         self.archiver.recover(now)
         self.triggers.load(now)
 

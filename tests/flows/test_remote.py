@@ -21,6 +21,7 @@ from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
 from tests.support.product import START, Product
+from tests.support.reading import unanswered
 
 
 def client(**web: Any) -> Client:
@@ -115,7 +116,7 @@ def test_what_is_told_of_such_a_run_and_what_is_answered_is_marked_too() -> None
         id="t1", role="planner", prompt="x", created_at=here.now, trace_id="t1", origin="builtin"
     )
     here.product.applier._put_result(asker.but(remote=True), "teller", here.now)
-    assert [item.remote for item in inbox.waiting(here.files)] == [True]
+    assert [item.remote for item in unanswered(here.files)] == [True]
     here.files.save_new("planner/ended/t1.json", asker)
     question = Question(
         question_id="q1",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from mimikit.conversation import inbox
 from mimikit.engines.base import EngineRequest, TurnInput
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem, QueueName, Task, TurnRecord
 from mimikit.roles import teller
 from mimikit.roles.run import RunContext
-from mimikit.supervisor import teller_scheduler
 from mimikit.supervisor.commit_applier import SLICE_S
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
@@ -234,7 +234,7 @@ def test_a_message_is_taken_up_before_the_ends_of_very_many_runs(
 def test_of_very_many_results_only_some_are_read_at_a_time(
     client: Client, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(teller_scheduler, "MOST_PLAIN_HELD", 30)
+    monkeypatch.setattr(inbox, "MOST_PLAIN_HELD", 30)
     ended_runs(client, 100)
     client.product.applier.end_runs(START)
     asked: list[str] = []

@@ -8,6 +8,7 @@ from typing import Any
 from mimikit.conversation import history
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
+from mimikit.protocol.models import InboxItem
 from mimikit.protocol.results import TaskResult
 from mimikit.tasks import ledger
 
@@ -39,3 +40,9 @@ def loaded(files: Files, path: str) -> Any:
     """A JSON file; None when there is none."""
     data = files.read(path)
     return None if data is None else json.loads(data)
+
+
+def unanswered(files: Files) -> list[InboxItem]:
+    """What lies in the inbox, oldest first."""
+    items = files.load_all(paths.INBOX, InboxItem)
+    return sorted(items, key=lambda item: (item.created_at, item.id))

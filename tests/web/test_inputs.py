@@ -16,6 +16,7 @@ from mimikit.protocol.models import Command, CommandResult, InboxItem, Message, 
 from mimikit.protocol.triggers import Schedule, Trigger
 from mimikit.tasks import queue
 from mimikit.triggers import registry
+from tests.support.reading import unanswered
 from tests.web.conftest import START, error_of, live_run
 
 GOOD_INPUT = {"id": "msg-1", "text": "hello"}
@@ -87,7 +88,7 @@ def test_sent_twice_it_is_one_message(web) -> None:
 
 def test_sent_again_after_it_was_answered_it_is_still_one_message(web) -> None:
     web.ask("POST", "/api/input", GOOD_INPUT)
-    item = inbox.waiting(web.files)[0]
+    item = unanswered(web.files)[0]
     message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
     HistoryStore(web.files).add([message])
     inbox.take_out(web.files, item.id)
@@ -99,7 +100,7 @@ def test_sent_again_after_it_was_answered_it_is_still_one_message(web) -> None:
 @pytest.mark.parametrize("left", [b"", b'{"id":"other"}\n', None])
 def test_what_a_restored_transcript_does_not_have_is_taken_again(web, left: bytes | None) -> None:
     web.ask("POST", "/api/input", GOOD_INPUT)
-    item = inbox.waiting(web.files)[0]
+    item = unanswered(web.files)[0]
     message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
     HistoryStore(web.files).add([message])
     inbox.take_out(web.files, item.id)
@@ -150,7 +151,7 @@ def test_a_message_answered_while_its_repeat_is_looked_at_is_not_taken_again(mak
     assert looking.wait(10)
     send[1].start()
     send[1].join(0.3)  # ends only where nothing keeps it from overtaking
-    for item in inbox.waiting(web.files):
+    for item in unanswered(web.files):
         message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
         HistoryStore(web.files).add([message])
         inbox.take_out(web.files, item.id)
@@ -162,7 +163,7 @@ def test_a_message_answered_while_its_repeat_is_looked_at_is_not_taken_again(mak
 
 def test_a_zone_this_machine_does_not_know_costs_no_message(web) -> None:
     web.ask("POST", "/api/input", GOOD_INPUT | {"timezone": "Mars/Olympus"})
-    assert inbox.waiting(web.files)[0].timezone is None
+    assert unanswered(web.files)[0].timezone is None
 
 
 def test_thirty_messages_a_minute(web) -> None:
@@ -182,7 +183,7 @@ def test_thirty_messages_a_minute(web) -> None:
 def test_an_answer_is_taken_while_its_question_is_open(web) -> None:
     open_question(web)
     assert web.ask("POST", "/api/answer", GOOD_ANSWER).status_code == 202
-    item = inbox.waiting(web.files)[0]
+    item = unanswered(web.files)[0]
     assert (item.kind, item.question_id, item.text) == ("answer", "q-1", "yes")
 
 
@@ -688,7 +689,7 @@ def test_whichever_step_fails_what_is_not_acknowledged_can_be_sent_again(web, nu
     assert first.status_code in (202, 507)
     assert web.ask("POST", "/api/input", GOOD_INPUT).status_code == 202
     assert web.files.names(paths.INBOX) == ["msg-1.json"]
-    assert len(inbox.waiting(web.files)) == 1
+    assert len(unanswered(web.files)) == 1
 
 
 def test_a_fault_of_ours_is_logged_and_told_plainly(make_web) -> None:

@@ -1,0 +1,70 @@
+"""The turns that code takes by itself: results told, questions asked and answered, failures said.
+
+Pure: who commits them stands elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from mimikit.language import phrases
+from mimikit.language.phrases import ToldResult
+from mimikit.protocol.ids import derived_id
+from mimikit.protocol.models import InboxItem, Message, Question, Task, TurnRecord
+from mimikit.protocol.results import TaskResult
+from mimikit.protocol.triggers import PlanResult
+
+
+def code_record(turn_id: str, now: datetime) -> TurnRecord:
+    """A turn of code's in which nothing is said yet."""
+    return TurnRecord(id=turn_id, author="code", started_at=now, completed_at=now)
+
+
+def question_message(question: Question, record: TurnRecord) -> Message:
+    """The question as it stands in the transcript once it is answered."""
+    return Message(
+        id=derived_id("msg", record.id, "question"),
+        role="agent",
+        text=question.question,
+        created_at=question.created_at,
+        turn_id=record.id,
+    )
+
+
+def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
+    """A result with what was asked, for an input or a message."""
+    is_plan = isinstance(outcome, PlanResult)
+    return ToldResult(
+        title=task.title or task.prompt[:60],
+        prompt=task.prompt,
+        seat="planner" if is_plan else "worker",
+        status=outcome.status,
+        text=(outcome.summary or "") if is_plan else outcome.text,
+        error=outcome.error,
+        failure_reason=outcome.failure_reason,
+        task_id=task.id,
+    )
+
+
+def message_turn(
+    items: Sequence[InboxItem], told: Sequence[ToldResult], language: str, record_base: TurnRecord
+) -> TurnRecord:
+    """The turn by which code tells results: one message, no mind, consuming their entries."""
+    text = phrases.results(told, language)
+    return record_base.but(
+        consumed=[item.id for item in items],
+        messages=[system_message(record_base, text, task_ids=[r.task_id for r in told])],
+    )
+
+
+def system_message(record: TurnRecord, text: str, *, task_ids: list[str]) -> Message:
+    """A message of the system's own."""
+    return Message(
+        id=derived_id("msg", record.id, "system"),
+        role="system",
+        text=text,
+        created_at=record.completed_at,
+        turn_id=record.id,
+        task_ids=task_ids,
+    )

@@ -1,0 +1,122 @@
+"""The one question that waits for the user: opened, answered, or ended by its default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+from mimikit.clock import LEAP
+from mimikit.conversation import inbox
+from mimikit.conversation.inbox import InboxIndex
+from mimikit.language import phrases
+from mimikit.protocol import paths
+from mimikit.protocol.ids import derived_id
+from mimikit.protocol.models import InboxItem, Question, RoutedAnswer, TurnRecord
+from mimikit.protocol.triggers import PlanResult
+from mimikit.roles.teller import user_messages
+from mimikit.supervisor.code_turns import code_record, question_message, system_message
+from mimikit.supervisor.store import Store
+
+
+class QuestionScheduler:
+    """Opens the questions of plans, one at a time, and brings each to its end."""
+
+    def __init__(
+        self, store: Store, inputs: InboxIndex, commit: Callable[[TurnRecord], None]
+    ) -> None:
+        """`commit` makes a turn of code's true."""
+        self._store, self._inputs, self._commit = store, inputs, commit
+        self._expiry = "", 0.0
+        """The open question, and when its time is over by the steady clock."""
+        self.lived_until: datetime | None = None
+        """At the start: until when the consumer before was there."""
+
+    def step(self, now: datetime, *, may_ask: bool) -> bool:
+        """Route an answer, take a default, or open the next question; gives whether it did.
+
+        may_ask: the Teller is not about to: there is one question at a time.
+        """
+        lived_until, self.lived_until = self.lived_until, None
+        question = inbox.pending_question(self._store.files)
+        if question is None:
+            return may_ask and self._ask_next(now)
+        # An answer that came in time goes before the default.
+        answer = next(iter(self._inputs.answers_to(question.question_id)), None)
+        if answer is not None and question.planner_task_id is not None:
+            self._route(question, answer, now)
+        elif self._time_left(question, lived_until, now) <= timedelta():
+            self._expire(question, now)
+        else:
+            return False
+        return True
+
+    def answered_by(self, items: Iterable[InboxItem]) -> str | None:
+        """The Teller's own question, when one of these inputs answers it."""
+        question = inbox.pending_question(self._store.files)
+        if question is None or question.planner_task_id is not None:
+            return None
+        answered = any(item.question_id == question.question_id for item in items)
+        return question.question_id if answered else None
+
+    def _ask_next(self, now: datetime) -> bool:
+        """Open the question of the plan that has waited longest for its answer."""
+        plans = self._store.files.load_all("planner/results", PlanResult)
+        asking = [plan for plan in plans if plan.status == "needs_input"]
+        if not asking:
+            return False
+        plan = min(asking, key=lambda plan: plan.completed_at)
+        question = Question(
+            question_id=derived_id("q", plan.id),
+            question=plan.question or "",
+            options=plan.options or [],
+            default=plan.default,
+            timeout=plan.question_timeout,
+            created_at=now,
+            expires_at=now + timedelta(seconds=plan.question_timeout),
+            planner_task_id=plan.id,
+            trace_id=plan.trace_id,
+        )
+        inbox.ask(self._store.files, question)
+        self._store.feed.tell("question")
+        return True
+
+    def _route(self, question: Question, answer: InboxItem, now: datetime) -> None:
+        """The answer to a plan's question goes by code into a new Planner task."""
+        base = code_record(derived_id("turn", "answer", answer.id), now)
+        said = [question_message(question, base), *user_messages((answer,), base.id)]
+        routed = RoutedAnswer(
+            question_id=question.question_id, text=answer.text, remote=answer.remote
+        )
+        self._commit(base.but(consumed=[answer.id], messages=said, answers=[routed]))
+
+    def _expire(self, question: Question, now: datetime) -> None:
+        """Take the default of a question whose time is over, or close it without."""
+        id_, default = question.question_id, question.default
+        base = code_record(derived_id("turn", "expired", id_), now)
+        if default is None:
+            text = phrases.say("question_expired", self._inputs.language())
+            record = base.but(closes_question=id_, settles_plan=question.planner_task_id)
+        else:
+            text = phrases.say("question_default", self._inputs.language(), default=default)
+            record = base.but(answers=[RoutedAnswer(question_id=id_, text=default)])
+        said = [question_message(question, base), system_message(base, text, task_ids=[])]
+        self._commit(record.but(messages=said))
+
+    def _time_left(
+        self, question: Question, lived_until: datetime | None, now: datetime
+    ) -> timedelta:
+        """How long an answer is still waited for.
+
+        Only time counts in which this consumer was there: neither a leap of the clock nor a night's
+        sleep answers for the user. What page and terminal show is put right.
+        """
+        steady = self._store.clock.monotonic()
+        if self._expiry[0] != question.question_id:
+            since = max(lived_until or now, question.created_at)
+            left_s = (question.expires_at - since).total_seconds()
+            self._expiry = question.question_id, steady + min(max(left_s, 0.0), question.timeout)
+        left = timedelta(seconds=self._expiry[1] - steady)
+        if left > timedelta() and abs(now + left - question.expires_at) >= LEAP:
+            self._store.files.save(paths.PENDING_QUESTION, question.but(expires_at=now + left))
+            self._store.feed.tell("question")
+        return left
