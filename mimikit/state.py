@@ -13,13 +13,12 @@ from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.errors import BadInput
 from mimikit.log import EventLog
+from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files, ReadOnlyFiles
 
 if TYPE_CHECKING:
     from mimikit.memory.search import MemorySearch
-
-STATE_FOLDER = ".mimikit"
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def find_state(state: Path | None = None, workspace: Path | None = None) -> tupl
     """
     env_workspace, env_state = os.environ.get("MIMIKIT_WORKSPACE"), os.environ.get("MIMIKIT_STATE")
     work = workspace or (Path(env_workspace) if env_workspace else Path.cwd())
-    found = (state or (Path(env_state) if env_state else work / STATE_FOLDER)).absolute()
+    found = (state or (Path(env_state) if env_state else work / paths.STATE_FOLDER)).absolute()
     top, real = _real(work), _real(found.parent) / found.name  # a link in its own place is refused
     for link in _links_on_the_way(found.parent):
         if link.is_relative_to(top):

@@ -8,6 +8,7 @@ git runs. What makes git run programs is shut also where it is not there yet.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -20,13 +21,18 @@ from pathlib import Path
 
 from mimikit.engines.sandbox import folders_around
 from mimikit.errors import EngineError
+from mimikit.protocol.paths import STATE_FOLDER
 
-MOST_FOLDERS = 20_000
+MOST_FOLDERS = 200_000
 """Folders of the workspace that are looked into for git folders, the outer ones first."""
+MOST_SHUT = 200
+"""Folders that are read-only because nobody looked into them."""
 HERE = b".\n"
 """What a `commondir` says that changes nothing; an empty one is an error to git."""
-MOST_GIT_FOLDERS = 40
+MOST_WRITABLE = 40
 """Each is nine mounts, and each shell of an agent takes its time for each mount."""
+MOST_GIT_FOLDERS = 400
+"""Those beyond `MOST_WRITABLE` are read-only as a whole: two mounts."""
 _FOLDERS = ("hooks", "info", "modules", "worktrees")
 _FILES = ("config", "config.worktree", "commondir")
 _OF_WORKTREE = ("modules",), ("config.worktree", "commondir", "gitdir")
@@ -49,10 +55,14 @@ class GitFolders:
     """Neither moved nor replaced, else written as the Worker likes."""
     shut: list[Path] = field(default_factory=list[Path])
     """Read, never changed."""
+    states: list[Path] = field(default_factory=list[Path])
+    """State folders that are not this consumer's: none of the Worker's business either."""
     met: list[Path] = field(default_factory=list[Path])
     """Each `.git` that was looked at, and each git folder of another name."""
     notes: list[str] = field(default_factory=list[str])
     """What could not be made safe and is shut as a whole, or was not looked at."""
+    left: list[str] = field(default_factory=list[str])
+    """Once it is over: what the run left there that the owner has to know."""
 
 
 @contextlib.contextmanager
@@ -61,10 +71,14 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
 
     `known`: what was met before; it comes first, so that nothing put in front of it hides it.
     A `commondir` that was made goes with the last run that holds it, whosever: to remove it is to
-    open it in the sandboxes of the others. What else was made is empty and stays.
+    open it in the sandboxes of the others. What else was made is empty and stays. Links that the
+    run put where git writes files of its own are removed: git would follow them.
+
+    Raises:
+        OSError: there is more in the workspace than can be looked at or shut.
     """
     workspace, state = (Path(os.path.realpath(path)) for path in (workspace, state))
-    found = GitFolders()
+    found, written = GitFolders(), list[Path]()
     with contextlib.ExitStack() as stack:
         for entry in _entries(workspace, state, known, found):
             own, folders, shut = entry == workspace / ".git", list[Path](), list[Path]()
@@ -72,6 +86,10 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
                 said = f"the git folder of {entry} is read-only: it is a link"
                 found.notes += [said] if own else []
                 found.pinned += folders_around([entry], workspace)
+                continue
+            if not own and len(found.met) > MOST_WRITABLE:
+                found.pinned += folders_around([entry], workspace)
+                found.shut.append(entry)
                 continue
             try:
                 if not entry.is_dir():
@@ -89,7 +107,49 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
             found.shut += shut
             found.writable += folders if own else []
             found.opened += folders if own else folders[1:]
-        yield found
+            written += folders
+        if (more := len(found.met) - MOST_WRITABLE) > 0:
+            found.notes.append(
+                f"{more} git folders beyond {MOST_WRITABLE} are read-only as a whole"
+            )
+        try:
+            yield found
+        finally:
+            for link in (link for folder in written for link in _links(folder)):
+                with contextlib.suppress(OSError):
+                    to = link.readlink()
+                    link.unlink()
+                    said = f"removed {link}, a link to {to} that git would have written through"
+                    found.left.append(said)
+            found.left += _new_since(found, workspace, state)
+
+
+def _links(folder: Path) -> list[Path]:
+    """Links where git writes files of its own: whoever put one there has it write elsewhere."""
+    links: list[Path] = []
+    for top, folders, names in os.walk(folder):
+        links += [path for name in (*folders, *names) if (path := Path(top, name)).is_symlink()]
+        if top == str(folder):
+            folders[:] = [name for name in folders if name not in ("objects", *_FOLDERS)]
+    return links
+
+
+def _new_since(found: GitFolders, workspace: Path, state: Path) -> list[str]:
+    """What makes the owner's programs run others, and was not there when the run began."""
+    now = GitFolders()
+    with contextlib.suppress(OSError):  # more than can be looked at: the next run says so
+        for _ in _entries(workspace, state, (), now):
+            pass
+    told = (
+        (now.met, found.met, "git runs what it says as soon as you use it"),
+        (now.states, found.states, "mimikit started there does as it says"),
+    )
+    return [
+        f"{path} came while it ran: {what}"
+        for there, before, what in told
+        for path in there
+        if path not in before
+    ]
 
 
 @contextlib.contextmanager
@@ -131,33 +191,62 @@ def _entries(
 ) -> Iterator[Path]:
     """Every `.git` and git folder in a workspace: its own, those known, those nearest.
 
-    Too many are told.
+    What nobody looked into, since there is too much, is shut.
     """
     kept = [path for path in known if path.is_relative_to(workspace) and _is_kept(path)]
     own = [workspace / ".git"] if os.path.lexists(workspace / ".git") else []
     for path in (*own, *kept):
         yield from _meet(path, workspace, state, found)
     todo, looked = deque([workspace]), 0
-    while todo and looked < MOST_FOLDERS and len(found.met) < MOST_GIT_FOLDERS:
+    while todo and looked < MOST_FOLDERS and len(found.met + found.states) < MOST_GIT_FOLDERS:
         folder, looked = todo.popleft(), looked + 1
         told, inner = set[str](), list[Path]()
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name in (".git", *_MARKS):
                     told.add(entry.name)
-                if entry.name != ".git" and entry.is_dir(follow_symlinks=False):
+                if entry.name == ".git" or not entry.is_dir(follow_symlinks=False):
+                    continue
+                if entry.name == STATE_FOLDER and entry.path != str(state):
+                    found.states.append(Path(entry.path))
+                elif entry.path != str(state):
                     inner.append(Path(entry.path))
         if ".git" in told:
             yield from _meet(folder / ".git", workspace, state, found)
         if told >= _MARKS:
             inner = [path for path in inner if path.name != "objects"]  # hundreds, of objects
             yield from _meet(folder, workspace, state, found)
-        todo.extend(path for path in inner if path != state)
+        todo.extend(inner)
     if todo:
-        met = len(found.met)
+        shut = _around(todo, workspace)
+        found.shut += shut
+        found.pinned += folders_around(shut, workspace)
+        names = ", ".join(map(str, shut[:5])) + (" …" if len(shut) > 5 else "")
         found.notes.append(
-            f"{looked} folders, {met} git folders: not looked for more, from {todo[0]} on"
+            f"read-only, as {looked} folders with {len(found.met)} git folders were looked into "
+            f"and these were not: {names}"
         )
+
+
+def _around(rest: Iterable[Path], workspace: Path) -> list[Path]:
+    """The folders that hold all the rest and nothing else, or little else if they are too many.
+
+    Raises:
+        OSError: that would be the workspace.
+    """
+    found = set(rest)
+    while len(found) > MOST_SHUT:
+        deepest = max(len(path.parts) for path in found)
+        found = {path.parent if len(path.parts) == deepest else path for path in found}
+        if workspace in found:
+            break
+    if workspace in found:
+        said = (
+            f"more than {MOST_FOLDERS} folders or {MOST_GIT_FOLDERS} git folders, which is more "
+            "than can be kept safe from a Worker; take a smaller workspace, or remove some"
+        )
+        raise OSError(errno.E2BIG, said, str(workspace))
+    return sorted(path for path in found if not any(folder in found for folder in path.parents))
 
 
 def _is_kept(path: Path) -> bool:
@@ -236,14 +325,7 @@ def _traps(
     Raises:
         EngineError: it is no git folder of ours, or can not be made safe.
     """
-    for inside in (workspace, Path(os.path.realpath(Path.home()))):
-        if inside.is_relative_to(folder) and folder != workspace:
-            raise EngineError(f"{inside} lies in {folder}")
-    if folder.stat().st_uid not in (os.geteuid(), workspace.stat().st_uid):
-        raise EngineError(f"{folder} is somebody else's")
-    for name in ("HEAD",) if linked else ("HEAD", "objects", "refs"):
-        if not (folder / name).exists():
-            raise EngineError(f"{folder} is no git folder: it has no {name}")
+    _check(folder, workspace, linked=linked)
     folders, files = _OF_WORKTREE if linked else (_FOLDERS, _FILES)
     for name in folders:
         (folder / name).mkdir(exist_ok=True)
@@ -258,6 +340,20 @@ def _traps(
         if path.is_symlink() or not (path.is_file() if path.name in files else path.is_dir()):
             raise EngineError(f"{path} is a link, or of another kind than it has to be")
     return shut
+
+
+def _check(folder: Path, workspace: Path, *, linked: bool) -> None:
+    """See that a folder is a git folder of ours, with no way out of it."""
+    for inside in (workspace, Path(os.path.realpath(Path.home()))):
+        if inside.is_relative_to(folder) and folder != workspace:
+            raise EngineError(f"{inside} lies in {folder}")
+    if folder.stat().st_uid not in (os.geteuid(), workspace.stat().st_uid):
+        raise EngineError(f"{folder} is somebody else's")
+    if links := _links(folder):
+        raise EngineError(f"{links[0]} is a link")
+    for name in ("HEAD",) if linked else ("HEAD", "objects", "refs"):
+        if not (folder / name).exists():
+            raise EngineError(f"{folder} is no git folder: it has no {name}")
 
 
 def _text(path: Path) -> str:

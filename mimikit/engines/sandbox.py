@@ -50,6 +50,13 @@ _SECRETS = (
     *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".netrc", ".git-credentials", ".pypirc"),
     *(".config/gh", ".config/gcloud", ".config/git/credentials", ".docker/config.json"),
 )
+_DOORS = (
+    *("run/user/*", "run/dbus", "run/screen", "tmp/.X11-unix", "tmp/.ICE-unix"),
+    *("tmp/tmux-*", "tmp/ssh-*", "tmp/emacs*", "tmp/vscode-*.sock"),
+    *("run/docker.sock", "run/containerd", "run/podman", "run/libvirt", "run/lxd*"),
+    *("var/lib/lxd/unix.socket", "var/lib/incus/unix.socket", "run/snapd*.socket"),
+    *("run/systemd/private", "run/systemd/notify", "run/systemd/journal"),
+)
 _TRIED = "all was tried"
 _ATTACK = """
 try() { cat "$1/$2"; echo forged > "$1/$3"; }
@@ -220,6 +227,13 @@ def secrets_of_home(more: Iterable[str] = ()) -> list[Path]:
     """What of the owner's home no Worker reads, as far as it is there."""
     paths = [Path.home() / Path(name).expanduser() for name in (*_SECRETS, *more)]
     return [path for path in paths if os.access(path, os.F_OK)]
+
+
+def doors(root: Path = Path("/")) -> list[Path]:
+    """Sockets on which the owner's other programs wait for orders, as far as they are there."""
+    found = [path for pattern in _DOORS for path in root.glob(pattern)]
+    found += [Path(path) for path in (os.environ.get("SSH_AUTH_SOCK"),) if path]
+    return [path for path in found if os.access(path, os.X_OK if path.is_dir() else os.W_OK)]
 
 
 def canary(

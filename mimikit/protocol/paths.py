@@ -10,6 +10,8 @@ from mimikit.protocol.ids import ID_PATTERN, derived_id, is_id
 
 QueueName: TypeAlias = Literal["planner", "worker"]
 
+STATE_FOLDER = ".mimikit"
+"""What the state folder is called where nobody says otherwise."""
 ROOT = ""
 CONFIG = "config.toml"
 INBOX = "inbox"

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mimikit.errors import BadInput
+from mimikit.protocol.paths import STATE_FOLDER
 
 MAX_PATTERN = 500
 _MOST_STARS = 4
-_STATE_FOLDER = ".mimikit"
 
 Seen: TypeAlias = dict[str, list[int]]
 """Path → [time of its last change in nanoseconds, size in bytes]."""
@@ -95,9 +95,9 @@ def parse(text: str) -> Pattern:
     ]
     if ".." in parts:
         raise _refusal("a path without `..`", text)
-    if not absolute and parts[:1] == [_STATE_FOLDER]:
+    if not absolute and parts[:1] == [STATE_FOLDER]:
         raise BadInput(
-            f"expected a path outside of `{_STATE_FOLDER}`, got {text[:60]!r}: the state folder is "
+            f"expected a path outside of `{STATE_FOLDER}`, got {text[:60]!r}: the state folder is "
             "never watched; wait for a task with `task_done`",
             field="path",
         )

@@ -444,11 +444,78 @@ def test_a_link_that_a_worker_made_closes_nothing(here: Ground) -> None:
     assert (here.workspace / "made").exists()
 
 
-def test_more_than_can_be_looked_at_is_told(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_looked_into_is_shut(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git, "MOST_FOLDERS", 3)
-    monkeypatch.setattr(git, "MOST_GIT_FOLDERS", 2)
-    (here.workspace / "a" / "b" / "c" / "d").mkdir(parents=True)
-    assert "not looked for more" in folders_of(here, here.workspace).notes[0]
+    repository(here.workspace / "a" / "b" / "c")
+    (here.workspace / "d").mkdir()
+    found = folders_of(here, here.workspace)
+    assert found.shut == [here.workspace / "a" / "b"]
+    assert f"these were not: {here.workspace}/a/b" in found.notes[0]
+    attack(here, f"{FSMONITOR} >> a/b/c/.git/config; mv a/b away; mkdir -p a/b; echo hi > d/made")
+    assert "fsmonitor" not in (here.workspace / "a/b/c/.git/config").read_text()
+    assert (here.workspace / "d" / "made").exists()
+
+
+def test_too_many_folders_to_shut_are_shut_by_those_around_them(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "MOST_FOLDERS", 3)
+    monkeypatch.setattr(git, "MOST_SHUT", 2)
+    for name in ("a/1", "a/2", "b/1", "b/2"):
+        (here.workspace / name).mkdir(parents=True)
+    assert folders_of(here, here.workspace).shut == [here.workspace / "a", here.workspace / "b"]
+    (here.workspace / "c" / "1").mkdir(parents=True)
+    with pytest.raises(OSError, match="take a smaller workspace"):
+        folders_of(here, here.workspace)
+
+
+def test_decoys_open_no_repository(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git, "MOST_WRITABLE", 2)
+    monkeypatch.setattr(git, "MOST_GIT_FOLDERS", 5)
+    attack(
+        here, "for i in 0 1 2; do mkdir -p a$i/objects a$i/refs; touch a$i/HEAD a$i/config; done"
+    )
+    repository(here.workspace / "proj")
+    attack(here, f"{FSMONITOR} >> proj/.git/config; mv proj gone")
+    assert "fsmonitor" not in (here.workspace / "proj/.git/config").read_text()
+    assert "2 git folders beyond 2" in folders_of(here, here.workspace).notes[-1]
+    for number in range(3):
+        repository(here.workspace / f"b{number}")
+    attack(here, f"for it in proj b0 b1 b2; do {FSMONITOR} >> $it/.git/config; done")
+    assert not [
+        path
+        for path in here.workspace.rglob(".git")
+        if "fsmonitor" in (path / "config").read_text()
+    ]
+
+
+def test_links_that_git_would_write_through_are_removed_and_told(here: Ground) -> None:
+    repository(here.workspace)
+    mine = here.root / "mine"
+    mine.write_text("mine\n")
+    with git.held(here.workspace, here.state) as found:
+        inside = sandbox.masked(
+            [], here.state, writable=[here.workspace], read_only=found.shut, pinned=found.pinned
+        )
+        line = f"ln -sf {mine} .git/COMMIT_EDITMSG; ln -sf {mine} .git/logs/HEAD"
+        process.output([*inside, "/bin/sh", "-c", line], cwd=here.workspace)
+        assert (here.workspace / ".git" / "COMMIT_EDITMSG").is_symlink()
+    what_the_owner_does(here.workspace)
+    assert mine.read_text() == "mine\n"
+    assert [f"a link to {mine}" in said for said in found.left] == [True, True]
+    # As it stays when the consumer is killed meanwhile.
+    (here.workspace / ".git" / "FETCH_HEAD").symlink_to(mine)
+    assert folders_of(here, here.workspace).shut == [here.workspace / ".git"]
+
+
+def test_what_comes_while_a_run_goes_on_is_told(here: Ground) -> None:
+    with git.held(here.workspace, here.state) as found:
+        repository(here.workspace / "proj")
+        (here.workspace / "proj" / ".mimikit").mkdir()
+    git_folder, state = found.left
+    assert git_folder.startswith(f"{here.workspace}/proj/.git came while it ran")
+    assert state.startswith(f"{here.workspace}/proj/.mimikit came while it ran")
+    assert folders_of(here, here.workspace).states == [here.workspace / "proj" / ".mimikit"]
 
 
 def test_a_git_folder_robbed_of_its_head_is_shut_until_it_is_one_again(here: Ground) -> None:
@@ -468,18 +535,18 @@ def test_a_git_folder_robbed_of_its_head_is_shut_until_it_is_one_again(here: Gro
 def test_what_was_met_once_is_not_hidden_by_what_is_put_before_it(
     here: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git, "MOST_GIT_FOLDERS", 2)
+    monkeypatch.setattr(git, "MOST_WRITABLE", 2)
     inner = here.workspace / "in" / "it" / ".git"
     repository(inner.parent)
     known = folders_of(here, here.workspace).met
     assert known == [inner]
     for number in range(3):
         repository(here.workspace / f"decoy-{number}")
-    assert inner not in folders_of(here, here.workspace).met
+    assert inner / "config" not in folders_of(here, here.workspace).shut
     with git.held(here.workspace, here.state, known) as found:
         assert found.met[0] == inner
         assert inner / "config" in found.shut
-        assert "not looked for more" in found.notes[-1]
+        assert "read-only as a whole" in found.notes[-1]
     (here.root / "elsewhere").mkdir()
     shutil.move(here.workspace / "in", here.root / "elsewhere")
     (here.workspace / "in").symlink_to(here.root / "elsewhere" / "in")

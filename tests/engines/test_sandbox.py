@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import stat
 import sys
 from collections.abc import Sequence
@@ -224,3 +226,21 @@ def test_what_is_pinned_in_a_closed_folder_does_not_open_it(here: Ground) -> Non
     assert "end" in said
     assert not (inner / "made").exists()
     assert (inner / "open" / "made").exists()
+
+
+def test_sockets_of_other_programs_are_hidden(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent of ssh, a terminal's server, a container's: each does what it is asked, outside."""
+    beside = here.root / "beside"
+    doors = [beside / "tmp/tmux-1000/default", beside / "run/docker.sock", here.root / "agent"]
+    with contextlib.ExitStack() as stack:
+        for path in doors:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            bound = stack.enter_context(socket.socket(socket.AF_UNIX))
+            bound.bind(os.path.relpath(path))  # a path of a socket is short
+            bound.listen()
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(doors[2]))
+        line = "for it in " + " ".join(map(str, doors)) + "; do test -S $it && echo there; done"
+        assert inside(here, line).count("there") == 3
+        assert "there" not in inside(here, line, hidden=sandbox.doors(beside))

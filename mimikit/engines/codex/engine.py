@@ -114,6 +114,12 @@ class CodexEngine:
                 with git.held(request.workspace, self._state, met) as folders:
                     self._pin(folders, went, request.on_event)
                     outcome = self._work_with(folders, request, place)
+                for note in folders.left:
+                    request.on_event("note", note, {})
+                if folders.left:
+                    outcome = replace(
+                        outcome, text="\n\n".join([outcome.text, *folders.left]).strip()
+                    )
         finally:
             for path in (request.workspace / name for name in LITTER if name not in before):
                 if path.is_dir() and not path.is_symlink():
@@ -182,7 +188,11 @@ class CodexEngine:
             writable=[request.scratch, place.home, workspace, *folders.opened],
             read_only=[*(path for path in shown if path and path.exists()), *own, *folders.shut],
             pinned=[*folders.pinned, *sandbox.folders_around([*own, *sealed], workspace)],
-            hidden=sandbox.secrets_of_home(self._codex.secrets),
+            hidden=[
+                *sandbox.secrets_of_home(self._codex.secrets),
+                *sandbox.doors(),
+                *folders.states,
+            ],
             sealed=sealed if not request.read_only else (),
             frozen=workspace if request.read_only else None,
         )
