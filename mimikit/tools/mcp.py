@@ -11,7 +11,9 @@ import contextlib
 import hashlib
 import json
 import secrets
+import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from http import HTTPStatus
@@ -20,7 +22,7 @@ from typing import Any, Self, TypeAlias
 
 from mimikit import __version__
 from mimikit.engines.base import ToolReply, ToolSpec
-from mimikit.errors import BadRecord, MimikitError
+from mimikit.errors import BadRecord, MimikitError, shortage_of
 from mimikit.protocol.json import Json, parse_object
 
 PROTOCOLS = ("2025-11-25", "2025-06-18")
@@ -32,6 +34,8 @@ _CLIENT_TIMEOUT_S = 30
 _LINGER_S = 1
 _MAX_LINGER_BYTES = 8 * 2**20
 _REMEMBERED_CALLS = 256
+_REST_S = 0.05
+_TURN_AWAY_S = 0.05
 _PARSE_ERROR, _INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS = -32700, -32600, -32601, -32602
 
 _Object: TypeAlias = "dict[str, Json]"
@@ -133,12 +137,40 @@ class ToolServer(ThreadingHTTPServer):
     def turn_of(self, token: str) -> _Turn | None:
         return self._turns.get(_digest(token))
 
+    def get_request(self) -> Any:
+        """Take the next client; where no file can be opened for it, it waits at the door."""
+        try:
+            return super().get_request()
+        except OSError as error:
+            if shortage_of(error):
+                time.sleep(_REST_S)  # it is told of at once again
+            raise
+
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a client, unless there are too many already."""
+        """Serve a client, unless there are too many already or no thread is to be had."""
         if not self._clients.acquire(blocking=False):
-            self.shutdown_request(request)
+            self._turn_away(request, f"{_MAX_CLIENTS} calls are being made already")
             return
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except (RuntimeError, MemoryError) as error:
+            self._clients.release()
+            self._turn_away(request, shortage_of(error) or str(error))
+
+    def _turn_away(self, request: socket.socket, reason: str) -> None:
+        """Refuse in words what no thread can look at; this thread has no time."""
+        body = json.dumps({"error": f"{reason}; call again in a moment"})
+        head = "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 1\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        end_s = time.monotonic() + _TURN_AWAY_S
+        with contextlib.suppress(OSError):
+            request.settimeout(_TURN_AWAY_S)
+            request.sendall((head + body).encode())
+            request.shutdown(socket.SHUT_WR)
+            # A client that is cut off while it sends never reads its answer: take in the rest.
+            while time.monotonic() < end_s and request.recv(65536):
+                pass
+        self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import resource
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -437,7 +440,8 @@ def test_more_clients_than_seats_are_turned_away_and_later_ones_served(served: S
     many = [
         socket.create_connection(("127.0.0.1", served.server.port), timeout=10) for _ in range(80)
     ]
-    # The last ones are closed from the other side: reading ends at once.
+    # The last ones are told so, and closed from the other side: reading ends at once.
+    assert b"64 calls are being made already" in many[-1].recv(65536)
     assert many[-1].recv(1) == b""
     for client in many:
         client.close()
@@ -458,3 +462,48 @@ def test_after_stop_the_port_is_free() -> None:
     server.stop()
     with ToolServer(port=port) as again:
         assert again.url == f"http://127.0.0.1:{port}/mcp"
+
+
+# ---- a machine that is short of something ------------------------------------------------------
+
+
+def test_a_call_for_which_there_is_no_thread_is_refused_in_words(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    call["params"] = {"name": "reply", "arguments": {"text": "x" * 200_000}}
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        for _ in range(70):  # more than are served at a time: none keeps a place
+            status, answer, told = served.ask(json.dumps(call).encode())
+            assert (status, told["retry-after"]) == (429, "1")
+            said = "no more processes can be started; call again in a moment"
+            assert answer == {"error": said}
+    assert served.calls == []
+    assert served.ask(json.dumps(call).encode())[0] == 200
+
+
+@pytest.mark.needs_platform("linux")
+def test_a_client_for_which_no_file_can_be_opened_waits_and_is_served(served: Served) -> None:
+    """In vain, but without turning on the spot."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    client = socket.socket()
+    client.settimeout(10)
+    call = served.headers(Content_Length="2", Connection="close")
+    head = "".join(f"{name}: {value}\r\n" for name, value in call.items())
+    try:
+        held = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(held, client.fileno() + 1), before[1]))
+        client.connect(("127.0.0.1", served.server.port))
+        client.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n{{}}".encode())
+        spent = time.process_time()
+        time.sleep(1)
+        assert time.process_time() - spent < 0.3
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert client.recv(65536).startswith(b"HTTP/1.1 400")
+    client.close()
