@@ -7,11 +7,12 @@ summaries are taken in here. What these are made from stays.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import threading
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 
 from mimikit.errors import StorageError, UnsafeFile
@@ -169,14 +170,10 @@ class Archiver:
             known = before.get(name)
             if known is None or known[0] != stat:
                 try:
-                    data = files.read(path, most=MAX_RECORD_BYTES) or b""
+                    with _met_bad_spots():
+                        data = files.read(path, most=MAX_RECORD_BYTES) or b""
                 except UnsafeFile:
                     data = b""  # a link of the user's: not ours to follow, and in nobody's way
-                except StorageError as error:
-                    if getattr(error.__cause__, "errno", None) != errno.EIO:
-                        raise
-                    # A bad spot of the disk: its day waits, as what it holds is not known.
-                    raise ValueError(str(error)) from error
                 known = stat, frozenset(markdown.ids(data.decode("utf-8", "replace")))
             self._known[name] = known
             have |= known[1]
@@ -259,6 +256,7 @@ class Archiver:
             return markdown.extended_summary(text, covers.name, task.id, covers.sources, short)
 
         try:
+            self.summaries.covered(covers.name)  # what can not be read is not amended either
             notes.amend(self._store.files, path, with_part)
         except (UnsafeFile, ValueError) as error:
             self._failed(waiting, result.completed_at, str(error))
@@ -275,6 +273,17 @@ class Archiver:
             for message in self._store.conversation.messages
             if message.archived == "pending" and message.archive_task == task_id
         ]
+
+
+@contextlib.contextmanager
+def _met_bad_spots() -> Iterator[None]:
+    """A bad spot of the disk is a ValueError: what is read there waits, as it is not known."""
+    try:
+        yield
+    except StorageError as error:
+        if getattr(error.__cause__, "errno", None) != errno.EIO:
+            raise
+        raise ValueError(str(error)) from error
 
 
 def _task_id(group: MessageGroup) -> str:
@@ -362,15 +371,16 @@ class SummaryScheduler:
             name, state = (target.kind, target.name), self._state_of(target)
             is_settled = self._settled.get(name) == state
             if not is_settled:
+                pieces, is_left = list[SummaryInput](), False
                 try:
                     pieces = self._lacking(target)
-                except UnsafeFile as error:  # a file that can not be read is left
+                except (UnsafeFile, ValueError) as error:  # a file that can not be read is left
                     facts = {"summary": target.name, "error": str(error)}
                     self._store.log.write("audit", "archive_failed", **facts)
-                    pieces = []
+                    is_left = isinstance(error, ValueError)  # the disk may be well at the next look
                 for pack in archive.packed(pieces):
                     self._submit_if_due(target, pack, now)
-                if not pieces:
+                if not pieces and not is_left:
                     self._settled[name] = state
             self._targets.popleft()
             if not is_settled:
@@ -446,5 +456,6 @@ class SummaryScheduler:
 
     def _text(self, path: str) -> str:
         """A file of memory; empty when there is none."""
-        note = notes.read(self._store.files, path)
+        with _met_bad_spots():
+            note = notes.read(self._store.files, path)
         return note.text if note else ""

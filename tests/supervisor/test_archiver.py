@@ -238,10 +238,12 @@ def test_one_foreign_file_of_a_day_stops_only_itself(tmp_path: Path, odd: str) -
 class WornDisk(RealDisk):
     """One of its files stands on a bad spot."""
 
+    bad = "memory/2026-12-01-rivers.md"
+
     def read(
         self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
     ) -> bytes:
-        if path == "memory/2026-12-01-rivers.md":
+        if path == self.bad:
             raise OSError(errno.EIO, "Input/output error")
         return super().read(path, offset=offset, limit=limit, most=most)
 
@@ -316,6 +318,67 @@ def test_what_can_not_be_written_costs_only_its_own_summary(tmp_path: Path) -> N
     link.unlink()
     after(client, 601)
     assert archived(client) == {"msg-1": True, "msg-2": True}
+
+
+OLD_DAYS = [said(1, START - timedelta(days=11)), said(3, START - timedelta(days=12)), said(2)]
+
+
+@pytest.mark.parametrize("is_running", [False, True], ids=["before its run", "while it is made"])
+@pytest.mark.parametrize("bad", ["disk", "mode"])
+def test_a_summary_that_can_not_be_read_holds_up_only_its_own_group(
+    tmp_path: Path, bad: str, is_running: bool
+) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    disk = WornDisk(folder)
+    files = Files(disk, durable=False)
+    files.make_folders()
+    client = made(
+        files, mind=BuiltinEngine(summarise=summarise_prompt), settings=Settings(timezone="UTC")
+    )
+    filled(client, OLD_DAYS)
+    summary = folder / "memory" / "summary" / "2026-11-20.md"
+
+    def spoil() -> None:
+        if bad == "disk":
+            disk.bad = "memory/summary/2026-11-20.md"
+        else:
+            summary.mkdir()  # what only root could read is a folder here
+
+    if is_running:
+        client.at(7 * HOUR)
+        while not client.product.files.names("worker/queue"):
+            client.product.supervisor.tick()
+    spoil()
+    after(client, 7 * HOUR)
+    assert archived(client) == {"msg-1": False, "msg-3": True, "msg-2": True}
+    assert events(client, "operation_failed") == []
+    assert [fact["messages"] for fact in events(client, "archive_failed")] == [1]
+    disk.bad = ""
+    if bad == "mode":
+        summary.rmdir()
+    after(client, 601)
+    assert set(archived(client).values()) == {True}
+    assert markdown.covered(summary.read_text()) == {"msg-1"}
+
+
+def test_memory_that_ages_passes_over_a_summary_on_a_bad_spot(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    disk = WornDisk(folder)
+    disk.bad = DAY_FILE
+    files = Files(disk, durable=False)
+    files.make_folders()
+    client = made(
+        files, mind=BuiltinEngine(summarise=summarise_prompt), settings=Settings(timezone="UTC")
+    )
+    filled(client, [said(1), said(2, START + timedelta(days=1))])
+    after(client, 12 * DAY)
+    assert files.names("memory/summary", suffix=".md") == ["2026-12-02.md"]
+    assert events(client, "operation_failed") == []
+    disk.bad = ""
+    after(client, DAY)
+    assert files.names("memory/summary", suffix=".md") == ["2026-12-01.md", "2026-12-02.md"]
 
 
 # ---- summaries
