@@ -23,6 +23,7 @@ from mimikit.protocol.json import Json, dump_line, parse_object
 from mimikit.protocol.models import Record
 from mimikit.protocol.records import (
     MAX_RECORD_BYTES,
+    LongLines,
     check_name,
     decode,
     encode,
@@ -54,6 +55,7 @@ class Files:
         self._on_event: OnEvent | None = None
         self._stuck: dict[str, FileStat | None] = {}
         """What should be set aside and can not be moved; told once."""
+        self._long_lines = LongLines()
         self._temp_owner = f"{os.getpid()}-{ids.own_start_time()}"
         self._temp_boot = ids.boot_id()[:8]
 
@@ -316,7 +318,9 @@ class Files:
         costs little memory.
         """
         held, left = b"", sys.maxsize if limit is None else limit
+        skip, past = self._long_lines.around(path, self.stat)
         while left > 0:
+            held, offset = (b"", past) if skip <= offset < past else (held, offset)
             size = min(left, _BLOCK_BYTES[-1])
             data = self._block(path, offset, size)
             if data is None:
@@ -330,6 +334,7 @@ class Files:
                 if len(held) == offset:
                     self._pass_over(path, f"expected lines, got none in {offset:,} bytes")
                     return
+                self._long_lines.note(path, self.stat, offset - len(held), offset)
                 held = b""  # what is left of it will be no object either
             left = left - size if len(data) == size else 0
 
@@ -365,7 +370,9 @@ class Files:
         stat, sizes = self.stat(path), iter(_BLOCK_BYTES)
         start, size, rest = min(stat.size if stat else 0, upto), 0, b""
         has_lines = start <= MAX_RECORD_BYTES
+        skip, past = self._long_lines.around(path, self.stat)
         while start > 0 and most > 0:
+            start, rest = (skip, b"") if skip < start < past else (start, rest)
             size = min(next(sizes, size), start, most)
             start -= size
             most -= size
@@ -383,6 +390,7 @@ class Files:
                         yield start + end, parse_object(data[end:stop])
             has_lines = has_lines or b"\n" in block
             if len(rest) > MAX_RECORD_BYTES:
+                self._long_lines.note(path, self.stat, start, start + len(rest))
                 rest = b""  # no line of ours
         if not has_lines and start == 0 and stat is not None:
             self._pass_over(path, f"expected lines, got none in {stat.size:,} bytes")
@@ -468,7 +476,4 @@ class ReadOnlyFiles(Files):
         """The objects on the whole lines within the last `limit` bytes, oldest first."""
         stat = self.stat(path)
         start = max(stat.size - limit, 0) if stat else 0
-        data = self.part(path, start, limit)
-        if start:
-            data = data.partition(b"\n")[2]
-        return [value for _, value in whole_lines(data)]
+        return [value for _, value in self.lines(path, offset=start, limit=limit)]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
@@ -26,6 +26,8 @@ from mimikit.protocol.models import (
 from mimikit.protocol.results import StatusCheckpoint
 
 R = TypeVar("R", bound=Record)
+Look: TypeAlias = Callable[[str], FileStat | None]
+"""What stands under a path now."""
 MAX_RECORD_BYTES = 16 * 2**20
 _MOST_BYTES: dict[type[Record], int] = {
     **dict.fromkeys((InboxItem, Command, Question, Task, TurnAttempt), 4 * 2**20),
@@ -96,6 +98,34 @@ def whole_lines(data: bytes) -> Iterator[tuple[int, dict[str, Json]]]:
         end += len(line) + 1
         with contextlib.suppress(BadRecord):
             yield end, parse_object(line)
+
+
+class LongLines:
+    """Where files of lines hold bytes without a line's end, more than a line of ours may have.
+
+    They are read once: who comes by again goes past them. One stretch a file, the longest.
+    """
+
+    def __init__(self) -> None:
+        self._met: dict[str, tuple[int, int, int]] = {}
+        """By path: the file's inode, begin and end."""
+
+    def note(self, path: str, look: Look, begin: int, end: int) -> None:
+        """Such bytes were met; those that follow on others are one with them."""
+        known, found = self.around(path, look), look(path)
+        if found is None:
+            return
+        if known[0] <= end and begin <= known[1]:
+            begin, end = min(begin, known[0]), max(end, known[1])
+        if end - begin >= known[1] - known[0]:
+            self._met[path] = found.inode, begin, end
+
+    def around(self, path: str, look: Look) -> tuple[int, int]:
+        """Begin and end of what was met in this file; nothing is (0, 0)."""
+        inode, begin, end = self._met.get(path, (0, 0, 0))
+        found = look(path) if end else None
+        is_same = found is not None and found.inode == inode and found.size >= end
+        return (begin, end) if is_same else (0, 0)
 
 
 def written_at(stat: FileStat) -> datetime:

@@ -36,6 +36,8 @@ Operation = Callable[[datetime], bool]
 REST_S = 1.0
 LONGEST_WAIT_S = 1.0
 _SHORT = "nothing new is begun: "
+SAID_S = 5.0
+"""So long after a want was met it is told of: each second one run is tried again, most in vain."""
 BEAT = timedelta(seconds=4.5)
 TOLD_EVERY = 300
 """An operation that fails in the same way at each try is told at the first and each of so many."""
@@ -194,6 +196,7 @@ class ShortageGuard:
         """`changed` is called when dispatch is to pause, or to go on."""
         self._context, self._changed = context, changed
         self._rests_until, self._rest_reason = float("-inf"), ""
+        self._is_short, self._said_until = False, float("-inf")
         self.said: str | None = None
         """Why nothing new is begun, for people; None when it is."""
 
@@ -209,13 +212,18 @@ class ShortageGuard:
         return self._rest_reason if rests else None
 
     def step(self, _now: datetime) -> bool:
-        said = self.reason()
+        said, now_s = self.reason(), self._context.clock.monotonic()
+        if (said is not None) != self._is_short:
+            self._is_short = said is not None
+            self._changed()
+        if said is not None and said.startswith(_SHORT):
+            self._said_until = now_s + SAID_S
+        elif now_s < self._said_until:
+            said = said or self.said  # it is only tried again
         if said != self.said:
-            was_short, self.said = self.said is not None, said
+            self.said = said
             reason = said.removeprefix(_SHORT) if said else "nothing any more"
             self._context.log.write("audit", "short_of", reason=reason)
-            if was_short != (said is not None):
-                self._changed()
         return False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +15,13 @@ from mimikit.conversation import history
 from mimikit.conversation.history import SOFT_CAP, HistoryCaps, HistoryStore, page
 from mimikit.errors import BadInput, StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import History, Message
 from mimikit.protocol.records import MAX_RECORD_BYTES
 from mimikit.testing.memory_disk import DiskStep, MemoryDisk
+from mimikit.views.messages import KnownIds, UsageCounter
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 
@@ -355,3 +358,59 @@ def test_unarchived_messages_outlive_the_limit_of_other_records(files: Files) ->
     files.write(paths.HISTORY, data[:-1000])
     assert HistoryStore(files).messages == []
     assert len(files.names(paths.CORRUPT)) == 1, "torn: into quarantine, as ever"
+
+
+# ---- a day's file with very much that is no line
+
+
+class CountingDisk(RealDisk):
+    """Counts the bytes that are read."""
+
+    count = 0
+
+    def read(
+        self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
+    ) -> bytes:
+        data = super().read(path, offset=offset, limit=limit, most=most)
+        self.count += len(data)
+        return data
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["torn", "closed"])
+def test_what_is_no_line_is_read_once(tmp_path: Path, is_closed: bool) -> None:
+    size = 3 * MAX_RECORD_BYTES
+    disk = CountingDisk(tmp_path)
+    files = Files(disk, durable=False)
+    files.make_folders()
+    store = HistoryStore(files)
+    some = [said(f"m{number}") for number in range(6)]
+    store.add(some[:3])
+    path = tmp_path / paths.transcript(some[0].created_at.date())
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size + size)
+    if is_closed:
+        store.add(some[3:])
+    ids = [one.id for one in (some if is_closed else some[:3])]
+    usage, known = UsageCounter(ReadOnlyFiles(files)), KnownIds(ReadOnlyFiles(files))
+    now = some[0].created_at
+    for least, most in ((size, 9 * size), (0, 4 * MAX_RECORD_BYTES + 2**22)):
+        disk.count = 0
+        assert [one.id for one in page(files, limit=9).messages] == ids
+        assert {str(line["id"]) for _, line in files.lines(paths.transcript(now.date()))} == set(
+            ids
+        )
+        assert usage.today(now).input_tokens == 0
+        assert known.has(ids[-1], now)
+        assert least <= disk.count <= most
+    if not is_closed:
+        store.add(some[3:])
+    fresh = HistoryStore(files)
+    disk.count = 0
+    assert fresh.add([*some, said("m7")]) == [said("m7")], "each is found by its id"
+    assert [one.id for one in page(files, limit=2).messages] == [some[5].id, said("m7").id]
+    assert disk.count < 4 * MAX_RECORD_BYTES
+    # Another file of that name is another file.
+    lines = b"".join(line + b"\n" for line in path.read_bytes().split(b"\n") if line[:1] == b"{")
+    path.with_name("new").write_bytes(lines + b" " * (size + 2**20))
+    path.with_name("new").replace(path)
+    assert len(page(files, limit=9).messages) == 7

@@ -16,7 +16,7 @@ from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.roles.shortage import PAUSE_S, few_files
-from mimikit.supervisor.loop import ShortageGuard
+from mimikit.supervisor.loop import SAID_S, ShortageGuard
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
@@ -93,6 +93,7 @@ def test_what_could_not_begin_waits_and_spends_no_attempt(want: str) -> None:
     assert world.files.names("worker/results") == []
     world.mind.want = None
     world.product.idle()
+    world.live_through(int(SAID_S) + 1)
     assert said.said is None
     for task_id in ("task-1", "task-2"):
         found = result(world.files, task_id)
@@ -113,6 +114,29 @@ def test_a_message_waits_too_and_is_answered_once(want: str) -> None:
     world.product.idle()
     assert transcript(world.files) == [("user", "hello"), ("agent", "heard hello")]
     assert [attempt for _, attempt in world.oracle.runs] == [1]
+
+
+def test_a_lasting_want_is_told_once_and_not_by_turns() -> None:
+    world = World()
+    guard = world.product.supervisor._shortage
+    assert guard is not None
+    world.mind.want = lambda: caused(MemoryError())
+    world.client.submit("task-1", "paint")
+    world.client.say("msg-1", "hello")
+    world.live_through(5)
+    seen: set[str | None] = set()
+    for _ in range(60):
+        world.live_through(1)
+        seen.add(guard.said)
+    assert seen == {"nothing new is begun: no memory is left"}
+    assert world.mind.tries > 20, "it is tried all the while"
+    world.mind.want = None
+    world.live_through(3)
+    assert result(world.files, "task-1").status == "done", "what is told holds nothing up"
+    world.live_through(int(SAID_S) + 2)
+    assert guard.said is None
+    told = [facts["reason"] for facts in world.product.log.audits if facts["event"] == "short_of"]
+    assert told == ["no memory is left", "nothing any more"]
 
 
 def test_a_want_met_before_the_engine_is_asked_spends_nothing_either(
