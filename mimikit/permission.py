@@ -7,7 +7,7 @@ Two things decide: the `origin` of a task or trigger, which tells whose words it
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, TypeVar
 
 from mimikit.errors import BadInput, Refused
 
@@ -15,6 +15,8 @@ USER_ORIGINS = frozenset({"cli", "http", "file", "builtin"})
 """The user's own words; `builtin` reads them by rules."""
 MODEL_ORIGINS = frozenset({"teller", "planner", "self_awake"})
 AT_THE_MACHINE = frozenset({"cli", "file"})
+_WORDS = frozenset({"prompt", "profile"})
+Who = TypeVar("Who", bound=str)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 TOOLS: dict[str, tuple[str, ...]] = {
@@ -99,10 +101,19 @@ def check_http_profile(profile: str, *, is_local: bool, allow_commands: bool) ->
         )
 
 
-def check_command_edit(*, remote: bool) -> None:
-    """An owner's trigger would run the words of another machine as its own."""
-    if remote:
+def check_command_edit(profile: str, changed: Iterable[str], *, remote: bool) -> None:
+    """An owner's trigger would run the words of another machine as its own.
+
+    profile: the one it has afterwards. When it runs, and what it is called, may be changed.
+    """
+    if remote and profile == "command" and not _WORDS.isdisjoint(changed):
         raise Refused("commands are not changed from other machines")
+
+
+def edited_origin(origin: Who, by: Who, changed: Iterable[str]) -> Who:
+    """Whose words a trigger carries after a change: what the page wrote has the page's rights."""
+    is_pages = by == "http" and not _WORDS.isdisjoint(changed)
+    return by if is_pages and origin in AT_THE_MACHINE else origin
 
 
 def check_planned_profile(profile: str, *, by_user: bool, allow_llm_commands: bool) -> None:

@@ -308,6 +308,7 @@ class Command(Record):
     args: dict[str, Any] = Field(default_factory=dict)
     created_at: Instant
     origin: Origin = "cli"
+    remote: bool = False
 
 
 class CommandResult(Record):

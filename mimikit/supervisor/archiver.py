@@ -12,7 +12,7 @@ import errno
 import itertools
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from datetime import date, datetime, timedelta
 
 from mimikit.errors import StorageError, UnsafeFile
@@ -276,7 +276,7 @@ class Archiver:
 
 
 @contextlib.contextmanager
-def _met_bad_spots() -> Iterator[None]:
+def _met_bad_spots() -> Generator[None]:
     """A bad spot of the disk is a ValueError: what is read there waits, as it is not known."""
     try:
         yield

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mimikit import permission
 from mimikit.conversation import inbox, turns
-from mimikit.errors import BadInput, UnsafeFile
+from mimikit.errors import BadInput, Refused, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, is_id
 from mimikit.protocol.models import Command, CommandResult, Task
@@ -70,7 +70,12 @@ class CommandApplier:
             else:
                 try:
                     outcome = self._actions[command.action](command, now)
-                except (BadInput, UnsafeFile, ValueError) as error:  # it holds up no others
+                except (
+                    BadInput,
+                    Refused,
+                    UnsafeFile,
+                    ValueError,
+                ) as error:  # it holds up no others
                     outcome = _Outcome(str(error), ok=False)
             if outcome is not None:
                 result = CommandResult(command=command, applied_at=now, **outcome._asdict())
@@ -187,11 +192,13 @@ class CommandApplier:
     def _trigger_edit(self, command: Command, now: datetime) -> _Outcome:
         trigger = self._sound_trigger(command.target)
         new = registry.edited(trigger, command.args)
+        permission.check_command_edit(new.profile, command.args, remote=command.remote)
         refusal = permission.profile_change_refusal(trigger.origin, trigger.profile, new.profile)
         if refusal:
             raise BadInput(refusal)
         registry.check_new(self._files, new)
-        self._save_trigger(new)
+        origin = permission.edited_origin(trigger.origin, command.origin, command.args)
+        self._save_trigger(new.but(origin=origin))
         return _Outcome(f"changed {trigger.id}")
 
     def _sound_trigger(self, trigger_id: str) -> Trigger:

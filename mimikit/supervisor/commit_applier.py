@@ -142,6 +142,7 @@ class CommitApplier:
                     args=planned.args,
                     created_at=plan.completed_at,
                     origin="planner",
+                    remote=bool(task and task.remote),
                 )
                 queue.give_command(self._files, command)
             self._end_in_ledger(plan, "planner", task)

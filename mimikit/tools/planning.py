@@ -148,7 +148,7 @@ class PlannerSession(ToolSession):
             permission.check_trigger_fields(changes)
             if trigger.profile == "command" and "prompt" in changes:
                 self._check_profile("command")  # commands stay their owner's
-                permission.check_command_edit(remote=self._caller.remote)
+                permission.check_command_edit("command", changes, remote=self._caller.remote)
             if changes.get("condition") is not None:
                 changes["condition"] = self._condition(changes["condition"]).to_dict()
             registry.edited(trigger, changes)

@@ -11,12 +11,14 @@ from mimikit.conversation import inbox
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Question, RoutedAnswer, Task
+from mimikit.protocol.models import Command, CommandResult, Question, RoutedAnswer, Task
 from mimikit.protocol.results import TaskResult
+from mimikit.tasks import queue
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import ToolCaller
+from mimikit.triggers import registry
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
@@ -144,3 +146,42 @@ def test_the_words_of_an_owners_command_are_not_changed_from_afar() -> None:
             "change_trigger", {"id": "g1", "action": "edit", "changes": {"prompt": "rm -r x"}}
         )
         assert reply.ok is ok, reply.text
+
+
+@pytest.mark.parametrize(
+    ("change", "ended"),
+    [
+        ({"prompt": "echo b"}, ("failed", "refused")),
+        ({"schedule": {"interval": 60}, "title": "t"}, ("done", None)),
+    ],
+)
+def test_a_command_that_the_page_wrote_anew_has_the_rights_of_the_page(
+    change: dict[str, Any], ended: tuple[str, str | None]
+) -> None:
+    """As one that was made by it: none while it can be reached from elsewhere."""
+    here = client(host="192.168.7.7")
+    here.trigger("g1", 6000, "echo a", profile="command", origin="cli")
+    edit = Command(
+        id="o1", action="trigger_edit", target="g1", args=change, created_at=here.now, origin="http"
+    )
+    queue.give_command(here.files, edit)
+    here.product.idle()
+    here.order("o2", "trigger_run", "g1")
+    here.product.idle()
+    assert outcomes(here) == [ended]
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_what_came_from_afar_changes_no_command_that_became_one_meanwhile(*, remote: bool) -> None:
+    here = client()
+    here.trigger("g1", 6000, "paint", origin="cli")
+    edit = Command(id="o2", action="trigger_edit", target="g1", created_at=here.now, origin="http")
+    here.order("o1", "trigger_edit", "g1", profile="command")
+    queue.give_command(here.files, edit.but(args={"prompt": "rm -r x"}, remote=remote))
+    here.product.idle()
+    done = here.files.load(paths.command_done("o2"), CommandResult)
+    assert done is not None
+    assert done.ok is not remote
+    found, _ = registry.active(here.files, "g1")
+    assert found is not None
+    assert found.prompt == ("paint" if remote else "rm -r x")

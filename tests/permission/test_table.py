@@ -67,7 +67,20 @@ def test_a_plan_that_a_trigger_started_makes_triggers_only_when_allowed(
     assert permission.may_make_triggers(source_trigger_id, allow_triggers=allow_triggers) is may
 
 
+@pytest.mark.parametrize("changed", [["prompt"], ["profile", "title"], ["title", "schedule"]])
+@pytest.mark.parametrize("by", ["cli", "http", "planner", "supervisor"])
+@pytest.mark.parametrize(
+    "origin", ["cli", "file", "http", "builtin", "teller", "planner", "self_awake"]
+)
+def test_only_what_the_page_writes_anew_takes_rights_of_the_machine_away(
+    origin: str, by: str, changed: list[str]
+) -> None:
+    is_pages = by == "http" and "title" not in changed[:1] and origin in ("cli", "file")
+    assert permission.edited_origin(origin, by, changed) == ("http" if is_pages else origin)
+
+
 http = permission.check_http_profile
+edit = permission.check_command_edit
 planned = permission.check_planned_profile
 
 
@@ -83,6 +96,9 @@ planned = permission.check_planned_profile
         partial(permission.check_new_trigger, may_trigger=True),
         partial(permission.check_trigger_change, "edit", may_trigger=True),
         partial(permission.check_trigger_change, "pause", may_trigger=False),
+        partial(edit, "command", ["schedule", "title"], remote=True),
+        partial(edit, "standard", ["prompt"], remote=True),
+        partial(edit, "command", ["prompt", "profile"], remote=False),
         partial(permission.check_watched, ["src", "."], by_user=False),
         partial(permission.check_watched, ["/etc"], by_user=True),
         partial(permission.check_trigger_fields, ["title", "condition"]),
@@ -106,6 +122,8 @@ def test_may(check: Callable[[], None]) -> None:
             partial(planned, "command", by_user=False, allow_llm_commands=False),
             Refused, "owner's",
         ),
+        (partial(edit, "command", ["prompt"], remote=True), Refused, "from other machines"),
+        (partial(edit, "command", ["profile"], remote=True), Refused, "from other machines"),
         (partial(permission.check_new_trigger, may_trigger=False), Refused, "not create"),
         (
             partial(permission.check_trigger_change, "run", may_trigger=False),

@@ -470,8 +470,8 @@ def test_after_stop_the_port_is_free() -> None:
 def test_a_call_for_which_there_is_no_thread_is_refused_in_words(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-    call["params"] = {"name": "reply", "arguments": {"text": "x" * 200_000}}
+    params = {"name": "reply", "arguments": {"text": "x" * 200_000}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

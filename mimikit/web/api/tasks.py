@@ -206,6 +206,7 @@ def give_command(
         args=args or {},
         created_at=now,
         origin="http",
+        remote=here.is_remote,
     )
     found = queue.give_and_wait(here.files, command, is_served=here.state.consumer().is_there)
     if found is None:
