@@ -18,6 +18,7 @@ from mimikit.log import log_tails
 from mimikit.protocol import ids, paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.models import (
+    EngineStatus,
     Health,
     Instant,
     LiveRun,
@@ -148,8 +149,8 @@ class StatusView(View):
     workers: WorkersStatus
     queues: dict[str, int]
     """Tasks that wait, by queue."""
-    engines: dict[str, str]
-    """Role or profile → the engine that serves it and, if it can not, why."""
+    engines: dict[str, EngineStatus]
+    """By role or profile: what serves it."""
     paused: bool
     question: bool
     """Whether one waits for its answer."""
@@ -191,11 +192,11 @@ def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageView) -> S
             seats=health.worker_seats if health else 0,
         ),
         queues=queue_counts(files, consumer.current),
-        engines={n: it.text for n, it in health.engines.items()} if health else {},
+        engines=health.engines if health else {},
         paused=is_paused(files, consumer.current),
         question=files.exists(paths.PENDING_QUESTION),
         degraded=consumer.current.degraded if consumer.current else None,
-        quarantined=len(files.names(paths.CORRUPT, suffix=paths.REASON)),
+        quarantined=quarantined(files),
         last_tick=ticked,
         usage=usage,
         version=__version__,
@@ -207,6 +208,11 @@ def queue_counts(files: ReadOnlyFiles, current: Health | None) -> dict[str, int]
     if current is not None:
         return {seat: current.queued.get(seat, 0) for seat in paths.QUEUES}
     return {seat: len(files.names(f"{seat}/queue")) for seat in paths.QUEUES}
+
+
+def quarantined(files: ReadOnlyFiles) -> int:
+    """How many files could not be read and were set aside."""
+    return len(files.names(paths.CORRUPT, suffix=paths.REASON))
 
 
 def is_paused(files: Files, current: Health | None) -> bool:
@@ -275,7 +281,7 @@ def overview(
             broken=sum(trigger.broken is not None for trigger in listed),
         ),
         question=inbox.pending_question(files),
-        quarantined=len(files.names(paths.CORRUPT, suffix=paths.REASON)),
+        quarantined=quarantined(files),
         errors=errors[-_ERRORS_SHOWN:],
         failed=[it for it in failed if it and it.completed_at and it.completed_at >= recent],
         listed=listed,

@@ -262,7 +262,7 @@ def test_live_runs_are_seats(web) -> None:
     assert found["planner"]["state"] == "planning"
     assert found["workers"] == {"busy": 2, "seats": 3}
     assert found["queues"] == {"planner": 0, "worker": 4}
-    assert (found["engines"], found["paused"]) == ({"teller": "builtin"}, True)
+    assert (found["engines"]["teller"]["engine"], found["paused"]) == ("builtin", True)
 
 
 def test_of_a_dead_consumer_nothing_counts_as_live(web) -> None:

@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import {
-  engineParts,
   live,
   messageAbout,
   namedTask,
@@ -217,17 +216,4 @@ test("a task is found in the chat by its own name, else by its trace's", () => {
   assert.equal(messageAbout(given, "work", []), "m2");
   assert.equal(messageAbout(given, "other", [task("plan")]), "m1");
   assert.equal(messageAbout(given, "other", []), null);
-});
-
-test("an engine's line is its name and what it says beside it", () => {
-  assert.deepEqual(engineParts("builtin"), { name: "builtin", reason: "" });
-  assert.deepEqual(engineParts("builtin (codex: not logged in; run `codex login` (once))"), {
-    name: "builtin",
-    reason: "codex: not logged in; run `codex login` (once)",
-  });
-  assert.deepEqual(engineParts("codex — rate limited"), {
-    name: "codex",
-    reason: "rate limited",
-  });
-  assert.deepEqual(engineParts(undefined), { name: "", reason: "" });
 });

@@ -250,17 +250,6 @@ export function taskTimes(task, now) {
   return { waitMs: Math.max(0, waitMs), runMs: running ? Math.max(0, now - began) : runMs };
 }
 
-/**
- * An engine's line taken apart: its name, and what it says beside it: `builtin (codex: …)`.
- *
- * @param {string | undefined} text
- * @returns {{name: string, reason: string}}
- */
-export function engineParts(text) {
-  const [, name, inside, after] = /^(\S*)\s*(?:\((.*)\)|[—–-]?\s*(.*))$/s.exec(text ?? "") ?? [];
-  return { name: name ?? "", reason: inside ?? after ?? "" };
-}
-
 /** @type {{tasks: State["tasks"] | null, traces: Map<string, Task[]>}} */
 let traced = { tasks: null, traces: new Map() };
 

@@ -46,6 +46,13 @@
  * @property {string} turnId
  * @property {string} text
  *
+ * @typedef {object} EngineStatus The engine that serves a role or profile, and whether it can now.
+ * @property {string} engine
+ * @property {"ready" | "waiting"} state
+ * @property {string | null} reason Why it waits; of one that is ready: why a better one was passed over.
+ * @property {string | null} since When what waits for it began to, where that is known.
+ * @property {string | null} until When the limit it waits for is known to end.
+ *
  * @typedef {object} ErrorDetail
  * @property {string} message
  * @property {string | null} field Of the input that can not be used.
@@ -315,7 +322,7 @@
  * @property {PlannerStatus} planner
  * @property {WorkersStatus} workers
  * @property {Record<string, number>} queues Tasks that wait, by queue.
- * @property {Record<string, string>} engines Role or profile → the engine that serves it and, if it can not, why.
+ * @property {Record<string, EngineStatus>} engines By role or profile: what serves it.
  * @property {boolean} paused
  * @property {boolean} question Whether one waits for its answer.
  * @property {string | null} degraded

@@ -2,12 +2,12 @@
 
 import { html, icon, live, nothing } from "../html.js";
 import { t, tn } from "../i18n.js";
-import { engineParts } from "../select.js";
 import { word } from "./parts.js";
 
 /**
  * @typedef {import("../state-types.js").State} State
  * @typedef {import("../actions.js").Actions} Actions
+ * @typedef {import("../types.js").EngineStatus} EngineStatus
  */
 
 /** @param {State} state @param {Actions} act */
@@ -62,26 +62,35 @@ const SEATS = ["teller", "planner", "standard", "specialist", "deferred", "comma
 /**
  * What serves what: the seats that are served alike stand together, those that matter most first.
  *
- * @param {Record<string, string>} engines
- * @returns {[string[], string][]}
+ * @param {Record<string, EngineStatus>} engines
+ * @returns {[string[], EngineStatus][]}
  */
 function grouped(engines) {
   const place = (/** @type {string} */ seat) => SEATS.indexOf(seat) + 1 || SEATS.length + 1;
   const seats = Object.keys(engines).sort((a, b) => place(a) - place(b) || a.localeCompare(b));
-  /** @type {Map<string, string[]>} */
+  /** @type {Map<string, [string[], EngineStatus]>} */
   const groups = new Map();
-  for (const seat of seats) groups.set(engines[seat], [...(groups.get(engines[seat]) ?? []), seat]);
-  return [...groups].map(([text, names]) => [names, text]);
+  for (const seat of seats) {
+    const key = JSON.stringify([engines[seat].engine, why(engines[seat])]);
+    if (!groups.has(key)) groups.set(key, [[], engines[seat]]);
+    groups.get(key)?.[0].push(seat);
+  }
+  return [...groups.values()];
 }
 
-/** @param {string[]} seats @param {string} text */
-function engineRow(seats, text) {
-  const { name, reason } = engineParts(text);
+/** @param {EngineStatus | undefined} engine */
+function why(engine) {
+  const reason = engine?.reason ?? "";
+  return engine?.state === "waiting" ? `${t("state.waiting")}: ${reason}` : reason;
+}
+
+/** @param {string[]} seats @param {EngineStatus} engine */
+function engineRow(seats, engine) {
   return html`<div>
     <dt>${seats.map((seat) => word("seat", seat)).join(t("list.and"))}</dt>
     <dd>
-      <strong>${name}</strong>
-      ${reason ? html`<span class="engine-why">${reason}</span>` : nothing}
+      <strong>${engine.engine}</strong>
+      ${why(engine) ? html`<span class="engine-why">${why(engine)}</span>` : nothing}
     </dd>
   </div>`;
 }
@@ -90,19 +99,19 @@ function engineRow(seats, text) {
 function enginesView(state) {
   const engines = state.status?.engines;
   if (!engines) return html`<span></span>`;
-  const teller = engineParts(engines.teller);
+  const teller = engines.teller;
   const quarantined = state.status?.quarantined ?? 0;
-  const plain = teller.name === "builtin";
-  const why = plain ? t("engines.noModel") : teller.reason;
+  const plain = teller?.engine === "builtin";
+  const beside = plain ? t("engines.noModel") : why(teller);
   return html`<button type="button" class="engines" popovertarget="engines-box">
       <span
         >${t("engines.by")}
-        <strong>${teller.name || t("engines.none")}</strong>${why ? ` — ${why}` : ""}</span
+        <strong>${teller?.engine ?? t("engines.none")}</strong>${beside ? ` — ${beside}` : ""}</span
       >
     </button>
     <div id="engines-box" class="popover engines-box" popover aria-label=${t("engines.title")}>
       <h2>${t("engines.title")}</h2>
-      <dl>${grouped(engines).map(([seats, text]) => engineRow(seats, text))}</dl>
+      <dl>${grouped(engines).map(([seats, engine]) => engineRow(seats, engine))}</dl>
       ${plain ? html`<p>${t("engines.hint")}</p>` : nothing}
       ${quarantined ? html`<p>${tn("engines.quarantined", quarantined)}</p>` : nothing}
       <p class="muted">${t("engines.check")} <code>mimikit doctor</code></p>
