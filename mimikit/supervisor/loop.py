@@ -104,6 +104,7 @@ class Supervisor:
         self._teller.questions.lived_until = newest
         self.archiver.recover(now)
         self.triggers.load(now)
+        self.triggers.clear_away(now)
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():

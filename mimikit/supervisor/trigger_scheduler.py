@@ -64,18 +64,19 @@ class TriggerScheduler:
         One that can not be looked at is tried again with the first tick: it must not keep the
         others from their start.
         """
-        files = self._store.files
-        known = registry.ids(files)
-        for trigger_id in known:
+        for trigger_id in registry.ids(self._store.files):
             try:
                 self.refresh(trigger_id, now)
             except StorageError:
                 self._store.events.changed_triggers.put(trigger_id)
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
                 self._fault(trigger_id, error, now)
+
+    def clear_away(self, now: datetime) -> None:
+        """End what is left of definitions that are gone; an editor may have one away just now."""
+        files = self._store.files
         states = {name.removesuffix(".json") for name in files.names(paths.TRIGGER_STATE)}
-        for trigger_id in states - set(known):
-            # Its definition is gone, or an editor has it away just now.
+        for trigger_id in states - set(registry.ids(files)):
             stat = files.stat(paths.trigger_state(trigger_id))
             age_s = now.timestamp() - stat.mtime_ns / 1e9 if stat else 0
             is_old = age_s > _KEPT_S and self._store.runtime.clock_leapt_at is None
