@@ -28,6 +28,7 @@ from mimikit.clock import Clock
 
 QUICK_DEATH_S = 60.0
 """A process that lived for less died quickly."""
+FIRST_DELAY_S = 1.0
 MAX_QUICK_DEATHS = 5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -61,7 +62,6 @@ class ProcessGroup:
     say: Callable[[str], None]
     hurry: Mapping[str, signal.Signals] = field(default_factory=dict[str, signal.Signals])
     """Who ends at once on which signal; the others do on SIGTERM."""
-    first_delay_s: float = 1.0
     _children: dict[str, _Child] = field(init=False)
     _events: queue.SimpleQueue[ProcessEvent] = field(init=False, default_factory=queue.SimpleQueue)
 
@@ -95,10 +95,6 @@ class ProcessGroup:
 
         threading.Thread(target=wait, daemon=True).start()
 
-    def pid_of(self, name: str) -> int | None:
-        process = self._children[name].process
-        return process.pid if process else None
-
     def next_event(self, timeout_s: float | None) -> ProcessEvent | None:
         """The next thing that happens; None when nothing does in time."""
         try:
@@ -124,7 +120,7 @@ class ProcessGroup:
         now_s = self.clock.monotonic()
         is_quick = now_s - child.started_s < QUICK_DEATH_S
         child.quick_deaths = child.quick_deaths + 1 if is_quick else 1
-        delay_s = delay_after(child.quick_deaths, self.first_delay_s)
+        delay_s = delay_after(child.quick_deaths)
         how = ended_how(code)
         if delay_s is None:
             self.say(
@@ -179,9 +175,9 @@ class ProcessGroup:
                 process.send_signal(numbers[name])
 
 
-def delay_after(quick_deaths: int, first_s: float = 1.0) -> float | None:
+def delay_after(quick_deaths: int) -> float | None:
     """Seconds until the next start: 1, 2, 4, 8; None when it has died too often. Pure."""
-    return None if quick_deaths >= MAX_QUICK_DEATHS else first_s * 2.0 ** (quick_deaths - 1)
+    return None if quick_deaths >= MAX_QUICK_DEATHS else FIRST_DELAY_S * 2.0 ** (quick_deaths - 1)
 
 
 def ended_how(code: int) -> str:

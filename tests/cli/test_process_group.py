@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from mimikit.cli import process_group
 from mimikit.cli.process_group import (
     MAX_QUICK_DEATHS,
     ProcessEvent,
@@ -41,6 +42,11 @@ def make(commands: dict[str, list[str]], said: list[str], **more: object) -> Pro
     return ProcessGroup(commands, SystemClock(), said.append, **more)  # pyright: ignore[reportArgumentType]
 
 
+def pid_of(group: ProcessGroup, name: str) -> int | None:
+    process = group._children[name].process
+    return process.pid if process else None
+
+
 def stubborn(folder: Path) -> tuple[list[str], Path]:
     """A program that ignores SIGTERM, and the fifo by which it says that it does."""
     fifo = folder / "deaf"
@@ -49,7 +55,7 @@ def stubborn(folder: Path) -> tuple[list[str], Path]:
 
 
 def living(group: ProcessGroup, *names: str) -> list[psutil.Process]:
-    return [psutil.Process(pid) for name in names if (pid := group.pid_of(name))]
+    return [psutil.Process(pid) for name in names if (pid := pid_of(group, name))]
 
 
 def test_a_signal_ends_every_process() -> None:
@@ -63,10 +69,11 @@ def test_a_signal_ends_every_process() -> None:
     assert said == []
 
 
-def test_what_dies_is_started_again() -> None:
-    group = make({"a": program(PATIENT)}, said := [], first_delay_s=0.01)
+def test_what_dies_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_group, "FIRST_DELAY_S", 0.01)
+    group = make({"a": program(PATIENT)}, said := [])
     group.start()
-    first = group.pid_of("a")
+    first = pid_of(group, "a")
     assert first is not None
     os.kill(first, signal.SIGKILL)
     event = group.next_event(20)
@@ -76,15 +83,18 @@ def test_what_dies_is_started_again() -> None:
     group.tend()
     group._until_next_start()
     assert said == ["The a was ended by SIGKILL; it is started again in 0.01 s."]
-    while group.pid_of("a") is None:
+    while pid_of(group, "a") is None:
         group._start_due()
-    assert group.pid_of("a") != first
+    assert pid_of(group, "a") != first
     group.end(grace_s=20)
 
 
-def test_after_five_quick_deaths_it_gives_up_and_says_where_to_look(tmp_path: Path) -> None:
+def test_after_five_quick_deaths_it_gives_up_and_says_where_to_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_group, "FIRST_DELAY_S", 0.001)
     ledger = tmp_path / "lives"
-    group = make({"a": program(COUNTING, str(ledger))}, said := [], first_delay_s=0.001)
+    group = make({"a": program(COUNTING, str(ledger))}, said := [])
     group.start()
     assert group.tend() == 1
     group.end(grace_s=5)
