@@ -38,10 +38,12 @@ _ENGLISH = re.compile(r"[a-z]+")
 _WIDE_CHARACTER = re.compile(rf"[{_WIDE}]")
 
 
+_COMMON = json.loads(Path(__file__).with_name("stop_words.json").read_text("utf-8"))
+
+
 def stop_words(use: Literal["search", "file names", "summaries"]) -> frozenset[str]:
     """Words too common to say anything, one list for each use."""
-    lists = json.loads(Path(__file__).with_name("stop_words.json").read_text("utf-8"))
-    return frozenset(" ".join(lists[use]).split())
+    return frozenset(" ".join(_COMMON[use]).split())
 
 
 STOP_WORDS = stop_words("search")

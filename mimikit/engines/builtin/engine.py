@@ -34,15 +34,15 @@ class BuiltinEngine:
         return None
 
     def run(self, request: EngineRequest) -> Outcome:
-        # Only here: to read in its sentences takes a tenth of a start, and where another engine
-        # serves these roles nobody needs them.
-        from mimikit.engines.builtin import assistant
-
         if request.cancel.reason is not None:
             return Outcome.stopped(request.cancel.reason)
-        if request.role == "teller":
-            return assistant.Turn(request, self._is_program).take()
-        if request.role == "planner":
+        if request.role != "worker":
+            # Only here: to read in its sentences takes a tenth of a start, and where another engine
+            # serves these roles nobody needs them.
+            from mimikit.engines.builtin import assistant
+
+            if request.role == "teller":
+                return assistant.Turn(request, self._is_program).take()
             return assistant.plan(request, self._is_program)
         task = request.input.task
         if self._summarise is not None and task is not None and task.covers is not None:
