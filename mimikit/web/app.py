@@ -131,7 +131,7 @@ def build_web(
         clock,
         log,
         hosts=allowed_hosts(web.hosts),
-        cookie=f"mimikit-{bound[1]}",
+        bound=bound,
         failed_logins_per_minute=web.failed_logins_per_minute,
     )
     app.extensions[EXTENSION] = Site(
@@ -287,6 +287,8 @@ def page_routes(assets: Assets) -> Blueprint:
 
     @routes.get("/")
     def index() -> Response:
+        if page := site().guard.own_page():
+            return Response(status=307, headers={"Location": page, "Cache-Control": "no-store"})
         response = Response(assets.index(), mimetype="text/html")
         response.headers["Cache-Control"] = "no-cache"
         return response

@@ -96,12 +96,13 @@ class Guard:
         log: EventLog,
         *,
         hosts: frozenset[str],
-        cookie: str,
+        bound: tuple[str, int],
         failed_logins_per_minute: int,
     ) -> None:
-        """`cookie` is the session cookie's name."""
+        """`hosts`: the names the page may be asked for; `bound`: where it really listens."""
         self._files, self._keys, self._clock, self._log = files, keys, clock, log
-        self._hosts, self._cookie = hosts, cookie
+        self._hosts, self._cookie = hosts, f"mimikit-{bound[1]}"
+        self._not_ours = LOOPBACK_NAMES - _served_at(bound[0])
         self._failures = RateLimit(
             clock, failed_logins_per_minute, failed_logins_per_minute * _OVERALL_FACTOR
         )
@@ -158,12 +159,25 @@ class Guard:
 
     # ---- who --------------------------------------------------------------------------------
 
+    def own_page(self) -> str | None:
+        """Where a browser has to go for the page; None: it is there.
+
+        `localhost` is both addresses of loopback, and we listen at one of them: at the other any
+        program may, which would be the same page to the browser and get all that this one keeps.
+        """
+        name = host_name(request.environ.get("HTTP_HOST"))
+        if name not in self._not_ours:
+            return None
+        ours = min(LOOPBACK_NAMES - self._not_ours, default=name)
+        return f"{request.scheme}://{ours}{request.host.lower().removeprefix(name)}/"
+
     def log_in(self, *, token: str | None, code: str | None) -> NewSession:
         """Begin a session for the token or an unspent code.
 
         Raises:
-            RequestDenied: neither is good, or too many were not.
+            RequestDenied: neither is good, or too many were not; or it is not the place.
         """
+        self._check_page()
         if token is not None:
             denied = RequestDenied(401, "that is not the token", reason="bad token", field="token")
             self._check_token(token, denied)
@@ -208,6 +222,7 @@ class Guard:
         if bearer is not None:
             self._check_token(bearer, RequestDenied(401, _LOG_IN, reason="bad bearer"))
             return RequestCaller("token")
+        self._check_page()
         value = request.cookies.get(self._cookie)
         if value is None:
             raise RequestDenied(401, _LOG_IN, reason="no login")
@@ -222,6 +237,11 @@ class Guard:
         if not hmac.compare_digest(key, self._page_key(session_id).encode()):
             raise RequestDenied(401, _LOG_IN, reason="cookie without its key")
         return RequestCaller("session", session_id, age)
+
+    def _check_page(self) -> None:
+        if page := self.own_page():
+            message = f"there are no logins at this name; open {page} instead"
+            raise RequestDenied(403, message, reason="no login at this name")
 
     def _check_token(self, given: str, denied: RequestDenied) -> None:
         """Raise for a wrong token. The right one is let in, whatever others tried before it.
@@ -281,6 +301,14 @@ def _bearer() -> str | None:
 
 # ---- names of hosts
 
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+
+def _served_at(bound: str) -> frozenset[str]:
+    """The addresses of loopback at which nobody but the server bound there can listen."""
+    ours = {"127.0.0.1": {"127.0.0.1"}, "0.0.0.0": {"127.0.0.1"}, "::1": {"[::1]"}}  # noqa: S104
+    return frozenset(ours.get(bound, LOOPBACK_NAMES - {"localhost"}))
+
 
 def allowed_hosts(hosts: list[str]) -> frozenset[str]:
     """The names the page may be asked for: loopback's and the operator's.
@@ -288,7 +316,7 @@ def allowed_hosts(hosts: list[str]) -> frozenset[str]:
     Raises:
         BadSettings: one of them is no plain host name.
     """
-    names = {"127.0.0.1", "localhost", "[::1]"}
+    names = set(LOOPBACK_NAMES)
     for host in hosts:
         name = host_name(host)
         if name is None or name.startswith(".") or "*" in name:

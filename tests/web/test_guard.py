@@ -22,7 +22,7 @@ from mimikit.web.guard import (
     host_name,
     is_same_origin,
 )
-from tests.web.conftest import HOST
+from tests.web.conftest import HOST, TOKEN, error_of
 
 # Every route with an address to try it at and, where it takes one, a body that is good.
 ROUTES: dict[str, tuple[str, dict[str, Any] | None]] = {
@@ -269,6 +269,22 @@ def test_a_script_needs_no_origin(web) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1:8787", "LocalHost:8787", "[::1]:8787", "localhost"])
 def test_loopback_names_are_answered(web, host: str) -> None:
     assert web.ask("GET", "/api/status", host=host).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["LocalHost:8787", "[::1]:8787", "localhost"])
+def test_nobody_logs_in_where_another_program_may_listen(web, host: str) -> None:
+    """A browser takes `[::1]` for `localhost` first, and whoever listens there for our page."""
+    cookie, port = web.log_in(), host.lower().removeprefix("[::1]").removeprefix("localhost")
+    page = web.ask("GET", "/", host=host, login=False)
+    assert (page.status_code, page.headers["Location"]) == (307, f"http://127.0.0.1{port}/")
+    assert web.ask("GET", "/healthz", host=host, login=False).status_code == 503  # no consumer
+    for answer in (
+        web.ask("POST", "/api/login", {"token": TOKEN}, host=host, login=False),
+        web.ask("GET", "/api/status", headers={"Cookie": cookie}, host=host),
+    ):
+        assert answer.status_code == 403
+        assert f"open http://127.0.0.1{port}/ instead" in error_of(answer)["message"]
+    assert web.ask("GET", "/api/status", headers={"Cookie": cookie}).status_code == 200
 
 
 def test_the_operators_names_are_answered(make_web) -> None:
