@@ -70,12 +70,7 @@ class CommandApplier:
             else:
                 try:
                     outcome = self._actions[command.action](command, now)
-                except (
-                    BadInput,
-                    Refused,
-                    UnsafeFile,
-                    ValueError,
-                ) as error:  # it holds up no others
+                except (BadInput, Refused, UnsafeFile, ValueError) as error:  # holds up no others
                     outcome = _Outcome(str(error), ok=False)
             if outcome is not None:
                 result = CommandResult(command=command, applied_at=now, **outcome._asdict())

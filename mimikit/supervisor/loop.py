@@ -35,7 +35,6 @@ from mimikit.tasks import queue
 Operation = Callable[[datetime], bool]
 REST_S = 1.0
 LONGEST_WAIT_S = 1.0
-_SHORT = "nothing new is begun: "
 SAID_S = 5.0
 """So long after a want was met it is told of: each second one run is tried again, most in vain."""
 BEAT = timedelta(seconds=4.5)
@@ -197,7 +196,10 @@ class ShortageGuard:
         """`changed` is called when dispatch is to pause, or to go on."""
         self._context, self._changed = context, changed
         self._rests_until, self._rest_reason = float("-inf"), ""
-        self._is_short, self._said_until = False, float("-inf")
+        self._is_paused = False
+        self._short, self._short_until = "", float("-inf")
+        """What there was too little of last, and until when that is told."""
+        self._told: str | None = None
         self.said: str | None = None
         """Why nothing new is begun, for people; None when it is."""
 
@@ -206,25 +208,23 @@ class ShortageGuard:
         self._rests_until, self._rest_reason = self._context.clock.monotonic() + seconds, reason
 
     def reason(self) -> str | None:
-        """Why no task should begin now, for people; None when one may."""
-        if short := self._context.shortage.reason():
-            return f"{_SHORT}{short}"
+        """Why no task should begin now; None when one may."""
         rests = self._context.clock.monotonic() < self._rests_until
-        return self._rest_reason if rests else None
+        return self._context.shortage.reason() or (self._rest_reason if rests else None)
 
     def step(self, _now: datetime) -> bool:
-        said, now_s = self.reason(), self._context.clock.monotonic()
-        if (said is not None) != self._is_short:
-            self._is_short = said is not None
+        now_s, reason = self._context.clock.monotonic(), self.reason()
+        if (reason is not None) != self._is_paused:
+            self._is_paused = reason is not None
             self._changed()
-        if said is not None and said.startswith(_SHORT):
-            self._said_until = now_s + SAID_S
-        elif now_s < self._said_until:
-            said = said or self.said  # it is only tried again
-        if said != self.said:
-            self.said = said
-            reason = said.removeprefix(_SHORT) if said else "nothing any more"
-            self._context.log.write("audit", "short_of", reason=reason)
+        if short := self._context.shortage.reason():
+            self._short, self._short_until = short, now_s + SAID_S
+        is_short = now_s < self._short_until  # else it is only tried again
+        told = self._short if is_short else reason
+        if told != self._told:
+            self._told = told
+            self.said = f"nothing new is begun: {told}" if is_short else told
+            self._context.log.write("audit", "short_of", reason=told or "nothing any more")
         return False
 
 
