@@ -158,16 +158,6 @@ class QueueIndex:
         return None
 
 
-def read_bytes(files: Files, path: str) -> bytes | None:
-    """The bytes of a small plain file, None when it is gone.
-
-    Raises:
-        UnsafeFile: it is no plain file, not ours to read, or too large to be read.
-        StorageError: the disk could not.
-    """
-    return files.read(path, most=MAX_RECORD_BYTES)
-
-
 class _Suspect(NamedTuple):
     """A file that could not be used so far. Units: seconds of the steady clock."""
 
@@ -388,7 +378,7 @@ class QueueFolder:
         if self._by_name and name not in self._suspects:
             return WaitingFile(name, QueueEntry(name), NEVER)
         try:
-            data = read_bytes(self._files, f"{self.path}/{name}")
+            data = self._files.read(f"{self.path}/{name}", most=MAX_RECORD_BYTES)
             if data is None:
                 return None
             entry = self._glance(name, data) if hurry and self._glance is not None else None

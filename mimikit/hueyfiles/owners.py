@@ -18,9 +18,10 @@ import time
 from collections.abc import Generator
 
 from mimikit.errors import BadRecord, StorageError
-from mimikit.hueyfiles.folder import QueueFolder, WaitingFile, read_bytes
+from mimikit.hueyfiles.folder import QueueFolder, WaitingFile
 from mimikit.hueyfiles.serializer import unwrap
 from mimikit.protocol.files import Files
+from mimikit.protocol.records import MAX_RECORD_BYTES
 
 _logger = logging.getLogger(__name__)
 
@@ -181,7 +182,7 @@ class OwnedClaims(Claims):
         except OSError as error:
             raise StorageError(f"{source}: {error.strerror}") from error
         try:
-            data = read_bytes(self._files, target)
+            data = self._files.read(target, most=MAX_RECORD_BYTES)
             if data is None:
                 return None
             message = unwrap(data)

@@ -25,11 +25,11 @@ from huey.storage import BaseStorage
 
 from mimikit.clock import Clock
 from mimikit.errors import BadRecord
-from mimikit.hueyfiles.folder import read_bytes
 from mimikit.hueyfiles.owners import claim_name, locked
 from mimikit.hueyfiles.serializer import embed, extract, identity, unwrap, wrap
 from mimikit.protocol.files import Files
 from mimikit.protocol.json import Json, dump_line, parse_object
+from mimikit.protocol.records import MAX_RECORD_BYTES
 
 _TAKEN = ".taken"
 _TAKEN_AGE_S = 60.0
@@ -185,7 +185,7 @@ class FolderStorage(BaseStorage):
 
     def _load(self, path: str, parse: Callable[[bytes], _T]) -> _T | None:
         """What a file says; one that can not be read is put aside: None."""
-        data = read_bytes(self._files, path)
+        data = self._files.read(path, most=MAX_RECORD_BYTES)
         if data is None:
             return None
         try:
@@ -262,7 +262,9 @@ class FolderStorage(BaseStorage):
         messages: list[bytes] = []
         for name in names:
             with contextlib.suppress(BadRecord):
-                if (data := read_bytes(self._files, f"{folder}/{name}")) is not None:
+                if (
+                    data := self._files.read(f"{folder}/{name}", most=MAX_RECORD_BYTES)
+                ) is not None:
                     messages.append(unwrap(data))
         return messages
 

@@ -6,9 +6,10 @@ import contextlib
 from datetime import datetime
 
 from mimikit.errors import StorageError
-from mimikit.hueyfiles.folder import QueueFolder, WaitingFile, read_bytes
+from mimikit.hueyfiles.folder import QueueFolder, WaitingFile
 from mimikit.hueyfiles.owners import Claims
 from mimikit.protocol.files import Files
+from mimikit.protocol.records import MAX_RECORD_BYTES
 
 
 class FileBytes(bytes):
@@ -44,7 +45,7 @@ class TaskClaims(Claims):
         """
         name = waiting.name
         source, target = f"{self._folder.path}/{name}", f"{self._running}/{name}"
-        data = read_bytes(self._files, source)
+        data = self._files.read(source, most=MAX_RECORD_BYTES)
         if data is None:
             return None
         entry = self._folder.inspect(name, data, waiting.seen_at)
@@ -54,7 +55,7 @@ class TaskClaims(Claims):
         try:
             if not self._files.move(source, target):
                 return None
-            if read_bytes(self._files, target) != data:
+            if self._files.read(target, most=MAX_RECORD_BYTES) != data:
                 self._files.move(target, source)
                 self._folder.look([name])
                 return None

@@ -24,7 +24,6 @@ from mimikit.hueyfiles.folder import (
     Inspect,
     QueueEntry,
     QueueFolder,
-    read_bytes,
 )
 from mimikit.hueyfiles.owners import Claims, Owner
 from mimikit.hueyfiles.serializer import JsonSerializer
@@ -32,7 +31,7 @@ from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
-from mimikit.protocol.records import decode
+from mimikit.protocol.records import MAX_RECORD_BYTES, decode
 from mimikit.runner.claims import FileBytes, TaskClaims
 from mimikit.tasks import queue as task_queue
 
@@ -76,7 +75,7 @@ class TaskStorage(ClaimStorage):
         """The files that wait, in their order."""
         found: list[tuple[Any, bytes]] = []
         for name in self._files.names(self._queue):
-            data = read_bytes(self._files, f"{self._queue}/{name}")
+            data = self._files.read(f"{self._queue}/{name}", most=MAX_RECORD_BYTES)
             with contextlib.suppress(BadRecord):
                 if data is not None:
                     found.append((self._inspect(name, data, self._clock.now()).order, data))
