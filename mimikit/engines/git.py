@@ -198,7 +198,7 @@ def _entries(
     for path in (*own, *kept):
         yield from _meet(path, workspace, state, found)
     todo, looked = deque([workspace]), 0
-    while todo and looked < MOST_FOLDERS and len(found.met + found.states) < MOST_GIT_FOLDERS:
+    while todo and looked < MOST_FOLDERS and len(found.met) + len(found.states) < MOST_GIT_FOLDERS:
         folder, looked = todo.popleft(), looked + 1
         told, inner = set[str](), list[Path]()
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
