@@ -377,7 +377,10 @@ class SummaryScheduler:
                 except (UnsafeFile, ValueError) as error:  # a file that can not be read is left
                     facts = {"summary": target.name, "error": str(error)}
                     self._store.log.write("audit", "archive_failed", **facts)
-                    is_left = isinstance(error, ValueError)  # the disk may be well at the next look
+                    is_left = isinstance(error, ValueError)
+                    if is_left:  # the disk may be well again
+                        again_at = now + archive.BACK_OFF[0]
+                        self._look_at = min(self._look_at or again_at, again_at)
                 for pack in archive.packed(pieces):
                     self._submit_if_due(target, pack, now)
                 if not pieces and not is_left:

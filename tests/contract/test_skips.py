@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-CONFTEST = Path(__file__).parents[1] / "conftest.py"
+REPO = Path(__file__).parents[2]
+CONFTEST = REPO / "tests" / "conftest.py"
 CONFIG = "[pytest]\nmarkers =\n  needs_platform(*names): x\n  needs_program(*names): x\n"
 
 
@@ -23,7 +24,9 @@ def run(folder: Path, body: str, *, ci: bool) -> subprocess.CompletedProcess[str
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
         cwd=folder,
-        env=env | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | ({"CI": "true"} if ci else {}),
+        env=env
+        | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(REPO)}
+        | ({"CI": "true"} if ci else {}),
         capture_output=True,
         text=True,
         check=False,

@@ -239,6 +239,7 @@ FLOWS = (
             lambda c: c.at(_HOURS * 7),
             lambda c: c.at(_DAYS * 7),
             lambda c: c.at(_DAYS * 7 + _AGAIN),
+            lambda c: c.at(_DAYS * 7 + 2 * _AGAIN),  # for what a bad spot of the disk held up
             lambda c: c.at(_DAYS * 70),
             lambda c: c.at(_DAYS * 70 + _AGAIN),
         ),
