@@ -8,7 +8,7 @@ start reads everything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from datetime import datetime
 
 from mimikit.protocol import paths
@@ -32,12 +32,17 @@ Inodes = Mapping[str, "int | None"]
 """By folder; None: it is not there."""
 
 
-def why_to_end(before: Inodes, now: Inodes) -> str | None:
-    """Why this process may not go on with these folders; None when it may. Pure."""
+def why_to_end(before: Inodes, now: Inodes, filled: Set[str]) -> str | None:
+    """Why this process may not go on with these folders; None when it may. Pure.
+
+    `filled`: where there are files. An empty folder in the place of another was made again, by
+    whoever needed it first, after that was removed.
+    """
     for folder, inode in now.items():
         if inode is None and folder in HELD_IN_MEMORY:
             return f"{folder}/ was removed"
-        if inode not in (None, before[folder]) and folder not in READ_EACH_TIME:
+        is_another = inode not in (None, before[folder])
+        if is_another and (folder in HELD_IN_MEMORY or folder in filled - READ_EACH_TIME):
             return f"{folder}/ was replaced"
     return None
 
@@ -87,10 +92,11 @@ class StateGuard:
             return None
         gone = [folder for folder, inode in now.items() if inode is None]
         changed = [f for f, inode in now.items() if inode not in (None, before[f])]
+        filled = {folder for folder in changed if self._store.files.names(folder, suffix="")}
         self._store.files.make_folders(gone)
         self._inodes = now | self._look(gone)
         self._store.log.write("error", "folders_changed", madeAgain=gone, replaced=changed)
-        return why_to_end(before, now)
+        return why_to_end(before, now, filled)
 
     def _look(self, folders: Collection[str]) -> dict[str, int | None]:
         stats = ((folder, self._store.files.stat(folder)) for folder in folders)

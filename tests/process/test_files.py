@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import threading
 import time
@@ -182,34 +181,3 @@ def test_a_result_too_long_is_cut_and_an_endless_one_ended(world: World) -> None
         assert (world.state / f"worker/results/{name}.json").stat().st_size < 1_100_000
         assert (world.state / f"runs/{name}.jsonl").stat().st_size < 300_000
     assert alive(number) == []
-
-
-def test_a_state_folder_that_is_moved_away_is_not_made_anew(world: World) -> None:
-    """Half a state folder would look like an empty one: what was said would seem never said."""
-    world.start_consumer()
-    world.start_web()
-    moved = world.root / "moved"
-    world.state.rename(moved)
-    body = {"id": "msg-1", "text": "hello"}
-    assert world.post("/api/input", body).status in (202, 503)
-    assert not world.state.exists()
-    moved.rename(world.state)
-    until(lambda: world.post("/api/input", body).status == 202, "it is accepted")
-    until(lambda: world.replies("msg-1"), "it is answered", facts=world.facts)
-    assert len(world.replies("msg-1")) == 1
-
-
-def test_a_state_folder_that_is_deleted_is_not_made_anew(world: World) -> None:
-    consumer = world.start_consumer()
-    web = world.start_web()
-    shutil.rmtree(world.state)
-    for number in range(3):
-        refused = world.post("/api/input", {"id": f"msg-{number}", "text": "hello"})
-        assert refused.status == 503
-        assert "the folder is gone" in refused.body["error"]["message"]
-    assert world.ask("GET", "/healthz").status == 503
-    for process in (consumer, web):
-        process.terminate()
-        process.wait(30)
-    assert not world.state.exists()
-    assert "Traceback" not in world.said("consumer") + world.said("web")

@@ -12,14 +12,16 @@ from mimikit.supervisor.state_guard import HELD_IN_MEMORY, READ_EACH_TIME, why_t
 def test_what_a_change_of_each_folder_means(folder: str) -> None:
     before: dict[str, int | None] = {"inbox": 1, folder: 2}
     held = folder in HELD_IN_MEMORY
-    assert why_to_end(before, before) is None
-    assert why_to_end(before, before | {folder: None}) == (
+    assert why_to_end(before, before, {folder}) is None
+    assert why_to_end(before, before | {folder: None}, set()) == (
         f"{folder}/ was removed" if held else None
     )
     kept = folder in READ_EACH_TIME
     expected = None if kept else f"{folder}/ was replaced"
-    assert why_to_end(before, before | {folder: 3}) == expected
-    assert why_to_end(before | {folder: None}, before | {folder: 3}) == expected
+    assert why_to_end(before, before | {folder: 3}, {folder}) == expected
+    assert why_to_end(before | {folder: None}, before | {folder: 3}, {folder}) == expected
+    made_again = f"{folder}/ was replaced" if held else None
+    assert why_to_end(before, before | {folder: 3}, set()) == made_again
 
 
 def test_the_two_lists_name_folders_of_the_protocol_and_share_none() -> None:
