@@ -227,6 +227,7 @@ class ConsumerApp:
             self.watch.close()
             self.file_watch.close()
             self.tool_server.stop()
+            self.search.close()
             state.files.remove(paths.HEALTH)
         return 0
 

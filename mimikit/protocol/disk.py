@@ -126,10 +126,15 @@ class RealDisk:
         """A descriptor of the folder, opened part by part without following links.
 
         A folder that was removed and made anew is the new one.
+
+        Raises:
+            OSError: there is none; EBADF: this disk was closed.
         """
         known = self._folders.get(path)
         if known is not None and (not path or os.fstat(known).st_nlink):
             return known
+        if not path:
+            raise OSError(errno.EBADF, "expected an open disk, got one that was closed", self.root)
         parent, _, name = path.rpartition("/")
         above = self.folder_fd(parent)
         with self._opening:
