@@ -187,8 +187,10 @@ class Terminal:
         """Until it has printed a text since the last call."""
         deadline = time.monotonic() + PATIENCE_S
         wanted = text.encode()
+        waiting = select.poll()  # unlike select it takes descriptors of any number
+        waiting.register(self._master, select.POLLIN)
         while wanted not in self._seen:
-            ready, _, _ = select.select([self._master], [], [], max(deadline - time.monotonic(), 0))
+            ready = waiting.poll(max(deadline - time.monotonic(), 0) * 1000)
             assert ready, f"expected {text!r}, got {self._seen.decode(errors='replace')!r}"
             with contextlib.suppress(OSError):
                 self._seen += os.read(self._master, 4096)
