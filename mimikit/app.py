@@ -315,6 +315,7 @@ class ConsumerApp:
             self.watch.close()
             self.file_watch.close()
             self.tool_server.stop()
+            self.search.close()
             try:
                 store.ledger.checkpoint()
                 store.save_runtime(starts=[], seen_at=state.clock.now())

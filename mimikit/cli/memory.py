@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import sys
 from collections.abc import Iterator, Sequence
@@ -51,7 +52,8 @@ def index(state: ReadOnlyState, rebuild: bool, as_json: bool) -> None:
     if not as_json:
         terminal.note("Reading all that is to be searched…")
     began = state.clock.monotonic()
-    after = state.search.refresh(rebuild=rebuild)
+    with contextlib.closing(state.search) as engine:
+        after = engine.refresh(rebuild=rebuild)
     took_s = state.clock.monotonic() - began
     report = shown.memory_report(after, _library(state).listed(), round(took_s * 1000))
     said = f"Indexed {_size(report.index)}, in {terminal.span(took_s)}."
@@ -87,10 +89,11 @@ def search(
     since, until = _time(state, "--after", after), _time(state, "--before", before)
     if since and until and until <= since:
         raise click.UsageError(f"expected --before later than --after, got {before!r}")
-    found = state.search.find(
-        text, limit=limit, after=since, before=until, everywhere=not memory_only
-    )
-    fallback = state.search.fallback
+    with contextlib.closing(state.search) as engine:
+        found = engine.find(
+            text, limit=limit, after=since, before=until, everywhere=not memory_only
+        )
+        fallback = engine.fallback
     hits = [shown.HitReport(**dict(shown.hit_view(hit, text)), text=hit.text) for hit in found]
     if fallback and not as_json:
         terminal.note(f"Looked through the files one by one: {fallback}")

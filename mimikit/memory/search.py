@@ -144,7 +144,7 @@ class MemorySearch:
         """Have what a turn needs read by a thread of its own, before the first one comes."""
 
         def read() -> None:
-            with contextlib.suppress(StorageError):  # the turn that needs it will say so
+            with contextlib.suppress(StorageError, OSError):  # the turn that needs it will say so
                 self.recall("mimikit")
 
         threading.Thread(target=read, name="warm-up", daemon=True).start()
@@ -155,6 +155,10 @@ class MemorySearch:
 
     def status(self) -> IndexStatus:
         return self._indexer.status()
+
+    def close(self) -> None:
+        """Have what was read so far written down; before the disk is closed."""
+        self._indexer.close()
 
     @property
     def fallback(self) -> str | None:

@@ -171,7 +171,8 @@ def listed(
 def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
     """Running and queued tasks, in the order they are taken; of a long queue its first by name."""
     found: dict[str, TaskSnapshot] = {}
-    places: tuple[tuple[TaskState, str], ...] = (("running", "running"), ("queued", "queue"))
+    # In the order of their way: one that moves on meanwhile is met again, never missed.
+    places: tuple[tuple[TaskState, str], ...] = (("queued", "queue"), ("running", "running"))
     for seat, (state, folder) in product(paths.QUEUES, places):
         for name in files.names(f"{seat}/{folder}")[:MAX_LIVE]:
             if task := files.peek(f"{seat}/{folder}/{name}", Task):

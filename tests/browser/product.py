@@ -138,6 +138,7 @@ def make_product(workspace: Path, settings: str = "") -> Product:
     (product.state / "config.toml").write_text(
         f'durability = "fast"\n{settings}\n[codex]\npath = "/nowhere/codex"\n'
         "[web]\ninputs_per_minute = 1000\nfailed_logins_per_minute = 100\n"
+        "[limits]\nshutdown_timeout_s = 1\n"
     )
     product.files.make_folders()
     return product

@@ -180,13 +180,20 @@ def read_line(process: subprocess.Popen[str], containing: str) -> str:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         # Lines are read one by one: nothing is ever left in the reader's own buffer unseen.
-        ready, _, _ = select.select([process.stdout], [], [], max(deadline - time.monotonic(), 0))
-        assert ready, f"expected a line with {containing!r}, got {''.join(seen)!r}"
+        is_there = wait_to_read(process.stdout.fileno(), deadline)
+        assert is_there, f"expected a line with {containing!r}, got {''.join(seen)!r}"
         line = read_unbuffered(process.stdout.fileno())
         assert line, f"expected a line with {containing!r}, got the end after {''.join(seen)!r}"
         seen.append(line)
         if containing in line:
             return line
+
+
+def wait_to_read(descriptor: int, deadline: float) -> bool:
+    """Whether there is something to read before a monotonic time comes."""
+    waiting = select.poll()  # unlike select it takes descriptors of any number
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(max(deadline - time.monotonic(), 0) * 1000))
 
 
 def read_unbuffered(descriptor: int) -> str:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import pty
-import select
 import signal
 import subprocess
 import time
@@ -19,7 +18,15 @@ import pytest
 from mimikit.cli.chat import question_lines
 from mimikit.cli.client import locale_tag, option_of
 from mimikit.protocol.models import InboxItem, Question
-from tests.cli.conftest import PATIENCE_S, Cli, Place, argv, clean_environment, scripted
+from tests.cli.conftest import (
+    PATIENCE_S,
+    Cli,
+    Place,
+    argv,
+    clean_environment,
+    scripted,
+    wait_to_read,
+)
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 QUESTION = Question(
@@ -188,8 +195,8 @@ class Terminal:
         deadline = time.monotonic() + PATIENCE_S
         wanted = text.encode()
         while wanted not in self._seen:
-            ready, _, _ = select.select([self._master], [], [], max(deadline - time.monotonic(), 0))
-            assert ready, f"expected {text!r}, got {self._seen.decode(errors='replace')!r}"
+            is_there = wait_to_read(self._master, deadline)
+            assert is_there, f"expected {text!r}, got {self._seen.decode(errors='replace')!r}"
             with contextlib.suppress(OSError):
                 self._seen += os.read(self._master, 4096)
         self._seen = self._seen.partition(wanted)[2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from mimikit.clock import SystemClock
 from mimikit.conversation.history import HistoryStore
-from mimikit.memory import markdown
+from mimikit.memory import indexer, markdown
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
@@ -137,6 +138,26 @@ def test_what_has_no_time_is_not_of_a_time_and_that_is_said(cli: Cli) -> None:
     assert result.stdout == (
         "Nothing found on 'pnpm' of that time; memory.md and documents have none.\n"
     )
+
+
+def test_the_index_is_written_before_a_search_ends(
+    cli: Cli, known: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that writes it must not be at work when the disk is closed."""
+    monkeypatch.setattr(indexer, "MOST_FRESH", 0)
+    alive: list[str] = []
+    close = RealDisk.close
+
+    def watched(disk: RealDisk) -> None:
+        alive.extend(thread.name for thread in threading.enumerate())
+        close(disk)
+
+    monkeypatch.setattr(RealDisk, "close", watched)
+    for number in range(5):
+        (known / "memory" / f"2026-01-2{number}-n.md").write_text("zebra\n" * 5000)
+        assert sources(cli, "zebra")
+    assert "MainThread" in alive
+    assert "index" not in alive
 
 
 @pytest.mark.usefixtures("known")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from mimikit.protocol.disk import RealDisk
 
 FILES = 2000
@@ -18,3 +20,13 @@ def test_a_folder_listed_by_several_threads_at_once_is_whole_for_each(tmp_path: 
     with ThreadPoolExecutor(4) as pool:
         listings = list(pool.map(lambda _: len(disk.list_dir("many")), range(40)))
     assert listings == [FILES] * 40
+
+
+def test_a_closed_disk_says_so(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    disk.make_dir("a")
+    disk.close()
+    with pytest.raises(OSError, match="closed"):
+        disk.write_new("a/b", b"", sync=False)
+    with pytest.raises(OSError, match="closed"):
+        disk.list_dir("")

@@ -305,6 +305,24 @@ def test_a_waiting_a_running_and_an_ended_task(web) -> None:
     assert running.attempts == 0
 
 
+@pytest.mark.parametrize("looked_into", ["worker/queue", "worker/running"])
+def test_a_task_that_is_claimed_while_it_is_looked_for_is_listed_once(
+    web, looked_into: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(web, "task-b")
+    names = type(web.files).names
+
+    def claimed_then(files: Any, folder: str, **options: Any) -> list[str]:
+        found = names(files, folder, **options)
+        if folder == looked_into:
+            monkeypatch.undo()
+            web.files.move(paths.queued("worker", "task-b"), paths.running("worker", "task-b"))
+        return found
+
+    monkeypatch.setattr(type(web.files), "names", claimed_then)
+    assert [known.task.id for known in shown_tasks.live_views(web.files)] == ["task-b"]
+
+
 def test_a_running_task_began_when_its_output_did(web) -> None:
     put(web, "task-b")
     web.files.move(paths.queued("worker", "task-b"), paths.running("worker", "task-b"))
