@@ -9,13 +9,16 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimikit.config import Settings
 from mimikit.errors import AlreadyRunning, BadInput, StateMoved, StorageError
+from mimikit.log import EventLog
 from mimikit.protocol import ids, paths
-from mimikit.protocol.disk import Lock
+from mimikit.protocol.disk import Lock, LookingDisk
+from mimikit.protocol.files import Files
 from mimikit.protocol.models import LockHolder, QueueName, Task
 from mimikit.state import State, make_search
 
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
 
 
 _LOOK_S = 0.1
-_PROBE = ".tmp-probe"
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 
@@ -121,16 +123,18 @@ def check_consumer_starts(state: State) -> None:
     Raises:
         MimikitError: why one would end at once.
     """
+    disk = LookingDisk(state.path)
+    state = replace(state, files=Files(disk))
+    state = replace(state, log=EventLog(state.files, state.clock))
     lock = _free_lock(state)
     try:
-        state.files.write(_PROBE, b"", sync=False)
-        state.files.remove(_PROBE)
         app = ConsumerApp(state.read_only(), lock)
         app.tool_server.stop()
         app.watch.close()
         app.file_watch.close()
     finally:
         lock.release()
+        disk.close()
 
 
 class ConsumerApp:

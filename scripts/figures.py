@@ -147,11 +147,11 @@ def figures() -> tuple[list[tuple[str, object, str]], dict[str, list[str]]]:
     }
     sizes = found.modules.values()
     rows: list[tuple[str, object, str]] = [
-        ("lines", sum(sizes), "31500"),
-        ("modules", len(sizes), "130"),
+        ("lines", sum(sizes), "34500"),
+        ("modules", len(sizes), "135"),
         ("module median", share(sizes, 0.5), ""),
         ("module p90", share(sizes, 0.9), "400"),
-        ("module largest", max(sizes), ""),
+        ("module largest", max(sizes), "480"),
         ("functions", len(found.functions), ""),
         ("function median", share(found.functions, 0.5), ""),
         ("function p95", share(found.functions, 0.95), "40"),

@@ -12,6 +12,7 @@ import os
 import shutil
 import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -253,9 +254,14 @@ def engines(state: State) -> Iterator[Finding]:
 
 
 def worker_sandbox(state: State) -> Iterator[Finding]:
-    reason = sandbox.canary(state.path, state.workspace)
+    with tempfile.TemporaryDirectory() as folder:  # a state of its own: it is written to
+        (masked := Path(folder, paths.STATE_FOLDER)).mkdir()
+        reason = sandbox.canary(masked, Path(folder))
     if reason is None:
-        yield ok("sandbox", "a Worker's shell can neither read nor write the state")
+        yield ok(
+            "sandbox",
+            "a Worker's shell can neither read nor write a state: tried on one made for it",
+        )
     else:
         yield warning("sandbox", reason, "until then no agent works as a Worker")
     for path in sandbox.own_files(state.workspace)[1]:

@@ -37,7 +37,6 @@ R = TypeVar("R", bound=Record)
 TEMP_PREFIX = ".tmp-"
 _BLOCK_BYTES = (2**16, 2**18, 2**20)
 _NOT_YOURS = "expected a file of yours, got permission denied"
-_KINDS = {"folder": "a folder", "other": "a link, fifo or device"}
 _STUCK = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV})
 """Why something can not be moved away, now or later."""
 
@@ -194,7 +193,8 @@ class Files:
                 if kind != "folder":
                     found.append(name)
             elif kind != "file":
-                self._pass_over(f"{folder}/{name}", f"expected a plain file, got {_KINDS[kind]}")
+                got = "a folder" if kind == "folder" else "a link, fifo or device"
+                self._pass_over(f"{folder}/{name}", f"expected a plain file, got {got}")
             elif not records.stem.fullmatch(name[: -len(suffix)]):
                 self._pass_over(f"{folder}/{name}", f"expected {records.expected}, got {name!r}")
             else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -442,8 +441,7 @@ def test_looking_leaves_the_lock_and_the_records_as_they_are(cli: Cli, state: Pa
     assert (state / "history.json").read_text() == (state / "inbox" / "m.json").read_text() == "{"
     assert not (state / "consumer.json").exists()
     assert list((state / "corrupt").iterdir()) == []
-    with (state / "consumer.lock").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert not (state / "consumer.lock").exists()
 
 
 def test_git_is_kept_from_taking_the_state(cli: Cli, state: Path, tmp_path: Path) -> None:
@@ -507,3 +505,68 @@ def test_the_packages_looked_for_are_those_the_project_names() -> None:
         requirement.partition(">")[0].partition("<")[0] for requirement in project["dependencies"]
     ]
     assert sorted(checks.PACKAGES) == sorted(named)
+
+
+WRITES = {
+    *("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink"),
+    *("os.truncate", "os.chmod", "os.utime"),
+}
+
+
+class Writes:
+    """What this process writes by name while it is told to look; a hook can not be taken back."""
+
+    def __init__(self) -> None:
+        self.is_looking, self.seen = False, list[str]()
+        sys.addaudithook(self._look)
+
+    def _look(self, event: str, args: tuple[Any, ...]) -> None:
+        if not self.is_looking:
+            return
+        if event == "open":
+            path, _, flags = args
+            if isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+                self.seen.append(str(path))
+        elif event in WRITES:
+            self.seen.append(str(args[0]))
+
+
+@pytest.fixture(scope="module")
+def writes() -> Writes:
+    return Writes()
+
+
+def contents(state: Path) -> dict[Path, tuple[int, int]]:
+    """Every file and folder with its time: what came and went leaves its mark on the folder."""
+    found = [state, *state.rglob("*")]
+    return {path: (path.lstat().st_mtime_ns, path.lstat().st_size) for path in found}
+
+
+@pytest.mark.parametrize("lived", [False, True], ids=["fresh", "used"])
+def test_who_only_looks_writes_nothing(
+    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch, writes: Writes, *, lived: bool
+) -> None:
+    prove = sandbox.canary
+
+    def prove_elsewhere(masked: Path, workspace: Path) -> str | None:
+        """It writes, in a state that is made for it and removed; nothing but that comes after."""
+        assert not masked.is_relative_to(state.parent)
+        writes.is_looking = False
+        return prove(masked, workspace)
+
+    monkeypatch.setattr(sandbox, "canary", prove_elsewhere)
+    if lived:
+        assert cli("enqueue", "paint").exit_code == 0
+        (state / "huey").rmdir()
+        (state / "consumer.lock").touch()
+    before = contents(state)
+    writes.is_looking, writes.seen = True, []
+    try:
+        result = cli("doctor")
+    finally:
+        writes.is_looking = False
+    assert result.exit_code == int(lived), "a folder is missing"
+    inside = [path for path in writes.seen if path.startswith(str(state)) or path[:1] != "/"]
+    # Who looks whether a lock that is there is held opens it for writing.
+    assert set(inside) <= ({"consumer.lock"} if lived else set())
+    assert contents(state) == before

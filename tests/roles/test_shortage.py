@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from mimikit.engines.base import EngineRequest, Outcome
 from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.roles.shortage import PAUSE_S, few_files
+from mimikit.roles.shortage import PAUSE_S, few_files, few_processes, process_limits
 from mimikit.supervisor.loop import SAID_S, ShortageGuard
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
@@ -183,6 +184,51 @@ def test_room_for_two_runs_is_left(open_files: int, limit: int, enough: bool) ->
     said = few_files(open_files, limit)
     assert (said is None) == enough
     assert said is None or f"{open_files} of {limit} files are open" in said
+
+
+@pytest.mark.parametrize(
+    ("tree", "own", "found"),
+    [
+        ({"a/b": ("90", "100"), "a": ("95", "max")}, "0::/a/b", [(90, 100)]),
+        ({"a/b": ("9", "100"), "a": ("95", "96")}, "0::/a/b", [(9, 100), (95, 96)]),
+        ({"pids/a": ("7", "8"), "a": ("1", "2")}, "4:memory:/a\n3:pids:/a", [(7, 8)]),
+        ({"pids": ("7", "8")}, "3:pids:/docker/of-the-host", [(7, 8)]),
+        ({"": ("7", "8")}, "0::/../of-the-host", [(7, 8)]),
+        (
+            {"pids/a": ("7", "8"), "a": ("1", "2")},
+            "3:pids:/a\n1:name=systemd:/a\n0::/a",
+            [(7, 8), (1, 2)],
+        ),
+        ({"a": ("what", "8")}, "0::/a", []),
+        ({}, "0::/a", []),
+    ],
+    ids=["v2", "around", "v1", "v1 of a host", "v2 of a host", "both", "odd", "none"],
+)
+def test_control_groups_of_both_versions_tell_their_limits(
+    tmp_path: Path, tree: dict[str, tuple[str, str]], own: str, found: list[tuple[int, int]]
+) -> None:
+    for group, (current, limit) in tree.items():
+        (tmp_path / "groups" / group).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "groups" / group / "pids.current").write_text(f"{current}\n")
+        (tmp_path / "groups" / group / "pids.max").write_text(f"{limit}\n")
+    (tmp_path / "own").write_text(f"{own}\n")
+    assert list(process_limits(tmp_path / "groups", tmp_path / "own")) == found
+
+
+def test_a_group_that_is_nearly_full_is_told_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert few_processes(92, 100) is None
+    world = World()
+    world.client.submit("task-1", "paint", max_attempts=1)
+    groups = [(10, 1000), (93, 100)]
+    monkeypatch.setattr("mimikit.roles.shortage.process_limits", lambda: iter(groups))
+    world.live_through(10)
+    guard = world.product.supervisor._shortage
+    assert guard is not None
+    assert "93 of 100 processes are in use" in (guard.said or "")
+    assert world.mind.tries == 0, "it is not tried in vain"
+    groups[1] = (20, 100)
+    world.live_through(3)
+    assert result(world.files, "task-1").status == "done"
 
 
 # ---- at the engine's own seam
