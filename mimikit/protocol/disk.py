@@ -156,25 +156,17 @@ class RealDisk:
     def folder_fd(self, path: str) -> int:
         """A descriptor of the folder, opened part by part without following links.
 
-<<<<<<< HEAD
         It is what stands at its path now: a folder that was moved away, or removed and made anew,
         is never written to for the sake of its name.
-        """
-        known = self._folders.get(path)
-        if known is not None and not path:
-            return known.descriptor
-=======
-        A folder that was removed and made anew is the new one.
 
         Raises:
             OSError: there is none; EBADF: this disk was closed.
         """
         known = self._folders.get(path)
-        if known is not None and (not path or os.fstat(known).st_nlink):
-            return known
+        if known is not None and not path:
+            return known.descriptor
         if not path:
             raise OSError(errno.EBADF, "expected an open disk, got one that was closed", self.root)
->>>>>>> origin/main
         parent, _, name = path.rpartition("/")
         above = self.folder_fd(parent)
         if known is not None and _is(known, os.stat(name, dir_fd=above, follow_symlinks=False)):
