@@ -12,13 +12,14 @@ import hashlib
 import os
 import re
 import subprocess
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mimikit.errors import BadInput
 
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 _ID = re.compile(ID_PATTERN)
+_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
@@ -48,7 +49,8 @@ def new_id(prefix: str, now: datetime) -> str:
 
     Shape: `prefix-` + 10 characters of milliseconds + 16 of randomness, in lower-case base32.
     """
-    value = (int(now.timestamp() * 1000) << 80) | int.from_bytes(os.urandom(10))
+    since = (now - _BEGIN) // timedelta(milliseconds=1)  # exact, unlike a timestamp's float
+    value = (since << 80) | int.from_bytes(os.urandom(10))
     return f"{prefix}-" + "".join(_CROCKFORD[(value >> shift) & 31] for shift in range(125, -5, -5))
 
 

@@ -76,6 +76,12 @@ def test_fresh_ids_sort_by_time(time: datetime, later_ms: int) -> None:
     assert new_id("x", earlier) < new_id("x", earlier + timedelta(milliseconds=later_ms))
 
 
+def test_an_id_is_of_the_millisecond_it_is_made_in() -> None:
+    time = datetime(2277, 8, 7, 1, 56, 35, 932_000, tzinfo=UTC)  # as a float a little less
+    made = [new_id("x", time - timedelta(microseconds=before))[:12] for before in (0, 1)]
+    assert made[0] > made[1]
+
+
 def test_fresh_ids_of_one_moment_differ() -> None:
     assert len({new_id("x", NOW) for _ in range(1000)}) == 1000
 
