@@ -56,8 +56,7 @@ class Files:
         self._stuck: dict[str, FileStat | None] = {}
         """What should be set aside and can not be moved; told once."""
         self._long_lines = LongLines()
-        self._temp_owner = f"{os.getpid()}-{ids.own_start_time()}"
-        self._temp_boot = ids.boot_id()[:8]
+        self._temp_owner = f"{os.getpid()}-{ids.own_start_time()}-{ids.boot_id()[:8]}"
 
     def on_event(self, listener: OnEvent) -> None:
         """Tell `listener` of each quarantine from now on, as (event name, facts)."""
@@ -435,7 +434,7 @@ class Files:
     ) -> None:
         """Temp file, its flush, rename, flush of the folder."""
         folder, _, _ = path.rpartition("/")
-        name = f"{TEMP_PREFIX}{self._temp_owner}-{self._temp_boot}-{secrets.token_hex(6)}"
+        name = f"{TEMP_PREFIX}{self._temp_owner}-{secrets.token_hex(6)}"
         temp = f"{folder}/{name}".lstrip("/")
         try:
             self.fs.write_new(temp, data, sync=sync)

@@ -83,4 +83,4 @@ def loaded_dice() -> Generator[Dice]:
 
 def dead_owner(store: files.Files, life: int) -> None:
     """Let the temp files of this life belong to a process that no longer runs after it."""
-    store._temp_owner = f"{NO_PROCESS + life}-sim"
+    store._temp_owner = f"{NO_PROCESS + life}-sim-boot"
