@@ -126,11 +126,15 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
 
 def _links(folder: Path) -> list[Path]:
     """Links where git writes files of its own: whoever put one there has it write elsewhere."""
-    links: list[Path] = []
-    for top, folders, names in os.walk(folder):
-        links += [path for name in (*folders, *names) if (path := Path(top, name)).is_symlink()]
-        if top == str(folder):
-            folders[:] = [name for name in folders if name not in ("objects", *_FOLDERS)]
+    links, todo = list[Path](), [folder]
+    while todo:
+        with contextlib.suppress(OSError), os.scandir(at := todo.pop()) as entries:
+            for entry in entries:
+                is_shut = at == folder and entry.name in ("objects", *_FOLDERS)
+                if entry.is_symlink():
+                    links.append(Path(entry.path))
+                elif not is_shut and entry.is_dir(follow_symlinks=False):
+                    todo.append(Path(entry.path))
     return links
 
 

@@ -35,6 +35,10 @@ PART_BYTES = 32 * 2**10
 """A longer transcript is searched in parts of so much: as messages come only the last changes."""
 LARGEST_DAY = 256 * 2**20
 """Bytes of one day's transcript that are searched."""
+MOST_DEPTH = 16
+"""Folders of the workspace's docs, one in another."""
+MOST_ENTRIES = 100_000
+"""Files and folders there that are looked at."""
 MOST_DOCS = 5000
 """Files of the workspace's docs; so many are looked at, in the order of their names."""
 _FOLLOWED = 300
@@ -286,14 +290,17 @@ def _docs(workspace: Path, state: str) -> Iterator[tuple[str, Stamp]]:
             return folder.samefile(state)
         return False
 
-    left = MOST_DOCS
+    left, entries = MOST_DOCS, 0
     top = workspace / "docs"
     if top.is_symlink() or is_state(top):
         return
     for place, below, names in os.walk(top):
         folder = Path(place)
-        below[:] = sorted(n for n in below if n[0] != "." and not is_state(folder / n))
         shown = folder.relative_to(workspace).as_posix()
+        entries += len(below) + len(names)
+        if shown.count("/") >= MOST_DEPTH or entries > MOST_ENTRIES:
+            below.clear()  # Python walks no deeper than it can call itself
+        below[:] = sorted(n for n in below if n[0] != "." and not is_state(folder / n))
         for name in sorted(names):
             if left <= 0 or not name.endswith(".md") or name.startswith("."):
                 continue

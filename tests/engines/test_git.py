@@ -552,3 +552,15 @@ def test_what_was_met_once_is_not_hidden_by_what_is_put_before_it(
     (here.workspace / "in").symlink_to(here.root / "elsewhere" / "in")
     with git.held(here.workspace, here.state, known) as found:
         assert inner not in found.met
+
+
+def test_folders_that_lie_very_deep_hinder_no_run(here: Ground) -> None:
+    repository(here.workspace)
+    folder = os.open(here.workspace / ".git" / "refs", os.O_RDONLY)
+    for _ in range(1100):
+        os.mkdir("deep", dir_fd=folder)
+        below = os.open("deep", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
+    assert folders_of(here, here.workspace).writable == [here.workspace / ".git"]
