@@ -240,6 +240,8 @@ class CommitApplier:
         elif self._ledger.end_of(task.id) is None:
             files.save(paths.running(task.role, task.id), task)
             self.end_run(task.role, task.id)
+        elif task.role == "planner" or files.exists(paths.running(task.role, task.id)):
+            self.end_run(task.role, task.id)  # the disk cut its end short
 
     def _give_cancels(self, by: str, targets: list[str], now: datetime) -> None:
         for number, target in enumerate(targets):

@@ -17,7 +17,7 @@ from mimikit.clock import ClockWatch, leap_at_start
 from mimikit.conversation import inbox
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import EngineStatus, Health
+from mimikit.protocol.models import EngineStatus, Health, Task
 from mimikit.roles.run import RunContext
 from mimikit.roles.shortage import RunShortage
 from mimikit.supervisor import recovery
@@ -66,6 +66,8 @@ class Supervisor:
         self._heartbeat = heartbeat
         self._applier, self._teller = applier, teller
         self._clock_watch = ClockWatch(store.clock)
+        self._held: dict[str, Task] = {}
+        """What waits, and is out of its queue only until its time is put right."""
         self._resting: dict[str, float] = {}
         self._told: dict[str, tuple[str, int]] = {}
         """The last error of an operation, and how often it came in a row."""
@@ -146,7 +148,7 @@ class Supervisor:
             self.store.log.write("audit", "clock_leapt", seconds=by.total_seconds())
             self.store.save_runtime(clock_leapt_at=now)
         if by < timedelta():
-            queue.shorten_waits(self.store.files, -by)
+            queue.shorten_waits(self.store.files, -by, self._held)
 
     def _wait_s(self) -> float:
         due = self.triggers.index.next_due()

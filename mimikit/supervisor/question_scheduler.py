@@ -117,6 +117,10 @@ class QuestionScheduler:
             self._expiry = question.question_id, steady + min(max(left_s, 0.0), question.timeout)
         left = timedelta(seconds=self._expiry[1] - steady)
         if left > timedelta() and abs(now + left - question.expires_at) >= LEAP:
-            self._store.files.save(paths.PENDING_QUESTION, question.but(expires_at=now + left))
+            # Of a clock that went back it is asked now: at the next start the time left is counted
+            # from then, and a time to come would leave none.
+            asked_at = min(question.created_at, now)
+            put_right = question.but(created_at=asked_at, expires_at=now + left)
+            self._store.files.save(paths.PENDING_QUESTION, put_right)
             self._store.feed.tell("question")
         return left

@@ -123,19 +123,25 @@ def finish_release(files: Files, task: Task) -> None:
     files.move(paths.running(task.role, task.id), paths.queued(task.role, task.id))
 
 
-def shorten_waits(files: Files, by: timedelta) -> None:
+def shorten_waits(files: Files, by: timedelta, held: dict[str, Task]) -> None:
     """The clock went back: attempts that wait for their time go on as soon as they would have.
 
     A time that a person gave stays as it is. Each is claimed and released again, as a pool may want
-    it just now.
+    it just now. `held`: what was claimed and not released, as the disk refused; it comes first when
+    this is repeated.
     """
+    for task in list(held.values()):
+        release(files, task)
+        del held[task.id]
     for seat in paths.QUEUES:
         for name in files.names(f"{seat}/queue"):
             task = read(files, seat, queued := f"{seat}/queue/{name}")
             if task is None or not task.released or task.not_before is None:
                 continue
             if files.move(queued, paths.running(seat, task.id)):
-                release(files, task.but(not_before=task.not_before - by))
+                held[task.id] = sooner = task.but(not_before=task.not_before - by)
+                release(files, sooner)
+                del held[task.id]
 
 
 def leave_running(files: Files, seat: QueueName, task_id: str) -> None:

@@ -17,12 +17,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias
 
+from mimikit.config import Settings
 from mimikit.conversation import inbox
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import EngineRequest
+from mimikit.errors import StorageError
 from mimikit.memory import notes
 from mimikit.memory.archive import RULES, ArchiveRules
 from mimikit.protocol import paths
@@ -42,6 +44,7 @@ from tests.crash.oracle import (
     fired_as_expected,
     judge,
     kept_as_expected,
+    planned_as_expected,
 )
 from tests.support.mind import Mind
 from tests.support.product import START, Product
@@ -60,7 +63,8 @@ class Client:
         self.files = product.files
         self.action = 0
         """Which action of its flow the client is at."""
-        self._passed: list[tuple[datetime, float]] = []
+        self._passed: list[tuple[float, float]] = []
+        """(steady time, seconds) of each time it let pass on purpose."""
 
     @property
     def now(self) -> datetime:
@@ -137,6 +141,12 @@ class Client:
             self.oracle.renote(f"put {path}", True)
             self.files.write(path, data)
 
+    def put_folder(self, path: str) -> None:
+        """Put an empty folder there by hand, once."""
+        if self.oracle.note(f"put folder {path}", self) is self:
+            self.oracle.renote(f"put folder {path}", True)
+            self.files.make_folders([path])
+
     def edit(self, path: str, line: str) -> None:
         """Add a line to a file of memory, as the page does; whoever sees it there is content."""
         note = notes.read(self.files, path)
@@ -157,15 +167,42 @@ class Client:
         self.product.store.ledger.checkpoint()
         self.product.store.save_runtime(starts=[], seen_at=self.now)
 
+    def restart(self) -> None:
+        """Start a new product where the old one has stopped; again, where the disk refuses."""
+        old = self.product
+        for _ in range(100):
+            try:
+                self.product = Product(
+                    self.files,
+                    old.clock,
+                    old.mind,
+                    settings=old.settings,
+                    workspace_files=old.workspace,
+                    caps=old.store.conversation.caps,
+                )
+                self.product.log.errors = old.log.errors
+                self.product.start()
+            except StorageError:
+                old.clock.advance(0.1)
+            else:
+                return
+        raise AssertionError("expected a start, but the disk refused it a hundred times")
+
     def at(self, seconds: float) -> None:
         """Let time pass until `seconds` after the flow's beginning."""
         left = seconds - (self.now - START).total_seconds()
-        self._passed.append((self.now, max(left, 0)))
+        self._passed.append((self.product.clock.monotonic(), max(left, 0)))
         self.product.clock.advance(max(left, 0))
 
-    def passed_since(self, time: datetime) -> float:
+    def set_clock(self, seconds: float) -> None:
+        """Set the wall clock, once, to `seconds` after the flow's beginning; no time passes."""
+        if self.oracle.note(f"clock set to {seconds}", self) is self:
+            self.oracle.renote(f"clock set to {seconds}", True)
+            self.product.clock.jump(START + timedelta(seconds=seconds))
+
+    def passed_since(self, steady_s: float) -> float:
         """Seconds this client let pass on purpose."""
-        return sum(seconds for at, seconds in self._passed if at >= time)
+        return sum(seconds for at, seconds in self._passed if at >= steady_s)
 
 
 def _question_id(data: bytes) -> str:
@@ -184,10 +221,11 @@ class Flow:
     base: Callable[[], Contents] | None = None
     rules: ArchiveRules = RULES
     caps: HistoryCaps | None = None
+    settings: Settings | None = None
 
     def product(self, files: Files, clock: FakeClock, mind: Mind) -> Product:
         """What lives through it."""
-        return Product(files, clock, mind, rules=self.rules, caps=self.caps)
+        return Product(files, clock, mind, settings=self.settings, rules=self.rules, caps=self.caps)
 
 
 class Node(NamedTuple):
@@ -354,16 +392,17 @@ class Explorer:
                 return found
             watching.action = client.action = number
             self.flow.actions[number](client)
-            product.idle()
+            client.product.idle()
             boundary = (disk.kill_image().key(), oracle.freeze(), clock.now(), number)
             if boundary in self._passed:
                 break
             boundaries.append(boundary)
-            found = self._judge(disk, oracle, product)
+            found = self._judge(disk, oracle, client.product)
             if number == len(self.flow.actions) - 1:
                 left = disk.kill_image().folders
                 found += fired_as_expected(left, self.flow.expected)
                 found += kept_as_expected(left, self.flow.expected)
+                found += planned_as_expected(left, self.flow.expected)
         if not found:
             self._passed.update(boundaries)
         return found

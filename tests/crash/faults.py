@@ -9,7 +9,6 @@ import errno
 import itertools
 import os
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from mimikit.errors import StorageError
 from mimikit.protocol.files import Files
@@ -17,7 +16,7 @@ from mimikit.testing.twins import FakeClock
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Endless, Image, WatchedDisk
 from tests.crash.driver import START_NS, Client, Flow, warm_folder
-from tests.crash.oracle import Oracle, judge, kept_as_expected
+from tests.crash.oracle import Oracle, judge, kept_as_expected, planned_as_expected
 from tests.support.mind import Mind
 from tests.support.product import START
 
@@ -34,7 +33,8 @@ class Fault:
     burst: int
     clock: FakeClock
     count: int = 0
-    ended_at: datetime | None = None
+    ended_s: float | None = None
+    """When it was over, by the steady clock."""
     hit: list[str] = field(default_factory=list)
 
     def __call__(self, operation: str, path: str) -> OSError | None:
@@ -44,7 +44,7 @@ class Fault:
         if not self.first <= number < self.first + self.burst:
             return None
         self.hit.append(f"{operation} {path}")
-        self.ended_at = self.clock.now()
+        self.ended_s = self.clock.monotonic()
         return OSError(self.code, os.strerror(self.code), path)
 
 
@@ -100,17 +100,18 @@ def _one(
     try:
         for action in flow.actions:
             _insist(client, flow, action)
-            product.idle()
+            client.product.idle()
     except (Exception, Endless) as error:  # noqa: BLE001 - whatever it is, the report says where
         report.violations.append(f"{where} {fault.hit}: {type(error).__name__}: {error}")
         return True
-    if fault.ended_at is None:
+    if fault.ended_s is None:
         return False
     report.runs += 1
-    waited = (clock.now() - fault.ended_at).total_seconds() - client.passed_since(fault.ended_at)
+    waited = clock.monotonic() - fault.ended_s - client.passed_since(fault.ended_s)
     report.slowest_s = max(report.slowest_s, waited)
     found = judge(disk.kill_image().folders, oracle, replace(flow.expected, faulty=True))
     found += kept_as_expected(disk.kill_image().folders, flow.expected)
+    found += planned_as_expected(disk.kill_image().folders, flow.expected)
     found = [v for v in found if ".tmp-" not in v]  # swept at the next start: its writer lives
     if waited > LONGEST_WAIT_S:
         found.append(f"went on only {waited} s after the fault was over")

@@ -5,18 +5,28 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from mimikit.config import Settings
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import EngineRequest
 from mimikit.memory.archive import ArchiveRules
-from mimikit.protocol.models import time_text
+from mimikit.protocol.models import MAX_TEXT, time_text
 from tests.crash.driver import Client, Flow
 from tests.crash.oracle import Expected
-from tests.support.product import START
+from tests.support.mind import PATIENCE_S
+from tests.support.product import START, scripted_settings
 
 _HOURS, _DAYS = 3600, 86400
 _AGAIN = 700
 """After so many seconds what has failed once is tried again."""
+_VERY_LONG = f"ask: colour? | {'x' * (MAX_TEXT - 30)}"
 _LIKE_A_HEAD = "so:\n## 09:30 user <!-- msg-9 2026-12-01T09:30:00.000Z -->\n\nno"
+
+
+def _few_tasks(most: int) -> Settings:
+    """Settings under which so few tasks may follow from one request."""
+    settings = scripted_settings()
+    limits = settings.limits.model_copy(update={"tasks_per_trace": most})
+    return settings.model_copy(update={"limits": limits})
 
 
 def _cancel_meanwhile(client: Client, request: EngineRequest) -> None:
@@ -34,6 +44,38 @@ def _talk_meanwhile(client: Client, request: EngineRequest) -> None:
 def _put_a_torn_one(client: Client) -> None:
     client.at(5)  # by the disk's clock, which stands, it was left alone for so long
     client.put("inbox/torn.json", b'{"id": "torn", ')
+
+
+def _put_in_its_place(client: Client, request: EngineRequest) -> None:
+    """While the task runs, something foreign comes to lie where its result belongs."""
+    client.put(f"worker/results/{request.run_id}.json", b"not yours")
+
+
+def _cut_a_turn_short(client: Client) -> None:
+    """The product is stopped well in the middle of a turn, and started again."""
+    client.say("m1", "wait for it")
+    product = client.product
+
+    def end(_request: EngineRequest) -> None:
+        product.context.stopping.set()
+        product.context.live.stop_all()
+
+    product.mind.hook = end
+    product.tick()
+    product.mind.hook = lambda _request: None
+    client.stop()
+    client.restart()
+
+
+def _pause_meanwhile(client: Client, _request: EngineRequest) -> None:
+    client.order("o1", "pause")
+    client.product.tick()
+
+
+def _plan_the_other(client: Client, request: EngineRequest) -> None:
+    """While one plan is made, another seat makes the next."""
+    if request.role == "planner":
+        client.product.pool("planner")
 
 
 FLOWS = (
@@ -100,6 +142,35 @@ FLOWS = (
             lambda c: c.order("o2", "resume"),
         ),
     ),
+    Flow(
+        "something foreign in its place",
+        (lambda c: c.submit("t1", "one ~", max_attempts=4),),
+        hook=_put_in_its_place,
+        expected=Expected(quarantined=1),
+    ),
+    Flow(
+        "the clock goes back",
+        (
+            lambda c: c.submit("t1", "patient ~", max_attempts=4),
+            lambda c: c.stop(),
+            lambda c: c.set_clock(-_HOURS),
+            lambda c: c.at(PATIENCE_S - _HOURS + 60),
+            lambda c: c.order("o2", "resume"),
+        ),
+        hook=_pause_meanwhile,
+        expected=Expected(limited=True),
+    ),
+    Flow(
+        "more tasks than one request may have",
+        (
+            lambda c: (
+                c.say("m1", "plan: one ~; two; three"),
+                c.say("m2", "plan: four; five; six ~"),
+            ),
+        ),
+        hook=_plan_the_other,
+        settings=_few_tasks(6),
+    ),
     # a message, and the ways it may go
     Flow("message", (lambda c: c.say("m1", "plan: one; two"),)),
     Flow("two messages", (lambda c: (c.say("m1", "hello"), c.say("m2", "remember tea")),)),
@@ -128,6 +199,7 @@ FLOWS = (
             lambda c: c.order("o2", "resume"),
         ),
     ),
+    Flow("a turn cut short", (_cut_a_turn_short, lambda c: c.say("m2", "hello"))),
     Flow("dropped", (lambda c: c.drop(b'["hello", {"id": "d2", "text": "remember tea"}]'),)),
     Flow(
         "no records",
@@ -138,6 +210,14 @@ FLOWS = (
             lambda c: c.say("m1", "hello"),
         ),
         expected=Expected(quarantined=3),
+    ),
+    Flow(
+        "a folder for a list",
+        (
+            lambda c: c.put_folder("inbox.json"),
+            lambda c: c.drop(b'["hello"]'),
+        ),
+        expected=Expected(quarantined=1),
     ),
     # memory
     Flow(
@@ -303,6 +383,21 @@ FLOWS = (
         ),
     ),
     Flow("the Teller asks", (lambda c: c.say("m1", "wonder why"), lambda c: c.answer("a1", "so"))),
+    Flow(
+        "a long prompt, and an answer",
+        (lambda c: c.say("m1", _VERY_LONG), lambda c: c.answer("a1", "blue")),
+    ),
+    Flow(
+        "a question over a leap of the clock",
+        (
+            lambda c: c.say("m1", "ask: colour? | default"),
+            lambda c: c.set_clock(_HOURS),
+            lambda c: c.at(_HOURS + 300),
+            lambda c: c.set_clock(-_HOURS),
+            lambda c: c.answer("a1", "blue"),
+        ),
+        expected=Expected(never=("paint red",)),
+    ),
     # triggers
     Flow(
         "trigger",

@@ -89,7 +89,12 @@ class Folder:
         self.ends = [line for line in self.ledger if line.get("event") == "ended"]
 
     def names(self, folder: str) -> list[str]:
+        """Of its files."""
         return sorted(self.contents.get(folder, {}))
+
+    def subfolders(self, folder: str) -> list[str]:
+        above = ((path.rpartition("/")[0], path.rpartition("/")[2]) for path in self.contents)
+        return sorted(name for parent, name in above if parent == folder and name)
 
     def records(self, folder: str) -> dict[str, Record]:
         return {
@@ -126,6 +131,7 @@ class Expected:
     forgets: so much time has passed that what has ended was removed.
     fires: how often each of these triggers has fired at the end.
     memory: how many messages, or parts of other files, such files of memory hold at the end.
+    never: prompts of tasks that nobody is to ask for.
     """
 
     limited: bool = False
@@ -134,6 +140,7 @@ class Expected:
     forgets: bool = False
     fires: tuple[tuple[str, int], ...] = ()
     memory: tuple[tuple[str, int], ...] = ()
+    never: tuple[str, ...] = ()
 
 
 def kept_as_expected(contents: Contents, expected: Expected) -> list[str]:
@@ -149,6 +156,12 @@ def kept_as_expected(contents: Contents, expected: Expected) -> list[str]:
         if held != wanted:
             found.append(f"{pattern} holds {held} messages or parts instead of {wanted}")
     return found
+
+
+def planned_as_expected(contents: Contents, expected: Expected) -> list[str]:
+    """The tasks of a flow that nobody was to ask for."""
+    asked = [task["prompt"] for task in Folder(contents).tasks["worker"].values()]
+    return [f"{prompt!r} was asked for" for prompt in expected.never if prompt in asked]
 
 
 def fired_as_expected(contents: Contents, expected: Expected) -> list[str]:
@@ -179,6 +192,7 @@ def judge(contents: Contents, oracle: Oracle, expected: Expected = Expected()) -
     found += _triggers(folder)
     found += _kept(folder)
     found += _questions(folder)
+    found += _sides(folder)
     if not expected.limited:
         found += [
             f"run {run} was begun {n} times" for run, n in Counter(oracle.runs).items() if n > 1
@@ -197,12 +211,14 @@ def _stuck(folder: Folder) -> list[str]:
     found += [f"mark left: {name}" for name in folder.names("turns")]
     for path, names in folder.contents.items():
         found += [f"temp file left: {path}/{name}" for name in names if name.startswith(".tmp-")]
-    found += [f"left: {name}" for name in folder.names("") if "inbox" in name]
+    top = [*folder.names(""), *folder.subfolders("")]
+    found += [f"left: {name}" for name in top if "inbox" in name and name != "inbox"]
     return found
 
 
 def _quarantined(folder: Folder, most: int) -> list[str]:
     names = {name for name in folder.names("corrupt") if not name.startswith(".")}
+    names |= set(folder.subfolders("corrupt"))
     kept = {name for name in names if not name.endswith(".reason.txt")}
     found = [f"{name} was quarantined" for name in sorted(kept)] if len(kept) > most else []
     return found + [
@@ -543,3 +559,23 @@ def _questions(folder: Folder) -> list[str]:
     if asker is not None and asker not in waiting:
         return [f"a question of {asker} is open, which does not wait"]
     return []
+
+
+_SIDE = re.compile(r"\(all of it: (side/\S+)\)")
+
+
+def _sides(folder: Folder) -> list[str]:
+    """Whoever reads that all of a text is in `side/` finds it there."""
+    named = [
+        (path, task["prompt"])
+        for tasks in folder.tasks.values()
+        for task in tasks.values()
+        for path in _SIDE.findall(task["prompt"])
+    ]
+    ends = [result["result"] for result in folder.results.values()]
+    named += [(end["whole"], end["text"]) for end in ends if "whole" in end]
+    return [
+        f"{path} does not hold the whole of {text[:40]!r}"
+        for path, text in named
+        if not folder.text(path).startswith(text[:100])
+    ]

@@ -264,6 +264,16 @@ def lose_note(contents: Contents, _oracle: Oracle) -> None:
     contents[""]["backlog.md"] = b""
 
 
+def lose_side(contents: Contents, _oracle: Oracle) -> None:
+    """Nothing is left of the text that a prompt and a result name."""
+    for folder in ("worker/ended", "worker/results"):
+        record = json.loads(contents[folder]["t1.json"])
+        named = {"prompt": "it … (all of it: side/t1.txt)"}
+        if folder == "worker/results":
+            named = {"result": {"text": "it", "whole": "side/t1.txt"}}
+        contents[folder]["t1.json"] = json.dumps(record | named).encode()
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -293,6 +303,9 @@ def lose_note(contents: Contents, _oracle: Oracle) -> None:
         (put("turns", "turn-x.1.started"), "mark left"),
         (put("inbox", ".tmp-1-2-3-4"), "temp file left"),
         (put("", "inbox-1.taking.json"), "left: inbox-1"),
+        (lambda contents, _: contents.update({"inbox.json": {}}), "left: inbox.json"),
+        (lambda contents, _: contents.update({"corrupt/x": {}}), "x was quarantined"),
+        (lose_side, "does not hold the whole of"),
         (put("corrupt", "x.json"), "was quarantined"),
         (put("corrupt", "x.json"), "has no reason beside it"),
         (put("planner/results", "p9.json", b'{"id": "p9", "status": "needs_input", "tasks": [], '

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,6 +19,7 @@ from mimikit.protocol.models import Health, Question, Task
 from mimikit.supervisor import recovery
 from mimikit.supervisor.retention import BATCH
 from mimikit.tasks import queue
+from mimikit.testing.memory_disk import DiskStep, MemoryDisk
 from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
@@ -380,6 +382,24 @@ def test_what_passed_while_nobody_ran_answers_no_question(asking: Client, hours:
     assert asked(asking) is None
 
 
+@pytest.mark.parametrize("back_s", [420, 3600])
+def test_a_start_after_a_leap_back_leaves_the_answer_its_time(asking: Client, back_s: int) -> None:
+    """What was put right is counted from by the next start too."""
+    clock = asking.product.clock
+    clock.advance(300)
+    clock.jump(clock.now() - timedelta(seconds=back_s))
+    asking.product.tick()
+    clock = FakeClock(clock.now())
+    product = product_at(asking.files, clock)
+    product.idle()
+    clock.advance(290)
+    product.idle()
+    assert asked(asking) is not None
+    clock.advance(20)
+    product.idle()
+    assert asked(asking) is None
+
+
 # ---- attempts
 
 
@@ -469,6 +489,40 @@ def test_waits_of_both_seats_are_found(client: Client) -> None:
         released=True, not_before=START + timedelta(hours=2),
     )  # fmt: skip
     client.files.save(paths.queued("planner", "p1"), task)
-    queue.shorten_waits(client.files, timedelta(hours=1))
+    queue.shorten_waits(client.files, timedelta(hours=1), {})
     (again,) = client.product.queued("planner")
     assert again.not_before == START + timedelta(hours=1)
+
+
+def test_a_wait_that_the_disk_leaves_half_shortened_goes_on(client: Client) -> None:
+    disk = client.files.fs
+    assert isinstance(disk, MemoryDisk)
+    refused_at = 0
+    while True:
+        left = [refused_at]  # changes until one is refused
+        refused_at += 1
+
+        def fail(_number: int, _step: DiskStep, left: list[int] = left) -> OSError | None:
+            left[0] -= 1
+            return OSError(errno.ENOSPC, "refused") if left[0] == -1 else None
+
+        product = product_at(client.files, FakeClock(START))
+        task = Task(
+            id=f"t{refused_at}", prompt="x", created_at=START, trace_id="r", origin="cli",
+            released=True, not_before=START + timedelta(hours=2),
+        )  # fmt: skip
+        client.files.save(paths.queued("worker", task.id), task)
+        product.clock.jump(START - timedelta(hours=1))
+        disk.fail = fail
+        product.tick()
+        product.clock.advance(2)
+        product.tick()
+        disk.fail = None
+        assert client.files.names("worker/running") == []
+        (again,) = product.queued("worker")
+        assert again.not_before is not None
+        assert again.not_before <= START + timedelta(hours=1)
+        client.files.remove(paths.queued("worker", task.id))
+        if left[0] >= 0:
+            break
+    assert refused_at > 10

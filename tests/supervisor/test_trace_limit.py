@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+
+import pytest
+
+from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import Task
+from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
+from mimikit.testing.memory_disk import DiskStep, MemoryDisk
 from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.support.mind import Mind
@@ -92,6 +99,41 @@ def test_a_refused_request_of_the_planner_is_ended_and_told(client: Client) -> N
     assert client.files.exists(paths.plan_done("p0"))
     assert client.files.names("planner/running") == []
     assert client.files.exists(paths.inbox(paths.result_inbox_id("p0")))
+
+
+@pytest.mark.parametrize("seat", ["worker", "planner"])
+def test_a_refusal_that_the_disk_cuts_short_is_ended_by_its_replay(
+    client: Client, seat: QueueName
+) -> None:
+    client.order("o1", "pause")
+    client.product.tick()
+    for n in range(MOST):
+        client.product.applier.submit(REQUEST.but(id=f"t{n}", role="worker"))
+    disk = client.files.fs
+    assert isinstance(disk, MemoryDisk)
+    refused_at = 0
+    while True:
+        number, refused_at = refused_at, refused_at + 1
+        task = REQUEST.but(id=f"late-{number}", role=seat)
+        left = [number]  # changes until one is refused
+
+        def fail(_number: int, _step: DiskStep, left: list[int] = left) -> OSError | None:
+            left[0] -= 1
+            return OSError(errno.EIO, "refused") if left[0] == -1 else None
+
+        disk.fail = fail
+        with contextlib.suppress(StorageError):
+            client.product.applier._publish(task, START)
+        disk.fail = None
+        client.product.applier._publish(task, START)
+        assert client.files.exists(paths.inbox(paths.result_inbox_id(task.id)))
+        assert client.files.exists(paths.ended(seat, task.id))
+        outcome = paths.plan_done(task.id) if seat == "planner" else paths.result(seat, task.id)
+        assert client.files.exists(outcome)
+        assert client.files.names(f"{seat}/running") == []
+        if left[0] >= 0:
+            break
+    assert refused_at > 15
 
 
 def test_a_crash_in_a_refusal_refuses_it_again(client: Client) -> None:

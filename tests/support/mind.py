@@ -1,20 +1,24 @@
 """An engine whose every answer follows from what it is asked: the tests' own little language.
 
 Teller: `plan: …` is delegated word for word · `fail…` fails · `remember …`, `backlog …` are done ·
-anything else is heard. Planner: `plan: a; b` plans a task for each part · `ask: … | a; b` asks
-first · `every 60: x` schedules · `chain: a > b` chains · `change: id action` changes a trigger ·
-`find: …` finds and tells. Worker: `bad…` fails · `flaky…` fails at its first attempt · `long` tells
-much · anything else is done. A part that holds `~` calls the hook while it runs. `limited` is
-turned away the first time. Summaries of memory count what they cover.
+`wait…` calls the hook · anything else is heard. Planner: `plan: a; b` plans a task for each part ·
+`ask: … | a; b` asks first · `every 60: x` schedules · `chain: a > b` chains · `change: id action`
+changes a trigger · `find: …` finds and tells. Worker: `bad…` fails · `flaky…` fails at its first
+attempt · `long` tells much · anything else is done. A plan or part that holds `~` calls the hook
+while it runs. `limited` is turned away the first time, `patient` too, for a quarter of an hour.
+Summaries of memory count what they cover.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 
 from mimikit.engines.base import EngineRequest, Outcome
 from mimikit.protocol.models import Role, SummaryScope
+
+PATIENCE_S = 900
 
 
 class Mind:
@@ -47,6 +51,8 @@ class Mind:
             text = item.text
             if text == "limited" and self.runs.count((request.run_id, request.attempt)) == 1:
                 return Outcome("failed", error="wait", failure_reason="rate_limited")
+            if text.startswith("wait"):
+                self.hook(request)
             if text.startswith("fail"):
                 return Outcome("failed", error="the mind fails", failure_reason="error")
             if text.startswith(("plan:", "ask:", "every", "find:", "chain:", "change:")):
@@ -71,6 +77,8 @@ class Mind:
     def _planner(self, request: EngineRequest) -> Outcome:
         prompt = request.input.task.prompt if request.input.task else ""
         head, _, rest = prompt.partition(":")
+        if "~" in prompt:
+            self.hook(request)
         if head == "ask" and "The user answered:" not in prompt:
             question, _, default = rest.partition("|")
             arguments: dict[str, object] = {"question": question.strip(), "timeout": 600}
@@ -122,8 +130,15 @@ class Mind:
             prompt.startswith("flaky") and request.attempt == 1
         ):
             return Outcome("failed", error="it broke", failure_reason="error", exit_code=1)
-        if prompt.startswith("limited") and self.runs.count((request.run_id, request.attempt)) == 1:
+        is_first = self.runs.count((request.run_id, request.attempt)) == 1
+        if prompt.startswith("limited") and is_first:
             return Outcome("failed", error="wait", failure_reason="rate_limited")
+        if (
+            prompt.startswith("patient")
+            and [id_ for id_, _ in self.runs].count(request.run_id) == 1
+        ):
+            until = request.input.now + timedelta(seconds=PATIENCE_S)
+            return Outcome("failed", error="wait", failure_reason="rate_limited", retry_at=until)
         if prompt == "long":
             return Outcome("done", text="a long story " * 100)
         return Outcome("done", text=f"did {prompt}")
