@@ -21,7 +21,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from mimikit.errors import BadSettings, NotFound
 
 EngineName = Literal["auto", "codex", "builtin", "command", "scripted"]
-Seconds = Annotated[float, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 _MOST_BYTES = 2**20
 _PACKAGE = Path(__file__).resolve().parent

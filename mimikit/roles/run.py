@@ -17,6 +17,7 @@ from pydantic import Field
 
 from mimikit.clock import Clock
 from mimikit.config import LimitSettings, Settings
+from mimikit.engines import process
 from mimikit.engines.base import (
     UPSTREAM,
     CancelToken,
@@ -55,6 +56,7 @@ RECENT = 5
 """Messages that belong to the query of what memory is asked, with less weight."""
 _WITHOUT_TOKENS = frozenset({"builtin", "command", "scripted"})
 """Engines that have no use for the prompt's tokens."""
+_REMOVE_S = 60
 
 
 class LiveRuns:
@@ -286,7 +288,7 @@ def run_engine(
         if server is not None and token is not None:
             server.unregister(token)
         if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
+            _remove(scratch)
     if engine.name not in _WITHOUT_TOKENS:
         tokens.load_soon()  # a model is served here: the turns to come are counted, not estimated
     if cancel.reason == "killed" and outcome.status != "done":
@@ -328,7 +330,17 @@ def sweep_scratch(state: Path) -> None:
     for path in Path(tempfile.gettempdir()).glob(f"{_scratch_prefix(state)}*"):
         with contextlib.suppress(FileNotFoundError):
             if path.lstat().st_uid == os.getuid():  # anybody may make a folder of that name
-                shutil.rmtree(path, ignore_errors=True)
+                _remove(path)
+
+
+def _remove(scratch: Path) -> None:
+    """Remove a scratch folder, whatever a run has made of it; what can not go stays for a start."""
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(scratch, ignore_errors=True)
+    if os.path.lexists(scratch):  # folders too deep for Python, or shut by the run
+        line = 'chmod -R u+rwx -- "$1"; rm -rf -- "$1"'
+        with contextlib.suppress(EngineError):
+            process.output(["/bin/sh", "-c", line, "sh", str(scratch)], timeout_s=_REMOVE_S)
 
 
 def _scratch_prefix(state: Path) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue as queues
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from mimikit import permission
 from mimikit.engines.base import CancelToken, EngineChoice, Outcome, TurnInput
@@ -14,6 +15,7 @@ from mimikit.errors import StorageError
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.roles.run import RunContext, cut_to_side, not_begun, run_engine, with_context
+from mimikit.roles.shortage import PAUSE_S
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
 
 
@@ -169,25 +171,46 @@ class TellerThread:
     def __init__(self, context: RunContext, ring: Callable[[], None]) -> None:
         """`ring` wakes the supervisor when a turn ended."""
         self._context, self._ring = context, ring
+        self._is_closed = False
         self._jobs: queues.SimpleQueue[TurnJob | None] = queues.SimpleQueue()
         self._done: queues.SimpleQueue[TurnOutcome] = queues.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="teller", daemon=True)
-        self._thread.start()
+        self._under_way: TurnJob | None = None
+        self._thread = self._begin()
 
     def start(self, job: TurnJob) -> None:
+        self._under_way = job
         self._jobs.put(job)
 
     def outcomes(self) -> list[TurnOutcome]:
-        """What ended since the last look."""
+        """What ended since the last look; a thread that died with its turn is another by then."""
+        died = not self._thread.is_alive()
         found: list[TurnOutcome] = []
         while not self._done.empty():
             found.append(self._done.get())
+        if died and not self._is_closed:
+            while not self._jobs.empty():
+                self._jobs.get()
+            if self._under_way is not None and not found:
+                said = "no memory was left to say how the turn ended"
+                retry_at = self._context.clock.now() + timedelta(seconds=PAUSE_S)
+                reason = "engine_unavailable"
+                found.append(TurnOutcome(self._under_way, None, said, reason, retry_at))
+            with contextlib.suppress(RuntimeError):  # no thread is to be had: the next look tries
+                self._thread = self._begin()
+        if found:
+            self._under_way = None
         return found
 
     def close(self, timeout_s: float) -> None:
         """End the thread after the turn in progress."""
+        self._is_closed = True
         self._jobs.put(None)
         self._thread.join(timeout_s)
+
+    def _begin(self) -> threading.Thread:
+        thread = threading.Thread(target=self._run, name="teller", daemon=True)
+        thread.start()
+        return thread
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:

@@ -16,6 +16,8 @@ from mimikit.errors import BadInput
 from mimikit.protocol.paths import STATE_FOLDER
 
 MAX_PATTERN = 500
+MOST_DEPTH = 60
+"""Folders below a pattern's base, one in another; what each costs grows with its depth."""
 _MOST_STARS = 4
 
 Seen: TypeAlias = dict[str, list[int]]
@@ -47,7 +49,9 @@ class Pattern:
         return len(self.parts) in self._reached(below)
 
     def enters(self, folder: str) -> bool:
-        """Whether matches may lie in a folder below the base."""
+        """Whether matches may lie in a folder below the base; nothing is looked for far below."""
+        if folder.count("/") >= MOST_DEPTH:
+            return False
         if self.is_plain:
             return not any(name.startswith(".") for name in folder.split("/"))
         return any(place < len(self.parts) for place in self._reached(folder))

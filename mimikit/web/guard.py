@@ -223,20 +223,27 @@ class Guard:
             self._check_token(bearer, RequestDenied(401, _LOG_IN, reason="bad bearer"))
             return RequestCaller("token")
         self._check_page()
-        value = request.cookies.get(self._cookie)
-        if value is None:
-            raise RequestDenied(401, _LOG_IN, reason="no login")
+        # Other servers of this host set cookies of any name: theirs come first, beside ours.
+        reason = "no login"
+        for value in request.cookies.getlist(self._cookie):
+            caller, reason = self._session(value)
+            if caller is not None:
+                return caller
+        raise RequestDenied(401, _LOG_IN, reason=reason)
+
+    def _session(self, cookie: str) -> tuple[RequestCaller | None, str]:
+        """Whose session this cookie is, if the request has its key too; else why nobody's."""
         try:
-            session_id, issued_s = cast("tuple[str, int]", self._signer().loads(value))
+            session_id, issued_s = cast("tuple[str, int]", self._signer().loads(cookie))
             age = timedelta(seconds=self._clock.now().timestamp() - issued_s)
         except (BadData, ValueError, TypeError):
-            raise RequestDenied(401, _LOG_IN, reason="bad session") from None
+            return None, "bad session"
         if age > tokens.SESSION_LIFE or tokens.is_session_ended(self._files, session_id):
-            raise RequestDenied(401, _LOG_IN, reason="ended session")
+            return None, "ended session"
         key = request.headers.get(KEY_HEADER, "").encode(errors="replace")
         if not hmac.compare_digest(key, self._page_key(session_id).encode()):
-            raise RequestDenied(401, _LOG_IN, reason="cookie without its key")
-        return RequestCaller("session", session_id, age)
+            return None, "cookie without its key"
+        return RequestCaller("session", session_id, age), ""
 
     def _check_page(self) -> None:
         if page := self.own_page():

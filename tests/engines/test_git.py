@@ -18,6 +18,7 @@ import pytest
 
 from mimikit.engines import git, process, sandbox
 from mimikit.engines.git import GitFolders
+from tests.support.deep import nested_folders
 from tests.support.runs import Ground, ground
 
 pytestmark = [
@@ -556,11 +557,5 @@ def test_what_was_met_once_is_not_hidden_by_what_is_put_before_it(
 
 def test_folders_that_lie_very_deep_hinder_no_run(here: Ground) -> None:
     repository(here.workspace)
-    folder = os.open(here.workspace / ".git" / "refs", os.O_RDONLY)
-    for _ in range(1100):
-        os.mkdir("deep", dir_fd=folder)
-        below = os.open("deep", os.O_RDONLY, dir_fd=folder)
-        os.close(folder)
-        folder = below
-    os.close(folder)
-    assert folders_of(here, here.workspace).writable == [here.workspace / ".git"]
+    with nested_folders(here.workspace / ".git" / "refs"):
+        assert folders_of(here, here.workspace).writable == [here.workspace / ".git"]

@@ -298,15 +298,18 @@ def test_what_may_be_an_older_runs_is_left_to_it(tmp_path: Path) -> None:
 def test_what_was_found_is_not_lost_when_what_led_to_it_ends(tmp_path: Path) -> None:
     name = tag()
     older = shell(f"echo ready; exec sleep {tag()}", tmp_path)
-    heard, cancel = Heard(), CancelToken()
-    thread = threading.Thread(target=lambda: run(older, heard, cancel=cancel))
-    thread.start()
-    assert heard.ready.wait(20)
-    younger = shell(f"{DEAF_AND_UNMARKED.format(tag=name)}; sleep {name}", tmp_path, timeout_s=1)
-    assert run(younger).stopped == "timeout"
-    assert alive(name) == []
-    cancel.cancel("canceled")
-    thread.join()
+    younger = shell(f"{DEAF_AND_UNMARKED.format(tag=name)}; echo ready; sleep {name}", tmp_path)
+    going: list[tuple[CancelToken, threading.Thread]] = []
+    for program in (older, younger):
+        heard, cancel = Heard(), CancelToken()
+        thread = threading.Thread(target=run, args=(program, heard), kwargs={"cancel": cancel})
+        thread.start()
+        assert heard.ready.wait(20)
+        going.append((cancel, thread))
+    for cancel, thread in reversed(going):  # the younger while the older goes on
+        cancel.cancel("canceled")
+        thread.join()
+        assert alive(name) == []
 
 
 def test_the_exit_codes_of_others_children_are_left_alone(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ from tests.memory.questions import (
     said,
     wait_for,
 )
+from tests.support.deep import nested_folders
 
 
 @pytest.fixture
@@ -951,12 +952,8 @@ def test_a_process_that_ends_while_it_indexes_ends_well_and_keeps_what_it_has(
 
 def test_docs_that_lie_very_deep_hinder_nothing(bare: World) -> None:
     """Whoever may write the workspace may make a thousand folders, one in another."""
-    folder = os.open(bare.state.workspace, os.O_RDONLY)
-    for name in ("docs", *["deep"] * 1100):
-        os.mkdir(name, dir_fd=folder)
-        below = os.open(name, os.O_RDONLY, dir_fd=folder)
-        os.close(folder)
-        folder = below
-    os.close(folder)
-    (bare.state.workspace / "docs" / "near.md").write_text("Tea is fine.\n")
-    assert [hit.source for hit in bare.search().find("tea")] == ["docs/near.md"]
+    docs = bare.state.workspace / "docs"
+    docs.mkdir()
+    (docs / "near.md").write_text("Tea is fine.\n")
+    with nested_folders(docs):
+        assert [hit.source for hit in bare.search().find("tea")] == ["docs/near.md"]

@@ -250,6 +250,7 @@ def _dead(process: subprocess.Popen[bytes] | None) -> None:
     process.wait(90)  # the kernel ends it once the disk has what it was writing
 
 
+@pytest.mark.timeout(300)  # dozens of starts, on a busy machine
 def test_kills_lose_and_double_nothing(
     number: int, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

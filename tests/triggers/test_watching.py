@@ -13,8 +13,9 @@ import pytest
 
 from mimikit.protocol.watch import FolderWatch
 from mimikit.triggers import workspace
-from mimikit.triggers.patterns import parse
+from mimikit.triggers.patterns import MOST_DEPTH, parse
 from mimikit.triggers.workspace import FileWatch, FolderWorkspace
+from tests.support.deep import nested_folders
 
 DEADLINE_S = 20
 
@@ -185,6 +186,18 @@ def test_new_folders_are_entered_however_deep_and_fast_they_come(desk: Desk) -> 
     desk.after(desk.write("src/a/b/y.py"))
     desk.after(desk.write("src/e/f/z.py"))
     desk.after((desk.root / "src/e/f/z.py").unlink)
+
+
+def test_folders_that_lie_very_deep_hold_nothing_up(desk: Desk) -> None:
+    """A look at each costs as much as it lies deep: a thousand took a minute."""
+    src = desk.root / "src"
+    src.mkdir()
+    with nested_folders(src):
+        desk.set("t", "src/**/*.py")
+        assert len(desk.watch._folders) < MOST_DEPTH + 10
+        (src / "x.py").touch()
+        assert list(desk.workspace.look(parse("src/**/*.py")) or ()) == ["x.py"]
+        desk.after(desk.write("src/deep/deep/y.py"))
 
 
 def test_a_base_that_does_not_exist_yet_is_waited_for(desk: Desk) -> None:

@@ -262,6 +262,16 @@ def test_a_page_on_plain_http_is_known_by_its_origin(web) -> None:
     assert web.ask("POST", "/api/input", body, headers=headers).status_code == 202
 
 
+def test_a_cookie_that_another_server_set_shuts_nobody_out(web) -> None:
+    """Of two of one name the browser sends that of the longer path first."""
+    mine = web.log_in()
+    name = mine.partition("=")[0]
+    for cookies in (f"{name}=theirs; {mine}", f"{mine}; {name}=theirs"):
+        headers = {"Cookie": cookies}
+        assert web.ask("GET", "/api/status", headers=headers).status_code == 200
+    assert web.ask("GET", "/api/status", headers={"Cookie": f"{name}=theirs"}).status_code == 401
+
+
 def test_a_script_needs_no_origin(web) -> None:
     assert web.ask("POST", "/api/input", {"id": "msg-1", "text": "hello"}).status_code == 202
 

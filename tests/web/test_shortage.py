@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import resource
 import socket
@@ -74,7 +75,8 @@ def test_in_want_the_page_answers_or_hangs_up_and_goes_on(
     (worker,) = psutil.Process(server.process.pid).children()
     held = psutil.Process(worker.pid).memory_info().vms if limit == resource.RLIMIT_AS else 0
     if limit == resource.RLIMIT_NOFILE:
-        held = max(int(path.name) for path in Path(f"/proc/{worker.pid}/fd").iterdir()) + 1
+        used = {int(path.name) for path in Path(f"/proc/{worker.pid}/fd").iterdir()}
+        held = next(number for number in itertools.count() if number not in used)
     before = resource.prlimit(worker.pid, limit)
     resource.prlimit(worker.pid, limit, (held + room, before[1]))
     got = ask_all(server, 15)
