@@ -50,6 +50,8 @@ const memory = new MemoryKeeper(store, api, {
 });
 /** @type {ScrollKeeper | null} */
 let keeper = null;
+/** What is to have the focus as soon as it is drawn: where one goes may be drawn late. */
+const awaited = { selector: "", until: 0 };
 
 const actions = new Actions(store, api, session, {
   toBottom: () => keeper?.toBottom(!matchMedia("(prefers-reduced-motion: reduce)").matches),
@@ -115,6 +117,7 @@ function draw(state, before) {
   followOutput();
   showOwnStep();
   if (state.route !== before.route) focusPlace(state, before);
+  focusAwaited();
   showLine(state);
 }
 
@@ -193,9 +196,20 @@ function showLine({ route, note }) {
 /** @param {string} selector  Focus what is there once the page is drawn. */
 function focusSoon(selector) {
   setTimeout(() => {
-    const place = root.querySelector(selector);
-    if (place instanceof HTMLElement) place.focus();
+    if (!focusOn(selector)) Object.assign(awaited, { selector, until: performance.now() + 5000 });
   }, 50);
+}
+
+/** @param {string} selector */
+function focusOn(selector) {
+  const place = root.querySelector(selector);
+  if (place instanceof HTMLElement) place.focus();
+  return place !== null;
+}
+
+function focusAwaited() {
+  const { selector, until } = awaited;
+  if (selector && (performance.now() > until || focusOn(selector))) awaited.selector = "";
 }
 
 /** Going somewhere moves the focus there; coming back, to where one left. */
