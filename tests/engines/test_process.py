@@ -299,10 +299,15 @@ def test_what_was_found_is_not_lost_when_what_led_to_it_ends(tmp_path: Path) -> 
     name = tag()
     older = shell(f"echo ready; exec sleep {tag()}", tmp_path)
     younger = shell(f"{DEAF_AND_UNMARKED.format(tag=name)}; echo ready; sleep {name}", tmp_path)
+    ended: list[ProgramOutcome] = []
     going: list[tuple[CancelToken, threading.Thread]] = []
+
+    def take(program: Program, heard: Heard, cancel: CancelToken) -> None:
+        ended.append(run(program, heard, cancel=cancel))
+
     for program in (older, younger):
         heard, cancel = Heard(), CancelToken()
-        thread = threading.Thread(target=run, args=(program, heard), kwargs={"cancel": cancel})
+        thread = threading.Thread(target=take, args=(program, heard, cancel))
         thread.start()
         assert heard.ready.wait(20)
         going.append((cancel, thread))
@@ -310,6 +315,7 @@ def test_what_was_found_is_not_lost_when_what_led_to_it_ends(tmp_path: Path) -> 
         cancel.cancel("canceled")
         thread.join()
         assert alive(name) == []
+    assert [outcome.stopped for outcome in ended] == ["canceled", "canceled"]
 
 
 def test_the_exit_codes_of_others_children_are_left_alone(tmp_path: Path) -> None:
