@@ -52,8 +52,7 @@ def index(state: ReadOnlyState, rebuild: bool, as_json: bool) -> None:
     if not as_json:
         terminal.note("Reading all that is to be searched…")
     began = state.clock.monotonic()
-    with contextlib.closing(state.search) as engine:
-        after = engine.refresh(rebuild=rebuild)
+    after = state.search.refresh(rebuild=rebuild)
     took_s = state.clock.monotonic() - began
     report = shown.memory_report(after, _library(state).listed(), round(took_s * 1000))
     said = f"Indexed {_size(report.index)}, in {terminal.span(took_s)}."

@@ -249,6 +249,37 @@ def test_nothing_found_and_a_search_that_failed_say_so(chat: Chat) -> None:
     expect(page.locator("[data-group]").first).to_be_visible()
 
 
+SLOW_WAY = """
+addEventListener("hashchange", (event) => {
+  if (!event.isTrusted) return;
+  event.stopImmediatePropagation();
+  setTimeout(() => dispatchEvent(new HashChangeEvent("hashchange")), 300);
+});
+"""
+"""Where one goes is told late, as on a busy machine."""
+
+
+def test_the_search_has_the_focus_however_late_it_is_drawn(chat: Chat) -> None:
+    chat.page.add_init_script(SLOW_WAY)
+    chat.reload()
+    chat.page.locator("#scroll").focus()
+    chat.page.keyboard.press("/")
+    expect(chat.page.get_by_role("searchbox")).to_be_focused()
+
+
+SLOW_FRAMES = """
+const soon = window.requestAnimationFrame.bind(window);
+window.requestAnimationFrame = (draw) => setTimeout(() => soon(draw), 300);
+"""
+"""What is to be drawn is drawn late, as on a busy machine."""
+
+
+def test_a_message_of_long_ago_is_shown_however_late_it_is_drawn(chat: Chat) -> None:
+    chat.page.add_init_script(SLOW_FRAMES)
+    chat.reload()
+    test_a_message_of_long_ago_is_found_and_shown_in_the_chat(chat)
+
+
 def test_a_search_needs_no_mouse(chat: Chat) -> None:
     page, keys = chat.page, chat.page.keyboard
     chat.field.focus()
@@ -344,6 +375,7 @@ def test_what_is_typed_outlives_a_reload_and_another_hand(chat: Chat) -> None:
     expect(page.get_by_role("button", name="Go on writing")).to_be_focused()
     page.keyboard.press("Escape")
     expect(text).to_be_focused()
+    expect(page.get_by_role("button", name="Go on writing")).to_have_count(0)
     page.get_by_role("button", name="Discard").click()
     page.get_by_role("group").get_by_role("button", name="Discard").click()
     expect(page.locator(".note-text")).to_have_text("Another.")

@@ -114,6 +114,7 @@ def test_a_trigger_is_paused_resumed_run_and_deleted(chat: Chat) -> None:
     expect(chat.told("from-the-trigger")).to_be_visible()
     card.get_by_role("button", name="Delete").click()
     card.get_by_role("button", name="Keep").click()
+    expect(card.get_by_role("group")).to_have_count(0)
     card.get_by_role("button", name="Delete").click()
     card.get_by_role("group").get_by_role("button", name="Delete").click()
     expect(card).to_have_count(0)

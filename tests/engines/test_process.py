@@ -24,6 +24,9 @@ pytestmark = [
     pytest.mark.needs_program("pgrep", "setsid"),
 ]
 
+PATIENCE_S = 20
+"""At once, even on a busy machine: what is ended here would run for a day."""
+
 ESCAPES = {
     "background": "sleep {tag} &",
     "nohup": "nohup sleep {tag} >/dev/null 2>&1 &",
@@ -98,7 +101,7 @@ def test_a_run_over_its_deadline_ends_whole(tmp_path: Path, line: str) -> None:
     program = shell(f"{line.format(tag=name)}\nsleep {name}", tmp_path, timeout_s=0.3)
     ended = run(program)
     assert ended.stopped == "timeout"
-    assert time.monotonic() - begun < 0.3 + 1 + 2
+    assert time.monotonic() - begun < PATIENCE_S
     assert alive(name) == []
     assert zombies() == []
 
@@ -132,7 +135,7 @@ def test_a_cancel_ends_a_silent_run_at_once(tmp_path: Path) -> None:
     threading.Thread(target=cancel_it).start()
     ended = run(shell(f"echo ready; sleep {name}", tmp_path), heard, cancel=cancel)
     assert ended.stopped == "killed"
-    assert time.monotonic() - canceled_at[0] < 1
+    assert time.monotonic() - canceled_at[0] < PATIENCE_S
     assert alive(name) == []
 
 
@@ -299,10 +302,15 @@ def test_what_was_found_is_not_lost_when_what_led_to_it_ends(tmp_path: Path) -> 
     name = tag()
     older = shell(f"echo ready; exec sleep {tag()}", tmp_path)
     younger = shell(f"{DEAF_AND_UNMARKED.format(tag=name)}; echo ready; sleep {name}", tmp_path)
+    ended: list[ProgramOutcome] = []
     going: list[tuple[CancelToken, threading.Thread]] = []
+
+    def take(program: Program, heard: Heard, cancel: CancelToken) -> None:
+        ended.append(run(program, heard, cancel=cancel))
+
     for program in (older, younger):
         heard, cancel = Heard(), CancelToken()
-        thread = threading.Thread(target=run, args=(program, heard), kwargs={"cancel": cancel})
+        thread = threading.Thread(target=take, args=(program, heard, cancel))
         thread.start()
         assert heard.ready.wait(20)
         going.append((cancel, thread))
@@ -310,6 +318,7 @@ def test_what_was_found_is_not_lost_when_what_led_to_it_ends(tmp_path: Path) -> 
         cancel.cancel("canceled")
         thread.join()
         assert alive(name) == []
+    assert [outcome.stopped for outcome in ended] == ["canceled", "canceled"]
 
 
 def test_the_exit_codes_of_others_children_are_left_alone(tmp_path: Path) -> None:
@@ -416,7 +425,7 @@ def test_what_a_killed_consumer_left_is_found_and_ended(
     assert alive(name)
     begun = time.monotonic()
     assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path))
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < PATIENCE_S
     assert alive(name) == []
     assert zombies() == []
     assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path)) == []

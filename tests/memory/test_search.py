@@ -924,12 +924,16 @@ def test_nothing_is_written_outside_the_cache(world: World) -> None:
 
 _LEAVES = """
 import sys
+import threading
 from pathlib import Path
 from mimikit.state import make_search, open_state
 state = open_state(Path(sys.argv[1]) / ".mimikit", Path(sys.argv[1]))
 search = make_search(state, stays=True)
-search._patience_s = 0.05
+search._patience_s = 0
+begun, read = threading.Event(), search._indexer.passages_of
+search._indexer.passages_of = lambda *of: begun.set() or read(*of)
 search.find("otter")
+assert begun.wait(50)
 """
 
 

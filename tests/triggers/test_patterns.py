@@ -189,10 +189,10 @@ def test_no_text_raises_anything_else(text: str) -> None:
 def test_no_pattern_takes_long(text: str, below: str) -> None:
     """What would take a backtracking matcher longer than the sun has."""
     pattern = parse(text[:MAX_PATTERN])
-    start = time.monotonic()
+    start = time.thread_time()
     assert not pattern.matches(below)
     pattern.enters(below)
-    assert time.monotonic() - start < 1
+    assert time.thread_time() - start < 1
 
 
 def test_names_with_line_ends_are_names() -> None:

@@ -33,6 +33,8 @@ import { appView } from "./views/app.js";
 const TICK_MS = 1000;
 /** When nothing goes on, the ages on the page are drawn anew this often. */
 const QUIET_TICK_MS = 15_000;
+/** What is not drawn by then is not waited for any more. */
+const PATIENCE_MS = 5000;
 /** A clock that jumped so far: the machine slept. */
 const SLEPT_MS = 30_000;
 
@@ -59,6 +61,12 @@ const memory = new MemoryKeeper(store, api, {
 });
 /** @type {ScrollKeeper | null} */
 let keeper = null;
+/**
+ * What is waited for until it is drawn, which may be late, and what is done with it then.
+ *
+ * @type {{selector: string, meet: (place: HTMLElement) => void, until: number} | null}
+ */
+let awaited = null;
 
 const actions = new Actions(store, api, session, {
   toBottom: () => keeper?.toBottom(!matchMedia("(prefers-reduced-motion: reduce)").matches),
@@ -124,6 +132,7 @@ function draw(state, before) {
   followOutput();
   showOwnStep();
   if (state.route !== before.route) focusPlace(state, before);
+  meetAwaited();
   showLine(state);
 }
 
@@ -201,10 +210,24 @@ function showLine({ route, note }) {
 
 /** @param {string} selector  Focus what is there once the page is drawn. */
 function focusSoon(selector) {
+  onceDrawn(selector, (place) => place.focus());
+}
+
+/** @param {string} selector @param {(place: HTMLElement) => void} meet */
+function onceDrawn(selector, meet) {
   setTimeout(() => {
-    const place = root.querySelector(selector);
-    if (place instanceof HTMLElement) place.focus();
+    awaited = { selector, meet, until: performance.now() + PATIENCE_MS };
+    meetAwaited();
   }, 50);
+}
+
+function meetAwaited() {
+  if (!awaited) return;
+  const { selector, meet, until } = awaited;
+  const place = root.querySelector(selector);
+  if (!place && performance.now() < until) return;
+  awaited = null;
+  if (place instanceof HTMLElement) meet(place);
 }
 
 /** Going somewhere moves the focus there; coming back, to where one left. */
@@ -236,13 +259,11 @@ function leftRow(from, to) {
 /** @param {string} id a message, shown in the chat */
 function showMessage(id) {
   if (!store.state.wide) actions.go({ view: "chat" });
-  setTimeout(() => {
-    const element = document.getElementById(`m-${id}`);
-    if (!element) return;
+  onceDrawn(`#${CSS.escape(`m-${id}`)}`, (element) => {
     keeper?.show(element);
     element.classList.add("is-shown");
     setTimeout(() => element.classList.remove("is-shown"), 2000);
-  }, 50);
+  });
 }
 
 /** @param {State} state @param {State} before */
