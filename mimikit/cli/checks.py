@@ -24,7 +24,7 @@ from mimikit import __version__, app
 from mimikit.cli import terminal
 from mimikit.cli.frame import GITIGNORE
 from mimikit.config import Settings, asset_folder, local_host, system_zone
-from mimikit.engines import sandbox
+from mimikit.engines import mounts, sandbox
 from mimikit.engines.base import EngineRegistry
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.errors import BadSettings, MimikitError
@@ -149,11 +149,10 @@ def search_modules() -> Iterator[Finding]:
 
 
 def disk(folder: Path) -> Iterator[Finding]:
-    try:
-        mounts = Path("/proc/self/mountinfo").read_text(errors="replace")
-    except OSError:
-        mounts = ""
-    kind = disk_kind(Path(os.path.realpath(folder)), mounts)
+    mount = None
+    with contextlib.suppress(OSError):  # only Linux tells
+        mount = mounts.holding(Path(os.path.realpath(folder)), mounts.here())
+    kind = mount.kind if mount else ""
     if kind.startswith(_WEAK_DISKS):
         yield warning(
             "disk",
@@ -171,20 +170,6 @@ def disk(folder: Path) -> Iterator[Finding]:
         yield short("disk", f"only {got} left", "free some space; nothing is lost meanwhile")
     else:
         yield ok("disk", f"{kind or 'unknown kind'}, {free_mb / 1024:.1f} GB free")
-
-
-def disk_kind(path: Path, mountinfo: str) -> str:
-    """The kind of the file system that holds a path, from the text of mountinfo. Pure."""
-    best, kind = -1, ""
-    for line in mountinfo.splitlines():
-        before, _, after = line.partition(" - ")
-        fields = before.split()
-        if len(fields) < 5 or not after:
-            continue
-        point = Path(fields[4].replace("\\040", " "))
-        if path.is_relative_to(point) and len(point.parts) >= best:
-            best, kind = len(point.parts), after.split()[0]
-    return kind
 
 
 def clock(now: datetime, newest: datetime | None, settings: Settings | None) -> Iterator[Finding]:

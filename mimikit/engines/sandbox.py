@@ -22,7 +22,7 @@ from importlib import util
 from pathlib import Path
 
 from mimikit.config import asset_folder
-from mimikit.engines import process
+from mimikit.engines import mounts, process
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -124,22 +124,26 @@ def masked(
     nothing is made, moved or removed; its folders and documents are written. `frozen` is a folder
     around the state folder that is read-only but for what is `writable`. `as_owner` keeps the
     rights the owner has, but for those that open the mask. The folders around the state folder stay
-    where they are: who moves one away makes a state of his own in its place.
+    where they are: who moves one away makes a state of his own in its place. The state and what is
+    hidden are so at each place where they are mounted.
     """
-    real, sealed = _real(state), [_real(path) for path in sealed]
+    real, sealed, mounted = _real(state), [_real(path) for path in sealed], mounts.here()
+    states = _places(real, mounted)
+    hidden = [place for path in hidden for place in _places(_real(path), mounted)]
     closed = dict.fromkeys([*map(_real, read_only), *sealed], "--ro-bind")
     if frozen is not None:
         closed[_real(frozen)] = "--ro-bind"
     if os.geteuid() == 0:  # what root reaches without a capability
         closed |= dict.fromkeys((Path("/sys"), Path("/proc/sys")), "--ro-bind")
         closed |= dict.fromkeys(_raw_disks(), "--dev-bind")
-    closed |= {path: "--tmpfs" if path.is_dir() else "--dev-bind" for path in map(_real, hidden)}
-    closed[real] = "--tmpfs"
+    for path in (*hidden, *states):
+        closed[path] = "--tmpfs" if path == real or path.is_dir() else "--dev-bind"
     opened = set(map(_real, writable)).union(*map(_written_in, sealed))
     again = [path for path in opened if any(map(path.is_relative_to, closed))]
-    pins = [*map(_real, pinned), *(folder for folder in real.parents if _can_be_moved(folder))]
+    around = [folder for path in states for folder in path.parents if _can_be_moved(folder)]
+    pins = [*map(_real, pinned), *around]
     pins = [path for path in pins if not _is_shut(path, closed, opened)]  # it would open it again
-    mounts = {**dict.fromkeys([*pins, *again], "--bind"), **closed}
+    made = {**dict.fromkeys([*pins, *again], "--bind"), **closed}
     wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid"]
     if as_owner:
         wrapped += [word for name in _UNMASKING for word in ("--cap-drop", f"CAP_{name}")]
@@ -149,10 +153,10 @@ def masked(
             # What root needs, and all it needs, to make the agent's own sandbox inside this one.
             wrapped += ["--cap-add", "CAP_SETFCAP"]
     wrapped += ["--dev-bind", "/", "/", "--proc", "/proc"]
-    for path in sorted(mounts, key=lambda path: len(path.parts)):  # else the outer covers the inner
-        source = "/dev/null" if mounts[path] == "--dev-bind" else str(path)
-        wrapped += [mounts[path], *([source] if mounts[path] != "--tmpfs" else []), str(path)]
-    for path in (path for path, how in mounts.items() if how == "--tmpfs"):
+    for path in sorted(made, key=lambda path: len(path.parts)):  # else the outer covers the inner
+        source = "/dev/null" if made[path] == "--dev-bind" else str(path)
+        wrapped += [made[path], *([source] if made[path] != "--tmpfs" else []), str(path)]
+    for path in (path for path, how in made.items() if how == "--tmpfs"):
         wrapped += ["--remount-ro", str(path)]
     return [*wrapped, "--", *argv]
 
@@ -179,6 +183,12 @@ def _is_shut(path: Path, closed: Container[Path], opened: Container[Path]) -> bo
     """Whether what is nearest around a path, or itself, is closed and not opened again."""
     around = (folder for folder in (path, *path.parents) if folder in closed or folder in opened)
     return next(around, path) in closed
+
+
+def _places(real: Path, mounted: Sequence[mounts.Mount]) -> list[Path]:
+    """A real path, and where else its files are seen."""
+    others = mounts.other_places(real, mounted)
+    return [real, *(path for path in others if os.access(path, os.F_OK))]
 
 
 def _real(path: Path) -> Path:

@@ -461,29 +461,6 @@ def test_a_state_that_is_a_link_is_refused(cli: Cli, tmp_path: Path) -> None:
     assert "expected a folder that is no link" in result.stdout
 
 
-MOUNTS = """\
-22 1 0:20 / / rw - ext4 /dev/sda rw
-30 22 0:30 / /home rw - nfs4 server:/home rw
-31 30 0:31 / /home/my\\040disk rw - 9p share rw
-32 22 0:32 / /scratch rw - tmpfs tmpfs rw
-broken line
-"""
-
-
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        ("/etc/x", "ext4"),
-        ("/home/me/.mimikit", "nfs4"),
-        ("/home/my disk/x", "9p"),
-        ("/homes", "ext4"),
-        ("/scratch/x", "tmpfs"),
-    ],
-)
-def test_the_kind_of_disk_is_that_of_the_nearest_mount(path: str, kind: str) -> None:
-    assert checks.disk_kind(Path(path), MOUNTS) == kind
-
-
 @pytest.mark.parametrize(
     ("now", "newest", "level"),
     [

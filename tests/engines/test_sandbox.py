@@ -121,6 +121,45 @@ def test_a_state_folder_behind_a_link_is_masked_too(here: Ground, tmp_path: Path
     assert "SECRET" not in said
 
 
+TWICE = """
+import subprocess, sys
+from pathlib import Path
+from mimikit.engines import sandbox
+state, line, as_owner = sys.argv[1:]
+told = {"hidden": [Path(state).parent / "keys"], "as_owner": as_owner == "True"}
+subprocess.run(sandbox.masked(["/bin/sh", "-c", line], Path(state), **told), check=False)
+"""
+
+
+@pytest.mark.parametrize("named", ["as it is", "where it is mounted"])
+@pytest.mark.parametrize("as_owner", [False, True])
+def test_the_state_and_secrets_are_masked_wherever_they_are_mounted(
+    here: Ground, as_owner: bool, named: str
+) -> None:
+    """The workspace is seen at a second place, and a part of the state alone at a third one."""
+    (here.workspace / "keys").write_text("KEYS")
+    (here.state / "inbox").mkdir()
+    second, part = here.root / "second place", here.root / "part"
+    second.mkdir()
+    part.mkdir()
+    line = (
+        f"cd {here.root}; for it in {here.workspace} '{second}'; do cat \"$it/.mimikit/secret\" "
+        f'"$it/keys"; echo x > "$it/.mimikit/made"; done; echo x > {part}/made; '
+        f"mv {here.workspace} away; echo end"
+    )
+    rights = ["--cap-add", "ALL"] if os.geteuid() == 0 else []
+    mounting = [sandbox.find_bwrap() or "", *rights, "--dev-bind", "/", "/", "--proc", "/proc"]
+    mounting += ["--bind", str(here.workspace), str(second)]
+    mounting += ["--bind", str(here.state / "inbox"), str(part)]
+    state = here.state if named == "as it is" else second / ".mimikit"
+    asked = [sys.executable, "-c", TWICE, str(state), line, str(as_owner)]
+    _, said, complaints = process.output([*mounting, *asked], cwd=Path.cwd(), timeout_s=60)
+    assert said == "end\n", complaints
+    assert complaints.count("Read-only file system") == 3
+    assert complaints.count("Device or resource busy") == 1
+    assert sorted(path.name for path in here.state.rglob("*")) == ["inbox", "secret"]
+
+
 def test_a_missing_program_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
     said = sandbox.unavailable()

@@ -1,0 +1,70 @@
+"""What is mounted where, and at which further places the same files are seen.
+
+All is pure, over what the kernel says in `/proc/self/mountinfo`; only `here` reads that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+"""How a space, a tab, a newline and a backslash stand there."""
+
+
+class Mount(NamedTuple):
+    """One line of it: a folder or file of a file system, and where that is seen."""
+
+    device: str
+    """The file system's number."""
+    root: Path
+    """What of the file system it is, from the file system's own top."""
+    point: Path
+    kind: str
+
+
+def here() -> list[Mount]:
+    """The mounts that this process sees."""
+    return parsed(os.fsdecode(Path("/proc/self/mountinfo").read_bytes()))
+
+
+def parsed(mountinfo: str) -> list[Mount]:
+    found: list[Mount] = []
+    for line in mountinfo.split("\n"):
+        before, _, after = line.partition(" - ")
+        fields = before.split(" ")
+        if len(fields) > 4 and after:
+            root, point = (
+                Path(_ESCAPED.sub(lambda match: chr(int(match[1], 8)), text))
+                for text in fields[3:5]
+            )
+            found.append(Mount(fields[2], root, point, after.split(" ")[0]))
+    return found
+
+
+def holding(path: Path, mounts: Sequence[Mount]) -> Mount | None:
+    """The mount in which a real path lies: the nearest around it, of two at one point the later."""
+    around = [mount for mount in mounts if path.is_relative_to(mount.point)]
+    return max(reversed(around), key=lambda mount: len(mount.point.parts), default=None)
+
+
+def other_places(path: Path, mounts: Sequence[Mount]) -> list[Path]:
+    """Where else the files at and below a real path are seen, or some of them."""
+    parts = [(mount.device, mount.root) for mount in mounts if mount.point.is_relative_to(path)]
+    if mount := holding(path, mounts):
+        parts.append((mount.device, mount.root / path.relative_to(mount.point)))
+    places: list[Path] = []
+    for device, part in parts:
+        for mount in (mount for mount in mounts if mount.device == device):
+            if part.is_relative_to(mount.root):
+                places.append(mount.point / part.relative_to(mount.root))
+            elif mount.root.is_relative_to(part):
+                places.append(mount.point)
+    return [
+        place
+        for place in dict.fromkeys(places)
+        if not place.is_relative_to(path) and not path.is_relative_to(place)
+    ]
