@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 _LOOK_S = 0.1
+_FALL_LOGGED_S = 60.0
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 
@@ -233,6 +234,7 @@ class ConsumerApp:
             teller=teller,
             queued=lambda: self.consumer.queued(),  # noqa: PLW0108 - it is made after this
             engines=context.engines.status,
+            fallen=lambda: self.consumer.fallen(),  # noqa: PLW0108
         )
         return Supervisor(
             store,
@@ -256,10 +258,24 @@ class ConsumerApp:
         settings, events, supervisor = self.state.settings, self.events, self.supervisor
 
         def run_task(seat: QueueName, task: Task) -> None:
-            if dispatch(self.context, seat, task):
+            try:
+                is_over = dispatch(self.context, seat, task)
+            except BaseException:
+                if not self.context.stopping.is_set():  # nobody else would bring it to its end
+                    self._end_as_lost(f"the run of {task.id} broke off")
+                raise
+            if is_over:
                 events.ended_runs.put((seat, task.id))
             else:
                 events.bell.ring()
+
+        died: dict[str, float] = {}
+
+        def on_fall(name: str) -> None:
+            now = self.state.clock.monotonic()
+            if now >= died.get(name, now):  # what dies each second is not told each second
+                died[name] = now + _FALL_LOGGED_S
+                self.state.log.write("error", "thread_died", thread=name)
 
         return PooledConsumer(
             self.state.files,
@@ -278,6 +294,13 @@ class ConsumerApp:
             on_hung=lambda age_s, stack: self.state.log.write(
                 "error", "supervisor_hung", ageS=round(age_s), stack=stack[-1900:]
             ),
+            others={
+                "folder watch": self.watch.bring_back,
+                "file watch": self.file_watch.bring_back,
+                "search": self.search.watch.bring_back if self.search.watch else lambda: False,
+                "tool server": self.tool_server.bring_back,
+            },
+            on_fall=on_fall,
             is_known_id=lambda task_id: self.store.ledger.end_of(task_id) is not None,
             shutdown_timeout_s=settings.limits.kill_after_s + 5,
         )

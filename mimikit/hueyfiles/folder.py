@@ -282,6 +282,11 @@ class QueueFolder:
         if is_small:
             self.look(names)
 
+    def bring_back(self) -> None:
+        """Start again what of its threads has died."""
+        with self._changed:
+            self._man()
+
     def _man(self) -> None:
         """See that somebody is at what was heard, and at the suspects. The caller holds the lock.
 
@@ -289,6 +294,10 @@ class QueueFolder:
         """
         if self.closed.is_set():
             return
+        if self._intake is not None and not self._intake.is_alive():
+            self._intake, self._is_whole_heard = None, True  # what it had taken up may be lost
+        if self._janitor is not None and not self._janitor.is_alive():
+            self._janitor = None
         with contextlib.suppress(RuntimeError):
             if self._intake is None and (self._heard or self._is_whole_heard):
                 name = f"intake {self.path}"

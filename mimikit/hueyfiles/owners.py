@@ -272,7 +272,7 @@ class OwnedClaims(Claims):
             return self._local.hold
 
     def _start_pruning(self) -> None:
-        if self._pruner is None:
+        if self._pruner is None or not self._pruner.is_alive():
             self._pruner = threading.Thread(target=self._pruning, name="pruner", daemon=True)
             self._pruner.start()
         self._prune.set()

@@ -86,6 +86,7 @@ class MemorySearch:
         watch: on the state folder, of everything; for processes that live long.
         patience_s: how long `find` waits for a large update.
         """
+        self.watch = watch
         documents = DocumentFolders(files, workspace, watch)
         self._indexer = Indexer(documents, index, zone, clock, words)
         self._zone, self._clock = zone, clock

@@ -124,15 +124,31 @@ class FolderWatch:
         """
         with self._guard:
             if self._thread is None and not self._closed:
-                thread = threading.Thread(target=self._run, name="folder-watch", daemon=True)
-                thread.start()  # may fail, and nothing is watched then
-                self._thread = thread
+                self._begin()
             entry = self._folders.setdefault(folder, _Folder(self._root / folder))
             entry.listeners = [*entry.listeners, listener]
             self._attach(entry)
             watched = entry.watch_id is not None
         self._events.wake()
         return watched
+
+    def _begin(self) -> None:
+        thread = threading.Thread(target=self._run, name="folder-watch", daemon=True)
+        thread.start()  # may fail, and nothing is watched then
+        self._thread = thread
+
+    def bring_back(self) -> bool:
+        """Start the thread again if it died; gives whether it had. Each folder is told as a whole.
+
+        It dies of what nobody expects: `poll` refuses two descriptors where none may be open.
+        """
+        with self._guard:
+            if self._closed or self._thread is None or self._thread.is_alive():
+                return False
+            for entry in self._folders.values():
+                entry.settled, entry.rest_until = False, 0.0
+            self._begin()
+            return True
 
     def attach(self, folder: str) -> bool:
         """See that the system tells of a watched folder that may be a new one of its name."""

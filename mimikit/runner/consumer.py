@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -46,6 +46,7 @@ _REPORT_S = 5.0
 HUNG_EXIT = 70
 """The exit code of a consumer that ended itself as its supervisor hung: EX_SOFTWARE."""
 _DEQUEUE_WAIT_S = 30.0
+_FALL_TOLD_S = 10.0
 _SUPERVISOR_JOIN_S = 10.0
 
 
@@ -69,6 +70,8 @@ class PooledConsumer(Consumer):
     last_step: the steady time at which the supervisor's last operation began. When that is the
         same for 30 s, `on_hung(age_s, stack)` is called; after 120 s it is called again, and the
         process ends itself, as by a kill: nobody else can take the place of a thread that hangs.
+    others: by name, what starts another thread again if it died, and gives whether it had. They
+        are asked each second; of what died, `on_fall(name)` is told, and `fallen` for a while.
     is_known_id: whether an id was used before; a dropped file that uses it again is quarantined.
         It is asked for every file on its way into and out of the queue: it must be quick.
     handle_signals: SIGTERM, SIGINT and SIGHUP stop it, where `run` is called in the main thread.
@@ -87,6 +90,8 @@ class PooledConsumer(Consumer):
         on_stopping: Callable[[], None] = lambda: None,
         last_step: Callable[[], float] | None = None,
         on_hung: Callable[[float, str], None] = lambda _age_s, _stack: None,
+        others: Mapping[str, Callable[[], bool]] | None = None,
+        on_fall: Callable[[str], None] = lambda _name: None,
         is_known_id: Callable[[str], bool] = lambda _task_id: False,
         clock: Clock | None = None,
         shutdown_timeout_s: float = 30.0,
@@ -120,6 +125,8 @@ class PooledConsumer(Consumer):
         self._on_stopping = on_stopping
         self._last_step = last_step
         self._on_hung = on_hung
+        self._others, self._on_fall = others or {}, on_fall
+        self._fallen, self._fallen_until = "", 0.0
         self._step_at, self._looked_at, self._still_s = 0.0, time.monotonic(), 0.0
         """The step that was under way at the last look, when that was, for how long it had been."""
         self._is_told = False
@@ -206,30 +213,50 @@ class PooledConsumer(Consumer):
         """Bring back what died, each thread in its role; see whether the supervisor ticks."""
         if self.stop_flag.is_set():
             return True
+        fallen: list[str] = []
         try:
-            is_well = self._bring_back()
-        except RuntimeError as error:  # no thread is to be had: in a second, then
+            fallen.extend(self._bring_back())
+        except (RuntimeError, MemoryError) as error:  # no thread is to be had: in a second, then
             _logger.warning("a thread that died could not be started again: %s", error)
-            is_well = False
+            fallen.append("a thread")
+        if fallen:
+            self._fallen = ", ".join(fallen)
+            self._fallen_until = time.monotonic() + _FALL_TOLD_S
         self._look_at_step(time.monotonic())
-        return is_well
+        return not fallen
 
-    def _bring_back(self) -> bool:
-        dead = [slot for slot, (_, thread) in enumerate(self.worker_threads) if _is_dead(thread)]
-        for slot in dead:
-            _logger.error("a thread of the %s pool died; another takes over", self._slots[slot])
-            worker = self._worker_for(slot)
-            self.worker_threads[slot] = (worker, self._create_process(worker, f"Worker-{slot + 1}"))
-            self.worker_threads[slot][1].start()
+    def fallen(self) -> str | None:
+        """What has died within the last seconds, for people; None: nothing."""
+        is_told = time.monotonic() < self._fallen_until
+        return f"died of an error, and was started again: {self._fallen}" if is_told else None
+
+    def _bring_back(self) -> Iterator[str]:
+        """Start again each thread that died, in its role; gives their names."""
+        for slot, (_, thread) in enumerate(self.worker_threads):
+            if _is_dead(thread):
+                worker = self._worker_for(slot)
+                again = self._create_process(worker, f"Worker-{slot + 1}")
+                self.worker_threads[slot] = (worker, again)
+                again.start()
+                yield self._told(f"{self._slots[slot]} pool")
         if _is_dead(self.scheduler):
-            _logger.error("the scheduler died; it is started again")
             self.scheduler = self._create_process(self._create_scheduler(), "Scheduler")
             self.scheduler.start()
+            yield self._told("scheduler")
         if _is_dead(self._supervisor):
-            _logger.error("the supervisor died; it is started again")
             self._supervisor = self._new_supervisor()
             self._supervisor.start()
-        return not dead
+            yield self._told("supervisor")
+        for storage in self.storages.values():
+            storage.bring_back()
+        for name, bring_back in self._others.items():
+            if bring_back():
+                yield self._told(name)
+
+    def _told(self, name: str) -> str:
+        _logger.error("%s: its thread died; another takes over", name)
+        self._on_fall(name)
+        return name
 
     # ---- Huey's hooks -----------------------------------------------------------------------
 

@@ -241,13 +241,14 @@ class HeartbeatWriter:
         teller: TellerScheduler,
         queued: Callable[[], dict[str, int]],
         engines: Callable[[], dict[str, EngineStatus]],
+        fallen: Callable[[], str | None],
     ) -> None:
         """The callables give what only others know."""
         self._store, self._teller, self._shortage = store, teller, shortage
         self._spare: int | None = None
         """An open file that is of no use but to be closed where no more can be opened."""
         self._keep_spare()
-        self._queued, self._engines = queued, engines
+        self._queued, self._engines, self._fallen = queued, engines, fallen
         self._started_at = store.clock.now()
         self._last: datetime | None = None
         self._shown: object = None
@@ -255,6 +256,7 @@ class HeartbeatWriter:
     def beat(self, now: datetime, tick_age_s: float, degraded: str | None) -> None:
         """Write when it is time or something changed."""
         store, waits = self._store, self._teller.waiting
+        degraded = degraded or self._fallen()
         live, paused = store.live.list(), store.runtime.paused
         seats = [(run.id, run.headline) for run in live]
         shown = (seats, paused, degraded, waits and waits.reason)

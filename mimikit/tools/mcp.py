@@ -106,6 +106,13 @@ class ToolServer(ThreadingHTTPServer):
         )
         self._thread.start()
 
+    def bring_back(self) -> bool:
+        """Start the thread again if it died; gives whether it had."""
+        if self._thread is None or self._thread.is_alive():
+            return False
+        self.start()
+        return True
+
     def stop(self) -> None:
         """Serve no more; the port is free afterwards."""
         if self._thread:

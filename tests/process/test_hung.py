@@ -30,10 +30,10 @@ if "consumer" in sys.orig_argv:
 """Run by Python at its start: it shortens the wait, and has an operation hang on demand."""
 
 
-def prepare(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def prepare(world: World, monkeypatch: pytest.MonkeyPatch, site: str = SITE) -> None:
     place = world.root / "site"
     place.mkdir()
-    (place / "sitecustomize.py").write_text(SITE)
+    (place / "sitecustomize.py").write_text(site)
     monkeypatch.setenv("PYTHONPATH", str(place))
 
 
