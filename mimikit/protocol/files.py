@@ -14,6 +14,7 @@ import re
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
@@ -23,12 +24,12 @@ from mimikit.protocol.json import Json, dump_line, parse_object
 from mimikit.protocol.models import Record
 from mimikit.protocol.records import (
     MAX_RECORD_BYTES,
-    LongLines,
     check_name,
     decode,
     encode,
     most_bytes,
     whole_lines,
+    without_line_end,
 )
 
 OnEvent: TypeAlias = Callable[[str, dict[str, object]], None]
@@ -55,7 +56,8 @@ class Files:
         self._on_event: OnEvent | None = None
         self._stuck: dict[str, FileStat | None] = {}
         """What should be set aside and can not be moved; told once."""
-        self._long_lines = LongLines()
+        self._long_lines: dict[str, tuple[int, int, int]] = {}
+        """Where a file has no line's end for more than a line: inode, begin, end."""
         self._temp_owner = f"{os.getpid()}-{ids.own_start_time()}-{ids.boot_id()[:8]}"
 
     def on_event(self, listener: OnEvent) -> None:
@@ -318,9 +320,7 @@ class Files:
         costs little memory.
         """
         held, left = b"", sys.maxsize if limit is None else limit
-        skip, past = self._long_lines.around(path, self.stat)
         while left > 0:
-            held, offset = (b"", past) if skip <= offset < past else (held, offset)
             size = min(left, _BLOCK_BYTES[-1])
             data = self._block(path, offset, size)
             if data is None:
@@ -330,13 +330,24 @@ class Files:
                 yield begin + end, value
             held = data[whole:] if whole else held + data
             offset += len(data)
-            if len(held) > MAX_RECORD_BYTES:  # no line of ours
-                if len(held) == offset:
-                    self._pass_over(path, f"expected lines, got none in {offset:,} bytes")
-                    return
-                self._long_lines.note(path, self.stat, offset - len(held), offset)
-                held = b""  # what is left of it will be no object either
             left = left - size if len(data) == size else 0
+            if len(held) > MAX_RECORD_BYTES:  # no line of ours
+                _, offset = self._long_line(path, offset - len(held), offset)
+                held = b""
+
+    def _long_line(self, path: str, begin: int, end: int) -> tuple[int, int]:
+        """How far bytes without a line's end, too many for a line, reach; the longest is kept."""
+        stat = self.stat(path)
+        inode, known, upto = self._long_lines.get(path, (0, 0, 0))
+        is_known = stat is not None and stat.inode == inode and stat.size >= upto
+        if is_known and known <= end and begin <= upto:
+            begin, end = min(begin, known), max(end, upto)
+        begin, end = without_line_end(partial(self._block, path), begin, end)
+        if stat is not None and not (is_known and end - begin <= upto - known):
+            self._long_lines[path] = stat.inode, begin, end
+        if begin == 0 and not self._block(path, end, 1):
+            self._pass_over(path, f"expected lines, got none in {end:,} bytes")
+        return begin, end
 
     def _block(self, path: str, offset: int, size: int) -> bytes | None:
         """Bytes of a file of lines; None where there is none, or what is none was set aside."""
@@ -353,12 +364,7 @@ class Files:
         return None
 
     def lines_back(
-        self,
-        path: str,
-        *,
-        upto: int = sys.maxsize,
-        holding: bytes = b"\n",
-        most: int = sys.maxsize,
+        self, path: str, *, upto: int = sys.maxsize, holding: bytes = b"\n", most: int = sys.maxsize
     ) -> Iterator[tuple[int, dict[str, Json]]]:
         """Each line's offset and object, newest first; torn and foreign ones are skipped.
 
@@ -369,10 +375,7 @@ class Files:
         """
         stat, sizes = self.stat(path), iter(_BLOCK_BYTES)
         start, size, rest = min(stat.size if stat else 0, upto), 0, b""
-        has_lines = start <= MAX_RECORD_BYTES
-        skip, past = self._long_lines.around(path, self.stat)
         while start > 0 and most > 0:
-            start, rest = (skip, b"") if skip < start < past else (start, rest)
             size = min(next(sizes, size), start, most)
             start -= size
             most -= size
@@ -388,12 +391,10 @@ class Files:
                 with contextlib.suppress(BadRecord):
                     if stop:  # else it is torn
                         yield start + end, parse_object(data[end:stop])
-            has_lines = has_lines or b"\n" in block
-            if len(rest) > MAX_RECORD_BYTES:
-                self._long_lines.note(path, self.stat, start, start + len(rest))
-                rest = b""  # no line of ours
-        if not has_lines and start == 0 and stat is not None:
-            self._pass_over(path, f"expected lines, got none in {stat.size:,} bytes")
+            if len(rest) > MAX_RECORD_BYTES:  # no line of ours
+                end = start + len(rest) - rest.endswith(b"\n")
+                start, _ = self._long_line(path, start, end)
+                rest = b""
 
     # ---- locks and temps ------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -26,9 +26,8 @@ from mimikit.protocol.models import (
 from mimikit.protocol.results import StatusCheckpoint
 
 R = TypeVar("R", bound=Record)
-Look: TypeAlias = Callable[[str], FileStat | None]
-"""What stands under a path now."""
 MAX_RECORD_BYTES = 16 * 2**20
+_SEEK_BYTES = 2**22
 _MOST_BYTES: dict[type[Record], int] = {
     **dict.fromkeys((InboxItem, Command, Question, Task, TurnAttempt), 4 * 2**20),
     # What is not archived is never dropped, and the ends of tasks are many.
@@ -100,32 +99,21 @@ def whole_lines(data: bytes) -> Iterator[tuple[int, dict[str, Json]]]:
             yield end, parse_object(line)
 
 
-class LongLines:
-    """Where files of lines hold bytes without a line's end, more than a line of ours may have.
-
-    They are read once: who comes by again goes past them. One stretch a file, the longest.
-    """
-
-    def __init__(self) -> None:
-        self._met: dict[str, tuple[int, int, int]] = {}
-        """By path: the file's inode, begin and end."""
-
-    def note(self, path: str, look: Look, begin: int, end: int) -> None:
-        """Such bytes were met; those that follow on others are one with them."""
-        known, found = self.around(path, look), look(path)
-        if found is None:
-            return
-        if known[0] <= end and begin <= known[1]:
-            begin, end = min(begin, known[0]), max(end, known[1])
-        if end - begin >= known[1] - known[0]:
-            self._met[path] = found.inode, begin, end
-
-    def around(self, path: str, look: Look) -> tuple[int, int]:
-        """Begin and end of what was met in this file; nothing is (0, 0)."""
-        inode, begin, end = self._met.get(path, (0, 0, 0))
-        found = look(path) if end else None
-        is_same = found is not None and found.inode == inode and found.size >= end
-        return (begin, end) if is_same else (0, 0)
+def without_line_end(
+    read: Callable[[int, int], bytes | None], begin: int, end: int
+) -> tuple[int, int]:
+    """How far bytes without a line's end reach on both sides; `read` has an offset and a size."""
+    while block := read(max(begin - _SEEK_BYTES, 0), min(begin, _SEEK_BYTES)):
+        at = block.rfind(b"\n") + 1
+        begin -= len(block) - at
+        if at:
+            break
+    while block := read(end, _SEEK_BYTES):
+        at = block.find(b"\n")
+        end += at if at >= 0 else len(block)
+        if at >= 0:
+            break
+    return begin, end
 
 
 def written_at(stat: FileStat) -> datetime:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -471,3 +472,21 @@ def test_lines_are_read_from_the_end_as_from_the_beginning(
     assert [line["n"] for _, line in even] == [8, 6, 4, 2, 0]
     assert len(list(files.lines_back(paths.LOG, most=100))) in range(1, 4)
     assert list(files.lines_back("none.jsonl")) == []
+
+
+def test_a_gigabyte_without_a_lines_end_costs_little_more_than_reading_it(tmp_path: Path) -> None:
+    took: list[float] = []
+    for size in (2 * MAX_RECORD_BYTES, 64 * MAX_RECORD_BYTES):
+        disk = RealDisk(tmp_path)
+        files = Files(disk, durable=False)
+        files.make_folders()
+        files.append(paths.LOG, {"n": 1})
+        os.truncate(tmp_path / paths.LOG, size)
+        files.append(paths.LOG, {"n": 2})
+        began = time.process_time()
+        assert [line["n"] for _, line in files.lines_back(paths.LOG)] == [2, 1]
+        took.append(time.process_time() - began)
+        assert [line["n"] for _, line in files.lines(paths.LOG)] == [1, 2]
+        files.remove(paths.LOG)
+        disk.close()
+    assert took[1] < 20 * took[0], "of 32 times as many, most are only looked through"
