@@ -37,11 +37,9 @@ _LEAST_PER_TOKEN = 20
 
 CUT_CHARACTERS = 500
 AGENT_CUT_CHARACTERS = 200
-_SEEN_PER_TOKEN = 4
-"""Characters that are looked at first for each token that may stay."""
+_PIECE = 2048
+"""Characters that are counted at once where a text is cut: each only once, but for those there."""
 _MARK = "… [truncated]"
-_CLOSE = 256
-"""A cut is found to so many parts of the text before it."""
 
 # What cl100k_base is. Source: tiktoken, tiktoken_ext/openai_public.py.
 _SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
@@ -74,10 +72,12 @@ def estimate(text: str) -> int:
     The weights are fitted to samples of English, Chinese, code, logs and JSON: of a few hundred
     characters of these it is within a quarter of the true count, mostly within a tenth.
     """
-    wide, one = len(_WIDE.findall(text)), len(_ONE.findall(text))
     words, signs = _WORD.findall(text), _SIGNS.findall(text)
-    letters = len(_LETTER.findall(text))
-    other = sum(not char.isascii() for char in text) - wide - letters if not text.isascii() else 0
+    wide = one = letters = other = 0
+    if not text.isascii():
+        wide, one = len(_WIDE.findall(text)), len(_ONE.findall(text))
+        letters = len(_LETTER.findall(text))
+        other = sum(not char.isascii() for char in text) - wide - letters
     tokens = (
         0.9 * one
         + 2.25 * (wide - one)
@@ -229,18 +229,20 @@ def cut(text: str, characters: int) -> str:
 
 
 def cut_tokens(text: str, tokens: int, count: Count = count) -> str:
-    """At most `tokens` of a text, with a mark where it was cut; little more of it is counted."""
-    low, high = 0, min(len(text), max(tokens, 1) * _SEEN_PER_TOKEN)
-    while count(text[:high]) <= tokens:
-        if high == len(text):
-            return text
-        low, high = high, min(len(text), 2 * high)
-    while high - low > max(1, high // _CLOSE):
+    """At most `tokens` of a text, with a mark where it was cut; what follows is not looked at."""
+
+    def cost(begin: int, end: int) -> int:
+        return max(count(text[begin:end]), (min(end, len(text)) - begin) // _LEAST_PER_TOKEN)
+
+    begin, left = 0, tokens
+    while begin < len(text) and (spent := cost(begin, begin + _PIECE)) <= left:
+        begin, left = begin + _PIECE, left - spent
+    if begin >= len(text):
+        return text
+    low, high = begin, begin + _PIECE
+    while high - low > 1:
         middle = (low + high) // 2
-        if count(text[:middle]) <= tokens:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if cost(begin, middle) <= left else (low, middle)
     return text[:low].rstrip() + _MARK
 
 

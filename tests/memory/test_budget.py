@@ -71,7 +71,7 @@ def test_a_cut_uses_nearly_all_of_its_budget() -> None:
 def test_a_cut_looks_at_no_more_of_a_long_text_than_of_a_short_one(length: int) -> None:
     meter = Meter()
     tokens.cut_tokens("x" * length, 8000, meter)
-    assert meter.seen <= 8000 * 4 * 10
+    assert meter.seen <= 8000 * 4
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,8 @@ def test_a_cut_by_real_tokens_is_within_budget_and_quick(exact: TokenCounter, pi
         started = time.thread_time()
         kept = tokens.cut_tokens(text, 8000, exact.count)
         spent = time.thread_time() - started
-        assert exact.count(kept.removesuffix(MARK)) <= 8000
+        parts = (kept[at : at + 10_000] for at in range(0, len(kept), 10_000))
+        assert sum(map(exact.count, parts)) <= 8000 + len(MARK)
         return spent
 
     assert min(cost(), cost()) < 0.5
