@@ -202,18 +202,23 @@ class UsageCounter:
             )
 
 
+def mark_of(text: str, quote: Json) -> int:
+    """What tells in this process whether the same is said again, at the cost of a number."""
+    return hash((text, str(quote or "")))
+
+
 class KnownIds:
-    """Ids of messages of the last days, so that one sent twice is taken once."""
+    """What was said under which id in the last days, so that one sent twice is taken once."""
 
     def __init__(self, files: ReadOnlyFiles, days: int = 14) -> None:
         self._files = files
         self._lock = threading.Lock()
         self._days = timedelta(days=days)
         self._read: dict[str, int] = {}
-        self._ids: dict[str, set[str]] = {}
+        self._ids: dict[str, dict[str, int]] = {}
 
-    def has(self, message_id: str, now: datetime) -> bool:
-        """Whether the transcript holds a message with this id."""
+    def mark(self, message_id: str, now: datetime) -> int | None:
+        """The mark of what the transcript holds under this id; None: nothing."""
         oldest = (now - self._days).date().isoformat()
         names = self._files.names(paths.TRANSCRIPT, suffix=".jsonl")
         with self._lock:
@@ -222,18 +227,19 @@ class KnownIds:
             for name in names:
                 if name >= oldest:
                     self._learn(name)
-            return any(message_id in ids for ids in self._ids.values())
+            found = (ids.get(message_id) for ids in self._ids.values())
+            return next((mark for mark in found if mark is not None), None)
 
     def _learn(self, name: str) -> None:
         """Read what a day's file has more than when it was read last."""
         path = f"{paths.TRANSCRIPT}/{name}"
-        ids, offset = self._ids.setdefault(name, set()), self._read.setdefault(name, 0)
+        ids, offset = self._ids.setdefault(name, {}), self._read.setdefault(name, 0)
         stat = self._files.stat(path)
         if stat is not None and stat.size < offset:  # another file, as of a backup: read it all
-            ids, offset = self._ids[name], self._read[name] = set[str](), 0
+            ids, offset = self._ids[name], self._read[name] = {}, 0
         if stat is not None and stat.size > offset:
             for end, line in self._files.lines(path, offset=offset):
-                ids.add(str(line.get("id")))
+                ids[str(line.get("id"))] = mark_of(str(line.get("text")), line.get("quote"))
                 self._read[name] = end
 
 

@@ -400,7 +400,7 @@ def test_what_is_no_line_is_read_once(tmp_path: Path, is_closed: bool) -> None:
             ids
         )
         assert usage.today(now).input_tokens == 0
-        assert known.has(ids[-1], now)
+        assert known.mark(ids[-1], now) is not None
         assert least <= disk.count <= most
     if not is_closed:
         store.add(some[3:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from datetime import timedelta
@@ -16,6 +17,7 @@ from mimikit.protocol.models import Command, CommandResult, InboxItem, Message, 
 from mimikit.protocol.triggers import Schedule, Trigger
 from mimikit.tasks import queue
 from mimikit.triggers import registry
+from mimikit.web.api import conversation
 from tests.support.reading import unanswered
 from tests.web.conftest import START, error_of, live_run
 
@@ -133,19 +135,69 @@ def test_many_at_once_with_one_id_are_one_message(make_web) -> None:
     assert sum(step.operation == "create" and "inbox" in step.path for step in web.disk.log) == 1
 
 
+@pytest.mark.parametrize("other", [{"text": "bye"}, {"quote": "of something else"}])
+@pytest.mark.parametrize("when", ["waiting", "said", "set aside"])
+def test_another_text_under_a_known_id_is_refused(web, other: dict[str, str], when: str) -> None:
+    web.ask("POST", "/api/input", GOOD_INPUT)
+    (item,) = unanswered(web.files)
+    if when == "said":
+        message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
+        HistoryStore(web.files).add([message])
+        inbox.take_out(web.files, item.id)
+        web.clock.advance(86400 * 12)
+    elif when == "set aside":  # soon
+        web.files.write(paths.inbox(item.id), b"no JSON")
+    open_question(web)
+    for address, body in (
+        ("/api/input", GOOD_INPUT | other),
+        ("/api/answer", GOOD_ANSWER | {"text": "bye"}),
+    ):
+        response = web.ask("POST", address, body)
+        assert (response.status_code, error_of(response)["field"]) == (409, "id")
+        assert "'msg-1'" in error_of(response)["message"]
+    same = web.ask("POST", "/api/input", GOOD_INPUT)
+    assert same.status_code == (409 if when == "set aside" else 202)
+    assert web.files.names(paths.INBOX) == ([] if when == "said" else ["msg-1.json"])
+
+
+@pytest.mark.parametrize("pages", [1, 2])
+def test_of_many_texts_at_once_under_one_id_one_is_taken(
+    make_web, monkeypatch: pytest.MonkeyPatch, pages: int
+) -> None:
+    web = other = make_web(web={"inputs_per_minute": 1000})
+    if pages == 2:  # of one state: what a process holds keeps no other one back
+        monkeypatch.setattr(conversation, "_LOCKS", [contextlib.nullcontext()])
+        other = make_web(disk=web.disk, web={"inputs_per_minute": 1000})
+    codes: dict[str, int] = {}
+
+    def send(number: int) -> None:
+        text = f"text {number}"
+        page = web if number % 2 else other
+        codes[text] = page.ask("POST", "/api/input", {"id": "msg-1", "text": text}).status_code
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (item,) = unanswered(web.files)
+    assert {text for text, code in codes.items() if code == 202} == {item.text}
+    assert sorted(codes.values()) == [202] + [409] * 19
+
+
 def test_a_message_answered_while_its_repeat_is_looked_at_is_not_taken_again(make_web) -> None:
     web = make_web()
     looking, go_on = threading.Event(), threading.Event()
-    has = web.site.known_ids.has
+    mark = web.site.known_ids.mark
 
-    def slow_once(message_id: str, now: Any) -> bool:
-        found = has(message_id, now)
+    def slow_once(message_id: str, now: Any) -> int | None:
+        found = mark(message_id, now)
         if not looking.is_set():
             looking.set()
             go_on.wait(10)
         return found
 
-    web.site.known_ids.has = slow_once  # pyright: ignore[reportAttributeAccessIssue]
+    web.site.known_ids.mark = slow_once  # pyright: ignore[reportAttributeAccessIssue]
     send = [threading.Thread(target=web.ask, args=("POST", "/api/input", GOOD_INPUT)) for _ in "ab"]
     send[0].start()
     assert looking.wait(10)
@@ -233,6 +285,35 @@ def test_a_task_sent_twice_is_one_task(web) -> None:
     assert web.files.names("worker/queue") == ["task-9.json"]
 
 
+@pytest.mark.parametrize("other", [{"prompt": "do that"}, {"profile": "command"}, {"timeout": 9}])
+@pytest.mark.parametrize("where", ["queue", "running", "ended"])
+def test_another_task_under_a_known_id_is_refused(web, other: dict[str, Any], where: str) -> None:
+    asked = GOOD_TASK | {"id": "task-9"}
+    web.ask("POST", "/api/tasks", asked)
+    if where != "queue":
+        web.files.move("worker/queue/task-9.json", f"worker/{where}/task-9.json")
+    response = web.ask("POST", "/api/tasks", asked | other)
+    assert (response.status_code, error_of(response)["field"]) == (409, "id")
+    assert web.ask("POST", "/api/tasks", asked).status_code == 202
+    assert web.files.names(f"worker/{where}") == ["task-9.json"]
+
+
+@pytest.mark.parametrize("is_applied", [False, True])
+def test_another_order_under_a_known_id_is_refused(web, is_applied: bool) -> None:
+    put_task(web)
+    put_task(web, "task-1")
+    assert web.ask("POST", "/api/tasks/task-0/cancel", {"id": "cmd-1"}).status_code == 202
+    if is_applied:
+        order = web.files.peek(paths.command("cmd-1"), Command)
+        done = CommandResult(command=order, ok=True, message="done", applied_at=START)
+        queue.settle_command(web.files, done)
+    for other in ("task-0/retry", "task-1/cancel"):
+        response = web.ask("POST", f"/api/tasks/{other}", {"id": "cmd-1"})
+        assert (response.status_code, error_of(response)["field"]) == (409, "id")
+    again = web.ask("POST", "/api/tasks/task-0/cancel", {"id": "cmd-1"})
+    assert again.status_code == (200 if is_applied else 202)
+
+
 def test_a_task_without_an_id_gets_one(web) -> None:
     id_ = web.ask("POST", "/api/tasks", GOOD_TASK).get_json()["id"]
     assert web.files.names("worker/queue") == [f"{id_}.json"]
@@ -272,7 +353,7 @@ def test_an_input_tells_whether_commands_were_off_where_it_came_by(
 
 # ---- orders ---------------------------------------------------------------------------------
 
-ORDERS = {
+ORDERS: dict[str, Any] = {
     "/api/tasks/task-0/cancel": "cancel",
     "/api/tasks/task-0/retry": "retry",
     "/api/triggers/trig-0/pause": "trigger_pause",
@@ -300,7 +381,8 @@ def test_the_outcome_comes_with_the_answer_when_it_is_there(web, address: str) -
     put_task(web)
     put_trigger(web)
     web.beat()
-    order = Command(id="cmd-1", action="cancel", target="task-0", created_at=START)
+    target = address.split("/")[3]
+    order = Command(id="cmd-1", action=ORDERS[address], target=target, created_at=START)
     outcome = CommandResult(
         command=order, ok=True, message="done so", result_id="task-1", applied_at=START
     )

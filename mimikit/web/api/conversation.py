@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -9,12 +10,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import Field, StringConstraints
 
 from mimikit.conversation import inbox
-from mimikit.errors import BadInput, Conflict
-from mimikit.protocol import paths
+from mimikit.errors import BadInput, BadRecord, Conflict, UnsafeFile
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, InboxItem
 from mimikit.views.base import View
-from mimikit.views.messages import MessagesPage
+from mimikit.views.messages import MessagesPage, mark_of
 from mimikit.views.snapshot import SnapshotView
 from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, site
 from mimikit.web.guard import RequestDenied
@@ -36,7 +36,10 @@ class MessagesQuery(Input):
 
 
 class MessageInput(Input):
-    """A message of the user's; with an id of the client's, sending it twice is one message."""
+    """A message of the user's; with an id of the client's, sending it twice is one message.
+
+    Another text under that id is refused (409) as long as the first waits, and 14 days after.
+    """
 
     id: MessageId | None = None
     text: Text
@@ -113,14 +116,10 @@ _LOCKS = [threading.Lock() for _ in range(64)]
 
 
 def _accept(here: Site, item: InboxItem) -> AcceptedView:
-    """Put an item into the inbox unless it is, or was, there.
-
-    An item leaves the inbox only after the transcript has it: looking in this order misses neither.
-    """
+    """Put an item into the inbox unless it is, or was, there."""
     accepted = AcceptedView(id=item.id)
     with _LOCKS[hash(item.id) % len(_LOCKS)]:
-        is_waiting = here.files.exists(paths.inbox(item.id))
-        if is_waiting or here.known_ids.has(item.id, item.created_at):
+        if _is_repeated(here, item):
             return accepted
         if item.kind == "answer":
             question = inbox.pending_question(here.files)
@@ -132,8 +131,30 @@ def _accept(here: Site, item: InboxItem) -> AcceptedView:
             wait = here.inputs.wait_s("")
             message = f"too many messages in a minute; try again in {int(wait) + 1} s"
             raise RequestDenied(429, message, reason="too many inputs", wait_s=wait)
-        inbox.put(here.files, item)
+        if not inbox.put(here.files, item):
+            _is_repeated(here, item)  # by another page of this state, at the same time
     return accepted
+
+
+def _is_repeated(here: Site, item: InboxItem) -> bool:
+    """Whether this was taken before, as far as the inbox and the transcript of 14 days know.
+
+    An item leaves the inbox only after the transcript has it: looking in this order misses neither.
+    Raises Conflict when something else was said under its id.
+    """
+    known: int | None = 0
+    with contextlib.suppress(BadRecord, UnsafeFile):  # what no message is has the id all the same
+        if waiting := inbox.read(here.files, item.id):
+            known = mark_of(waiting.text, waiting.quote)
+        else:
+            known = here.known_ids.mark(item.id, item.created_at)
+    if known not in (None, mark_of(item.text, item.quote)):
+        raise Conflict(
+            f"id: expected one that is not taken, got {item.id!r}, under which something else was "
+            "sent before; send this under a new id",
+            field="id",
+        )
+    return known is not None
 
 
 def _said(text: str) -> str:

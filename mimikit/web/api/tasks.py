@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from mimikit import permission
 from mimikit.config import ProfilesSettings
-from mimikit.errors import NotFound
+from mimikit.errors import Conflict, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, Command
@@ -56,6 +56,9 @@ class TaskInput(Input):
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 1
 
 
+_ASKED = TaskInput.model_fields.keys()
+
+
 class CommandInput(Input):
     """The client may name its command, so that sending it twice is one command."""
 
@@ -95,12 +98,15 @@ def listed(asked: TasksQuery) -> TaskList:
 
 @area.route("POST", "/api/tasks", {202: CreatedView}, body=TaskInput)
 def create(asked: TaskInput) -> CreatedView:
-    """Queue a task; the same id again is the same task."""
+    """Queue a task; the same again under the same id is the same task."""
     here = site()
     request = request_of(asked)
     check_request(here, request)
     task = requests.new_task(request, here.clock.now())
-    queue.submit(here.files, task)
+    if not queue.submit(here.files, task):
+        known = queue.find(here.files, task.id, seats=(task.role,))
+        if known is None or any(getattr(known.task, f) != getattr(task, f) for f in _ASKED):
+            raise taken(task.id, "task")
     return CreatedView(id=task.id)
 
 
@@ -209,9 +215,28 @@ def give_command(
         remote=here.is_remote,
     )
     found = queue.give_and_wait(here.files, command, is_served=here.state.consumer().is_there)
+    result = found or queue.command_result(here.files, command.id)
+    kept = here.files.peek(paths.command(command.id), Command) if result is None else result.command
+    if kept is not None and _meaning(kept) != _meaning(command):
+        raise taken(command.id, "command")
     if found is None:
         return CommandWaiting(command=command.id), 202
     return CommandOutcome.of(found)
+
+
+def _meaning(command: Command) -> tuple[str, str, dict[str, Any]]:
+    """What it asks for; of a schedule not when that is: the same words give another time later."""
+    args = {key: key if key == "schedule" else value for key, value in command.args.items()}
+    return command.action, command.target, args
+
+
+def taken(id_: str, kind: str) -> Conflict:
+    """An id that a request names is another one's."""
+    return Conflict(
+        f"id: expected one that is not taken, got {id_!r}, which is another {kind}'s; "
+        "take a new one",
+        field="id",
+    )
 
 
 def _no_task(task_id: str) -> NotFound:

@@ -184,10 +184,7 @@ def _repeated(here: Site, asked: TriggerInput) -> str | None:
         is_same = run is not None and (run.prompt, run.title, run.profile) == said
     if is_same:
         return asked.id
-    raise Conflict(
-        f"id: expected one that is not taken, got {asked.id!r}, which is another trigger's",
-        field="id",
-    )
+    raise tasks.taken(asked.id, "trigger")
 
 
 def _run_of_gone(here: Site, trigger_id: str) -> Task | None:
