@@ -24,6 +24,9 @@ EngineName = Literal["auto", "codex", "builtin", "command", "scripted"]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 _MOST_BYTES = 2**20
+_MOST_DOTS = 1000
+"""On a line: a key of 100,000 parts takes all memory there is."""
+_MOST_SHOWN = 100
 _PACKAGE = Path(__file__).resolve().parent
 _STATE_ONLY = frozenset({"MIMIKIT_STATE", "MIMIKIT_WORKSPACE", "MIMIKIT_TOKEN", "MIMIKIT_RUN"})
 
@@ -218,9 +221,17 @@ def load(state: Path) -> Settings:
     """
     path = state / "config.toml"
     try:
-        values: dict[str, Any] = tomllib.loads(file_text(path))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise BadSettings(f"{path}: {error}") from None
+        text = file_text(path)
+        if any(line.count(".") > _MOST_DOTS for line in text.split("\n")):
+            raise BadSettings(f"{path}: expected keys of a few parts, got a line of many dots")
+        values: dict[str, Any] = tomllib.loads(text)
+    except RecursionError:
+        said = "expected brackets of a few levels, got hundreds, one in another; take them out"
+        raise BadSettings(f"{path}: {said}") from None
+    except (ValueError, OSError) as error:
+        long = type(error) is ValueError  # what is said of all else is of a kind of its own
+        said = "expected numbers of a few digits, got one of thousands; shorten it"
+        raise BadSettings(f"{path}: {said if long else error}") from None
     keys = known_keys()
     known = {"MIMIKIT_" + key.upper().replace(".", "__") for key in keys}
     sections = {"MIMIKIT_" + key.upper().split(".")[0] for key in keys}
@@ -236,8 +247,19 @@ def load(state: Path) -> Settings:
         if first["type"] == "extra_forbidden":
             what = f"{key} is not a setting{_did_you_mean(key, keys)}"
         else:
-            what = f"{key}: {first['msg']}, got {first.get('input')!r}"
+            what = f"{key}: {first['msg']}, got {_shown(first.get('input'))}"
         raise BadSettings(f"{path}: {what}") from None
+    except (ValueError, RecursionError) as error:  # of the environment's: those of tables and lists
+        said = f"expected JSON in MIMIKIT_* variables of tables and lists: {error}"
+        raise BadSettings(f"environment: {said}") from None
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return "what is too long or too deep to show"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def file_text(path: Path) -> str:

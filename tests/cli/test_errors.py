@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import click
@@ -134,6 +135,51 @@ def test_settings_that_are_no_file_of_text_are_one_line(place: Place, odd: str) 
     ended = place.run("doctor")
     assert ended.returncode == 1
     assert "config.toml" in ended.stdout
+
+
+LONG, DEEP = "9" * 4000, "[" * 250 + "]" * 250
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("script = " + "[" * 100_000, "expected brackets of a few levels, got hundreds"),
+        ("max_concurrency = " + "9" * 5000, "expected numbers of a few digits, got one of thous"),
+        (f"max_concurrency = {LONG}", f"max_concurrency: Input should be .* 64, got {LONG[:100]}…"),
+        ("max_concurrency = 0x" + "f" * 5000, "max_concurrency: .*, got what is too long or too d"),
+        (f"script = {DEEP}", "script: Input should be a valid string, got " + r"\[{100}…"),
+        (
+            "script." + "a." * 2000 + "a = 1",
+            "expected keys of a few parts, got a line of many dots",
+        ),
+        ("script." + "a." * 990 + "a = 1", "script: .*, got what is too long or too deep"),
+        ("script = ", r"Invalid value \(at end of document\)"),
+    ],
+    ids=lambda value: value[:30],
+)
+def test_settings_too_deep_or_too_long_are_one_short_line(
+    cli: Cli, tmp_path: Path, text: str, said: str
+) -> None:
+    cli("init")
+    (tmp_path / ".mimikit" / "config.toml").write_text(text)
+    result = cli("status")
+    assert result.exit_code == 1
+    check_line(result.stderr)
+    assert re.search(r"config\.toml: " + said, result.stderr), result.stderr[:500]
+    assert len(result.stderr) < 500
+
+
+@pytest.mark.parametrize("text", ["x", "[" * 100_000], ids=["no JSON", "deep"])
+@pytest.mark.parametrize("name", ["MIMIKIT_WEB", "MIMIKIT_CODEX__ENV"])
+def test_variables_that_are_no_json_are_one_line(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    cli("init")
+    monkeypatch.setenv(name, text)
+    result = cli("status")
+    assert result.exit_code == 1
+    check_line(result.stderr)
+    assert "environment: expected JSON in MIMIKIT_* variables of tables and" in result.stderr
 
 
 def test_ctrl_c_ends_a_command_without_a_word(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
