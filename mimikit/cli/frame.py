@@ -205,7 +205,9 @@ class LazyGroup(PlainGroup):
 
 
 def _say(line: str) -> None:
-    click.echo(f"mimikit: {' '.join(line.split())}", err=True)
+    from mimikit.cli.terminal import one_line  # only where something failed
+
+    click.echo(f"mimikit: {one_line(line)}", err=True)
 
 
 def _usage_line(error: click.ClickException, context: click.Context) -> str:

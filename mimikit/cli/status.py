@@ -165,7 +165,7 @@ def logs(state: ReadOnlyState, follow: bool, type_: str | None, lines: int, as_j
     def show(line: dict[str, Any]) -> None:
         if type_ is None or line.get("type") == type_:
             if as_json:
-                click.echo(json.dumps(line, ensure_ascii=False))
+                terminal.out(terminal.json_text(line))
             else:
                 terminal.out(_line_text(line, state.clock.now(), state.settings.zone))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
@@ -318,7 +317,7 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
                 events, offset, at_end = shown.output(state.files, id_, offset)
                 for event in events:
                     if as_json:
-                        click.echo(json.dumps(event.to_dict(), ensure_ascii=False))
+                        terminal.out(terminal.json_text(event.to_dict()))
                     else:
                         _print_event(printer, event)
             if has_ended or not follow:

@@ -6,7 +6,6 @@ Text that came from a model, a program or a file is printed without its control 
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import sys
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from mimikit.language.plain_text import as_json as json_text
 from mimikit.language.plain_text import plain as safe
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def note(text: str) -> None:
 
 
 def print_json(value: object) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    click.echo(json_text(value, indent=2))
 
 
 def show(answer: View | Record, lines: Iterable[str], *, as_json: bool) -> None:

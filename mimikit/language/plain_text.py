@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from collections import deque
 
@@ -12,16 +13,36 @@ _ESCAPE = re.compile(
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|\x1b[ -/]*[0-~]?"
 )
-# Control characters but tab and newline, and those that turn the direction of reading around.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# Control characters but tab and newline; and what is not seen: signs of direction, spaces without
+# width, tags (a hidden ASCII), and all else that Unicode calls format and gives no shape (Cf).
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
+    r"\u2060-\u206f\ufeff\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e007f]"
+)
+# Joiners where no script joins by them, and of joiners or selectors in a row all but the first.
+_NEEDLESS = re.compile(
+    r"(?<=[\x00-\u05ff\u200c\u200d])[\u200c\u200d]"
+    r"|(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
 # From the start of a line only: tried at each character, a long line would take for ever.
 _OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n])", re.MULTILINE)
 
 
 def plain(text: str) -> str:
-    """`text` without escapes and control characters; of a line written over, what was last seen."""
+    """`text` without what is not seen or moves what is; of a line written over, what was last seen.
+
+    The joiners of Persian, of the scripts of India and of emoji stay, and so does a selector of a
+    character's variant. What takes tags to be drawn becomes simpler: the flag of Scotland is black.
+    """
     text = _ESCAPE.sub("", text).replace("\r\n", "\n")
-    return _CONTROL.sub("", _OVERWRITTEN.sub("", text))
+    return _NEEDLESS.sub("", _CONTROL.sub("", _OVERWRITTEN.sub("", text)))
+
+
+def as_json(value: object, *, indent: int | None = None) -> str:
+    """JSON for programs that may be read in a terminal: what is not seen is written as numbers."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return _CONTROL.sub(lambda match: json.dumps(match.group())[1:-1], text)
 
 
 def indented(text: str) -> str:

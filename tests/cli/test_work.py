@@ -129,6 +129,26 @@ def test_a_reader_moves_nothing_it_can_not_read(cli: Cli, tmp_path: Path) -> Non
     assert not list((state / "corrupt").iterdir())
 
 
+HIDDEN = "\U000e0074\U000e0061\u200b\u200f\u202e\u2066\u2060\x84"
+
+
+def test_what_is_not_seen_does_not_reach_the_terminal(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    name = f"te{HIDDEN}a"
+    task_id = cli("enqueue", f"drink {name}", "--title", f"{name} می\u200cخواهم").stdout.strip()
+    cli("enqueue", "look", "--title", name, "--every", "2h")
+    trigger = next((tmp_path / ".mimikit" / "triggers").glob("*.json")).stem
+    (tmp_path / ".mimikit" / "memory" / "tea.md").write_text(f"# {name}\n{name}\n")
+    (tmp_path / ".mimikit" / "backlog.md").write_text(f"- [ ] {name}\n")
+    shown = ["status"], ["tasks", "list"], ["tasks", "show", task_id], ["triggers", "list"]
+    looks = ["triggers", "explain", trigger], ["memory", "show", "memory/tea.md"], ["backlog"]
+    for command in (*shown, *looks, ["memory", "search", "tea"], ["tasks", "show", name], [name]):
+        for how in ([], ["--json"]):
+            result = cli(*command, *how)
+            assert not set(HIDDEN) & set(result.output), (command, result.output)
+    assert "tea می\u200cخواهم" in cli("tasks", "list").output
+
+
 # ---- with a consumer -------------------------------------------------------------------------
 
 
