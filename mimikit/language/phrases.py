@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 from zoneinfo import ZoneInfo
+
+from mimikit.language.plain_text import plain
 
 Language = Literal["en", "zh"]
 
@@ -41,7 +43,7 @@ _READ = 4000
 
 def say(key: str, language: str, **values: object) -> str:
     """The message of that id in that language (English when the language is another)."""
-    return TABLE["zh" if language == "zh" else "en"][key].format(**values)
+    return TABLE["zh" if language == "zh" else "en"][key].format(**_plain_values(values))
 
 
 def say_both(key: str, /, **values: str | float | Words | None) -> Words:
@@ -49,8 +51,13 @@ def say_both(key: str, /, **values: str | float | Words | None) -> Words:
     said: Words = {}
     for language, messages in TABLE.items():
         own = {n: v[language] if isinstance(v, dict) else v for n, v in values.items()}
-        said[language] = messages[key].format(**own)
+        said[language] = messages[key].format(**_plain_values(own))
     return said
+
+
+def _plain_values(values: Mapping[str, object]) -> dict[str, object]:
+    """Names that others gave turn nothing of our own words around."""
+    return {n: plain(value) if isinstance(value, str) else value for n, value in values.items()}
 
 
 def language(text: str, locale: str = "en") -> Language:
@@ -74,7 +81,7 @@ def fence(text: str, info: str = "text") -> str:
 
 def code(text: str) -> str:
     """The text as a code span in one line, whatever it holds."""
-    line = " ".join(text.split())
+    line = " ".join(plain(text).split())
     ticks = "`" * (_longest_ticks(line) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{ticks}{pad}{line}{pad}{ticks}"

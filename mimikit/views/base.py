@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
+from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json
 
 Render: TypeAlias = Callable[[str], str]
@@ -23,6 +24,9 @@ Words = Annotated[
     WithJsonSchema({"type": "object", "properties": _SAID, "required": [*_SAID]}),
 ]
 """The same said in each language."""
+
+Title = Annotated[str, AfterValidator(plain)]
+"""A name that others gave: it stands beside other texts, and turns none of them around."""
 
 
 class View(BaseModel):

@@ -29,7 +29,7 @@ from mimikit.tasks.queue import TaskSnapshot
 from mimikit.triggers import conditions, registry
 from mimikit.triggers.explain import Explanation, ExplanationContext
 from mimikit.views import tasks, triggers
-from mimikit.views.base import View, Words
+from mimikit.views.base import Title, View, Words
 from mimikit.views.tasks import LedgerEvent, ResultView, TaskOutcome, TaskView
 from mimikit.views.triggers import TriggerView
 
@@ -52,7 +52,7 @@ _WORDS: dict[str, Words] = {
 class GraphNode(View):
     id: str
     kind: Literal["task", "trigger"]
-    title: str
+    title: Title
     state: str
     layer: int
     """The longest way to it from a root."""

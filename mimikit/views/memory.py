@@ -17,7 +17,7 @@ from mimikit.memory.notes import BacklogList, Note, content_hash
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Hit, Instant
-from mimikit.views.base import CUT, Render, View
+from mimikit.views.base import CUT, Render, Title, View
 from mimikit.views.documents import ROOT as DOCS
 from mimikit.views.documents import Documents, is_name
 
@@ -45,7 +45,7 @@ class MemoryFile(View):
 
     path: str
     kind: MemoryKind
-    title: str
+    title: Title
     day: date | None
     size: int
     modified_at: Instant | None

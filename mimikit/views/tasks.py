@@ -18,7 +18,7 @@ from mimikit.protocol.records import whole_lines
 from mimikit.protocol.results import TaskResult
 from mimikit.tasks import ledger, queue
 from mimikit.tasks.queue import TaskSnapshot, TaskState
-from mimikit.views.base import Render, View, first_line
+from mimikit.views.base import Render, Title, View, first_line
 
 MAX_LIVE = 200
 MAX_ENDED = 50
@@ -35,7 +35,7 @@ class TaskView(View):
     id: str
     seat: QueueName
     state: TaskState
-    title: str
+    title: Title
     prompt: str
     profile: str
     priority: int

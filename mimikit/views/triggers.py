@@ -21,7 +21,7 @@ from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, explain, registry, schedule
 from mimikit.triggers.explain import Explanation, ExplanationContext, TitleOf
-from mimikit.views.base import View, Words, first_line
+from mimikit.views.base import Title, View, Words, first_line
 
 MAX_LISTED = 500
 _MOST_GONE = 20
@@ -35,7 +35,7 @@ class TriggerView(View):
     """One trigger as it stands now; of a broken one, what can still be said. Units: seconds."""
 
     id: str
-    title: str
+    title: Title
     prompt: str
     profile: str
     priority: int
