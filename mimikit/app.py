@@ -13,14 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import mimikit
 from mimikit.config import Settings
-from mimikit.errors import AlreadyRunning, BadInput, StateMoved, StorageError
+from mimikit.errors import AlreadyRunning, BadInput, StateMoved, StorageError, UnsafeFile
 from mimikit.log import EventLog
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock, LookingDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import LockHolder, QueueName, Task
-from mimikit.state import State, make_search
+from mimikit.protocol.models import Health, LockHolder, QueueName, Task
+from mimikit.state import State, make_search, wait_for_folders
 
 if TYPE_CHECKING:
     from mimikit.engines.base import Engine, EngineRegistry
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 
 _LOOK_S = 0.1
-_FALL_LOGGED_S = 60.0
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 
@@ -106,11 +106,31 @@ def _free_lock(state: State) -> Lock:
 def _both_locks(state: State) -> Lock | None:
     with contextlib.ExitStack() as held:
         for path in (paths.ROOT, paths.CONSUMER_LOCK):
-            lock = state.files.lock(path)
+            try:
+                lock = state.files.lock(path)
+            except UnsafeFile as error:  # the folder's lock is held by now: nobody relies on it
+                state.files.quarantine(path, str(error))
+                lock = state.files.lock(path)
             if lock is None:
                 return None
             held.callback(lock.release)
         return Lock(held.pop_all().close, lock.inode)
+
+
+def wait_for_state(state: State, say: Callable[[str], None]) -> None:
+    """Wait, as the one consumer, until each folder is one; status, page and log tell why."""
+    now, version = state.clock.now(), mimikit.__version__
+    own = Health(pid=os.getpid(), version=version, started_at=now, beat_at=now)
+
+    def tell(reason: str, is_new: bool) -> None:
+        if is_new:
+            say(f"The consumer waits: {reason}.")
+            state.log.write("error", "folder_misplaced", reason=reason)
+        beat = own.but(beat_at=state.clock.now(), degraded=reason)
+        with contextlib.suppress(StorageError):
+            state.files.write(paths.HEALTH, beat.to_json(), sync=False)
+
+    wait_for_folders(state.files, tell)
 
 
 def _may_live(holder: LockHolder) -> bool:
@@ -127,7 +147,7 @@ def check_consumer_starts(state: State) -> None:
     disk = LookingDisk(state.path)
     state = replace(state, files=Files(disk))
     state = replace(state, log=EventLog(state.files, state.clock))
-    lock = _free_lock(state)
+    lock = _free_lock(state.read_only())
     try:
         app = ConsumerApp(state.read_only(), lock)
         app.tool_server.stop()
@@ -269,14 +289,6 @@ class ConsumerApp:
             else:
                 events.bell.ring()
 
-        died: dict[str, float] = {}
-
-        def on_fall(name: str) -> None:
-            now = self.state.clock.monotonic()
-            if now >= died.get(name, now):  # what dies each second is not told each second
-                died[name] = now + _FALL_LOGGED_S
-                self.state.log.write("error", "thread_died", thread=name)
-
         return PooledConsumer(
             self.state.files,
             watch=self.watch,
@@ -300,7 +312,7 @@ class ConsumerApp:
                 "search": self.search.watch.bring_back if self.search.watch else lambda: False,
                 "tool server": self.tool_server.bring_back,
             },
-            on_fall=on_fall,
+            on_fall=lambda names: self.state.log.write("error", "thread_died", threads=names),
             is_known_id=lambda task_id: self.store.ledger.end_of(task_id) is not None,
             shutdown_timeout_s=settings.limits.kill_after_s + 5,
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +21,9 @@ from mimikit.protocol.files import Files, ReadOnlyFiles
 
 if TYPE_CHECKING:
     from mimikit.memory.search import MemorySearch
+
+
+_LOOK_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,26 @@ class ReadOnlyState(State):
     """A state whose files are created and read, never judged: a broken one stays where it is."""
 
     files: ReadOnlyFiles
+
+
+def misplaced(files: Files) -> str | None:
+    """What stands where a folder of the state should, for people; None: nothing does."""
+    for folder in paths.FOLDERS:  # those above come first
+        found = files.stat(folder)
+        if found is not None and found.kind != "folder":
+            got = "a file" if found.kind == "file" else "a link or a device"
+            return f"{folder}: expected a folder, got {got}; put the folder back, or remove that"
+    return None
+
+
+def wait_for_folders(files: Files, tell: Callable[[str, bool], object]) -> None:
+    """Wait until each folder of the state is one; `tell(why not, is new)` is called each second."""
+    told = None
+    while (reason := misplaced(files)) is not None:
+        tell(reason, reason != told)
+        told = reason
+        time.sleep(_LOOK_S)
+    files.make_folders()
 
 
 def make_search(state: State, *, words: bool = True, stays: bool = False) -> MemorySearch:

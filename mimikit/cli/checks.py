@@ -32,7 +32,7 @@ from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import TEMP_PREFIX, Files
 from mimikit.roles.prompts import Prompts
-from mimikit.state import State
+from mimikit.state import State, misplaced
 from mimikit.triggers import registry
 
 
@@ -264,6 +264,9 @@ def worker_sandbox(state: State) -> Iterator[Finding]:
 
 def start(state: State) -> Iterator[Finding]:
     """Whether a consumer could start: whatever would end it at once is met here as well."""
+    if reason := misplaced(state.files):
+        yield broken("consumer", f"one would wait: {reason}")
+        return
     closed = [
         name or str(state.path)
         for name in ("", *paths.FOLDERS)

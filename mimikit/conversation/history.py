@@ -41,6 +41,7 @@ class HistoryStore:
         self.caps = caps
         history = files.load(paths.HISTORY, History) or History()
         self.messages: list[Message] = list(history.messages)
+        self.schema_version = history.schema_version
         self._days: dict[date, set[str]] = {}
         self._newest = _newest_day(files)
 

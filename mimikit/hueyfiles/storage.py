@@ -137,11 +137,7 @@ class ClaimStorage(FolderStorage):
         folders = [] if queue else [self._queue, self._running, self._done]
         folders += [self._owners, self._due, self._scheduled]
         folders += [self._value_folder, self._counter_folder, paths.CORRUPT]
-        try:
-            for folder in [base, *folders] if base else folders:
-                self._files.fs.make_dir(folder)
-        except OSError as error:
-            raise StorageError(f"{self._files.fs.root}: {error.strerror}") from error
+        self._files.make_folders([base, *folders] if base else folders)
         self._opening = threading.Lock()
         self._session: _Session | None = None
 

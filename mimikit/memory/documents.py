@@ -196,9 +196,8 @@ class _Folder:
         try:
             return self._files.stats(self._path, suffix=self._suffix)
         except StorageError:
-            with contextlib.suppress(StorageError, OSError):
-                for made in accumulate(self._path.split("/"), "{}/{}".format):
-                    self._files.fs.make_dir(made)
+            with contextlib.suppress(StorageError):
+                self._files.make_folders(accumulate(self._path.split("/"), "{}/{}".format))
                 return self._files.stats(self._path, suffix=self._suffix)
             return {}
 

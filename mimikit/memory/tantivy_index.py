@@ -150,11 +150,7 @@ class TantivyIndex:
 
     def _find_folder(self) -> None:
         """See that names below the cache lead to the folders that are there now."""
-        try:
-            self._files.fs.make_dir(paths.CACHE)
-            self._files.fs.make_dir(_FOLDER)
-        except OSError as error:
-            raise StorageError(f"{_FOLDER}: {error.strerror or error}") from error
+        self._files.make_folders((paths.CACHE, _FOLDER))
 
     def update(
         self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None = None

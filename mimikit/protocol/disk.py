@@ -59,7 +59,7 @@ class FileSystem(Protocol):
     """Where this is, for people; never used to build a path."""
 
     def make_dir(self, path: str) -> None:
-        """Create one folder, 0700; no error when it exists."""
+        """Create one folder, 0700; no error where it exists or something else stands on its way."""
         ...
 
     def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
@@ -182,8 +182,8 @@ class RealDisk:
             return self._folders[path].descriptor
 
     def make_dir(self, path: str) -> None:
-        folder, name = self._split(path)
-        with contextlib.suppress(FileExistsError):
+        with contextlib.suppress(FileExistsError, NotADirectoryError):
+            folder, name = self._split(path)
             os.mkdir(name, 0o700, dir_fd=folder)
 
     def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
@@ -384,6 +384,7 @@ _REMEDY = {
     errno.EIO: "the disk failed to read or write; check it, nothing was changed",
     errno.EMFILE: "too many open files; close some or raise the limit",
     errno.EACCES: "permission denied; the state folder must belong to you",
+    errno.ENOTDIR: "expected a folder, got something else; put the folder back",
     errno.ENOENT: "the folder is gone; was the state folder moved or deleted?",
 }
 

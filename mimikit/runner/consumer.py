@@ -71,7 +71,8 @@ class PooledConsumer(Consumer):
         same for 30 s, `on_hung(age_s, stack)` is called; after 120 s it is called again, and the
         process ends itself, as by a kill: nobody else can take the place of a thread that hangs.
     others: by name, what starts another thread again if it died, and gives whether it had. They
-        are asked each second; of what died, `on_fall(name)` is told, and `fallen` for a while.
+        are asked each second. `fallen` tells of what died for a while; `on_fall(names)` is told
+        of it once in that while.
     is_known_id: whether an id was used before; a dropped file that uses it again is quarantined.
         It is asked for every file on its way into and out of the queue: it must be quick.
     handle_signals: SIGTERM, SIGINT and SIGHUP stop it, where `run` is called in the main thread.
@@ -91,7 +92,7 @@ class PooledConsumer(Consumer):
         last_step: Callable[[], float] | None = None,
         on_hung: Callable[[float, str], None] = lambda _age_s, _stack: None,
         others: Mapping[str, Callable[[], bool]] | None = None,
-        on_fall: Callable[[str], None] = lambda _name: None,
+        on_fall: Callable[[str], None] = lambda _names: None,
         is_known_id: Callable[[str], bool] = lambda _task_id: False,
         clock: Clock | None = None,
         shutdown_timeout_s: float = 30.0,
@@ -219,10 +220,14 @@ class PooledConsumer(Consumer):
         except (RuntimeError, MemoryError) as error:  # no thread is to be had: in a second, then
             _logger.warning("a thread that died could not be started again: %s", error)
             fallen.append("a thread")
+        now = time.monotonic()
         if fallen:
             self._fallen = ", ".join(fallen)
-            self._fallen_until = time.monotonic() + _FALL_TOLD_S
-        self._look_at_step(time.monotonic())
+            _logger.error("died, and was started again: %s", self._fallen)
+            if now >= self._fallen_until:
+                self._on_fall(self._fallen)
+            self._fallen_until = now + _FALL_TOLD_S
+        self._look_at_step(now)
         return not fallen
 
     def fallen(self) -> str | None:
@@ -231,32 +236,27 @@ class PooledConsumer(Consumer):
         return f"died of an error, and was started again: {self._fallen}" if is_told else None
 
     def _bring_back(self) -> Iterator[str]:
-        """Start again each thread that died, in its role; gives their names."""
+        """Start again each thread that died, in its role; gives what for."""
         for slot, (_, thread) in enumerate(self.worker_threads):
             if _is_dead(thread):
                 worker = self._worker_for(slot)
                 again = self._create_process(worker, f"Worker-{slot + 1}")
                 self.worker_threads[slot] = (worker, again)
                 again.start()
-                yield self._told(f"{self._slots[slot]} pool")
+                yield f"{self._slots[slot]} pool"
         if _is_dead(self.scheduler):
             self.scheduler = self._create_process(self._create_scheduler(), "Scheduler")
             self.scheduler.start()
-            yield self._told("scheduler")
+            yield "scheduler"
         if _is_dead(self._supervisor):
             self._supervisor = self._new_supervisor()
             self._supervisor.start()
-            yield self._told("supervisor")
+            yield "supervisor"
         for storage in self.storages.values():
             storage.bring_back()
         for name, bring_back in self._others.items():
             if bring_back():
-                yield self._told(name)
-
-    def _told(self, name: str) -> str:
-        _logger.error("%s: its thread died; another takes over", name)
-        self._on_fall(name)
-        return name
+                yield name
 
     # ---- Huey's hooks -----------------------------------------------------------------------
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Set
 from datetime import datetime
 
+from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import Lock
+from mimikit.state import misplaced
 from mimikit.supervisor.store import Store
 
 LOOK_EVERY_S = 1.0
@@ -87,6 +89,8 @@ class StateGuard:
         return False
 
     def _see_to_folders(self) -> str | None:
+        if (reason := misplaced(self._store.files)) is not None:
+            raise StorageError(reason)  # told until it is put right; nothing is judged meanwhile
         before, now = self._inodes, self._look(self._inodes)
         if now == before:
             return None

@@ -75,16 +75,17 @@ class Store:
         Raises:
             NewerState: a newer version wrote here; nothing was changed.
         """
-        for path, model in ((paths.HISTORY, History), (paths.TASK_STATUS, StatusCheckpoint)):
-            found = files.peek(path, model)
+        conversation, ledger = HistoryStore(files), Ledger(files)
+        for path, got, model in (
+            (paths.HISTORY, conversation.schema_version, History),
+            (paths.TASK_STATUS, ledger.load(), StatusCheckpoint),
+        ):
             known = model.model_fields["schema_version"].default
-            if found is not None and found.schema_version > known:
+            if got > known:
                 raise NewerState(
-                    f"{path}: expected schemaVersion {known} or older, got {found.schema_version}; "
+                    f"{path}: expected schemaVersion {known} or older, got {got}; "
                     "use the newer mimikit that wrote it"
                 )
-        ledger = Ledger(files)
-        ledger.load()
         return cls(
             files=files,
             settings=settings,
@@ -93,7 +94,7 @@ class Store:
             feed=ChangeFeed(files, clock),
             live=live,
             ledger=ledger,
-            conversation=HistoryStore(files),
+            conversation=conversation,
             runtime=files.load(paths.RUNTIME, RuntimeState) or RuntimeState(),
         )
 

@@ -75,7 +75,8 @@ class Ledger:
         """When the last one was made, or the first event came that is in none."""
         self._in_doubt = False
 
-    def load(self) -> None:
+    def load(self) -> int:
+        """Read what there is; gives the schema version of the index."""
         checkpoint = self._files.load(paths.TASK_STATUS, StatusCheckpoint) or StatusCheckpoint()
         for entry in checkpoint.entries.values():
             self._has_ended(entry)
@@ -85,6 +86,7 @@ class Ledger:
             self._file, self._offset = name, offset
             self._learn(line)
             self._since_checkpoint += 1
+        return checkpoint.schema_version
 
     def end_of(self, task_id: str) -> TaskStatus | None:
         """How a task ended; None while it has not, or is unknown."""

@@ -30,6 +30,7 @@ from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import PageAddress
+from mimikit.state import wait_for_folders
 from mimikit.web import front, tokens
 from mimikit.web.guard import allowed_hosts
 
@@ -101,6 +102,7 @@ def serve(
         bound.check_exposure(settings)
         allowed_hosts(settings.web.hosts)
         disk, files = _open(state, settings)
+        wait_for_folders(files, lambda why, new: new and sys.stderr.write(f"Waiting: {why}.\n"))
         token, session_key = tokens.load_token(files), tokens.load_session_key(files)
         page = _announce(bound, files)
         disk.close()

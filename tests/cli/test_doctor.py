@@ -399,18 +399,13 @@ def test_a_lock_held_by_a_program_that_is_no_consumer_is_found(
         ("prompts/planner.md", "{{nobody}}", "expected placeholders among"),
         ("config.toml", 'script = "/nowhere.json"', "/nowhere.json"),
         ("config.toml", "[limits", "config.toml"),
-        ("tasks", None, "tasks"),
     ],
-    ids=["a newer state", "a template", "an engine", "the settings", "no folder"],
+    ids=["a newer state", "a template", "an engine", "the settings"],
 )
 def test_what_would_end_a_consumer_at_its_start_is_found(
-    cli: Cli, state: Path, path: str, content: str | None, said: str
+    cli: Cli, state: Path, path: str, content: str, said: str
 ) -> None:
-    if content is None:
-        (state / path).rmdir()
-        (state / path).write_text("a file in a folder's place")
-    else:
-        (state / path).write_text(content)
+    (state / path).write_text(content)
     result = cli("doctor", "--json")
     assert result.exit_code == 1
     found = [f["text"] for f in json.loads(result.stdout)["findings"] if f["level"] == "broken"]
@@ -418,6 +413,13 @@ def test_what_would_end_a_consumer_at_its_start_is_found(
     code, told = starts("--workspace", str(state.parent))
     assert code != 0
     assert said in told
+
+
+def test_what_a_consumer_would_wait_for_is_found(cli: Cli, state: Path) -> None:
+    (state / "tasks").rmdir()
+    (state / "tasks").write_text("a file in a folder's place")
+    (found,) = [f for f in findings(cli, "consumer") if f["level"] == "broken"]
+    assert "tasks: expected a folder" in found["text"]
 
 
 @pytest.mark.parametrize("closed", ["", "inbox", "worker/queue"])

@@ -62,10 +62,15 @@ def test_every_thread_that_dies_is_replaced_and_nothing_stays_unanswered(
     until(lambda: all(world.told(f"job-{n}") for n in range(6)), "all are done", facts=world.facts)
     assert world_answers(world, "msg-2", "run: echo by hand") <= 30
 
+    told = "died, and was started again: "
+
     def died() -> set[str]:
-        return {line["thread"] for line in world.log() if line["event"] == "thread_died"}
+        said = world.said("consumer").splitlines()
+        lists = (line.partition(told)[2].split(", ") for line in said if told in line)
+        return {name for names in lists for name in names}
 
     until(lambda: died() >= DIE, f"each was told of: {sorted(DIE)}", facts=died)
+    assert [line for line in world.log() if line["event"] == "thread_died"]
     until(lambda: not (world.record("health.json") or {})["degraded"], "the trouble is over")
     (world.workspace / "src/new.txt").touch()
     until(lambda: '"seen"' in json.dumps(world.ledger()), "the trigger fires", facts=world.facts)

@@ -16,7 +16,7 @@ from mimikit.protocol.models import MAX_TEXT, InboxItem
 from mimikit.views.base import View
 from mimikit.views.messages import MessagesPage, mark_of
 from mimikit.views.snapshot import SnapshotView
-from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, site
+from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, site, taken
 from mimikit.web.guard import RequestDenied
 
 area = EndpointRegistry("conversation")
@@ -149,11 +149,7 @@ def _is_repeated(here: Site, item: InboxItem) -> bool:
         else:
             known = here.known_ids.mark(item.id, item.created_at)
     if known not in (None, mark_of(item.text, item.quote)):
-        raise Conflict(
-            f"id: expected one that is not taken, got {item.id!r}, under which something else was "
-            "sent before; send this under a new id",
-            field="id",
-        )
+        raise taken(item.id, "message")
     return known is not None
 
 

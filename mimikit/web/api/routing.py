@@ -201,6 +201,12 @@ def read_query(model: type[I]) -> I:
     return _checked(model, values, strict=False)
 
 
+def taken(id_: str, kind: str) -> Conflict:
+    """An id that a request names is another one's."""
+    text = f"id: expected a free one, got {id_!r}, which is another {kind}'s; take a new one"
+    return Conflict(text, field="id")
+
+
 @contextlib.contextmanager
 def bad_value(field: str | None = None) -> Generator[None]:
     """What can not be used in here is told of `field`; an id nobody knows is a bad value too."""

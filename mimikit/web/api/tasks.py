@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from mimikit import permission
 from mimikit.config import ProfilesSettings
-from mimikit.errors import Conflict, NotFound
+from mimikit.errors import NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, Command
@@ -19,7 +19,7 @@ from mimikit.views import chain_graph, tasks, triggers
 from mimikit.views.base import View
 from mimikit.views.chain_graph import TaskDetail, TraceView
 from mimikit.views.tasks import OutputView, TaskList
-from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, site
+from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, site, taken
 
 area = EndpointRegistry("tasks")
 
@@ -228,15 +228,6 @@ def _meaning(command: Command) -> tuple[str, str, dict[str, Any]]:
     """What it asks for; of a schedule not when that is: the same words give another time later."""
     args = {key: key if key == "schedule" else value for key, value in command.args.items()}
     return command.action, command.target, args
-
-
-def taken(id_: str, kind: str) -> Conflict:
-    """An id that a request names is another one's."""
-    return Conflict(
-        f"id: expected one that is not taken, got {id_!r}, which is another {kind}'s; "
-        "take a new one",
-        field="id",
-    )
 
 
 def _no_task(task_id: str) -> NotFound:

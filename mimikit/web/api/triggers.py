@@ -23,7 +23,7 @@ from mimikit.views import chain_graph
 from mimikit.views import triggers as views
 from mimikit.views.base import View, Words
 from mimikit.web.api import tasks
-from mimikit.web.api.routing import Answer, EndpointRegistry, Input, Site, bad_value, site
+from mimikit.web.api.routing import Answer, EndpointRegistry, Input, Site, bad_value, site, taken
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput
 
 area = EndpointRegistry("triggers")
@@ -184,7 +184,7 @@ def _repeated(here: Site, asked: TriggerInput) -> str | None:
         is_same = run is not None and (run.prompt, run.title, run.profile) == said
     if is_same:
         return asked.id
-    raise tasks.taken(asked.id, "trigger")
+    raise taken(asked.id, "trigger")
 
 
 def _run_of_gone(here: Site, trigger_id: str) -> Task | None:
