@@ -26,6 +26,10 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _MOST_BYTES = 2**20
 _MOST_DOTS = 1000
 """On a line: a key of 100,000 parts takes all memory there is."""
+_ENDLESS: dict[type[Exception], str] = {  # all else is told by errors of a kind of their own
+    RecursionError: "expected brackets of a few levels, got hundreds of them; take them out",
+    ValueError: "expected numbers of a few digits, got one of thousands; shorten it",
+}
 _MOST_SHOWN = 100
 _PACKAGE = Path(__file__).resolve().parent
 _STATE_ONLY = frozenset({"MIMIKIT_STATE", "MIMIKIT_WORKSPACE", "MIMIKIT_TOKEN", "MIMIKIT_RUN"})
@@ -225,13 +229,8 @@ def load(state: Path) -> Settings:
         if any(line.count(".") > _MOST_DOTS for line in text.split("\n")):
             raise BadSettings(f"{path}: expected keys of a few parts, got a line of many dots")
         values: dict[str, Any] = tomllib.loads(text)
-    except RecursionError:
-        said = "expected brackets of a few levels, got hundreds, one in another; take them out"
-        raise BadSettings(f"{path}: {said}") from None
-    except (ValueError, OSError) as error:
-        long = type(error) is ValueError  # what is said of all else is of a kind of its own
-        said = "expected numbers of a few digits, got one of thousands; shorten it"
-        raise BadSettings(f"{path}: {said if long else error}") from None
+    except (ValueError, OSError, RecursionError) as error:
+        raise BadSettings(f"{path}: {_ENDLESS.get(type(error), error)}") from None
     keys = known_keys()
     known = {"MIMIKIT_" + key.upper().replace(".", "__") for key in keys}
     sections = {"MIMIKIT_" + key.upper().split(".")[0] for key in keys}

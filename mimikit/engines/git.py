@@ -27,8 +27,6 @@ MOST_FOLDERS = 200_000
 """Folders of the workspace that are looked into for git folders, the outer ones first."""
 MOST_SHUT = 200
 """Folders that are read-only because nobody looked into them."""
-HERE = b".\n"
-"""What a `commondir` says that changes nothing; an empty one is an error to git."""
 MOST_WRITABLE = 40
 """Each is nine mounts, and each shell of an agent takes its time for each mount."""
 MOST_GIT_FOLDERS = 400
@@ -39,6 +37,8 @@ _OF_WORKTREE = ("modules",), ("config.worktree", "commondir", "gitdir")
 """What is shut in a git folder, and in the one that a linked worktree has of its own."""
 _MARKS = {"HEAD", "objects", "refs"}
 """By these git knows a folder of its own, whatever it is called."""
+_KIN = (".hg", ".jj", ".sl", ".pijul", "_darcs")
+"""Where git's kin keep a repository, and what makes them run programs."""
 _MOST_BYTES = 65_536
 _LOCK_TRIES = 100
 
@@ -57,6 +57,8 @@ class GitFolders:
     """Read, never changed."""
     states: list[Path] = field(default_factory=list[Path])
     """State folders that are not this consumer's: none of the Worker's business either."""
+    kin: list[Path] = field(default_factory=list[Path])
+    """Repositories that are not git's, shut as a whole."""
     met: list[Path] = field(default_factory=list[Path])
     """Each `.git` that was looked at, and each git folder of another name."""
     notes: list[str] = field(default_factory=list[str])
@@ -82,13 +84,12 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
     with contextlib.ExitStack() as stack:
         for entry in _entries(workspace, state, known, found):
             own, folders, shut = entry == workspace / ".git", list[Path](), list[Path]()
+            found.pinned += folders_around([entry], workspace)
             if entry.is_symlink():  # no mount can hold it: it is no reason to give anything
                 said = f"the git folder of {entry} is read-only: it is a link"
                 found.notes += [said] if own else []
-                found.pinned += folders_around([entry], workspace)
                 continue
             if not own and len(found.met) > MOST_WRITABLE:
-                found.pinned += folders_around([entry], workspace)
                 found.shut.append(entry)
                 continue
             try:
@@ -103,15 +104,16 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
                 said = error.strerror if isinstance(error, OSError) else error
                 found.notes.append(f"the git folder of {entry} is read-only: {said}")
                 folders, shut = [], [entry]
-            found.pinned += [*folders_around([entry, *folders], workspace), *folders]
+            found.pinned += [*folders_around(folders, workspace), *folders]
             found.shut += shut
             found.writable += folders if own else []
             found.opened += folders if own else folders[1:]
             written += folders
+        found.shut += found.kin
+        found.pinned += folders_around(found.kin, workspace)
         if (more := len(found.met) - MOST_WRITABLE) > 0:
-            found.notes.append(
-                f"{more} git folders beyond {MOST_WRITABLE} are read-only as a whole"
-            )
+            said = f"{more} git folders beyond {MOST_WRITABLE} are read-only as a whole"
+            found.notes.append(said)
         try:
             yield found
         finally:
@@ -146,6 +148,7 @@ def _new_since(found: GitFolders, workspace: Path, state: Path) -> list[str]:
             pass
     told = (
         (now.met, found.met, "git runs what it says as soon as you use it"),
+        (now.kin, found.kin, "its program runs what it says as soon as you use that"),
         (now.states, found.states, "mimikit started there does as it says"),
     )
     return [
@@ -177,7 +180,7 @@ def _kept(path: Path) -> Generator[None]:
 def _locked(path: Path) -> int:
     """A descriptor of a `commondir` that stays there while it is open."""
     for _ in range(_LOCK_TRIES):
-        _make(path, HERE)
+        _make(path, b".\n")  # that changes nothing; an empty one is an error to git
         with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             stack.callback(os.close, handle)
@@ -202,7 +205,8 @@ def _entries(
     for path in (*own, *kept):
         yield from _meet(path, workspace, state, found)
     todo, looked = deque([workspace]), 0
-    while todo and looked < MOST_FOLDERS and len(found.met) + len(found.states) < MOST_GIT_FOLDERS:
+    kinds = found.met, found.states, found.kin
+    while todo and looked < MOST_FOLDERS and sum(map(len, kinds)) < MOST_GIT_FOLDERS:
         folder, looked = todo.popleft(), looked + 1
         told, inner = set[str](), list[Path]()
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
@@ -211,7 +215,9 @@ def _entries(
                     told.add(entry.name)
                 if entry.name == ".git" or not entry.is_dir(follow_symlinks=False):
                     continue
-                if entry.name == STATE_FOLDER and entry.path != str(state):
+                if entry.name in _KIN:
+                    found.kin.append(Path(entry.path))
+                elif entry.name == STATE_FOLDER and entry.path != str(state):
                     found.states.append(Path(entry.path))
                 elif entry.path != str(state):
                     inner.append(Path(entry.path))

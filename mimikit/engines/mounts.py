@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+_LINE = re.compile(r"^[^ \n]+ [^ \n]+ ([^ \n]+) ([^ \n]+) ([^ \n]+) .*? - ([^ \n]+)", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 """How a space, a tab, a newline and a backslash stand there."""
 
@@ -19,7 +20,6 @@ class Mount(NamedTuple):
     """One line of it: a folder or file of a file system, and where that is seen."""
 
     device: str
-    """The file system's number."""
     root: Path
     """What of the file system it is, from the file system's own top."""
     point: Path
@@ -32,17 +32,11 @@ def here() -> list[Mount]:
 
 
 def parsed(mountinfo: str) -> list[Mount]:
-    found: list[Mount] = []
-    for line in mountinfo.split("\n"):
-        before, _, after = line.partition(" - ")
-        fields = before.split(" ")
-        if len(fields) > 4 and after:
-            root, point = (
-                Path(_ESCAPED.sub(lambda match: chr(int(match[1], 8)), text))
-                for text in fields[3:5]
-            )
-            found.append(Mount(fields[2], root, point, after.split(" ")[0]))
-    return found
+    def path(text: str) -> Path:
+        return Path(_ESCAPED.sub(lambda match: chr(int(match[1], 8)), text))
+
+    found = _LINE.findall(mountinfo)
+    return [Mount(device, path(root), path(point), kind) for device, root, point, kind in found]
 
 
 def holding(path: Path, mounts: Sequence[Mount]) -> Mount | None:
@@ -56,15 +50,13 @@ def other_places(path: Path, mounts: Sequence[Mount]) -> list[Path]:
     parts = [(mount.device, mount.root) for mount in mounts if mount.point.is_relative_to(path)]
     if mount := holding(path, mounts):
         parts.append((mount.device, mount.root / path.relative_to(mount.point)))
-    places: list[Path] = []
-    for device, part in parts:
-        for mount in (mount for mount in mounts if mount.device == device):
-            if part.is_relative_to(mount.root):
-                places.append(mount.point / part.relative_to(mount.root))
-            elif mount.root.is_relative_to(part):
-                places.append(mount.point)
-    return [
-        place
-        for place in dict.fromkeys(places)
-        if not place.is_relative_to(path) and not path.is_relative_to(place)
+    places = [
+        # Of a mount of a part of it, that part; of one around it, what it is there.
+        mount.point / (part.relative_to(mount.root) if part.is_relative_to(mount.root) else "")
+        for device, part in parts
+        for mount in mounts
+        if mount.device == device
+        if part.is_relative_to(mount.root) or mount.root.is_relative_to(part)
     ]
+    apart = (at for at in places if not (at.is_relative_to(path) or path.is_relative_to(at)))
+    return list(dict.fromkeys(apart))

@@ -122,8 +122,7 @@ def output(
     too long, has no exit code.
     """
     said: dict[Stream, list[bytes]] = {"stdout": [], "stderr": []}
-    env = environment() if env is None else env
-    program = Program(argv, cwd, env, process_tree.mark(None, "probe"), timeout_s)
+    program = Program(argv, cwd, env or environment(), process_tree.mark(None, "probe"), timeout_s)
     try:
         ended = run(program, lambda stream, data: said[stream].append(data), CancelToken())
     except (EngineError, ProgramLost) as error:

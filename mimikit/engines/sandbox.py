@@ -247,11 +247,7 @@ def doors(root: Path = Path("/")) -> list[Path]:
 
 
 def canary(
-    state: Path,
-    workspace: Path,
-    *,
-    inner: Sequence[str] = (),
-    frozen: bool = False,
+    state: Path, workspace: Path, *, inner: Sequence[str] = (), frozen: bool = False
 ) -> str | None:
     """Prove that a masked shell can neither read nor write the state; else the reason in words.
 
@@ -263,10 +259,7 @@ def canary(
     tag, secret = secrets.token_hex(8), secrets.token_hex(16)
     bait, forged = f"{paths.CACHE}/canary-{tag}", f"{paths.CACHE}/forged-{tag}"
     argv = [*inner, "/bin/sh", "-c", _ATTACK, "sh", os.path.realpath(state), bait, forged]
-    if frozen:
-        argv = masked(argv, state, frozen=workspace)
-    else:
-        argv = masked(argv, state, writable=[workspace])
+    argv = masked(argv, state, writable=[workspace], frozen=workspace if frozen else None)
     with contextlib.closing(RealDisk(state)) as disk:
         files = Files(disk, durable=False)
         files.make_folders()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -41,23 +41,22 @@ _READ = 4000
 """Characters of a text that are enough to tell its language."""
 
 
-def say(key: str, language: str, **values: object) -> str:
+def say(key: str, language: str, /, **values: object) -> str:
     """The message of that id in that language (English when the language is another)."""
-    return TABLE["zh" if language == "zh" else "en"][key].format(**_plain_values(values))
+    # Names that others gave turn nothing of our own words around.
+    own = {
+        name: plain(value) if isinstance(value, str) else value for name, value in values.items()
+    }
+    return TABLE["zh" if language == "zh" else "en"][key].format(**own)
 
 
 def say_both(key: str, /, **values: str | float | Words | None) -> Words:
     """The message of that id in each language; a value may be said in each language, too."""
     said: Words = {}
-    for language, messages in TABLE.items():
+    for language in TABLE:
         own = {n: v[language] if isinstance(v, dict) else v for n, v in values.items()}
-        said[language] = messages[key].format(**_plain_values(own))
+        said[language] = say(key, language, **own)
     return said
-
-
-def _plain_values(values: Mapping[str, object]) -> dict[str, object]:
-    """Names that others gave turn nothing of our own words around."""
-    return {n: plain(value) if isinstance(value, str) else value for n, value in values.items()}
 
 
 def language(text: str, locale: str = "en") -> Language:

@@ -519,6 +519,34 @@ def test_what_comes_while_a_run_goes_on_is_told(here: Ground) -> None:
     assert folders_of(here, here.workspace).states == [here.workspace / "proj" / ".mimikit"]
 
 
+@pytest.mark.parametrize("name", [".hg", ".jj", ".sl", ".pijul", "_darcs"])
+def test_a_repository_that_is_not_gits_is_read_and_never_written(here: Ground, name: str) -> None:
+    for folder in (here.workspace, here.workspace / "in" / "it"):
+        (folder / name / "store" / ".git").mkdir(parents=True)
+        (folder / name / "hgrc").write_text("[hooks]\n")
+    line = (
+        f"for it in . in/it; do echo x >> $it/{name}/hgrc; echo x > $it/{name}/made; "
+        f"mv $it/{name} $it/away; done; mv in away; cat in/it/{name}/hgrc; echo hi > in/it/made"
+    )
+    assert "[hooks]" in attack(here, line)
+    for folder in (here.workspace, here.workspace / "in" / "it"):
+        assert sorted(path.name for path in (folder / name).iterdir()) == ["hgrc", "store"]
+        assert (folder / name / "hgrc").read_text() == "[hooks]\n"
+    assert (here.workspace / "in" / "it" / "made").exists()
+    assert folders_of(here, here.workspace).met == []
+    with git.held(here.workspace, here.state) as found:
+        (here.workspace / "new" / name).mkdir(parents=True)
+    assert found.left[0].startswith(f"{here.workspace}/new/{name} came while it ran: its program")
+
+
+def test_many_decoys_of_them_open_nothing(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git, "MOST_GIT_FOLDERS", 5)
+    for name in ("a1/.hg", "a2/.hg", "a3/.hg", "a4/.hg", "a5/.hg", "b/c/.hg"):
+        (here.workspace / name).mkdir(parents=True)
+    attack(here, "echo x > b/c/.hg/hgrc; mv b away")
+    assert list((here.workspace / "b" / "c" / ".hg").iterdir()) == []
+
+
 def test_a_git_folder_robbed_of_its_head_is_shut_until_it_is_one_again(here: Ground) -> None:
     """Else one run would take it away, and the next write what the third gives back."""
     inner = here.workspace / "in" / "it"

@@ -143,10 +143,8 @@ class CodexEngine:
         """Keep what was found of git for the runs to come; say what is not as it was."""
         commits = folders.writable or went
         parts = (b"\0".join(map(os.fsencode, paths)) for paths in (commits, folders.met))
-        with self._lock, contextlib.closing(RealDisk(self._state)) as disk:
-            files = Files(disk, durable=False)
-            files.make_folders()
-            files.write(GIT_PINS, b"\0\0".join(parts))
+        with self._lock:
+            self._write(GIT_PINS, b"\0\0".join(parts))
         for note in folders.notes:
             on_event("note", note, {})
         if went and commits != went:
@@ -217,13 +215,15 @@ class CodexEngine:
             return None
         with self._lock:
             if self._catalogue is None and (data := codex_cli.models(place)):
-                name = f"{paths.CACHE}/codex-models.json"
-                with contextlib.closing(RealDisk(self._state)) as disk:
-                    files = Files(disk, durable=False)
-                    files.make_folders()
-                    files.write(name, data)
+                self._write(name := f"{paths.CACHE}/codex-models.json", data)
                 self._catalogue = self._state / name
             return self._catalogue
+
+    def _write(self, name: str, data: bytes) -> None:
+        with contextlib.closing(RealDisk(self._state)) as disk:
+            files = Files(disk, durable=False)
+            files.make_folders()
+            files.write(name, data)
 
     def _carry_out(
         self, request: EngineRequest, place: CodexLocation, argv: list[str], mark: str
