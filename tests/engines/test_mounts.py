@@ -48,13 +48,13 @@ STATE = "/home/me/work/.mimikit"
     [
         ([], []),
         # The folder around it, all of the disk, the state itself, parts of it.
-        (["8:1 /me/work /work"], ["/work/.mimikit"]),
+        (["8:1 /me/work /again"], ["/again/.mimikit"]),
         (["8:1 / /mnt/a\\040disk"], ["/mnt/a disk/me/work/.mimikit"]),
         (["8:1 /me/work/.mimikit /state"], ["/state"]),
         (["8:1 /me/work/.mimikit/inbox /drop", "8:1 /me/work /w"], ["/drop", "/w/.mimikit"]),
         # Mounted over itself, beside it, by a like name, on another disk.
         (["8:1 /me/work /home/me/work"], []),
-        (["8:1 /me/other /work", "8:1 /me/work/.mimikit2 /b", "8:2 /me/work /c"], []),
+        (["8:1 /me/other /again", "8:1 /me/work/.mimikit2 /b", "8:2 /me/work /c"], []),
         # The state is one that comes from elsewhere, or a part of it is.
         (["8:2 /data /home/me/work/.mimikit", "8:2 / /disk"], ["/disk/data"]),
         (["8:2 /in /home/me/work/.mimikit/inbox", "8:2 / /disk"], ["/disk/in"]),
