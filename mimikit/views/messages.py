@@ -192,11 +192,13 @@ class UsageCounter:
         with self._lock:
             if now.date() != self._day:
                 self._day, self._offset, self._sum = now.date(), 0, Counter[str]()
-            for end, line in self._files.lines(paths.transcript(self._day), offset=self._offset):
-                self._offset = end
-                usage = line.get("usage")
-                for key, amount in usage.items() if isinstance(usage, dict) else ():
-                    self._sum[key] += amount if isinstance(amount, int) else 0
+            lines = self._files.lines(paths.transcript(self._day), offset=self._offset)
+            with contextlib.suppress(StorageError):  # status is told all the same: it says why
+                for end, line in lines:
+                    self._offset = end
+                    usage = line.get("usage")
+                    for key, amount in usage.items() if isinstance(usage, dict) else ():
+                        self._sum[key] += amount if isinstance(amount, int) else 0
             return UsageView(
                 input_tokens=self._sum["inputTokens"], output_tokens=self._sum["outputTokens"]
             )

@@ -41,6 +41,10 @@ def test_while_running_it_is_told_and_work_goes_on_when_it_is_put_back(world: Wo
         until(lambda: "expected a folder" in degraded(world), folder, facts=world.facts)
         status = world.run("status")
         assert "expected a folder" in status.stdout + status.stderr
+        if folder != paths.PAGES:  # without it the page starts again, and waits
+            shown = world.ask("GET", "/api/status")
+            assert "expected a folder" in str(shown.body)
+            assert shown.status == (503 if folder == paths.CORRUPT else 200)
         put_back(place, away)
         until(lambda: degraded(world) == "None", f"{folder} is back", facts=lambda: degraded(world))
         id_ = f"msg-{folder.replace('/', '-')}"
