@@ -24,10 +24,13 @@ from mimikit.protocol.records import MAX_RECORD_BYTES, check_name, decode, most_
 
 SETTLE_S = 2.0
 """A file that is not whole may still be being written: it is judged after so long unchanged."""
-MOST_PLAIN_HELD = 1000
-"""Results that need no mind and are known at a time, however many are in the inbox."""
+MOST_PLAIN_HELD, MOST_BY_HAND_HELD = 1000, 25
+"""Results that need no mind, and hand-made files, that are known at a time, however many are in the
+inbox: what came by page or terminal waits for no more of them."""
 _TAKING = ".taking.json"
 _RESULTS = paths.result_inbox_id("")
+_BY_PROGRAM = ("msg-", _RESULTS)
+"""So the names begin of what page, terminal and consumer put in."""
 
 
 def put(files: Files, item: InboxItem) -> bool:
@@ -149,7 +152,7 @@ def _items(data: bytes, name: str, now: datetime) -> list[InboxItem]:
 
 
 class InboxIndex:
-    """What is unanswered; of very many results only some: there are more when these are told."""
+    """What is unanswered; of very many files only some: there are more when these are told."""
 
     def __init__(self, files: Files, conversation: HistoryStore, feed: ChangeFeed) -> None:
         """`feed` tells the page of new arrivals."""
@@ -167,9 +170,14 @@ class InboxIndex:
         for gone in self._items.keys() - names:
             del self._items[gone]
         plain = sum(not _needs_mind(item) for item in self._items.values())
+        by_hand = sum(not name.startswith(_BY_PROGRAM) for name in self._items)
         for new in sorted(names - self._items.keys(), key=lambda n: (n.startswith(_RESULTS), n)):
             if plain >= MOST_PLAIN_HELD and new.startswith(_RESULTS):
                 break
+            if not new.startswith(_BY_PROGRAM):
+                if by_hand >= MOST_BY_HAND_HELD:
+                    continue
+                by_hand += 1
             item = load(self._files, new, now)
             if item is None:
                 continue
@@ -194,6 +202,10 @@ class InboxIndex:
 
     def of(self, ids: Sequence[str]) -> list[InboxItem]:
         """These, oldest first; none when one of them is gone."""
+        for id_ in ids:
+            with contextlib.suppress(BadRecord, UnsafeFile):
+                if id_ not in self._items and (item := read(self._files, id_)) is not None:
+                    self._items[id_] = item
         found = [self._items[id_] for id_ in ids if id_ in self._items]
         return sorted(found, key=_age) if len(found) == len(ids) else []
 

@@ -64,7 +64,7 @@ class OpenTurn(NamedTuple):
 
 def open_turns(files: Files) -> list[OpenTurn]:
     """Turns with marks and no commit, oldest first; marks of committed ones are removed."""
-    marks = files.load_all(paths.TURNS, TurnAttempt, suffix=".started")
+    marks = files.load_all(paths.TURNS, TurnAttempt, files.names(paths.TURNS, suffix=".started"))
     by_turn: dict[str, list[TurnAttempt]] = {}
     for mark in sorted(marks, key=lambda m: m.started_at):
         by_turn.setdefault(mark.turn_id, []).append(mark)

@@ -247,10 +247,10 @@ class Files:
         """
         return ReadOnlyFiles(self).load(path, model)
 
-    def load_all(self, folder: str, model: type[R], *, suffix: str = ".json") -> list[R]:
-        """Every usable record of a folder, by name; none holds up the others."""
+    def load_all(self, folder: str, model: type[R], names: Iterable[str] | None = None) -> list[R]:
+        """Every usable record of a folder, or of these in it, by name; none holds up the others."""
         found: list[R] = []
-        for name in self.names(folder, suffix=suffix):
+        for name in self.names(folder) if names is None else names:
             with contextlib.suppress(UnsafeFile):
                 if (record := self.load(f"{folder}/{name}", model)) is not None:
                     found.append(record)

@@ -24,6 +24,9 @@ from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import registry
 from mimikit.triggers.decide import make_run
 
+MOST_AT_ONCE = 50
+"""So many commands are looked at in one go, however many there are."""
+
 
 class _Outcome(NamedTuple):
     message: str
@@ -42,6 +45,8 @@ class CommandApplier:
         self._store, self._files = store, store.files
         self._feed, self._ledger = store.feed, store.ledger
         self._applier, self._pause_changed = applier, pause_changed
+        self._upto = ""
+        """Of very many commands: the name of the last file that was looked at."""
         self._actions: dict[str, Callable[[Command, datetime], _Outcome | None]] = {
             "cancel": self._cancel,
             "retry": self._retry,
@@ -56,9 +61,12 @@ class CommandApplier:
         """Each says what came of it, or raises why it can not be done; None: not yet."""
 
     def step(self, now: datetime) -> bool:
-        """Apply every waiting command; gives whether any was settled."""
-        settled = False
-        for command in queue.waiting_commands(self._files):
+        """Apply waiting commands; gives whether any was settled, or more are to be looked at."""
+        names = [name for name in self._files.names(paths.COMMANDS) if name > self._upto]
+        has_more = len(names) > MOST_AT_ONCE
+        self._upto = names[MOST_AT_ONCE - 1] if has_more else ""
+        settled = has_more
+        for command in queue.waiting_commands(self._files, names[:MOST_AT_ONCE]):
             if queue.command_result(self._files, command.id) is not None:
                 self._files.remove(paths.command(command.id))
                 continue

@@ -35,7 +35,7 @@ from mimikit.triggers import registry
 
 Told = Literal["teller", "message"]
 SLICE_S = 0.05
-"""So long runs are ended in one go, however many have finished."""
+"""So long runs are ended, and triggers looked at, in one go, however many there are."""
 
 
 class CommitApplier:

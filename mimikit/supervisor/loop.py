@@ -113,13 +113,13 @@ class Supervisor:
             self.last_step = self.store.clock.monotonic()
             self.store.events.bell.wait(self._wait_s())
 
-    def tick(self, stop: threading.Event | None = None) -> bool:
+    def tick(self, stop: threading.Event | None = None, passes: int = 1000) -> bool:
         """One pass over all operations, repeated while they find work; gives whether any did.
 
         With `stop`: until that is set, however much work is left.
         """
         worked = False
-        for _ in range(1000):
+        for _ in range(passes):
             self.last_tick = self.store.clock.monotonic()
             now = self.store.clock.now()
             again = [self._try(name, operation, now) for name, operation in self._operations]

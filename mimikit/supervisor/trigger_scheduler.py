@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.triggers import FiringIntent, Trigger, TriggerState
+from mimikit.supervisor.commit_applier import SLICE_S
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.trigger_facts import FactReader, TriggerIndex
 from mimikit.tasks import queue
@@ -84,7 +85,31 @@ class TriggerScheduler:
                 registry.remove(files, trigger_id)
 
     def refresh_changed(self, now: datetime) -> bool:
-        """Look again at the definitions that have changed, and soon at whose files have."""
+        """Look again at definitions that have changed, and soon at whose files have.
+
+        Gives whether there are more.
+        """
+        self._take_changes()
+        failed: StorageError | None = None
+        until = self._store.clock.monotonic() + SLICE_S
+        for trigger_id in sorted(self._to_refresh):
+            if self._store.clock.monotonic() > until:
+                break
+            try:
+                self.refresh(trigger_id, now)
+            except StorageError as error:
+                failed = error  # the others go first
+            except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
+                self._to_refresh.discard(trigger_id)
+                self._fault(trigger_id, error, now)
+            else:
+                self._to_refresh.discard(trigger_id)
+                self._store.feed.tell("trigger", id=trigger_id)
+        if failed is not None:
+            raise failed
+        return bool(self._to_refresh)
+
+    def _take_changes(self) -> None:
         files, events = self._store.files, self._store.events
         for trigger_id in events.changed_triggers.take():
             if trigger_id is not None:
@@ -101,21 +126,6 @@ class TriggerScheduler:
                     self.index.look_at(trigger_id, rests_until)
                 elif self.index.listens(trigger_id):
                     self.index.look_soon(trigger_id)
-        failed: StorageError | None = None
-        for trigger_id in sorted(self._to_refresh):
-            try:
-                self.refresh(trigger_id, now)
-            except StorageError as error:
-                failed = error  # the others go first
-            except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
-                self._to_refresh.discard(trigger_id)
-                self._fault(trigger_id, error, now)
-            else:
-                self._to_refresh.discard(trigger_id)
-                self._store.feed.tell("trigger", id=trigger_id)
-        if failed is not None:
-            raise failed
-        return False
 
     def refresh(self, trigger_id: str, now: datetime) -> None:
         """Look at one definition again: made, edited, paused or gone.
@@ -204,7 +214,10 @@ class TriggerScheduler:
         worked = (set_back or zone is not self._zone) and self._plan_anew(now)
         self._looked_at = now
         failed: StorageError | None = None
-        while (trigger_id := self.index.take(now)) is not None:
+        until = self._store.clock.monotonic() + SLICE_S
+        while self._store.clock.monotonic() <= until:
+            if (trigger_id := self.index.take(now)) is None:
+                break
             try:
                 worked = self._fire(trigger_id, now) or worked
             except StorageError as error:
@@ -212,6 +225,8 @@ class TriggerScheduler:
                 failed = error  # the others go first
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
                 self._fault(trigger_id, error, now)
+        else:
+            worked = True  # there may be more
         if failed is not None:
             raise failed
         return worked

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -323,9 +323,10 @@ def give_and_wait(
     return found
 
 
-def waiting_commands(files: Files) -> list[Command]:
-    """Commands not applied yet, oldest first."""
-    return sorted(files.load_all(paths.COMMANDS, Command), key=lambda o: (o.created_at, o.id))
+def waiting_commands(files: Files, names: Iterable[str] | None = None) -> list[Command]:
+    """Commands not applied yet, oldest first: all, or those in these files."""
+    found = files.load_all(paths.COMMANDS, Command, names)
+    return sorted(found, key=lambda o: (o.created_at, o.id))
 
 
 def command_result(files: Files, command_id: str) -> CommandResult | None:

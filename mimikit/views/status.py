@@ -27,7 +27,7 @@ from mimikit.protocol.models import (
     RuntimeState,
     time_text,
 )
-from mimikit.tasks import ledger, queue
+from mimikit.tasks import ledger
 from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import tasks, triggers
 from mimikit.views.base import View
@@ -274,7 +274,7 @@ def overview(
         queues=queue_counts(files, consumer.current),
         paused=is_paused(files, consumer.current),
         unanswered=sum(not name.startswith(RESULTS) for name in files.names(paths.INBOX)),
-        orders_waiting=len(queue.waiting_commands(files)),
+        orders_waiting=len(files.names(paths.COMMANDS)),
         triggers=TriggerCounts(
             total=len(listed),
             active=sum(trigger.enabled for trigger in listed),

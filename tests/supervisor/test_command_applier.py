@@ -7,6 +7,8 @@ import pytest
 from mimikit.engines.base import EngineRequest
 from mimikit.protocol import paths
 from mimikit.protocol.models import Command
+from mimikit.supervisor import command_applier
+from mimikit.supervisor.command_applier import MOST_AT_ONCE
 from tests.crash.driver import Client
 from tests.support.reading import loaded, result, results, transcript
 
@@ -213,3 +215,39 @@ def test_orders_are_kept_with_their_outcome(judged: Client) -> None:
     kept = loaded(judged.files, paths.command_done("o1"))
     assert Command.model_validate(kept["order"], strict=False).action == "pause"
     assert kept["appliedAt"] == "2026-12-01T09:00:00.000Z"
+
+
+def test_very_many_orders_are_carried_out_in_slices_that_a_stop_comes_between(
+    judged: Client,
+) -> None:
+    for number in range(3 * MOST_AT_ONCE):
+        judged.order(f"o{number:03}", "cancel", "nothing")
+    judged.product.supervisor.tick(passes=1)
+    assert len(judged.files.names(paths.COMMANDS)) == 2 * MOST_AT_ONCE
+    judged.product.supervisor.tick()
+    assert len(judged.files.names(paths.COMMANDS_DONE)) == 3 * MOST_AT_ONCE
+
+
+def test_orders_that_wait_for_runs_hold_up_no_later_ones(
+    judged: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_applier, "MOST_AT_ONCE", 2)
+    began: list[int] = []
+
+    def meanwhile(_request: EngineRequest) -> None:
+        if not began:
+            began.append(1)
+            for number in range(5):
+                judged.order(f"a{number}", "cancel", "t1")
+            judged.order("b", "pause")
+            judged.product.tick()
+            judged.order("c", "resume")
+            judged.product.tick()
+            assert judged.files.exists(paths.command_done("b"))
+            assert judged.files.exists(paths.command_done("c"))
+            assert len(judged.files.names(paths.COMMANDS)) == 5
+
+    judged.product.mind.hook = meanwhile
+    judged.submit("t1", "x ~")
+    judged.product.idle()
+    assert judged.files.names(paths.COMMANDS) == []

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mimikit.conversation import inbox
 from mimikit.engines.base import EngineRequest, TurnInput
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.models import InboxItem, QueueName, Task, TurnRecord
+from mimikit.protocol.json import dump_line
+from mimikit.protocol.models import InboxItem, QueueName, Task, TurnRecord, time_text
 from mimikit.roles import teller
 from mimikit.roles.run import RunContext
 from mimikit.supervisor.commit_applier import SLICE_S
@@ -248,3 +251,46 @@ def test_of_very_many_results_only_some_are_read_at_a_time(
     told = " ".join(text for role, text in said(client) if role == "system")
     assert told.count("work") == 100
     assert client.files.names(paths.INBOX) == []
+
+
+FLOOD = 200
+HEAPS: dict[str, dict[str, object]] = {
+    paths.COMMANDS: {"action": "cancel", "target": "nothing", "createdAt": time_text(START)},
+    paths.TRIGGERS: {"prompt": "work", "schedule": {"interval": 86_400}},
+    paths.INBOX: {"text": "hello"},
+}
+
+
+@pytest.mark.parametrize("folder", HEAPS)
+def test_a_message_waits_behind_no_heap_of_dropped_files(
+    client: Client, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    product, files = client.product, client.files
+    for number in range(FLOOD):
+        made = HEAPS[folder] | {"id": f"drop-{number:03}"}
+        files.write(f"{folder}/drop-{number:03}.json", dump_line(made))
+    product.store.events.changed_triggers.put(None)
+    steps: list[str] = []
+    plain_read, start = disk.read, product.seat.start
+
+    def read(path: str, **where: Any) -> bytes:
+        if path.startswith(f"{folder}/drop-"):
+            if not steps:
+                client.say("msg-1", "of the user")
+            steps.append(path)
+            product.clock.advance(SLICE_S / 10)
+        return plain_read(path, **where)
+
+    def begun(job: teller.TurnJob) -> None:
+        steps.extend(item.id for item in job.items)
+        start(job)
+
+    monkeypatch.setattr(disk, "read", read)
+    monkeypatch.setattr(product.seat, "start", begun)
+    product.idle()
+    assert steps.index("msg-1") <= 110  # what is read in two slices, of 200 and more
+    texts = [text for role, text in said(client) if role == "user"]
+    assert texts.count("of the user") == 1
+    assert texts.count("hello") == (FLOOD if folder == paths.INBOX else 0)
+    assert len(files.names(paths.COMMANDS_DONE)) == (FLOOD if folder == paths.COMMANDS else 0)
+    assert len(files.names(paths.TRIGGER_STATE)) == (FLOOD if folder == paths.TRIGGERS else 0)
