@@ -149,8 +149,8 @@ PAGES = ("/api/snapshot", "/api/status", "/api/messages", "/api/tasks", "/api/tr
 
 def page_mb(folder: Path) -> float:
     """What the page's worker holds when everything was looked at three times."""
-    argv = [sys.executable, "-m", "mimikit.web.serve", str(folder / ".mimikit"), str(folder)]
-    with served([*argv, "127.0.0.1", "0"], folder, folder / ".mimikit") as page:
+    argv = [sys.executable, "-m", "mimikit", "--workspace", str(folder), "web", "--port", "0"]
+    with served(argv, folder, folder / ".mimikit") as page:
         for path in PAGES * 3:
             client(page.port, page.token, "GET", path, 1, [])
         return page.rss_mb()[1]

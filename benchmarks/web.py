@@ -94,7 +94,7 @@ def served(argv: list[str], folder: Path, state: Path | None = None) -> Iterator
     process = subprocess.Popen(argv, cwd=folder, env=env, stdout=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline() if process.stdout else ""
-        port = int(line.rpartition(":")[2])
+        port = int(line.strip().rstrip("/").rpartition(":")[2])
         connection = http.client.HTTPConnection("127.0.0.1", port)
         connection.request("GET", "/healthz" if state else "/status")
         connection.getresponse().read()

@@ -59,7 +59,7 @@ def hold_little() -> None:
     with threads that come and go a process grew to three times what it holds.
     """
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
-        mallopt(_M_ARENA_MAX, 2)
+        mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_MMAP_THRESHOLD, 2**17)
 
 

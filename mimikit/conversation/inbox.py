@@ -26,7 +26,7 @@ SETTLE_S = 2.0
 """A file that is not whole may still be being written: it is judged after so long unchanged."""
 MOST_PLAIN_HELD, MOST_BY_HAND_HELD = 1000, 25
 """Results that need no mind, and hand-made files, that are known at a time, however many are in the
-inbox: what came by page or terminal waits for no more of them."""
+inbox. Where there are as many by hand, what came by page or terminal goes before them."""
 _TAKING = ".taking.json"
 _RESULTS = paths.result_inbox_id("")
 _BY_PROGRAM = ("msg-", _RESULTS)
@@ -170,14 +170,13 @@ class InboxIndex:
         for gone in self._items.keys() - names:
             del self._items[gone]
         plain = sum(not _needs_mind(item) for item in self._items.values())
-        by_hand = sum(not name.startswith(_BY_PROGRAM) for name in self._items)
+        by_hand = sum(map(_is_by_hand, self._items))
         for new in sorted(names - self._items.keys(), key=lambda n: (n.startswith(_RESULTS), n)):
             if plain >= MOST_PLAIN_HELD and new.startswith(_RESULTS):
                 break
-            if not new.startswith(_BY_PROGRAM):
-                if by_hand >= MOST_BY_HAND_HELD:
-                    continue
-                by_hand += 1
+            if _is_by_hand(new) and by_hand >= MOST_BY_HAND_HELD:
+                continue
+            by_hand += _is_by_hand(new)
             item = load(self._files, new, now)
             if item is None:
                 continue
@@ -196,7 +195,9 @@ class InboxIndex:
 
         A result counts once its task's end is complete: repeated, that would enter it anew.
         """
-        for item in sorted(self._items.values(), key=_age):
+        is_heap = sum(map(_is_by_hand, self._items)) >= MOST_BY_HAND_HELD
+        last = _is_by_hand if is_heap else lambda _id: False
+        for item in sorted(self._items.values(), key=lambda item: (last(item.id), *_age(item))):
             if _needs_mind(item) == for_teller and _is_over(self._files, item):
                 yield item
 
@@ -226,6 +227,10 @@ class InboxIndex:
             said = (m.text for m in reversed(self._conversation.messages) if m.role == "user")
             text = next(said, "")
         return phrases.language(text, self._locale)
+
+
+def _is_by_hand(item_id: str) -> bool:
+    return not item_id.startswith(_BY_PROGRAM)
 
 
 def _age(item: InboxItem) -> tuple[datetime, str]:

@@ -46,7 +46,7 @@ class TriggerScheduler:
         self._reported: dict[str, str] = {}
         """Broken definition → what is wrong with it; its last good version is in force."""
         self._faulted: set[str] = set()
-        self._to_refresh: set[str] = set()
+        self._to_refresh: dict[str, None] = {}
         self._stamps: dict[str, object] = {}
         self._rests: dict[str, datetime] = {}
         """Triggers whose look is costly → until when changes of files are gathered."""
@@ -92,7 +92,7 @@ class TriggerScheduler:
         self._take_changes()
         failed: StorageError | None = None
         until = self._store.clock.monotonic() + SLICE_S
-        for trigger_id in sorted(self._to_refresh):
+        for trigger_id in list(self._to_refresh):
             if self._store.clock.monotonic() > until:
                 break
             try:
@@ -100,10 +100,10 @@ class TriggerScheduler:
             except StorageError as error:
                 failed = error  # the others go first
             except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
-                self._to_refresh.discard(trigger_id)
+                del self._to_refresh[trigger_id]
                 self._fault(trigger_id, error, now)
             else:
-                self._to_refresh.discard(trigger_id)
+                del self._to_refresh[trigger_id]
                 self._store.feed.tell("trigger", id=trigger_id)
         if failed is not None:
             raise failed
@@ -113,11 +113,12 @@ class TriggerScheduler:
         files, events = self._store.files, self._store.events
         for trigger_id in events.changed_triggers.take():
             if trigger_id is not None:
-                self._to_refresh.add(trigger_id)
+                self._to_refresh[trigger_id] = None
                 continue
-            names, stamps = set(registry.ids(files)), self._stamps  # any may have: which?
-            self._to_refresh |= {n for n in names if files.stat(paths.trigger(n)) != stamps.get(n)}
-            self._to_refresh |= stamps.keys() - names
+            ids, stamps = registry.ids(files), self._stamps  # any may have: which?
+            found = files.stats(paths.TRIGGERS, suffix=".json")
+            changed = (id_ for id_ in ids if found.get(f"{id_}.json") != stamps.get(id_))
+            self._to_refresh |= dict.fromkeys([*changed, *sorted(stamps.keys() - set(ids))])
         for trigger_ids in events.changed_files.take():
             self.happened += 1
             for trigger_id in trigger_ids:

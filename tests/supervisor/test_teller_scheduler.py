@@ -287,6 +287,7 @@ def test_a_message_waits_behind_no_heap_of_dropped_files(
 
     monkeypatch.setattr(disk, "read", read)
     monkeypatch.setattr(product.seat, "start", begun)
+    monkeypatch.setattr(product.teller, "_most_inputs", lambda: 10)
     product.idle()
     assert steps.index("msg-1") <= 110  # what is read in two slices, of 200 and more
     texts = [text for role, text in said(client) if role == "user"]
