@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -240,6 +241,12 @@ class Server:
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Starts web processes on free loopback ports; they are ended afterwards."""
+    with servers(tmp_path) as start:
+        yield start
+
+
+@contextmanager
+def servers(tmp_path: Path) -> Generator[Callable[..., Server]]:
     started: list[subprocess.Popen[str]] = []
 
     def start(
