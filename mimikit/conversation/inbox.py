@@ -196,8 +196,8 @@ class InboxIndex:
         A result counts once its task's end is complete: repeated, that would enter it anew.
         """
         is_heap = sum(map(_is_by_hand, self._items)) >= MOST_BY_HAND_HELD
-        last = _is_by_hand if is_heap else lambda _id: False
-        for item in sorted(self._items.values(), key=lambda item: (last(item.id), *_age(item))):
+        items = sorted(self._items.values(), key=_age)
+        for item in sorted(items, key=lambda item: is_heap and _is_by_hand(item.id)):
             if _needs_mind(item) == for_teller and _is_over(self._files, item):
                 yield item
 
