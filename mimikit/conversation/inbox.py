@@ -24,7 +24,7 @@ from mimikit.protocol.records import MAX_RECORD_BYTES, check_name, decode, most_
 
 SETTLE_S = 2.0
 """A file that is not whole may still be being written: it is judged after so long unchanged."""
-MOST_PLAIN_HELD, MOST_BY_HAND_HELD = 1000, 25
+MOST_PLAIN_HELD, MOST_BY_HAND_HELD = 1000, 100
 """Results that need no mind, and hand-made files, that are known at a time, however many are in the
 inbox. Where there are as many by hand, what came by page or terminal goes before them."""
 _TAKING = ".taking.json"
