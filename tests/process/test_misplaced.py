@@ -31,11 +31,20 @@ def degraded(world: World) -> str:
     return str((world.record("health.json") or {}).get("degraded"))
 
 
-def test_while_running_it_is_told_and_work_goes_on_when_it_is_put_back(world: World) -> None:
+@pytest.mark.parametrize(
+    "folders",
+    [
+        pytest.param(paths.FOLDERS[::4], id="some"),
+        pytest.param(paths.FOLDERS, id="all", marks=pytest.mark.nightly),
+    ],
+)
+def test_while_running_it_is_told_and_work_goes_on_when_it_is_put_back(
+    world: World, folders: tuple[str, ...]
+) -> None:
     up = start_up(world)
     assert world_answers(world, "msg-first", "hello") <= 30
     away = world.root / "away"
-    for number, folder in enumerate(paths.FOLDERS):
+    for number, folder in enumerate(folders):
         place = world.state / folder
         put_aside(place, away, ("file", "link")[number % 2])
         until(lambda: "expected a folder" in degraded(world), folder, facts=world.facts)
