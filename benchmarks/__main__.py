@@ -13,7 +13,10 @@ SHORT: dict[str, list[str]] = {
     "queue": ["--sizes", "1000,10000", "--repeats", "3"],
     "latency": [],
     "consumer": [],
-    "load": ["--messages", "5000", "--tasks", "5000", "--queued", "5000", "--dropped", "5000"],
+    "load": [
+        *("--messages", "5000", "--tasks", "5000", "--fired", "5000", "--queued", "5000"),
+        *("--dropped", "5000", "--long", "1000"),
+    ],
     "web": [],
     "triggers": [],
     "retrieval": ["--scale", "6000"],
