@@ -11,14 +11,15 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 
 import pytest
 
-from mimikit.engines import git, process, sandbox
-from mimikit.engines.git import GitFolders
+from mimikit.engines import git, git_folders, process, sandbox
+from mimikit.engines.git_folders import GitFolders
 from tests.support.deep import nested_folders
+from tests.support.ordinary_user import as_an_ordinary_user, folder_of_an_ordinary_user
 from tests.support.runs import Ground, ground
 
 pytestmark = [
@@ -53,21 +54,24 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
 
 
 @contextlib.contextmanager
-def worker(here: Ground, workspace: Path) -> Generator[list[str]]:
+def worker(
+    here: Ground, workspace: Path, known: Iterable[Path] = ()
+) -> Generator[tuple[list[str], GitFolders]]:
     """The start of a command line in the sandbox, while a Worker's run has the workspace."""
-    with git.held(workspace, here.state) as folders:
-        yield sandbox.masked(
+    with git.held(workspace, here.state, known) as folders:
+        inside = sandbox.masked(
             [],
             here.state,
             writable=[workspace, *folders.opened],
             read_only=folders.shut,
             pinned=folders.pinned,
         )
+        yield inside, folders
 
 
 def attack(here: Ground, line: str, workspace: Path | None = None) -> str:
     workspace = workspace or here.workspace
-    with worker(here, workspace) as inside:
+    with worker(here, workspace) as (inside, _):
         _, said, complaints = process.output([*inside, "/bin/sh", "-c", line], cwd=workspace)
     return said + complaints
 
@@ -446,7 +450,7 @@ def test_a_link_that_a_worker_made_closes_nothing(here: Ground) -> None:
 
 
 def test_what_nobody_looked_into_is_shut(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git, "MOST_FOLDERS", 3)
+    monkeypatch.setattr(git_folders, "MOST_FOLDERS", 3)
     repository(here.workspace / "a" / "b" / "c")
     (here.workspace / "d").mkdir()
     found = folders_of(here, here.workspace)
@@ -460,8 +464,8 @@ def test_what_nobody_looked_into_is_shut(here: Ground, monkeypatch: pytest.Monke
 def test_too_many_folders_to_shut_are_shut_by_those_around_them(
     here: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git, "MOST_FOLDERS", 3)
-    monkeypatch.setattr(git, "MOST_SHUT", 2)
+    monkeypatch.setattr(git_folders, "MOST_FOLDERS", 3)
+    monkeypatch.setattr(git_folders, "MOST_SHUT", 2)
     for name in ("a/1", "a/2", "b/1", "b/2"):
         (here.workspace / name).mkdir(parents=True)
     assert folders_of(here, here.workspace).shut == [here.workspace / "a", here.workspace / "b"]
@@ -472,7 +476,7 @@ def test_too_many_folders_to_shut_are_shut_by_those_around_them(
 
 def test_decoys_open_no_repository(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git, "MOST_WRITABLE", 2)
-    monkeypatch.setattr(git, "MOST_GIT_FOLDERS", 5)
+    monkeypatch.setattr(git_folders, "MOST_GIT_FOLDERS", 5)
     attack(
         here, "for i in 0 1 2; do mkdir -p a$i/objects a$i/refs; touch a$i/HEAD a$i/config; done"
     )
@@ -540,7 +544,7 @@ def test_a_repository_that_is_not_gits_is_read_and_never_written(here: Ground, n
 
 
 def test_many_decoys_of_them_open_nothing(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git, "MOST_GIT_FOLDERS", 5)
+    monkeypatch.setattr(git_folders, "MOST_GIT_FOLDERS", 5)
     for name in ("a1/.hg", "a2/.hg", "a3/.hg", "a4/.hg", "a5/.hg", "b/c/.hg"):
         (here.workspace / name).mkdir(parents=True)
     attack(here, "echo x > b/c/.hg/hgrc; mv b away")
@@ -587,3 +591,110 @@ def test_folders_that_lie_very_deep_hinder_no_run(here: Ground) -> None:
     repository(here.workspace)
     with nested_folders(here.workspace / ".git" / "refs"):
         assert folders_of(here, here.workspace).writable == [here.workspace / ".git"]
+
+
+@pytest.mark.parametrize("mode", ["000", "400", "600", "300"])
+def test_a_folder_that_nobody_can_look_into_is_shut_and_told(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def test() -> None:
+        here = ground(root / "ground")
+        monkeypatch.setenv("HOME", str(root))
+        inner, seen = here.workspace / "a" / "in" / "it", here.workspace / "seen"
+        seed = here.root / "seed"
+        repository(seed)
+        repository(inner)
+        repository(seen)
+        run_git(here.workspace, "clone", "-q", "--bare", str(seed), "a/bare")
+        met, said = list[Path](), list[list[str]]()
+        spoil = f"for it in a/in/it/.git a/bare; do {FSMONITOR} >> $it/config; done"
+        for line in (
+            f"mv a/bare/HEAD head; chmod {mode} a",
+            f"chmod 755 a; {spoil}; mv a away; mv head a/bare/HEAD; echo hi > made; chmod {mode} a",
+            f"chmod 755 a; {spoil}; chmod {mode} a/in/it/.git/logs seen/.git/refs",
+            f"chmod 755 seen/.git/refs; {FSMONITOR} >> seen/.git/config",
+        ):
+            with worker(here, here.workspace, met) as (inside, found):
+                process.output([*inside, "/bin/sh", "-c", line], cwd=here.workspace)
+            met = found.met
+            said.append(found.left)
+            if len(said) == 2:
+                assert found.closed == [here.workspace / "a"]
+                assert here.workspace / "a" in found.shut
+                assert found.notes == [
+                    "read-only, as their permissions let nobody look into these: "
+                    f"{here.workspace}/a"
+                ]
+                assert (here.workspace / "made").exists()
+                (here.workspace / "a").chmod(0o755)  # by its owner
+        for folder in (inner / ".git", here.workspace / "a" / "bare", seen / ".git"):
+            assert "fsmonitor" not in (folder / "config").read_text(), folder
+        assert [len(told) for told in said] == [1, 0, 2, 0]
+        assert said[0][0].startswith(f"{here.workspace}/a can not be looked into since it ran")
+        assert {told.split(" can not")[0] for told in said[2]} == {
+            *(f"{inner}/.git/logs", f"{seen}/.git/refs"),
+        }
+
+    with folder_of_an_ordinary_user() as root:
+        as_an_ordinary_user(test)
+
+
+@pytest.mark.parametrize("place", ["remotes", "branches"])
+def test_a_push_goes_where_the_owner_said(here: Ground, place: str) -> None:
+    """By files in these folders git knew its remotes once, and still does."""
+    for open_one in (False, True):
+        folder = here.root / "open" if open_one else here.workspace
+        repository(folder)
+        shutil.rmtree(folder / ".git" / place, ignore_errors=True)
+        away, branch = here.root / f"away-{open_one}", run_git(folder, "branch", "--show-current")
+        run_git(here.root, "init", "-q", "--bare", str(away))
+        said = f"URL: {away}\nPush: refs/heads/*:refs/heads/*" if place == "remotes" else away
+        line = f"mkdir -p .git/{place}; printf '{said}\n' > .git/{place}/origin; echo end"
+        if open_one:
+            process.output(["/bin/sh", "-c", line], cwd=folder)
+        else:
+            assert "end" in attack(here, line)
+        run_git(folder, "push", "origin", branch.strip())
+        assert bool(run_git(away, "branch", "--list").strip()) == open_one
+
+
+@pytest.mark.parametrize("top", ["", "in"])
+def test_a_repository_in_two_parts_is_told(here: Ground, top: str) -> None:
+    folder = here.workspace / top
+    folder.mkdir(exist_ok=True)
+    line = (
+        "git init -q --bare store; mv store/HEAD .; echo store > commondir; "
+        f"{FSMONITOR} >> store/config"
+    )
+    with worker(here, here.workspace) as (inside, found):
+        process.output([*inside, "/bin/sh", "-c", line], cwd=folder)
+    assert "true" in run_git(folder, "rev-parse", "--is-bare-repository")  # git takes it for one
+    assert [said.split(" came")[0] for said in found.left] == [f"{folder}/store", str(folder)]
+    with worker(here, here.workspace) as (inside, found):
+        assert found.left == []
+        assert folder / "store" in found.shut
+        assert (folder in found.shut) == bool(top)
+        assert str(folder) in "".join(found.notes)
+        process.output([*inside, "/bin/sh", "-c", "echo hi > made"], cwd=here.workspace)
+    assert (here.workspace / "made").exists()  # it closed no workspace to others
+
+
+def test_what_git_goes_on_with_is_told(here: Ground) -> None:
+    repository(here.workspace)
+    for words in (["checkout", "-qb", "other"], ["checkout", "-q", "-"]):
+        run_git(here.workspace, *words)
+    line = f"git {' '.join(WHO)} rebase -q --exec false HEAD~0 2>&1; mkdir -p .git/sequencer"
+    with worker(here, here.workspace) as (inside, found):
+        process.output(
+            [*inside, "/bin/sh", "-c", f"mkdir .git/rebase-merge; {line}"], cwd=here.workspace
+        )
+    assert [said.partition(" came while it ran: ")[::2] for said in found.left] == [
+        (f"{here.workspace}/.git/rebase-merge", "`git rebase --continue` runs what it says"),
+        (
+            f"{here.workspace}/.git/sequencer",
+            "`git cherry-pick --continue or git revert --continue` runs what it says",
+        ),
+    ]
+    with worker(here, here.workspace) as (_, found):
+        pass
+    assert found.left == []

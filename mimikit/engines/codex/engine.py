@@ -26,7 +26,7 @@ from mimikit.engines import git, process, process_tree, sandbox
 from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation, TurnReader
-from mimikit.engines.git import GitFolders
+from mimikit.engines.git_folders import GitFolders
 from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, StorageError, shortage_of
 from mimikit.language.phrases import MONTHS
