@@ -148,7 +148,7 @@ def test_up_starts_both_again_over_a_restored_backup(world: World) -> None:
     answered(world, "msg-1")
     old = (world.record("health.json") or {})["pid"]
     backup = world.root / "backup"
-    shutil.copytree(world.state, backup)
+    shutil.copytree(world.state, backup, ignore=shutil.ignore_patterns(".tmp-*"))
     assert say(world, "msg-2") == 202
     answered(world, "msg-2")
     world.state.rename(world.root / "away")
