@@ -30,6 +30,10 @@ PROTOCOLS = ("2025-11-25", "2025-06-18")
 PATH = "/mcp"
 MAX_BODY_BYTES = 2**20
 _MAX_CLIENTS = 64
+"""Connections that have shown the token of a running turn."""
+_MAX_STRANGERS = 64
+"""Those that have not yet: any program of this machine can make them."""
+_STRANGER_S = 10
 _CLIENT_TIMEOUT_S = 30
 _LINGER_S = 1
 _MAX_LINGER_BYTES = 8 * 2**20
@@ -90,7 +94,10 @@ class ToolServer(ThreadingHTTPServer):
         self._turns: dict[str, _Turn] = {}
         """By the digest of a token: how long a look takes tells nothing of it."""
         self.on_refused = on_refused
-        self._clients = threading.BoundedSemaphore(_MAX_CLIENTS)
+        self._clients = set[socket.socket]()
+        self._strangers = dict[socket.socket, float]()
+        """Oldest first, each with when its time is over."""
+        self._sorting = threading.Lock()
         self._thread: threading.Thread | None = None
         super().__init__(("127.0.0.1", port), _Handler)
         self.port = int(self.server_address[1])
@@ -154,15 +161,44 @@ class ToolServer(ThreadingHTTPServer):
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a client, unless there are too many already or no thread is to be had."""
-        if not self._clients.acquire(blocking=False):
-            self._turn_away(request, f"{_MAX_CLIENTS} calls are being made already")
-            return
+        """Hear a client, unless no thread is to be had; of too many strangers the oldest ends."""
+        with self._sorting:
+            self._strangers[request] = time.monotonic() + _STRANGER_S
+            while len(self._strangers) > _MAX_STRANGERS:
+                self._end_oldest()
         try:
             super().process_request(request, client_address)
         except (RuntimeError, MemoryError) as error:
-            self._clients.release()
             self._turn_away(request, shortage_of(error) or str(error))
+
+    def service_actions(self) -> None:
+        """End strangers whose time is over. Called at least every half second."""
+        now_s = time.monotonic()
+        with self._sorting:
+            while self._strangers and next(iter(self._strangers.values())) <= now_s:
+                self._end_oldest()
+
+    def _end_oldest(self) -> None:
+        """Its thread, which waits for what it says, finds the end and closes it."""
+        oldest = next(iter(self._strangers))
+        del self._strangers[oldest]
+        with contextlib.suppress(OSError):
+            oldest.shutdown(socket.SHUT_RDWR)
+
+    def let_in(self, request: socket.socket) -> bool:
+        """Take a connection for one of a turn from now on; False if there are too many of these."""
+        with self._sorting:
+            if request not in self._clients and len(self._clients) >= _MAX_CLIENTS:
+                return False
+            self._strangers.pop(request, None)
+            self._clients.add(request)
+            return True
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._sorting:  # before its number can be another's
+            self._strangers.pop(request, None)
+            self._clients.discard(request)
+        super().shutdown_request(request)
 
     def _turn_away(self, request: socket.socket, reason: str) -> None:
         """Refuse in words what no thread can look at; this thread has no time."""
@@ -178,12 +214,6 @@ class ToolServer(ThreadingHTTPServer):
             while time.monotonic() < end_s and request.recv(65536):
                 pass
         self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._clients.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that hung up is no news."""
@@ -259,6 +289,9 @@ class _Handler(BaseHTTPRequestHandler):
         turn = self.server.turn_of(token.strip())
         if scheme.lower() != "bearer" or turn is None:
             raise _Refusal(HTTPStatus.UNAUTHORIZED, "expected the token of a running turn")
+        if not self.server.let_in(self.connection):
+            said = f"{_MAX_CLIENTS} calls are being made already; call again in a moment"
+            raise _Refusal(HTTPStatus.TOO_MANY_REQUESTS, said)
         return turn
 
     def _body(self) -> bytes:
@@ -298,6 +331,8 @@ class _Handler(BaseHTTPRequestHandler):
         more = {"allow": "POST"} if status == HTTPStatus.METHOD_NOT_ALLOWED else {}
         if status == HTTPStatus.UNAUTHORIZED:
             more = {"www-authenticate": "Bearer"}
+        elif status == HTTPStatus.TOO_MANY_REQUESTS:
+            more = {"retry-after": "1"}
         self._send(status, json.dumps({"error": reason}).encode(), more)
         # A client that is cut off while it sends never reads its answer: take in the rest.
         size = str(headers.get("content-length")) if headers else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import resource
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mimikit.engines.base import ToolReply, ToolSpec
+from mimikit.tools import mcp
 from mimikit.tools.mcp import MAX_BODY_BYTES, PROTOCOLS, ToolServer
 
 SCHEMA = {
@@ -436,21 +438,71 @@ def test_clients_that_hang_do_not_hold_up_others(served: Served) -> None:
             client.close()
 
 
-def test_more_clients_than_seats_are_turned_away_and_later_ones_served(served: Served) -> None:
+def silent(served: Served, number: int) -> list[socket.socket]:
+    place = ("127.0.0.1", served.server.port)
+    return [socket.create_connection(place, timeout=10) for _ in range(number)]
+
+
+def test_strangers_take_no_place_from_a_turn(served: Served) -> None:
+    """Any program of this machine may connect; only who shows a token counts."""
+    known = http.client.HTTPConnection("127.0.0.1", served.server.port, timeout=10)
+    ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    known.request("POST", "/mcp", ping, served.headers())
+    assert known.getresponse().read()
+    many = silent(served, 200)
+    try:
+        began = time.monotonic()
+        for _ in range(5):
+            assert served.say("ping")["result"] == {}
+        assert time.monotonic() - began < 2
+        known.request("POST", "/mcp", ping, served.headers())
+        assert known.getresponse().status == 200
+        assert many[0].recv(1) == b""  # the oldest made room
+        many[-1].settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            many[-1].recv(1)
+    finally:
+        for client in (known, *many):
+            client.close()
+
+
+@pytest.mark.parametrize("drips", [False, True])
+def test_a_stranger_has_his_time(
+    served: Served, drips: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp, "_STRANGER_S", 0.5)
+    [client] = silent(served, 1)
+    began = time.monotonic()
+    with contextlib.suppress(ConnectionError), client:
+        client.settimeout(0.1)
+        while time.monotonic() - began < 10:
+            if drips:
+                client.sendall(b"x")
+            try:
+                if client.recv(1) == b"":
+                    break
+            except TimeoutError:
+                continue
+    assert 0.4 < time.monotonic() - began < 5
+
+
+def test_more_calls_than_seats_are_refused_and_later_ones_served(served: Served) -> None:
     many = [
-        socket.create_connection(("127.0.0.1", served.server.port), timeout=10) for _ in range(80)
+        http.client.HTTPConnection("127.0.0.1", served.server.port, timeout=10) for _ in range(64)
     ]
-    # The last ones are told so, and closed from the other side: reading ends at once.
-    assert b"64 calls are being made already" in many[-1].recv(65536)
-    assert many[-1].recv(1) == b""
+    ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    for client in many:
+        client.request("POST", "/mcp", ping, served.headers())
+        assert client.getresponse().read()
+    status, answer, told = served.ask(ping.encode())
+    assert (status, told["retry-after"]) == (429, "1")
+    assert "64 calls are being made already" in answer["error"]
     for client in many:
         client.close()
     for _ in range(100):
-        try:
-            assert served.say("ping")["result"] == {}
+        if served.ask(ping.encode())[0] == 200:
             break
-        except (http.client.HTTPException, ConnectionError):
-            threading.Event().wait(0.05)
+        time.sleep(0.05)
     else:
         pytest.fail("no seat came free")
 
