@@ -136,7 +136,8 @@ class CommitApplier:
             self._give_cancels(plan.id, plan.cancels, plan.completed_at)
             for number, planned in enumerate(plan.commands):
                 command = Command(
-                    id=derived_id("cmd", plan.id, "change", str(number)),
+                    # All have one time: by their names they are applied in the order given.
+                    id=f"{derived_id('cmd', plan.id, 'change')}-{number:04}",
                     action=planned.action,
                     target=planned.target,
                     args=planned.args,

@@ -251,3 +251,14 @@ def test_orders_that_wait_for_runs_hold_up_no_later_ones(
     judged.submit("t1", "x ~")
     judged.product.idle()
     assert judged.files.names(paths.COMMANDS) == []
+
+
+@pytest.mark.parametrize("last", ["pause", "resume"])
+def test_what_a_plan_orders_is_done_in_the_order_it_gave(judged: Client, last: str) -> None:
+    judged.trigger("g1", 6000, "water the plants")
+    first = "resume" if last == "pause" else "pause"
+    for number in range(6):
+        judged.say(f"m{number}", f"change: {'; '.join(['g1 ' + first, 'g1 ' + last] * 6)}")
+        judged.product.idle()
+        definition = loaded(judged.files, paths.trigger("g1"))
+        assert definition["enabled"] == (last == "resume"), number

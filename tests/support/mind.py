@@ -106,8 +106,9 @@ class Mind:
 
     def _about_triggers(self, request: EngineRequest, head: str, rest: str) -> Outcome:
         if head == "change":
-            trigger_id, action = rest.split()
-            request.call_tool("change_trigger", {"id": trigger_id, "action": action})
+            for part in rest.split(";"):
+                trigger_id, action = part.split()
+                request.call_tool("change_trigger", {"id": trigger_id, "action": action})
             return Outcome("done", text="changed")
         before: list[str] = []
         for part in rest.split(">"):
