@@ -142,8 +142,15 @@ def _new_since(found: GitFolders, workspace: Path, state: Path) -> list[str]:
         f"{path} came while it ran: {what}"
         for there, before, what in told
         for path in there
-        if path not in before
+        if path not in before and not _is_empty(path)
     ]
+
+
+def _is_empty(path: Path) -> bool:
+    """As is what codex leaves where it looked for a git folder: nothing to git."""
+    with contextlib.suppress(OSError):
+        return not any(path.iterdir())
+    return False
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from mimikit.config import CodexSettings
 from mimikit.engines import sandbox
 from mimikit.engines.base import UPSTREAM, CancelToken, Outcome, ToolSpec
 from mimikit.engines.codex import cli as codex_cli
-from mimikit.engines.codex.engine import LITTER
+from mimikit.engines.codex.workspace import LITTER
 from mimikit.tools.mcp import ToolServer
 from tests.support.codex_ground import Here, codex_ground
 from tests.support.engine_requests import Desk

@@ -13,7 +13,7 @@ import pytest
 from mimikit.config import asset_folder
 from mimikit.engines import sandbox
 from mimikit.engines.base import Outcome
-from mimikit.engines.codex.engine import LITTER
+from mimikit.engines.codex.workspace import LITTER
 from tests.engines.test_git import PLANT, WHO, repository, run_git, what_the_owner_does
 from tests.support.codex_ground import Here, codex_ground
 from tests.support.engine_requests import Desk
@@ -283,3 +283,59 @@ def test_without_a_sandbox_there_is_none_of_all_this(
     _, seen = work(here, "cat ~/.netrc; echo x > .git/made", sandbox="danger-full-access")
     assert "canary-of-home" in seen
     assert (here.workspace / ".git" / "made").exists()
+
+
+# ---- what stands in the place of what codex takes up
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("ln -s AGENTS.md AGENTS.md", "AGENTS.md can not be read"),
+        ("ln -s AGENTS.override.md AGENTS.override.md; echo x > AGENTS.md", "can not be read"),
+        ("ln -s $HOME/.codex/auth.json AGENTS.md", "leads to a file that is closed to Workers"),
+        ("truncate -s 3G AGENTS.md", "has more than 1 MiB"),
+    ],
+)
+def test_odd_instructions_are_told_and_left_out(here: Here, line: str, said: str) -> None:
+    (here.root / "home" / ".codex").mkdir()
+    (here.root / "home" / ".codex" / "auth.json").write_text("{}")
+    subprocess.run(["/bin/sh", "-c", line], cwd=here.workspace, check=True)
+    outcome, seen = work(here, "echo fi''ne")
+    assert (outcome.status, "fine" in seen) == ("done", True)
+    assert outcome.text.startswith("it is done\n\n")
+    assert said in outcome.text
+    assert outcome.text.endswith("this run goes without AGENTS.md; mend or remove it")
+
+
+def test_instructions_are_taken_up_and_nothing_is_said_of_an_empty_folder(here: Here) -> None:
+    (here.workspace / "AGENTS.md").write_text("Say canary-word.")
+    for _ in range(2):  # where there was no git folder, codex may leave an empty one
+        with FakeLLM([{"shell": "true"}, {"text": "it is done"}]) as llm:
+            assert here.engine(llm).run(here.ask("do it")).text == "it is done"
+            assert "canary-word" in json.dumps(llm.requests)
+
+
+@pytest.mark.parametrize("proved", [False, True])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ln -s config.toml .codex/config.toml",
+        "mkfifo .codex/config.toml",
+        "truncate -s 3G .codex/config.toml",
+    ],
+)
+def test_odd_settings_in_the_workspace_cost_no_attempt(here: Here, line: str, proved: bool) -> None:
+    with FakeLLM([{"text": "one"}, {"text": "two"}]) as llm:
+        engine = here.engine(llm)
+        if proved:
+            assert engine.run(here.ask("do it")).status == "done"
+        (here.workspace / ".codex").mkdir(exist_ok=True)
+        subprocess.run(["/bin/sh", "-c", line], cwd=here.workspace, check=True)
+        outcome = engine.run(here.ask("do it"))
+        assert outcome.failure_reason == "engine_unavailable"
+        assert outcome.error is not None
+        assert outcome.error.startswith(f"{here.workspace}/.codex/config.toml ")
+        assert outcome.error.endswith("mend or remove it")
+        (here.workspace / ".codex" / "config.toml").unlink()
+        assert engine.run(here.ask("do it")).status == "done"

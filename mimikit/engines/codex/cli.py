@@ -59,6 +59,11 @@ class CodexLocation:
     own_home: bool
     """Whether the settings name its home; else it is the user's."""
 
+    def logins(self) -> list[str]:
+        """The real files of its logins, as far as they are there."""
+        paths = [self.home / name for name in _LOGINS]
+        return [os.path.realpath(path) for path in paths if os.access(path, os.F_OK)]
+
 
 def find(settings: CodexSettings) -> CodexLocation | None:
     """The program of the settings, else that of the installed package, else the one on PATH."""
@@ -153,8 +158,7 @@ def confinement(
     if not request.read_only:
         rules |= {":workspace_roots": '{"."="write"}'}
         rules |= {str(path): '"write"' for path in (_temporary(request), *writable)}
-    logins = [place.home / name for name in _LOGINS]
-    rules |= {os.path.realpath(path): '"deny"' for path in logins if os.access(path, os.F_OK)}
+    rules |= dict.fromkeys(place.logins(), '"deny"')
     listed = ",".join(f"{_toml(path)}={rule}" for path, rule in rules.items())
     network = "true" if settings.network and not request.read_only else "false"
     profile = f"{{filesystem={{{listed}}},network={{enabled={network}}}}}"
@@ -205,11 +209,9 @@ def work_argv(
     *,
     mark: str,
     writable: Sequence[Path],
+    documents: bool,
 ) -> list[str]:
-    """The command line for a Worker, prompt on stdin; the outer sandbox is not part of it.
-
-    writable: what lies beside the workspace, or is closed in it without a word.
-    """
+    """The same for a Worker; `writable` lies beside the workspace, or is closed without a word."""
     temporary = _temporary(request)
     temporary.mkdir(parents=True, exist_ok=True)
     shell = f"{{TMPDIR={_toml(str(temporary))},{MARK}={_toml(mark)}}}"
@@ -227,6 +229,7 @@ def work_argv(
         last = confinement(settings, place, request, writable)
     else:
         head += ["-s", "danger-full-access"]
+    last |= {} if documents else {"project_doc_max_bytes": "0"}
     tail = ["resume", request.resume, "-"] if request.resume else ["-"]
     rest = _rest(settings, request, config, catalogue, last)
     return [place.program, *_EXEC, *head, *rest, *tail]

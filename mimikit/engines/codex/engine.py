@@ -26,6 +26,7 @@ from mimikit.engines import git, process, process_tree, sandbox
 from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation, TurnReader
+from mimikit.engines.codex.workspace import LITTER, odd_documents, odd_settings
 from mimikit.engines.git_folders import GitFolders
 from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, StorageError, shortage_of
@@ -36,8 +37,6 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import FailureReason, Role, Usage
 
-LITTER = (".git", ".codex", ".agents", ".aws")
-"""Empty folders that codex leaves in a workspace when it is stopped in the midst of a command."""
 GIT_PINS = f"{paths.CACHE}/git-folders"
 """What was found of git, as paths with zero bytes between them: where commits go, what was met."""
 _LINE_BYTES = 16 * 2**20
@@ -154,12 +153,24 @@ class CodexEngine:
     def _work_with(
         self, folders: GitFolders, request: EngineRequest, place: CodexLocation
     ) -> Outcome:
+        if said := odd_settings(request.workspace):
+            raise EngineError(said)
+        odd = odd_documents(request.workspace, place.logins())
+        for said in odd:
+            request.on_event("note", said, {})
         mark = process_tree.mark(request.state, request.run_id)
-        catalogue, writable = self._models(request, place), folders.writable
         argv = codex_cli.work_argv(
-            self._codex, place, request, catalogue, mark=mark, writable=writable
+            self._codex,
+            place,
+            request,
+            self._models(request, place),
+            mark=mark,
+            writable=folders.writable,
+            documents=not odd,
         )
-        return self._carry_out(request, place, self._masked(folders, request, place, argv), mark)
+        argv = self._masked(folders, request, place, argv)
+        outcome = self._carry_out(request, place, argv, mark)
+        return replace(outcome, text="\n\n".join([outcome.text, *odd]).strip())
 
     def _masked(
         self, folders: GitFolders, request: EngineRequest, place: CodexLocation, argv: list[str]

@@ -1,0 +1,55 @@
+"""What of a workspace codex takes up before it does anything, and stumbles over.
+
+A Worker, a clone or a backup may leave any thing in the place of these files: it must not end all
+that is done there later.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection
+from pathlib import Path
+
+LITTER = (".git", ".codex", ".agents", ".aws")
+"""Empty folders that codex leaves in a workspace when it is stopped in the midst of a command."""
+_DOCUMENTS = ("AGENTS.override.md", "AGENTS.md")
+_SETTINGS = ".codex/config.toml"
+_MOST_BYTES = 2**20
+"""Codex uses the first 32 KiB, and refuses to start where there are 512 MiB."""
+
+
+def odd_documents(workspace: Path, closed: Collection[str]) -> list[str]:
+    """What is wrong with instructions in a workspace; `closed` are files no Worker reads."""
+    paths = [workspace / name for name in _DOCUMENTS]
+    return [
+        f"{path} {odd}: this run goes without AGENTS.md; mend or remove it"
+        for path in paths
+        if (odd := _oddity(path, closed))
+    ]
+
+
+def odd_settings(workspace: Path) -> str | None:
+    """Why codex would not start in a workspace, and what to do about it."""
+    path = workspace / _SETTINGS
+    odd = _oddity(path)
+    if odd is None and path.exists() and not path.is_file():
+        odd = "is no file"
+    return f"{path} {odd}, and codex starts with no such; mend or remove it" if odd else None
+
+
+def _oddity(path: Path, closed: Collection[str] = ()) -> str | None:
+    """What is wrong with a file. What is no file at all codex passes over."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return f"can not be read ({error.strerror})"
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    if found.st_size > _MOST_BYTES:
+        return f"has more than {_MOST_BYTES // 2**20} MiB"
+    if not os.access(path, os.R_OK) or os.path.realpath(path) in closed:
+        return "leads to a file that is closed to Workers" if path.is_symlink() else "is closed"
+    return None
