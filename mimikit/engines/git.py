@@ -42,6 +42,7 @@ _CLOSED = (
     "can not be looked into since it ran: it is read-only to Workers until you mend its "
     "permissions; look at what is in it before you use git there"
 )
+_MOST_TOLD = 20
 _LOCK_TRIES = 100
 
 
@@ -55,7 +56,7 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
     run put where git writes files of its own are removed: git would follow them.
 
     Raises:
-        OSError: there is more in the workspace than can be looked at or shut.
+        EngineError: there is more in the workspace than can be looked at or shut.
     """
     workspace, state = (Path(os.path.realpath(path)) for path in (workspace, state))
     found, written, beyond = GitFolders(), list[Path](), 0
@@ -128,22 +129,26 @@ def _unfinished(folders: Iterable[Path]) -> list[Path]:
 
 def _new_since(found: GitFolders, workspace: Path, state: Path) -> list[str]:
     """What makes the owner's programs run others, and was not there when the run began."""
-    now = GitFolders()
-    with contextlib.suppress(OSError):  # more than can be looked at: the next run says so
+    now, more = GitFolders(), list[str]()
+    try:
         for _ in entries(workspace, state, (), now):
             pass
+    except EngineError as error:
+        more.append(str(error))
     closed = [f"{path} {_CLOSED}" for path in now.closed if path not in found.closed]
     told = (
         (now.met, found.met, "git runs what it says as soon as you use it"),
         (now.kin, found.kin, "its program runs what it says as soon as you use that"),
         (now.states, found.states, "mimikit started there does as it says"),
     )
-    return closed + [
+    new = [
         f"{path} came while it ran: {what}"
         for there, before, what in told
         for path in there
-        if path not in before and not _is_empty(path)
+        if path not in before and not (path.name == ".git" and _is_empty(path))
     ]
+    cut = [f"… and {len(new) - _MOST_TOLD} more"] if len(new) > _MOST_TOLD else []
+    return [*more, *closed[:_MOST_TOLD], *new[:_MOST_TOLD], *cut]
 
 
 def _is_empty(path: Path) -> bool:

@@ -7,7 +7,6 @@ Worker can write. Such a file only leads to more that is shut.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import stat
 from collections import deque
@@ -85,7 +84,7 @@ def entries(
     What nobody looked into, since there is too much or there is no way in, is shut.
 
     Raises:
-        OSError: that is too much to be shut.
+        EngineError: that is too much to be shut.
     """
     known = [path for path in known if path.is_relative_to(workspace)]
     out_of_sight = {path: folder for path in known if (folder := _closed_on(path, workspace))}
@@ -175,7 +174,7 @@ def _around(rest: Iterable[Path], workspace: Path) -> list[Path]:
     """The folders that hold all the rest and nothing else, or little else if they are too many.
 
     Raises:
-        OSError: that would be the workspace.
+        EngineError: that would be the workspace.
     """
     found = set(rest)
     while len(found) > MOST_SHUT:
@@ -185,11 +184,12 @@ def _around(rest: Iterable[Path], workspace: Path) -> list[Path]:
             break
     if workspace in found:
         said = (
-            f"more than {MOST_FOLDERS} folders or {MOST_GIT_FOLDERS} git folders, or folders "
-            "without permission to look into them, which is more than can be kept safe from a "
-            "Worker; take a smaller workspace, remove some, or mend their permissions"
+            f"{workspace} has more than {MOST_FOLDERS} folders or {MOST_GIT_FOLDERS} git "
+            "folders, or folders without permission to look into them, which is more than can be "
+            "kept safe from a Worker: none works there until you remove some, mend their "
+            "permissions or take a smaller workspace"
         )
-        raise OSError(errno.E2BIG, said, str(workspace))
+        raise EngineError(said)
     return sorted(path for path in found if not any(folder in found for folder in path.parents))
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from mimikit.engines import git, git_folders, process, sandbox
 from mimikit.engines.git_folders import GitFolders
+from mimikit.errors import EngineError
 from tests.support.deep import nested_folders
 from tests.support.ordinary_user import as_an_ordinary_user, folder_of_an_ordinary_user
 from tests.support.runs import Ground, ground
@@ -470,7 +471,24 @@ def test_too_many_folders_to_shut_are_shut_by_those_around_them(
         (here.workspace / name).mkdir(parents=True)
     assert folders_of(here, here.workspace).shut == [here.workspace / "a", here.workspace / "b"]
     (here.workspace / "c" / "1").mkdir(parents=True)
-    with pytest.raises(OSError, match="take a smaller workspace"):
+    with pytest.raises(EngineError, match="or take a smaller workspace"):
+        folders_of(here, here.workspace)
+
+
+def test_who_makes_more_than_can_be_kept_safe_says_so(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_folders, "MOST_GIT_FOLDERS", 30)
+    monkeypatch.setattr(git_folders, "MOST_SHUT", 10)
+    with git.held(here.workspace, here.state) as found:
+        for number in range(60):
+            for name in ("HEAD", "objects", "refs"):
+                (here.workspace / f"x{number}" / name).mkdir(parents=True)
+    said = f"{here.workspace} has more than 200000 folders or 30 git folders"
+    assert found.left[0].startswith(said)
+    assert found.left[-1] == "… and 10 more"
+    assert len(found.left) == 22
+    with pytest.raises(EngineError, match="none works there until you remove some"):
         folders_of(here, here.workspace)
 
 
