@@ -16,7 +16,7 @@ from mimikit.memory import markdown
 from mimikit.memory.notes import BacklogList, Note, content_hash
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.models import Hit, Instant
+from mimikit.protocol.models import Hit, Instant, to_utc
 from mimikit.views.base import CUT, Render, Title, View
 from mimikit.views.documents import ROOT as DOCS
 from mimikit.views.documents import Documents, is_name
@@ -250,8 +250,8 @@ class MemoryReader:
 
 def _entry(known: MemoryPath, size: int, mtime_ns: int, *, hidden: bool = False) -> MemoryFile:
     modified_at = None
-    with contextlib.suppress(OverflowError, ValueError):  # a time no calendar has
-        modified_at = _EPOCH + timedelta(microseconds=mtime_ns // 1000)
+    with contextlib.suppress(OverflowError, ValueError):  # a time that no record may have
+        modified_at = to_utc(_EPOCH + timedelta(microseconds=mtime_ns // 1000))
     return MemoryFile(
         path=known.path,
         kind=known.kind,

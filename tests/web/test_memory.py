@@ -121,6 +121,18 @@ def test_a_message_can_not_pass_for_another(web: Web) -> None:
     assert "<h2>09:30 user &lt;!-- msg-1 2026-01-28T01:30:00.123Z --&gt;</h2>" in html
 
 
+@pytest.mark.parametrize("year", [1903, 2400])
+def test_a_file_of_no_time_that_can_be_is_shown_without_one(
+    web: Web, docs: Path, year: int
+) -> None:
+    (docs / "x.md").write_text("# green tea")
+    seconds = (year - 1970) * 365.2425 * 86400
+    os.utime(docs / "x.md", (seconds, seconds))
+    [listed] = [it for it in web.get("/api/memory")["files"] if it["path"] == "docs/x.md"]
+    assert listed["modifiedAt"] is None
+    assert "green tea" in web.get("/api/memory/docs/x.md")["text"]
+
+
 def test_documents_are_read_and_not_saved(web: Web, docs: Path) -> None:
     found = web.get("/api/memory/docs/guide/deep/部署.md")
     assert (found["text"], found["kind"], found["editable"]) == ("Cloudflare", "docs", False)
