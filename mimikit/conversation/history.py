@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+from array import array
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -42,7 +44,8 @@ class HistoryStore:
         history = files.load(paths.HISTORY, History) or History()
         self.messages: list[Message] = list(history.messages)
         self.schema_version = history.schema_version
-        self._days: dict[date, set[str]] = {}
+        self._days: dict[date, array[int]] = {}
+        """Of the days looked at last: what tells the ids that stand there, in its order."""
         self._newest = _newest_day(files)
 
     def add(self, messages: Iterable[Message]) -> list[Message]:
@@ -55,7 +58,7 @@ class HistoryStore:
         for message in fresh:
             # A clock that went back goes on in the newest file: they stand as they came.
             day = max(message.created_at.date(), self._newest)
-            if any(message.id in self._day(d) for d in {day, message.created_at.date()}):
+            if any(self._stands(message.id, d) for d in {day, message.created_at.date()}):
                 continue
             try:
                 self._files.append(paths.transcript(day), message.to_dict())
@@ -63,7 +66,7 @@ class HistoryStore:
                 # The line may be there all the same (its flush failed): look before trying again.
                 self._days.pop(day, None)
                 raise
-            self._day(day).add(message.id)
+            insort(self._day(day), hash(message.id))
             self._newest = day
             added.append(message)
         have = {message.id for message in self.messages}
@@ -105,13 +108,24 @@ class HistoryStore:
     def has(self, message_id: str, day: date) -> bool:
         """Whether it was said: in the working set, or on that day or the one before."""
         is_recent = any(message.id == message_id for message in self.messages)
-        days = (day, day - timedelta(days=1), max(day, self._newest))
-        return is_recent or any(message_id in self._day(d) for d in days)
+        days = {day, day - timedelta(days=1), max(day, self._newest)}
+        return is_recent or any(self._stands(message_id, d) for d in days)
 
-    def _day(self, day: date) -> set[str]:
+    def _stands(self, message_id: str, day: date) -> bool:
+        known, mark = self._day(day), hash(message_id)
+        at = bisect_left(known, mark)
+        if at == len(known) or known[at] != mark:
+            return False
+        path, holding = paths.transcript(day), message_id.encode()
+        found = self._files.lines_back(path, holding=holding)
+        return any(line.get("id") == message_id for _, line in found)
+
+    def _day(self, day: date) -> array[int]:
+        """A number for each id there, sorted: of a hundred thousand in less than a megabyte."""
         if day not in self._days:
             lines = self._files.lines_back(paths.transcript(day))
-            self._days[day] = {str(line.get("id")) for _, line in lines}
+            marks = array("q", (hash(str(line.get("id"))) for _, line in lines))
+            self._days[day] = array("q", sorted(marks))
             for old in sorted(self._days.keys() - {day})[:-3]:
                 del self._days[old]
         return self._days[day]

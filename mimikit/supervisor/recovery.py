@@ -43,15 +43,17 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     for plan in files.load_all("planner/results", PlanResult):
         if plan.status != "needs_input" or files.exists(paths.running("planner", plan.id)):
             applier.apply_plan(plan)
-    canceled = {o.target for o in queue.waiting_commands(files) if o.action == "cancel"}
-    for seat in paths.QUEUES:
-        for name in files.names(f"{seat}/running"):
-            path = paths.running(seat, name.removesuffix(".json"))
-            if task := queue.read(files, seat, path):
-                _recover_running(store, applier, task, now, canceled=task.id in canceled)
-            else:  # not a task: into quarantine with it, with the reason
-                with contextlib.suppress(UnsafeFile):
-                    files.load(path, Task)
+    running = [(seat, name) for seat in paths.QUEUES for name in files.names(f"{seat}/running")]
+    # Of very many orders none is read unless a run was cut short that they may mean.
+    orders = queue.waiting_commands(files) if running else []
+    canceled = {order.target for order in orders if order.action == "cancel"}
+    for seat, name in running:
+        path = paths.running(seat, name.removesuffix(".json"))
+        if task := queue.read(files, seat, path):
+            _recover_running(store, applier, task, now, canceled=task.id in canceled)
+        else:  # not a task: into quarantine with it, with the reason
+            with contextlib.suppress(UnsafeFile):
+                files.load(path, Task)
 
 
 def newest_record(store: Store, now: datetime) -> datetime | None:

@@ -87,9 +87,8 @@ class Retention:
         needed |= {f"{run.id}.jsonl" for run in self._store.live.list()}
         found: list[str] = []
         for folder, suffix in _SUFFIXES.items():
-            for name in files.names(folder, suffix=suffix):
-                stat = files.stat(f"{folder}/{name}")
-                if stat is not None and stat.mtime_ns < limit_ns and name not in needed:
+            for name, stat in files.stats(folder, suffix=suffix).items():
+                if stat.mtime_ns < limit_ns and name not in needed:
                     found.append(f"{folder}/{name}")
         left = settings.logs_mb * 2**20
         for name in reversed(rotated_logs(files)):
