@@ -10,7 +10,7 @@ import atexit
 import contextlib
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
@@ -38,6 +38,8 @@ MOST_FRESH = 300
 """Passages held in memory; beyond it they go into the index."""
 MOST_HELD = 20_000
 """Passages held in memory while there is no index that can be used."""
+MOST_KEPT = 5000
+"""Passages of whole files that are kept for the next who asks for what stands beside a hit."""
 _TRIES = 3
 _REPAIR_S = 60.0
 
@@ -89,6 +91,7 @@ class Indexer:
         self._looking = threading.Lock()
         self._updating = threading.Lock()
         self._states: dict[bool, IndexState] = {}
+        self._asked_for: dict[tuple[str, Stamp | None], Sequence[Passage]] = {}
         self._worker: threading.Thread | None = None
         self._refreshed_at: datetime | None = None
         self.fault = None if index is not None else "there is no index here"
@@ -194,6 +197,19 @@ class Indexer:
         found = passages.of_file(path, data or self.documents.read(path) or b"", self._zone)
         if self._words and any(has_wide(passage.text) for passage in found):
             self._words.want()
+        return found
+
+    def passages_in(self, state: IndexState, path: str) -> Sequence[Passage]:
+        """The passages of a file; those that were asked for last are not read again."""
+        key = path, state.snapshot.stamps.get(path)
+        with self._looking:
+            found = self._asked_for.pop(key, None)
+        if found is None:
+            found = self.passages_of(path)
+        with self._looking:
+            self._asked_for[key] = found
+            while sum(map(len, self._asked_for.values())) > MOST_KEPT:
+                del self._asked_for[next(iter(self._asked_for))]
         return found
 
     def cutter(self, text: str) -> Cutter | None:

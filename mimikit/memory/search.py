@@ -137,7 +137,7 @@ class MemorySearch:
             hits = [h for h in both if not hits or (h.path, h.passage) in asked_for] or hits
         hits = hits or self._scanned(asked, state, limit, Window(), _TURN_PATIENCE_S)
         meant = [hit for hit in hits if hit.score >= _TURN_SHARE * hits[0].score]
-        passages_of = functools.cache(self._indexer.passages_of)
+        passages_of = functools.partial(self._indexer.passages_in, state)
         made = ranking.quotations(meant, passages_of, weights, limit)
         return [_found(hit, text) for hit, text in made]
 

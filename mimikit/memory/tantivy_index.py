@@ -15,7 +15,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -40,6 +40,9 @@ _LOCK = f"{paths.CACHE}/search.lock"
 _HEAP = 16 * 2**20
 _BATCH = 2000
 """Files of one commit."""
+_MOST_READ = 2000
+"""Documents that are kept as they were read."""
+_MOST_TERMS = 20_000
 
 
 class IndexCounts(NamedTuple):
@@ -64,6 +67,12 @@ class TantivyView:
     searcher: tantivy.Searcher
     stamps: Mapping[str, Stamp]
     counts: IndexCounts
+    read: dict[tuple[int, int], tuple[str, Passage | None]] = field(
+        default_factory=dict[tuple[int, int], "tuple[str, Passage | None]"]
+    )
+    """Documents that were read, by their place: a turn asks twice, the next for much the same."""
+    often: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    """Frequencies that were looked up: what was said before is asked about each time."""
 
     @property
     def passage_count(self) -> int:
@@ -74,10 +83,7 @@ class TantivyView:
     ) -> list[Match]:
         with _guarded():
             found = self._best(weights, scope.passage, limit, window)
-            return [
-                Match(path, passages.restored(cast("bytes", document.get_first("body"))), score)
-                for path, document, score in found
-            ]
+            return [Match(path, passage, score) for path, passage, score in found if passage]
 
     def search_files(
         self, weights: Mapping[str, float], scope: Scope, limit: int
@@ -87,16 +93,21 @@ class TantivyView:
             return {path: score for path, _, score in best}
 
     def frequency(self, term: str, scope: Scope) -> int:
-        with _guarded():
-            return self.searcher.doc_freq(scope.passage, term)
+        place = scope.passage, term
+        if (known := self.often.get(place)) is None:
+            if len(self.often) >= _MOST_TERMS:
+                self.often.clear()
+            with _guarded():
+                known = self.often[place] = self.searcher.doc_freq(*place)
+        return known
 
     def totals(self, scope: Scope) -> TermTotals:
         return self.counts.sums[scope]
 
     def _best(
         self, weights: Mapping[str, float], field: str, limit: int, window: Window
-    ) -> Iterator[tuple[str, tantivy.Document, float]]:
-        """The documents that share terms with the query, best first: path, what it is, score."""
+    ) -> Iterator[tuple[str, Passage | None, float]]:
+        """The documents that share terms with the query, best first: path, passage, score."""
         make = tantivy.Query
         if not weights:
             return
@@ -119,8 +130,15 @@ class TantivyView:
         # So many places at most are of use: the library makes room for all it is asked for.
         room = max(min(limit, self.passage_count + len(self.counts.files)), 1)
         for score, address in self.searcher.search(query, room, count=False).hits:
-            document = self.searcher.doc(address)
-            yield cast("str", document.get_first("path") or ""), document, score
+            place = address.segment_ord, address.doc
+            if (known := self.read.get(place)) is None:
+                if len(self.read) >= _MOST_READ:
+                    self.read.clear()
+                document = self.searcher.doc(address)
+                body = cast("bytes | None", document.get_first("body"))
+                path = cast("str", document.get_first("path") or "")
+                known = self.read[place] = path, passages.restored(body) if body else None
+            yield *known, score
 
 
 class TantivyIndex:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import pytest
+import tantivy
 from rank_bm25 import BM25Okapi
 
 from mimikit.memory.index import (
@@ -25,7 +27,7 @@ from mimikit.memory.index import (
     idf,
 )
 from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms
-from mimikit.memory.tantivy_index import TantivyIndex
+from mimikit.memory.tantivy_index import TantivyIndex, TantivyView
 from mimikit.state import open_state
 from tests.memory.questions import INDEXES, empty_world
 
@@ -214,3 +216,30 @@ def test_its_files_are_private(tmp_path: Path) -> None:
     entries = list((state.path / "cache/search").iterdir())
     assert len(entries) > 3
     assert [entry.name for entry in entries if entry.lstat().st_mode & 0o077] == []
+
+
+def test_what_is_asked_again_is_not_looked_up_again(tmp_path: Path) -> None:
+    state = empty_world(tmp_path)
+    index = TantivyIndex(state.files, state.path)
+    index.update(made(1), [])
+    calls: list[str] = []
+
+    class Counted:
+        def __init__(self, searcher: object) -> None:
+            self._searcher = searcher
+
+        def __getattr__(self, name: str) -> object:
+            calls.append(name)
+            return getattr(self._searcher, name)
+
+    assert isinstance(index.view, TantivyView)
+    view = replace(index.view, searcher=cast("tantivy.Searcher", Counted(index.view.searcher)))
+    term = next(iter(file_terms(made(1)[0][2], None).each[0]))
+    found = view.search({term: 1.0}, NEAR, 10, Window())
+    often = view.frequency(term, NEAR)
+    assert found and often
+    assert {"doc", "doc_freq"} <= {*calls}
+    calls.clear()
+    assert view.search({term: 1.0}, NEAR, 10, Window()) == found
+    assert view.frequency(term, NEAR) == often
+    assert calls == ["search"]

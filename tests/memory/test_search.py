@@ -961,3 +961,17 @@ def test_docs_that_lie_very_deep_hinder_nothing(bare: World) -> None:
     (docs / "near.md").write_text("Tea is fine.\n")
     with nested_folders(docs):
         assert [hit.source for hit in bare.search().find("tea")] == ["docs/near.md"]
+
+
+def test_what_stands_beside_a_hit_is_read_once(bare: World) -> None:
+    bare.put("memory/2026-01-05.md", "".join(f"Note zebra{n} striped.\n\n" for n in range(50)))
+    files = Counting(bare.files.fs)
+    search = bare.search(files=files)
+    search.refresh()
+    me = threading.current_thread().name
+    assert search.recall("zebra7")
+    files.reads.clear()
+    assert search.recall("zebra8")
+    assert not files.reads.get(me), "it has not changed"
+    bare.put("memory/2026-01-05.md", "Nothing but zebra8 now.\n")
+    assert [hit.text for hit in search.recall("zebra8")] == ["Nothing but zebra8 now."]
