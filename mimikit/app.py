@@ -248,6 +248,7 @@ class ConsumerApp:
         )
         commands = CommandApplier(store, commits, pause_changed=self._apply_pause)
         teller = TellerScheduler(store, commits, context, self.teller, self._facts)
+        self.inputs = teller.inputs
         heartbeat = HeartbeatWriter(
             store,
             shortage=context.shortage,
@@ -337,6 +338,7 @@ class ConsumerApp:
         self.supervisor.start()
         # Not the root folder, where the consumer's own logs stand: a dropped `inbox.json` is found
         # by the tick of each second.
+        self.inputs.is_told = self.watch.watch(paths.INBOX, self.inputs.hear)
         for folder in (paths.INBOX, paths.COMMANDS):
             self.watch.watch(folder, lambda _names: self.events.bell.ring())
         self.watch.watch(paths.TRIGGERS, self._triggers_changed)

@@ -7,8 +7,10 @@ and the one question that waits for the user.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from heapq import heapify, heappop
 
 from mimikit.conversation.history import HistoryStore
 from mimikit.errors import BadInput, BadRecord, UnsafeFile
@@ -17,7 +19,7 @@ from mimikit.log import ChangeFeed
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
-from mimikit.protocol.ids import check_id, derived_id, new_id
+from mimikit.protocol.ids import check_id, derived_id, is_id, new_id
 from mimikit.protocol.json import Json, dump_line, parse_json, parse_object
 from mimikit.protocol.models import InboxItem, Question, time_text
 from mimikit.protocol.records import MAX_RECORD_BYTES, check_name, decode, most_bytes, written_at
@@ -160,35 +162,76 @@ class InboxIndex:
         self._items: dict[str, InboxItem] = {}
         self._locale = "en"
         """Of whoever said one last."""
+        self.is_told = False
+        """Whether somebody tells what comes: then the folder is not looked at each time."""
+        self._guard = threading.Lock()
+        self._heard: set[str] | None = None
+        """Ids of what came since the last look; None: the folder is to be looked at."""
+        self._left: tuple[list[str], list[str]] = ([], [])
+        """Heaps of what there was no room for: made by hand, results."""
 
     def __len__(self) -> int:
         return len(self._items)
 
+    def hear(self, names: list[str] | None) -> None:
+        """These have come, or (None) anything may have; what a FolderWatch calls, on its thread."""
+        told = [name.removesuffix(".json") for name in names or () if name.endswith(".json")]
+        with self._guard:
+            # What has no id for a name is found, and set aside, by a look at the whole folder.
+            if names is None or not all(map(is_id, told)):
+                self._heard = None
+            elif self._heard is not None:
+                self._heard.update(told)
+
     def refresh(self, now: datetime) -> None:
-        """Know what is there now."""
-        names = {name.removesuffix(".json") for name in self._files.names(paths.INBOX)}
-        for gone in self._items.keys() - names:
-            del self._items[gone]
+        """Know what is there now: by what was heard since, where that is told, else by a look."""
+        with self._guard:
+            heard, self._heard = self._heard, set[str]() if self.is_told else None
+        try:
+            if heard is None:
+                heard = {name.removesuffix(".json") for name in self._files.names(paths.INBOX)}
+                for gone in self._items.keys() - heard:
+                    del self._items[gone]
+                self._left = ([], [])
+            self._take_up(heard - self._items.keys(), now)
+        except BaseException:
+            self.hear(None)
+            raise
+
+    def _take_up(self, fresh: set[str], now: datetime) -> None:
+        by_hand, results = self._left
+        by_hand += filter(_is_by_hand, fresh)
+        results += filter(_is_result, fresh)
+        heapify(by_hand)
+        heapify(results)
+        for new in sorted(new for new in fresh if not (_is_by_hand(new) or _is_result(new))):
+            self._read_in(new, now)
+        room = MOST_BY_HAND_HELD - sum(map(_is_by_hand, self._items))
+        while by_hand and room > 0:
+            self._read_in(heappop(by_hand), now)
+            room -= 1
         plain = sum(not _needs_mind(item) for item in self._items.values())
-        by_hand = sum(map(_is_by_hand, self._items))
-        for new in sorted(names - self._items.keys(), key=lambda n: (n.startswith(_RESULTS), n)):
-            if plain >= MOST_PLAIN_HELD and new.startswith(_RESULTS):
-                break
-            if _is_by_hand(new) and by_hand >= MOST_BY_HAND_HELD:
-                continue
-            by_hand += _is_by_hand(new)
-            item = load(self._files, new, now)
-            if item is None:
-                continue
-            is_result = item.kind == "task_result"
-            if not is_result and self._conversation.has(new, item.created_at.date()):
-                take_out(self._files, new)  # repeated by a client that had not heard of the first
-                continue
-            self._items[new] = item
-            plain += not _needs_mind(item)
-            self._locale = item.locale or self._locale
-            if not is_result:
-                self._feed.tell("inbox", id=new)
+        while results and plain < MOST_PLAIN_HELD:
+            item = self._read_in(heappop(results), now)
+            plain += item is not None and not _needs_mind(item)
+
+    def _read_in(self, new: str, now: datetime) -> InboxItem | None:
+        if new in self._items:  # heard of twice
+            return None
+        item = load(self._files, new, now)
+        if item is None:
+            if self._files.exists(paths.inbox(new)):  # not whole yet
+                self.hear([f"{new}.json"])
+            return None
+        is_result = item.kind == "task_result"
+        if not is_result and self._conversation.has(new, item.created_at.date()):
+            take_out(self._files, new)  # repeated by a client that had not heard of the first
+            return None
+        self._items[new] = item
+        self._locale = item.locale or self._locale
+        if not is_result:
+            self._feed.tell("inbox", id=new)
+        return item
 
     def waiting(self, *, for_teller: bool) -> Iterator[InboxItem]:
         """What the Teller is to answer, or what code tells without it; oldest first.
@@ -227,6 +270,10 @@ class InboxIndex:
             said = (m.text for m in reversed(self._conversation.messages) if m.role == "user")
             text = next(said, "")
         return phrases.language(text, self._locale)
+
+
+def _is_result(item_id: str) -> bool:
+    return item_id.startswith(_RESULTS)
 
 
 def _is_by_hand(item_id: str) -> bool:

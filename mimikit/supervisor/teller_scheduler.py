@@ -56,8 +56,8 @@ class TellerScheduler:
         """`facts` gives the status lines an input carries."""
         self._store, self._applier = store, applier
         self._context, self._seat, self._facts = context, seat, facts
-        self._inputs = InboxIndex(store.files, store.conversation, store.feed)
-        self.questions = QuestionScheduler(store, self._inputs, self._commit)
+        self.inputs = InboxIndex(store.files, store.conversation, store.feed)
+        self.questions = QuestionScheduler(store, self.inputs, self._commit)
         self._outcomes: list[TurnOutcome] = []
         self._under_way: TurnAttempt | None = None
         self._not_before: datetime | None = None
@@ -71,7 +71,7 @@ class TellerScheduler:
         # inputs must not get into another turn. There are none in good times.
         done = self._applier.apply_turns()
         done = self._take_outcomes(now) or done
-        self._inputs.refresh(now)
+        self.inputs.refresh(now)
         done = self.questions.step(now, may_ask=self._under_way is None) or done
         # What the user said does not wait for what code tells.
         done = self._start_turn(now) or done
@@ -92,7 +92,7 @@ class TellerScheduler:
         ids = [item.id for item in items]
         turn_id = turns.turn_id(ids)
         if turns.is_committed(self._store.files, turn_id):
-            self._inputs.take_out(ids)
+            self.inputs.take_out(ids)
             return True
         if attempt - excused > turns.MAX_ATTEMPTS:
             self._end_by_code(turn_id, items, now, error="both attempts were cut short")
@@ -130,12 +130,12 @@ class TellerScheduler:
         With the number of its attempt, and how many before it do not count.
         """
         for turn in turns.open_turns(self._store.files):
-            if items := self._inputs.of(turn.inputs):
+            if items := self.inputs.of(turn.inputs):
                 return items, turn.attempts + 1, turn.excused
             turns.drop_marks(self._store.files, turn.id)
         found: list[InboxItem] = []
         left, most = MOST_CHARACTERS, self._most_inputs()
-        for item in self._inputs.waiting(for_teller=True):
+        for item in self.inputs.waiting(for_teller=True):
             left -= len(item.text) + len(item.quote or "")
             if found and (left < 0 or len(found) == most):
                 break
@@ -211,7 +211,7 @@ class TellerScheduler:
         self, turn_id: str, items: Sequence[InboxItem], now: datetime, *, error: str | None = None
     ) -> None:
         """Commit a turn that says it failed, or was stopped: nothing stays unanswered or loops."""
-        language = self._inputs.language(" ".join(item.text for item in items))
+        language = self.inputs.language(" ".join(item.text for item in items))
         failed = error is not None
         text = phrases.say("turn_failed" if failed else "turn_stopped", language, error=error)
         base = code_record(turn_id, now)
@@ -224,12 +224,12 @@ class TellerScheduler:
 
     def _tell_plainly(self, now: datetime) -> bool:
         """Tell waiting results that need no mind, together."""
-        batch = list(islice(self._inputs.waiting(for_teller=False), MAX_TOLD_AT_ONCE))
+        batch = list(islice(self.inputs.waiting(for_teller=False), MAX_TOLD_AT_ONCE))
         if not batch:
             return False
         base = code_record(derived_id("turn", "code", *sorted(item.id for item in batch)), now)
         told = [self._told(item) for item in batch]
-        self._commit(message_turn(batch, told, self._inputs.language(), base))
+        self._commit(message_turn(batch, told, self.inputs.language(), base))
         return True
 
     def _told(self, item: InboxItem) -> ToldResult:
@@ -253,4 +253,4 @@ class TellerScheduler:
         files = self._store.files
         if turns.commit(files, record) or turns.find(files, record.id) is None:
             self._applier.apply_turn(record)
-        self._inputs.take_out(record.consumed)
+        self.inputs.take_out(record.consumed)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from mimikit.conversation import inbox
 from mimikit.conversation.history import HistoryStore
 from mimikit.conversation.inbox import InboxIndex
+from mimikit.errors import StorageError
 from mimikit.log import ChangeFeed
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem, Question
+from mimikit.protocol.records import written_at
 from mimikit.testing.twins import FakeClock
 from tests.support.reading import unanswered
 
@@ -74,3 +78,66 @@ def test_only_the_open_question_is_closed(files: Files) -> None:
 def test_a_question_expires_at_its_time_and_not_before() -> None:
     assert not inbox.is_expired(QUESTION, NOW + timedelta(minutes=59, seconds=59))
     assert inbox.is_expired(QUESTION, NOW + timedelta(hours=1))
+
+
+def test_a_heap_of_files_is_listed_once_and_what_comes_is_heard(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[str] = []
+    names = Files.names
+
+    def noted(self: Files, folder: str, *, suffix: str = ".json") -> list[str]:
+        listed.append(folder)
+        return names(self, folder, suffix=suffix)
+
+    monkeypatch.setattr(Files, "names", noted)
+    for number in range(300):
+        files.write(paths.inbox(f"drop-{number:03}"), b'{"text": "hello"}')
+    index = InboxIndex(files, HistoryStore(files), ChangeFeed(files, FakeClock(NOW)))
+    index.is_told = True
+
+    def seen(now: datetime = NOW) -> list[str]:
+        index.refresh(now)
+        return [item.id for item in index.waiting(for_teller=True)]
+
+    first = [f"drop-{number:03}" for number in range(100)]
+    assert sorted(seen()) == first
+    listed.clear()
+    inbox.put(files, ITEM.but(id="msg-1"))
+    index.hear(["msg-1.json", "note.txt"])
+    assert seen()[0] == "msg-1", "before the heap"
+    index.take_out(first)
+    assert sorted(seen()) == [f"drop-{number}" for number in range(100, 200)] + ["msg-1"]
+    index.take_out([f"drop-{number}" for number in range(100, 200)])
+    files.write(paths.inbox("msg-half"), b'{"text": "he')
+    index.hear(["msg-half.json"])
+    half = files.stat(paths.inbox("msg-half"))
+    assert half is not None
+    assert "msg-half" not in seen(written_at(half) + timedelta(seconds=1))
+    files.write(paths.inbox("msg-half"), b'{"text": "hello"}')
+    assert "msg-half" in seen(), "it is looked at again until it is whole"
+    assert paths.INBOX not in listed
+    files.remove(paths.inbox("msg-1"))
+    index.hear(None)
+    assert "msg-1" not in seen()
+    assert paths.INBOX in listed
+
+
+def test_what_was_heard_is_not_lost_when_the_disk_refuses(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = InboxIndex(files, HistoryStore(files), ChangeFeed(files, FakeClock(NOW)))
+    index.is_told = True
+    index.refresh(NOW)
+    inbox.put(files, ITEM)
+    index.hear(["m1.json"])
+
+    def refuse(*_: object) -> None:
+        raise StorageError("the disk refuses")
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(inbox, "load", refuse)
+        with pytest.raises(StorageError):
+            index.refresh(NOW)
+    index.refresh(NOW)
+    assert list(index.waiting(for_teller=True)) == [ITEM]

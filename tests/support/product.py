@@ -264,7 +264,7 @@ class Product:
         if self.context.shortage.reason():
             waits.append(1.0)
         until = self.teller._not_before
-        if self.teller._inputs and until is not None and until > now:
+        if self.teller.inputs and until is not None and until > now:
             waits.append((until - now).total_seconds())
         return min(waits) if waits else None
 
