@@ -30,11 +30,12 @@ from mimikit.protocol.records import MAX_RECORD_BYTES
 from mimikit.protocol.watch import FolderWatch
 
 LARGEST = 8 * 2**20
-"""Bytes; a longer file is not searched, but for transcripts."""
+"""Bytes; a longer file is not searched, but for transcripts and `memory.md`, which are cut."""
 PART_BYTES = 32 * 2**10
-"""A longer transcript is searched in parts of so much: as messages come only the last changes."""
+"""A longer transcript is searched in parts of so much: as messages come only the last changes. Of a
+`memory.md` beyond LARGEST, too."""
 LARGEST_DAY = 256 * 2**20
-"""Bytes of one day's transcript that are searched."""
+"""Bytes of one day's transcript, or of `memory.md`, that are searched."""
 MOST_DEPTH = 16
 """Folders of the workspace's docs, one in another."""
 MOST_ENTRIES = 100_000
@@ -96,14 +97,22 @@ class DocumentFolders:
         ]
         self._docs: dict[str, Stamp] = {}
         self._long_term: dict[str, Stamp] = {}
+        self._memory_cut: _Cut | None = None
+        """Of a `memory.md` that is too long to be searched as one."""
         self._docs_until = 0.0
         self.newest: dict[bool, DocumentSnapshot] = {}
         """By whether it is of everything."""
 
     def snapshot(self, *, everywhere: bool) -> DocumentSnapshot:
         """Every file that can be searched; the same object as before when nothing has changed."""
-        stamp = _stamp(paths.MEMORY, self._files.stat(paths.MEMORY))
-        now = {paths.MEMORY: stamp} if stamp else {}
+        stat = self._files.stat(paths.MEMORY)
+        if stat is None or stat.kind != "file" or stat.size <= LARGEST:
+            self._memory_cut, stamp = None, _stamp(paths.MEMORY, stat)
+            now = {paths.MEMORY: stamp} if stamp else {}
+        else:  # its user may have changed it anywhere
+            if self._memory_cut is None or self._memory_cut.stat != stat:
+                self._memory_cut = _cut(self._files, FilePart(paths.MEMORY), stat, {})
+            now = self._memory_cut.parts
         if now != self._long_term:
             self._long_term = now
         folders = self._near + self._far if everywhere else self._near
@@ -124,7 +133,8 @@ class DocumentFolders:
     def read(self, path: str) -> bytes | None:
         """The bytes of one of these files, or its part; None when it is gone or no plain file."""
         try:
-            if passages.kind_of(path) == "transcript":
+            is_cut = path.startswith(paths.MEMORY) and self._memory_cut is not None
+            if is_cut or passages.kind_of(path) == "transcript":
                 return _read_part(self._files, part_of(path))
             if not path.startswith("docs/"):
                 return self._files.read(path)
@@ -232,26 +242,31 @@ class _Transcripts(_Folder):
         if stat is None or stat.size <= PART_BYTES or _stamp(name, stat._replace(size=0)) is None:
             return super()._stamped(name, stat)
         if known is None or known.stat != stat:
-            known = self._cut(FilePart(f"{self._path}/{name}"), stat, known)
+            known = self._cut_anew(FilePart(f"{self._path}/{name}"), stat, known)
         self._cuts[name] = known
         return known.parts
 
-    def _cut(self, part: FilePart, stat: FileStat, before: _Cut | None) -> _Cut:
+    def _cut_anew(self, part: FilePart, stat: FileStat, before: _Cut | None) -> _Cut:
         """The parts of a file; those of before, if it has only grown, as they are."""
-        whole: dict[str, Stamp] = {}
         if before and before.stat.inode == stat.inode and before.stat.size <= stat.size:
             last, stamp = list(before.whole.items())[-1]
             if _sum(_read_part(self._files, part_of(last))) == stamp:
-                whole, part = dict(before.whole), before.end
-        while True:
-            data = _read_part(self._files, part) if part.offset < LARGEST_DAY else b""
-            if len(data) < PART_BYTES or not data.endswith(b"\n"):
-                break
-            whole[part.name] = _sum(data)
-            lines = part.lines + data.count(b"\n")
-            part = FilePart(part.path, part.offset + len(data), lines)
-        rest = {part.name: Stamp(len(data), stat.mtime_ns)} if data else {}
-        return _Cut(stat, whole, whole | rest, part)
+                return _cut(self._files, before.end, stat, before.whole)
+        return _cut(self._files, part, stat, {})
+
+
+def _cut(files: Files, part: FilePart, stat: FileStat, before: Mapping[str, Stamp]) -> _Cut:
+    """The parts of a file from one on; `before`: those before that."""
+    whole = dict(before)
+    while True:
+        data = _read_part(files, part) if part.offset < LARGEST_DAY else b""
+        if len(data) < PART_BYTES or not data.endswith(b"\n"):
+            break
+        whole[part.name] = _sum(data)
+        lines = part.lines + data.count(b"\n")
+        part = FilePart(part.path, part.offset + len(data), lines)
+    rest = {part.name: Stamp(len(data), stat.mtime_ns)} if data else {}
+    return _Cut(stat, whole, whole | rest, part)
 
 
 def _sum(data: bytes) -> Stamp:

@@ -46,7 +46,7 @@ _AROUND_TERMS = 60
 _FILE_TERMS = 5000
 _SPEAKER = re.compile(r"[^\W\d_][\w.'-]*(?: [\w.'-]+){0,2}[:：]")
 
-_PART = re.compile(r"(.+\.jsonl)@(\d+)\+(\d+)")
+_PART = re.compile(r"(.+\.(?:jsonl|md))@(\d+)\+(\d+)")
 _DAY = re.compile(r"(?:^|/)(\d{4}-\d\d-\d\d)(?=[-.])")
 _HEADING = re.compile(r"(#{1,6})\s+(.*)")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
@@ -134,7 +134,7 @@ def kind_of(path: str) -> Kind:
         return "transcript"
     if path.startswith(f"{paths.MEMORY_FOLDER}/summary/"):
         return "summary"
-    in_memory = path == paths.MEMORY or path.startswith(f"{paths.MEMORY_FOLDER}/")
+    in_memory = path.startswith((paths.MEMORY, f"{paths.MEMORY_FOLDER}/"))
     return "memory" if in_memory else "result"
 
 
@@ -159,6 +159,8 @@ def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:
     else:
         text = data.decode("utf-8", "replace").replace("\r\n", "\n").removeprefix("\ufeff")
         found = _summary(text) if kind == "summary" else _raw(text, zone)
+        if before := part_of(path).lines:
+            found = (replace(p, line=p.line + before) for p in found)
         day, begins = day_of(path), None
         with contextlib.suppress(OverflowError):  # in the year 1
             begins = datetime.combine(day, time(), zone).astimezone(UTC) if day else None

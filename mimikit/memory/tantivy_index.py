@@ -307,8 +307,8 @@ def _schema() -> tantivy.Schema:
     builder.add_text_field("path", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_bytes_field("body", stored=True)
     builder.add_integer_field("at", indexed=True, fast=True)
-    for field in (*NEAR, *FAR):
-        builder.add_text_field(field, tokenizer_name="whitespace", index_option="freq")
+    for name in (*NEAR, *FAR):
+        builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
     return builder.build()
 
 

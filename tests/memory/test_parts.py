@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mimikit.memory import documents, passages
 from mimikit.memory.index import RankIndex
+from mimikit.memory.passages import part_of
 from mimikit.memory.search import MemorySearch
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -199,3 +200,37 @@ def test_of_an_endless_day_only_so_much_is_searched(
     numbers = {int(hit[2][1:]) for hit in found(searching(files), "number") if hit[2]}
     assert 0 in numbers
     assert max(numbers) < 400
+
+
+def test_a_memory_of_any_size_is_searched_a_part_at_a_time() -> None:
+    files, _ = opened()
+    lines = [f"- fact {number} of the {WORDS[number % 8]}\n" for number in range(300_000)]
+    lines[200_000] = "- the zebra lives here\n"
+    data = "".join(lines).encode()
+    assert len(data) > documents.LARGEST
+    files.write(paths.MEMORY, data)
+    folders = documents.DocumentFolders(files, None, None)
+    stamps = folders.snapshot(everywhere=False).stamps
+    read = [folders.read(path) or b"" for path in sorted(stamps, key=lambda p: part_of(p).offset)]
+    assert b"".join(read) == data
+    assert max(map(len, read)) < 2 * documents.PART_BYTES
+    held = {path: stamp for path, stamp in stamps.items() if part_of(path).lines < 200_000}
+    path = max(held, key=lambda path: part_of(path).offset)
+    (hit,) = [
+        p for p in passages.of_file(path, folders.read(path) or b"", UTC) if "zebra" in p.text
+    ]
+    assert (hit.line, passages.kind_of(path), part_of(path).path) == (
+        200_001,
+        "memory",
+        "memory.md",
+    )
+    # A change anywhere, by hand, is one of that part.
+    files.write(paths.MEMORY, data.replace(b"zebra", b"horse"))
+    now = folders.snapshot(everywhere=False).stamps
+    assert {known for known in stamps if now[known] != stamps[known]} <= {path, max(
+        stamps, key=lambda path: part_of(path).offset
+    )}  # fmt: skip
+    assert now[path] != stamps[path]
+    files.write(paths.MEMORY, b"short again\n")
+    assert list(folders.snapshot(everywhere=False).stamps) == [paths.MEMORY]
+    assert folders.read(paths.MEMORY) == b"short again\n"
