@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from mimikit.errors import StorageError
@@ -103,8 +104,15 @@ class DocumentFolders:
         self.newest: dict[bool, DocumentSnapshot] = {}
         """By whether it is of everything."""
 
-    def snapshot(self, *, everywhere: bool) -> DocumentSnapshot:
-        """Every file that can be searched; the same object as before when nothing has changed."""
+    def snapshot(
+        self, *, everywhere: bool, indexed: Mapping[str, Stamp] = MappingProxyType({})
+    ) -> DocumentSnapshot:
+        """Every file that can be searched; the same object as before when nothing has changed.
+
+        indexed: what the index knows.
+        """
+        for folder in self._near + self._far:
+            folder.indexed = indexed
         stat = self._files.stat(paths.MEMORY)
         if stat is None or stat.kind != "file" or stat.size <= LARGEST:
             self._memory_cut, stamp = None, _stamp(paths.MEMORY, stat)
@@ -159,6 +167,8 @@ class _Folder:
         self._guard = threading.Lock()
         self._told: set[str] | None = None
         """Names that have changed; None: everything is to be looked at."""
+        self.indexed: Mapping[str, Stamp] = {}
+        """What the index knows: of very many files each state is held once for both."""
 
     def look(self) -> dict[str, Stamp]:
         """By path; only what changed is looked at where that is known."""
@@ -190,8 +200,9 @@ class _Folder:
 
     def _stamped(self, name: str, stat: FileStat | None) -> dict[str, Stamp]:
         """What is searched of a file now."""
-        stamp = _stamp(name, stat)
-        return {f"{self._path}/{name}": stamp} if stamp else {}
+        path, stamp = f"{self._path}/{name}", _stamp(name, stat)
+        known = self.indexed.get(path)
+        return {path: known if known == stamp and known else stamp} if stamp else {}
 
     def _tell(self, names: list[str] | None) -> None:
         """These have changed, or anything (None); any thread may say so."""

@@ -127,7 +127,8 @@ class Indexer:
             except StorageError as error:
                 self.give_up(error)
         with self._looking:
-            return self.documents.snapshot(everywhere=everywhere)
+            indexed = self.index.view.stamps if self.index else EMPTY_VIEW.stamps
+            return self.documents.snapshot(everywhere=everywhere, indexed=indexed)
 
     def _state_of(self, snapshot: DocumentSnapshot, *, everywhere: bool) -> IndexState:
         """Worked out once for each state of the files and of what is held; by what has changed."""

@@ -15,7 +15,7 @@ import os
 import stat as stat_bits
 import threading
 import weakref
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
@@ -66,7 +66,7 @@ class FileSystem(Protocol):
         """Names and kinds in a folder, unordered."""
         ...
 
-    def stat_dir(self, path: str) -> list[tuple[str, FileStat]]:
+    def stat_dir(self, path: str) -> Iterable[tuple[str, FileStat]]:
         """Names with what is known of each, in one go; what goes meanwhile is not among them."""
         ...
 
@@ -190,13 +190,11 @@ class RealDisk:
         with self._scan(path) as entries:
             return [(entry.name, _entry_kind(entry)) for entry in entries]
 
-    def stat_dir(self, path: str) -> list[tuple[str, FileStat]]:
-        found: list[tuple[str, FileStat]] = []
+    def stat_dir(self, path: str) -> Iterator[tuple[str, FileStat]]:
         with self._scan(path) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
-                    found.append((entry.name, _stat_of(entry.stat(follow_symlinks=False))))
-        return found
+                    yield entry.name, _stat_of(entry.stat(follow_symlinks=False))
 
     def stat(self, path: str) -> FileStat | None:
         try:

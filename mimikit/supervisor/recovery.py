@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.models import Health, Task
+from mimikit.protocol.models import Health, QueueName, Task
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor.commit_applier import CommitApplier
@@ -43,7 +43,9 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     for plan in files.load_all("planner/results", PlanResult):
         if plan.status != "needs_input" or files.exists(paths.running("planner", plan.id)):
             applier.apply_plan(plan)
-    running = [(seat, name) for seat in paths.QUEUES for name in files.names(f"{seat}/running")]
+    running: list[tuple[QueueName, str]] = [
+        (seat, name) for seat in paths.QUEUES for name in files.names(f"{seat}/running")
+    ]
     # Of very many orders none is read unless a run was cut short that they may mean.
     orders = queue.waiting_commands(files) if running else []
     canceled = {order.target for order in orders if order.action == "cancel"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -244,3 +245,23 @@ def test_what_is_asked_again_is_not_looked_up_again(tmp_path: Path) -> None:
     assert view.search({term: 1.0}, NEAR, 10, Window()) == found
     assert view.frequency(term, NEAR) == often
     assert calls == ["search"]
+
+
+def test_very_many_indexed_files_cost_little_memory(tmp_path: Path) -> None:
+    state, count = empty_world(tmp_path), 4000
+    many = [
+        (f"worker/results/task-{number:06}.json", Stamp(300 + number % 7, 10**18 + number),
+         [Passage("what came of it", 0, alone=True)])
+        for number in range(count)
+    ]  # fmt: skip
+    TantivyIndex(state.files, state.path).update(many, [])
+    index = TantivyIndex(state.files, state.path)
+    tracemalloc.start()
+    try:
+        index.refresh()
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert index.view.stamps == {path: stamp for path, stamp, _ in many}
+    assert held < 400 * count
+    assert peak < held + 200 * count
