@@ -2,19 +2,22 @@
 
 Inside it a run sees the machine as it is, but an empty, read-only folder where the state lies, and
 no process that is not its own: with the first of them all others end. A Worker moreover finds
-what makes git run programs and this program's own files read-only, and secrets gone. Root loses
-capabilities too: it could take the mask away. Only Linux has it.
+what makes git run programs and this program's own files read-only, secrets gone, and no keys in the
+kernel. Root loses capabilities too: it could take the mask away. Only Linux has it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
+import platform
 import re
 import secrets
 import shutil
 import stat
+import struct
 import sys
 import tempfile
 from collections.abc import Container, Iterable, Sequence
@@ -57,6 +60,20 @@ _DOORS = (
     *("var/lib/lxd/unix.socket", "var/lib/incus/unix.socket", "run/snapd*.socket"),
     *("run/systemd/private", "run/systemd/notify", "run/systemd/journal"),
 )
+_KEY_CALLS = {
+    "x86_64": ((0xC000003E, 248), (0x40000003, 286)),
+    "aarch64": ((0xC00000B7, 217), (0x40000028, 309)),
+}
+"""Of a machine's programs of 64 and of 32 bits: what the kernel calls them, and the number of
+`add_key`; `request_key` and `keyctl` follow it."""
+_FILTERED = """
+import os, sys
+filter = os.memfd_create("filter", 0)
+os.write(filter, bytes.fromhex(sys.argv[1]))
+os.lseek(filter, 0, os.SEEK_SET)
+os.execvp(sys.argv[2], [sys.argv[2], "--seccomp", str(filter), *sys.argv[3:]])
+"""
+"""Starts bubblewrap with a filter of system calls, which it takes from an open file."""
 _TRIED = "all was tried"
 _ATTACK = """
 try() { cat "$1/$2"; echo forged > "$1/$3"; }
@@ -158,7 +175,31 @@ def masked(
         wrapped += [made[path], *([source] if made[path] != "--tmpfs" else []), str(path)]
     for path in (path for path, how in made.items() if how == "--tmpfs"):
         wrapped += ["--remount-ro", str(path)]
-    return [*wrapped, "--", *argv]
+    wrapped += ["--", *argv]
+    calls = () if as_owner else _KEY_CALLS.get(platform.machine(), ())
+    start = [sys.executable, "-I", "-S", "-c", _FILTERED, _without_keys(calls).hex()]
+    return [*start, *wrapped] if calls else wrapped
+
+
+def _without_keys(calls: Iterable[tuple[int, int]]) -> bytes:
+    """A filter with which the kernel seems to keep no keys: they are the owner's (tickets, disks).
+
+    Each line of it: what to do, how many lines to pass over if it is so and if not, a number.
+    """
+    lines = list[tuple[int, int, int, int]]()
+    for kind, first in calls:
+        lines += [
+            (0x20, 0, 0, 4),  # whose numbers these are
+            (0x15, 0, 6, kind),
+            (0x20, 0, 0, 0),  # the call
+            (0x54, 0, 0, 0xBFFFFFFF),  # of the shorter pointers (x32) too
+            (0x35, 0, 2, first),
+            (0x25, 1, 0, first + 2),
+            (0x06, 0, 0, 0x50000 | errno.ENOSYS),
+            (0x06, 0, 0, 0x7FFF0000),  # let it be made
+        ]
+    lines.append((0x06, 0, 0, 0x7FFF0000))
+    return b"".join(struct.pack("HBBI", *line) for line in lines)
 
 
 def _raw_disks(devices: Path = Path("/dev")) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import socket
 import stat
 import sys
@@ -283,3 +284,28 @@ def test_sockets_of_other_programs_are_hidden(
         line = "for it in " + " ".join(map(str, doors)) + "; do test -S $it && echo there; done"
         assert inside(here, line).count("there") == 3
         assert "there" not in inside(here, line, hidden=sandbox.doors(beside))
+
+
+@pytest.mark.parametrize("as_owner", [False, True])
+def test_a_worker_finds_no_keys_in_the_kernel(here: Ground, as_owner: bool) -> None:
+    """Tickets and keys of disks of whoever started this; an owner's command has them."""
+    first = {"x86_64": 248, "aarch64": 217}.get(platform.machine())
+    if first is None:
+        pytest.skip("this machine's numbers are not known")
+    line = (
+        "import ctypes, errno; kernel = ctypes.CDLL(None, use_errno=True)\n"
+        f"def call(*given): print(kernel.syscall(*given), ctypes.get_errno() == errno.ENOSYS)\n"
+        f"call({first + 2}, 0, -3, 0)\n"
+    )
+    if not as_owner:
+        line += (
+            f"call({first}, b'user', b'x', b'y', 1, -3)\n"
+            f"call({first + 1}, b'user', b'x', None, 0)\n"
+            "print(kernel.getppid() >= 0)"
+        )
+    argv = sandbox.masked([sys.executable, "-c", line], here.state, as_owner=as_owner)
+    _, said, _ = process.output(argv)
+    if as_owner:
+        assert said.strip() != "-1 True" or not Path("/proc/keys").exists()
+    else:
+        assert said.splitlines() == [*["-1 True"] * 3, "True"]
