@@ -11,8 +11,9 @@ import contextlib
 import fcntl
 import os
 import re
+import stat
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 
 from mimikit.engines.git_folders import (
@@ -59,7 +60,7 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
         EngineError: there is more in the workspace than can be looked at or shut.
     """
     workspace, state = (Path(os.path.realpath(path)) for path in (workspace, state))
-    found, written, beyond = GitFolders(), list[Path](), 0
+    found, written, beyond = GitFolders(), dict[Path, int](), 0
     with contextlib.ExitStack() as stack:
         for entry in entries(workspace, state, known, found):
             own, folders, shut = entry == workspace / ".git", list[Path](), list[Path]()
@@ -79,17 +80,21 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
                 else:
                     folders = [entry]
                 for folder in folders:
-                    shut += _traps(folder, workspace, stack, linked=folder != folders[0])
+                    at = stack.enter_context(_opened(folder))
+                    linked = folder != folders[0]
+                    shut += _traps(folder, at, workspace, stack, linked=linked)
+                    written[folder] = at
             except (EngineError, OSError, ValueError) as error:
                 said = error.strerror if isinstance(error, OSError) else error
                 found.notes.append(f"the git folder of {entry} is read-only: {said}")
+                for folder in folders:
+                    written.pop(folder, None)
                 # A Worker that makes its workspace half a git folder does not close it to others.
                 folders, shut = [], [] if entry == workspace and is_half(entry) else [entry]
             found.pinned += [*folders_around(folders, workspace), *folders]
             found.shut += shut
             found.writable += folders if own else []
             found.opened += folders if own else folders[1:]
-            written += folders
         found.shut += found.kin
         found.pinned += folders_around(found.kin, workspace)
         if beyond:
@@ -108,18 +113,49 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
             found.left += _new_since(found, workspace, state)
 
 
-def _mend(folders: Iterable[Path]) -> list[str]:
-    """Remove links from git folders that were written; says so, and what can not be looked into."""
+def _mend(written: Mapping[Path, int]) -> list[str]:
+    """Remove links from git folders that were written; says so, and what can not be looked into.
+
+    What was seen by a name may be elsewhere by now, as a run that goes on exchanges folders: it is
+    removed only below the very folder that was given to be written.
+    """
     said: list[str] = []
-    for path in (path for folder in folders for path in strange_in(folder)):
-        with contextlib.suppress(OSError):
-            if not path.is_symlink():
-                said.append(f"{path} {_CLOSED}")
-                continue
-            to = path.readlink()
-            path.unlink()
-            said.append(f"removed {path}, a link to {to} that git would have written through")
+    for folder, at in written.items():
+        for path in strange_in(folder):
+            inner = path.relative_to(folder)
+            with contextlib.suppress(OSError), _opened(inner.parent, at) as around:
+                if path == folder or not _is_link(inner.name, around):
+                    if not os.path.lexists(path):  # a folder around it is closed
+                        continue
+                    said.append(f"{path} {_CLOSED}")
+                    continue
+                to = os.readlink(inner.name, dir_fd=around)
+                os.unlink(inner.name, dir_fd=around)
+                said.append(f"removed {path}, a link to {to} that git would have written through")
     return said
+
+
+@contextlib.contextmanager
+def _opened(folder: Path, below: int | None = None) -> Generator[int]:
+    """A descriptor of a folder to which no link leads: of that one, whatever takes its place.
+
+    Raises:
+        OSError: there is a link on the way, or no such folder.
+    """
+    how = os.O_DIRECTORY | os.O_NOFOLLOW | getattr(os, "O_PATH", os.O_RDONLY)
+    at = os.open("/" if below is None else ".", how, dir_fd=below)
+    try:
+        for part in folder.parts[1 if below is None else 0 :]:
+            inner = os.open(part, how, dir_fd=at)
+            os.close(at)
+            at = inner
+        yield at
+    finally:
+        os.close(at)
+
+
+def _is_link(name: str, at: int) -> bool:
+    return stat.S_ISLNK(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
 
 
 def _unfinished(folders: Iterable[Path]) -> list[Path]:
@@ -159,29 +195,30 @@ def _is_empty(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _kept(path: Path) -> Generator[None]:
+def _kept(path: Path, at: int) -> Generator[None]:
     """A `commondir` that is there, made if need be, until the last who keeps it is done.
 
     Raises:
         EngineError: it stays locked, as by a Worker that made this git folder just now.
     """
-    handle = _locked(path)
+    handle = _locked(path, at)
     try:
         yield
     finally:
         with contextlib.suppress(OSError, EngineError):  # another run keeps it
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if text_of(path) == ".":
-                path.unlink()
+            if os.pread(handle, 3, 0) == b".\n":
+                os.unlink(path.name, dir_fd=at)
         os.close(handle)
 
 
-def _locked(path: Path) -> int:
+def _locked(path: Path, at: int) -> int:
     """A descriptor of a `commondir` that stays there while it is open."""
     for _ in range(_LOCK_TRIES):
-        _make(path, b".\n")  # that changes nothing; an empty one is an error to git
+        _make(path.name, at, b".\n")  # that changes nothing; an empty one is an error to git
         with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            handle = os.open(path.name, flags, dir_fd=at)
             stack.callback(os.close, handle)
             with contextlib.suppress(BlockingIOError):  # the last who kept it removes it just now
                 fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -225,37 +262,39 @@ def _pointed_to(entry: Path) -> list[Path]:
 
 
 def _traps(
-    folder: Path, workspace: Path, stack: contextlib.ExitStack, *, linked: bool
+    folder: Path, at: int, workspace: Path, stack: contextlib.ExitStack, *, linked: bool
 ) -> list[Path]:
     """What makes git run programs from a folder of its own; made where it is not there.
 
     Raises:
         EngineError: it is no git folder of ours, or can not be made safe.
     """
-    _check(folder, workspace, linked=linked)
+    _check(folder, at, workspace, linked=linked)
     shut: list[Path] = []
     for name in SHUT_OF_WORKTREE if linked else SHUT:
         path, is_folder = folder / name, name.endswith("/")
         if is_folder:
-            path.mkdir(exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(path.name, dir_fd=at)
         elif name == "commondir" and not linked:
-            stack.enter_context(_kept(path))
+            stack.enter_context(_kept(path, at))
             if text_of(path) != ".":
                 raise EngineError(f"{path} leads elsewhere")
         else:
-            _make(path, b"")
-        if path.is_symlink() or not (path.is_dir() if is_folder else path.is_file()):
+            _make(name, at, b"")
+        mode = os.stat(path.name, dir_fd=at, follow_symlinks=False).st_mode
+        if not (stat.S_ISDIR(mode) if is_folder else stat.S_ISREG(mode)):
             raise EngineError(f"{path} is a link, or of another kind than it has to be")
         shut.append(path)
     return shut
 
 
-def _check(folder: Path, workspace: Path, *, linked: bool) -> None:
+def _check(folder: Path, at: int, workspace: Path, *, linked: bool) -> None:
     """See that a folder is a git folder of ours, with no way out of it."""
     for inside in (workspace, Path(os.path.realpath(Path.home()))):
         if inside.is_relative_to(folder) and folder != workspace:
             raise EngineError(f"{inside} lies in {folder}")
-    if folder.stat().st_uid not in (os.geteuid(), workspace.stat().st_uid):
+    if os.fstat(at).st_uid not in (os.geteuid(), workspace.stat().st_uid):
         raise EngineError(f"{folder} is somebody else's")
     if strange := strange_in(folder):
         what = "is a link" if strange[0].is_symlink() else "can not be looked into"
@@ -265,6 +304,8 @@ def _check(folder: Path, workspace: Path, *, linked: bool) -> None:
             raise EngineError(f"{folder} is no git folder: it has no {name}")
 
 
-def _make(path: Path, data: bytes) -> None:
-    with contextlib.suppress(FileExistsError), path.open("xb") as file:
-        file.write(data)
+def _make(name: str, at: int, data: bytes) -> None:
+    with contextlib.suppress(FileExistsError):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(os.open(name, flags, 0o666, dir_fd=at), "wb") as file:
+            file.write(data)

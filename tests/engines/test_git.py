@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Generator, Iterable
 from pathlib import Path
@@ -618,6 +619,8 @@ def test_a_folder_that_nobody_can_look_into_is_shut_and_told(
     def test() -> None:
         here = ground(root / "ground")
         monkeypatch.setenv("HOME", str(root))
+        if not os.access(sys.executable, os.X_OK):  # root's own
+            monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
         inner, seen = here.workspace / "a" / "in" / "it", here.workspace / "seen"
         seed = here.root / "seed"
         repository(seed)
@@ -716,3 +719,36 @@ def test_what_git_goes_on_with_is_told(here: Ground) -> None:
     with worker(here, here.workspace) as (_, found):
         pass
     assert found.left == []
+
+
+def test_nothing_is_made_or_removed_through_a_link_that_takes_a_folders_place(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that goes on may exchange folders of its own while another begins or ends."""
+    home, proj = here.root / "home", here.workspace / "proj"
+    (home / ".bashrc").symlink_to(here.root / "dotfiles")
+    for name in ("HEAD", "objects", "refs"):
+        (home / name).mkdir()
+    repository(proj)
+    before = sorted(home.iterdir())
+    look, away = git.strange_in, proj / "away"
+
+    def exchange(folder: Path) -> list[Path]:
+        """Just after the look, and just before it."""
+        seen = look(folder) if moment == "begin" else []
+        (proj / ".git").rename(away)
+        (proj / ".git").symlink_to(home)
+        return look(folder) if moment == "end" else seen
+
+    for moment in ("begin", "end"):
+        with contextlib.ExitStack() as stack:
+            if moment == "begin":
+                monkeypatch.setattr(git, "strange_in", exchange)
+            found = stack.enter_context(git.held(here.workspace, here.state))
+            monkeypatch.setattr(git, "strange_in", exchange if moment == "end" else look)
+        assert sorted(home.iterdir()) == before
+        assert not any(".bashrc" in said for said in found.left)
+        (proj / ".git").unlink()
+        away.rename(proj / ".git")
+        monkeypatch.setattr(git, "strange_in", look)
+    assert not (proj / ".git" / "commondir").exists()

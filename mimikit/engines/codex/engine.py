@@ -283,6 +283,8 @@ class CodexEngine:
             return Outcome("failed", text, said, "error", exit_code=128 + signum)
         said = turn.failed or output.complaint() or turn.trouble or "codex ended without a word"
         reason, again = failure_reason(said), None
+        if said.startswith("bwrap: ") and turn.session_id is None:
+            reason = "engine_unavailable"  # what it had to mount was gone: nothing was tried
         if reason == "rate_limited":
             again = retry_at(said, self._clock.now(), ZoneInfo(system_zone()))
         return Outcome("failed", text, said, reason, exit_code=code, retry_at=again)
