@@ -38,7 +38,7 @@ MOST_FRESH = 300
 """Passages held in memory; beyond it they go into the index."""
 MOST_HELD = 20_000
 """Passages held in memory while there is no index that can be used."""
-MOST_KEPT = 5000
+MOST_KEPT = 3000
 """Passages of whole files that are kept for the next who asks for what stands beside a hit."""
 _TRIES = 3
 _REPAIR_S = 60.0

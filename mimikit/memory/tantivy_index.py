@@ -42,7 +42,7 @@ _LOCK = f"{paths.CACHE}/search.lock"
 _HEAP = 16 * 2**20
 _BATCH = 2000
 """Files of one commit."""
-_MOST_READ = 2000
+_MOST_READ = 1000
 """Documents that are kept as they were read."""
 _MOST_TERMS = 20_000
 
