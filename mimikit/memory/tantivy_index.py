@@ -220,7 +220,7 @@ class TantivyIndex:
         try:
             if self._index is None or generation != self._generation:
                 with _guarded():
-                    self._index = tantivy.Index.open(str(self._folder))
+                    self._index = _told_only(tantivy.Index.open(str(self._folder)))
                 self._generation = generation
             self._look(self._index, stamps, counts)
         except BrokenIndex:
@@ -244,7 +244,8 @@ class TantivyIndex:
         self._generation = secrets.token_hex(8)
         self._empty()
         with _guarded():
-            self._index = tantivy.Index(self._schema, path=str(self._folder), reuse=False)
+            made = tantivy.Index(self._schema, path=str(self._folder), reuse=False)
+            self._index = _told_only(made)
         return self._index
 
     def _empty(self) -> None:
@@ -304,6 +305,15 @@ class TantivyIndex:
         self._files.write(_MANIFEST, "\n".join(lines).encode(), sync=False)
         self._files.remove(_UNFINISHED)
         self._seen = self._look_at_manifest()
+
+
+def _told_only(index: tantivy.Index) -> tantivy.Index:
+    """The same index, that reloads when it is told to: else a thread of the library's does so too.
+
+    That one would make its lock file in a folder that a user is just removing.
+    """
+    index.config_reader("manual")
+    return index
 
 
 def _schema() -> tantivy.Schema:

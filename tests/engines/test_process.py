@@ -24,9 +24,6 @@ pytestmark = [
     pytest.mark.needs_program("pgrep", "setsid"),
 ]
 
-PATIENCE_S = 20
-"""At once, even on a busy machine: what is ended here would run for a day."""
-
 ESCAPES = {
     "background": "sleep {tag} &",
     "nohup": "nohup sleep {tag} >/dev/null 2>&1 &",
@@ -101,7 +98,7 @@ def test_a_run_over_its_deadline_ends_whole(tmp_path: Path, line: str) -> None:
     program = shell(f"{line.format(tag=name)}\nsleep {name}", tmp_path, timeout_s=0.3)
     ended = run(program)
     assert ended.stopped == "timeout"
-    assert time.monotonic() - begun < PATIENCE_S
+    assert time.monotonic() - begun < 0.3 + 1 + 2
     assert alive(name) == []
     assert zombies() == []
 
@@ -135,7 +132,7 @@ def test_a_cancel_ends_a_silent_run_at_once(tmp_path: Path) -> None:
     threading.Thread(target=cancel_it).start()
     ended = run(shell(f"echo ready; sleep {name}", tmp_path), heard, cancel=cancel)
     assert ended.stopped == "killed"
-    assert time.monotonic() - canceled_at[0] < PATIENCE_S
+    assert time.monotonic() - canceled_at[0] < 1
     assert alive(name) == []
 
 
@@ -425,7 +422,7 @@ def test_what_a_killed_consumer_left_is_found_and_ended(
     assert alive(name)
     begun = time.monotonic()
     assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path))
-    assert time.monotonic() - begun < PATIENCE_S
+    assert time.monotonic() - begun < 5
     assert alive(name) == []
     assert zombies() == []
     assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path)) == []

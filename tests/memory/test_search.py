@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -583,12 +584,19 @@ def test_a_state_folder_among_the_docs_is_no_doc(tmp_path: Path, place: str) -> 
 # ---- trouble with the index
 
 
+def _rm_tree(folder: Path) -> None:
+    """At once, as the program sees it: whoever opens an index makes a lock file in it."""
+    gone = folder.with_name(f"{folder.name} gone")
+    os.rename(folder, gone)  # noqa: TID251
+    shutil.rmtree(gone)
+
+
 def _rm_cache(path: Path) -> None:
-    shutil.rmtree(path / "cache")
+    _rm_tree(path / "cache")
 
 
 def _rm_index(path: Path) -> None:
-    shutil.rmtree(path / "cache/search")
+    _rm_tree(path / "cache/search")
 
 
 def _garbage_manifest(path: Path) -> None:
@@ -632,7 +640,7 @@ def _unfinished(path: Path) -> None:
 
 
 def _cache_is_a_file(path: Path) -> None:
-    shutil.rmtree(path / "cache")
+    _rm_tree(path / "cache")
     (path / "cache").write_bytes(b"")
 
 
@@ -790,6 +798,21 @@ def test_without_any_index_many_files_are_searched_in_memory(bare: World) -> Non
     assert len(search.find("note", limit=100)) == 61
     assert search.find("zebra7")[0].text == "Note zebra7."
     assert search.status().fallback
+
+
+def test_an_open_index_makes_no_file_when_nobody_asks(world: World) -> None:
+    """Its library's thread looks twice a second, and would make its lock file on a change."""
+    world.search().refresh()
+    folder = world.path / "cache/search"
+    reader = world.search()
+    assert reader.status().fresh
+    lock = folder / ".tantivy-meta.lock"
+    lock.unlink()
+    with (folder / "meta.json").open("a") as meta:
+        meta.write(" ")
+    time.sleep(1.5)
+    assert not lock.exists()
+    ask_all(reader)
 
 
 KILLED = """
