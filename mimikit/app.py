@@ -237,6 +237,7 @@ class ConsumerApp:
         from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 
         store, context = self.store, self.context
+        self.guard = StateGuard(store, self._lock, self._let_go)
         triggers = TriggerScheduler(store, self.workspace, self.file_watch)
         llm_eval = LlmEvalBatch(store, triggers, context)
         archiver = Archiver(store, context)
@@ -266,9 +267,9 @@ class ConsumerApp:
             teller,
             archiver,
             Retention(store),
-            heartbeat,
-            StateGuard(store, self._lock, self._end_as_lost),
+            self.guard,
             self.shortage,
+            heartbeat,
         )
 
     def _make_consumer(self) -> PooledConsumer:
@@ -281,7 +282,9 @@ class ConsumerApp:
         def run_task(seat: QueueName, task: Task) -> None:
             try:
                 is_over = dispatch(self.context, seat, task)
-            except BaseException:
+            except BaseException as error:
+                if self.guard.is_ending and isinstance(error, StorageError):
+                    return  # it could not be written, and is not to be: the start decides
                 if not self.context.stopping.is_set():  # nobody else would bring it to its end
                     self._end_as_lost(f"the run of {task.id} broke off")
                 raise
@@ -357,13 +360,10 @@ class ConsumerApp:
             self.file_watch.close()
             self.tool_server.stop()
             self.search.close()
-            try:
+            if not self.guard.is_ending:
                 store.ledger.checkpoint()
                 store.save_runtime(starts=[], seen_at=state.clock.now())
                 state.files.remove(paths.HEALTH)
-            except StorageError:
-                if self._lost is None:
-                    raise
         if self._lost is not None:
             raise StateMoved(f"{state.path}: {self._lost}; the consumer has to be started again")
         return 0
@@ -388,6 +388,16 @@ class ConsumerApp:
         self._lost = reason
         self.state.log.write("error", "state_moved", reason=reason)
         self.consumer.end_soon()
+
+    def _let_go(self, reason: str) -> None:
+        """End, and leave what stands in the folder now to the next start, byte for byte.
+
+        Runs are stopped as by a kill: the start recovers what lies in `running/` then.
+        """
+        self._end_as_lost(reason)
+        self.state.files.fs.let_go()
+        self.context.stopping.set()
+        self.context.live.stop_all()
 
     def _triggers_changed(self, names: list[str] | None) -> None:
         told = [name.removesuffix(".json") for name in names or () if name.endswith(".json")]

@@ -55,15 +55,15 @@ class Supervisor:
         teller: TellerScheduler,
         archiver: Archiver,
         retention: Retention,
+        guard: StateGuard,
+        shortage: ShortageGuard,
         heartbeat: HeartbeatWriter | None = None,
-        guard: StateGuard | None = None,
-        shortage: ShortageGuard | None = None,
     ) -> None:
         self.store = store
         self.triggers = triggers
         self.archiver = archiver
         self.retention = retention
-        self._heartbeat = heartbeat
+        self._guard, self._shortage, self._heartbeat = guard, shortage, heartbeat
         self._applier, self._teller = applier, teller
         self._clock_watch = ClockWatch(store.clock)
         self._held: dict[str, Task] = {}
@@ -78,6 +78,7 @@ class Supervisor:
         self.last_step = self.last_tick
         """The steady time at which the last operation, or the wait for the next pass, began."""
         self._operations: list[tuple[str, Operation]] = [
+            ("look at what is left", shortage.step),
             ("watch the clock", self._watch_clock),
             ("end runs", applier.end_runs),
             ("apply commands", commands.step),
@@ -90,11 +91,6 @@ class Supervisor:
             ("keep house", retention.step),
             ("write down ends", store.ledger.keep_up),
         ]
-        self._shortage = shortage
-        if shortage is not None:
-            self._operations.insert(0, ("look at what is left", shortage.step))
-        if guard is not None:  # first: nothing is done in a folder that is no longer ours
-            self._operations.insert(0, ("look at the folder", guard.step))
 
     def start(self) -> None:
         """Recover, then read the triggers. Before it nothing else may look at the state."""
@@ -116,18 +112,22 @@ class Supervisor:
     def tick(self, stop: threading.Event | None = None, passes: int = 1000) -> bool:
         """One pass over all operations, repeated while they find work; gives whether any did.
 
-        With `stop`: until that is set, however much work is left.
+        With `stop`: until that is set, however much work is left. In a folder that is no longer
+        ours nothing is done.
         """
         worked = False
         for _ in range(passes):
             self.last_tick = self.store.clock.monotonic()
             now = self.store.clock.now()
+            if not self._guard.is_ending:
+                self._try("look at the folder", self._guard.step, now)
+            if self._guard.is_ending:
+                return False
             again = [self._try(name, operation, now) for name, operation in self._operations]
             if self._heartbeat is not None:
                 age_s = self.store.clock.monotonic() - self.last_tick
                 trouble = self._degraded and ": ".join(self._degraded)
-                short = self._shortage and self._shortage.said
-                self._heartbeat.beat(now, age_s, short or trouble)
+                self._heartbeat.beat(now, age_s, self._shortage.said or trouble)
             worked = worked or any(again)
             if not any(again) or (stop is not None and stop.is_set()):
                 break
@@ -174,10 +174,6 @@ class Supervisor:
                 self.store.log.write(
                     "error", "operation_failed", operation=name, error=repr(error), times=times
                 )
-            if isinstance(error.__cause__, FileNotFoundError):
-                # Somebody removed a folder of ours: what is next written in it finds it again.
-                with contextlib.suppress(StorageError):
-                    self.store.files.make_folders()
             return False
         self._told.pop(name, None)
         if self._degraded and self._degraded[0] == name:

@@ -3,7 +3,8 @@
 Somebody may remove, move or replace folders while we run: to restore a backup, to begin anew. What
 is read from its files each time is made again, and work goes on. Where this process holds in memory
 what a folder said, or judged it at its start, it ends with a clear line and is started again: the
-start reads everything.
+start reads everything. From that line on nothing is answered or written any more: what stands there
+then is what the start finds.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def why_to_end(before: Inodes, now: Inodes, filled: Set[str]) -> str | None:
 
 
 class StateGuard:
-    """Looks at the lock in every pass, at the folders every second."""
+    """Looks at the lock and at what is held in memory in every pass, at all folders each second."""
 
     def __init__(
         self,
@@ -63,30 +64,32 @@ class StateGuard:
         self._store, self._lock, self._end = store, lock, end
         self._inodes = dict.fromkeys(folders, None) | self._look(folders)
         self._look_at = 0.0
-        self._is_ending = False
+        self.is_ending = False
+        """Nothing may be done any more with what is remembered."""
 
     def step(self, _now: datetime) -> bool:
         """Make again what is missing, or end.
 
         Crash: folders are made one by one, parents first; the start makes what is left.
         """
-        if self._is_ending:
-            return False
-        files, steady = self._store.files, self._store.clock.monotonic()
-        reason = None
-        if not files.fs.is_in_place():
-            reason = "the folder was moved, removed or replaced"
-        else:
-            found = files.stat(paths.CONSUMER_LOCK)
-            if found is None or found.inode != self._lock.inode:
-                reason = f"{paths.CONSUMER_LOCK} was removed or replaced"
-        if reason is None and steady >= self._look_at:
-            self._look_at = steady + LOOK_EVERY_S
-            reason = self._see_to_folders()
+        reason = self._why_to_end()
         if reason is not None:
-            self._is_ending = True
+            self.is_ending = True
             self._end(reason)
         return False
+
+    def _why_to_end(self) -> str | None:
+        files, steady = self._store.files, self._store.clock.monotonic()
+        if not files.fs.is_in_place():
+            return "the folder was moved, removed or replaced"
+        found = files.stat(paths.CONSUMER_LOCK)
+        if found is None or found.inode != self._lock.inode:
+            return f"{paths.CONSUMER_LOCK} was removed or replaced"
+        held = self._look(HELD_IN_MEMORY & self._inodes.keys())
+        if steady < self._look_at and held.items() <= self._inodes.items():
+            return None
+        self._look_at = steady + LOOK_EVERY_S
+        return self._see_to_folders()
 
     def _see_to_folders(self) -> str | None:
         if (reason := misplaced(self._store.files)) is not None:
@@ -97,10 +100,12 @@ class StateGuard:
         gone = [folder for folder, inode in now.items() if inode is None]
         changed = [f for f, inode in now.items() if inode not in (None, before[f])]
         filled = {folder for folder in changed if self._store.files.names(folder, suffix="")}
+        self._store.log.write("error", "folders_changed", missing=gone, replaced=changed)
+        if (reason := why_to_end(before, now, filled)) is not None:
+            return reason
         self._store.files.make_folders(gone)
         self._inodes = now | self._look(gone)
-        self._store.log.write("error", "folders_changed", madeAgain=gone, replaced=changed)
-        return why_to_end(before, now, filled)
+        return None
 
     def _look(self, folders: Collection[str]) -> dict[str, int | None]:
         stats = ((folder, self._store.files.stat(folder)) for folder in folders)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import NamedTuple, TypeAlias
@@ -218,6 +218,14 @@ class WatchedDisk(MemoryDisk):
             for folder, names in self._folders.items()
             for name, file in names.items()
         )
+
+    def take_away(self, folders: Collection[str]) -> None:
+        """What somebody else does at once: no step of the product's."""
+        for image in (self._folders, self._durable):
+            for path in [p for p in image for f in folders if p == f or p.startswith(f"{f}/")]:
+                del image[path]
+        gone = {f for change in self._pending for f in change.folders if f not in self._folders}
+        self._pending = [change for change in self._pending if not change.folders & gone]
 
     # ---- watching -----------------------------------------------------------------------
 

@@ -50,7 +50,9 @@ from tests.support.mind import Mind
 from tests.support.product import START, Product
 
 Action: TypeAlias = "Callable[[Client], object]"
-TOLD_ERRORS = frozenset({"turn_failed", "trigger_fault", "archive_backlog", "history_overflow"})
+TOLD_ERRORS = frozenset(
+    {"turn_failed", "trigger_fault", "archive_backlog", "history_overflow", "folders_changed"}
+)
 """What a flow may bring about on purpose."""
 START_NS = int(START.timestamp()) * 10**9
 
@@ -146,6 +148,13 @@ class Client:
         if self.oracle.note(f"put folder {path}", self) is self:
             self.oracle.renote(f"put folder {path}", True)
             self.files.make_folders([path])
+
+    def take_away(self, *folders: str) -> None:
+        """Remove folders with what is in them by hand, once."""
+        if self.oracle.note(f"take away {folders}", self) is self:
+            self.oracle.renote(f"take away {folders}", True)
+            assert isinstance(self.files.fs, WatchedDisk)
+            self.files.fs.take_away(folders)
 
     def edit(self, path: str, line: str) -> None:
         """Add a line to a file of memory, as the page does; whoever sees it there is content."""

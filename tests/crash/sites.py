@@ -11,7 +11,7 @@ import mimikit
 ROOMS = ("conversation", "tasks", "memory", "supervisor", "roles", "triggers")
 CHANGES = frozenset(
     {"write", "create", "save", "save_new", "move", "remove", "append", "quarantine", "settle",
-     "sweep_temps"}
+     "sweep_temps", "make_folders"}
 )  # fmt: skip
 CACHES = frozenset({"mimikit.memory.tantivy_index"})
 """What writes only what can be thrown away at any time."""

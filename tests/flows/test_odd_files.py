@@ -29,9 +29,9 @@ from mimikit.views import messages
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
+from tests.support.ordinary_user import NOBODY, folder_of_an_ordinary_user
 from tests.support.product import START, Product
 
-NOBODY = 65534
 "".encode("utf-8-sig")  # read now: the interpreter's own files may not be that user's
 HUGE = 300_000_000
 """More than any record may have, and three times what may be held of it."""
@@ -181,10 +181,11 @@ def _stem(planted: Planted, number: int) -> str:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Path:
-    state = tmp_path / "state"
-    state.mkdir()
-    return state
+def state() -> Iterator[Path]:
+    with folder_of_an_ordinary_user() as path:
+        state = path / "state"
+        state.mkdir()
+        yield state
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import signal
 import subprocess
@@ -161,3 +162,65 @@ def test_up_starts_both_again_over_a_restored_backup(world: World) -> None:
     until(lambda: say(world, "msg-2") == 202, "what the backup does not have is taken")
     answered(world, "msg-2")
     assert up.poll() is None
+
+
+PARTS = {
+    "tasks": ["tasks", "task_status.json"],
+    "history": ["history", "history.json"],
+    "worker": ["worker"],
+    "whole": [""],
+}
+"""What of a backup is put back, the folder first."""
+
+
+def contents(place: Path) -> dict[str, bytes]:
+    """What a file, or each file below a folder, holds."""
+    files = [place] if place.is_file() else [p for p in place.rglob("*") if p.is_file()]
+    return {str(path): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_is_put_back_while_a_run_lives_is_what_the_next_start_finds(
+    world: World, part: str
+) -> None:
+    """Byte for byte: on its way out the consumer writes nothing of what it remembers over it."""
+    world.settings["LIMITS__SHUTDOWN_TIMEOUT_S"] = 4
+    world.start_consumer()
+    world.start_web()
+    assert say(world, "msg-old") == 202
+    answered(world, "msg-old")
+    world.drop("job-old", {"prompt": "echo old", "profile": "command"})
+    until(lambda: world.told("job-old"), "the first job is told", facts=world.facts)
+    until(world.is_idle, "nothing is left to do")
+    until((world.state / "task_status.json").exists, "it is written down", facts=world.facts)
+    backup = world.root / "backup"
+    shutil.copytree(world.state, backup, ignore=shutil.ignore_patterns(".tmp-*"))
+
+    assert say(world, "msg-new") == 202
+    answered(world, "msg-new")
+    world.drop("job-new", {"prompt": "echo new", "profile": "command"})
+    until(lambda: world.told("job-new"), "the second job is told", facts=world.facts)
+    line = f"echo begun >> {world.root}/begun; sleep 2; echo over; sleep 30"
+    world.drop("long", {"prompt": line, "profile": "command", "maxAttempts": 1})
+    until((world.root / "begun").exists, "a run lives", facts=world.facts)
+    consumer = world.consumer
+    assert consumer is not None
+
+    beside = world.root / "beside"
+    for name in PARTS[part]:  # each is put there whole, by a rename
+        place = world.state / name if name else world.state
+        if place.is_dir():
+            place.rename(world.root / f"was-{name}")
+        (backup / name).rename(beside)
+        beside.rename(place)
+    put_back = {name: contents(world.state / name) for name in PARTS[part]}
+    with contextlib.suppress(OSError):  # the page may have ended with the folder
+        say(world, "msg-late")
+    assert consumer.wait(ENDS_S) == 1
+    assert "Traceback" not in world.said("consumer")
+    late = str(world.state / "inbox/msg-late.json")
+    for name, files in put_back.items():
+        now = contents(world.state / name)
+        now.pop(late, None)  # the page's, over what was put back
+        kept = {path: data for path, data in now.items() if "/pages/" not in path}
+        assert kept == {path: data for path, data in files.items() if "/pages/" not in path}

@@ -29,6 +29,7 @@ from mimikit.errors import StorageError
 from mimikit.log import EventLog
 from mimikit.memory.archive import RULES, ArchiveRules
 from mimikit.protocol import paths
+from mimikit.protocol.disk import Lock
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName as SeatName
 from mimikit.protocol.models import Task
@@ -42,6 +43,7 @@ from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.llm_eval import LlmEvalBatch
 from mimikit.supervisor.loop import REST_S, ShortageGuard, Supervisor
 from mimikit.supervisor.retention import Retention
+from mimikit.supervisor.state_guard import StateGuard
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
@@ -133,6 +135,8 @@ class Product:
     ) -> None:
         """Wire it as the app does; nothing is recovered before `start`."""
         self.files, self.clock = files, clock
+        self.lost: str | None = None
+        """Why this product has to be started again."""
         self.mind: Any = engine
         """The engine given: tests change how it behaves."""
         self.settings = settings or scripted_settings()
@@ -182,10 +186,23 @@ class Product:
             self.teller,
             self.archiver,
             self.retention,
-            shortage=ShortageGuard(self.context, lambda: None),
+            StateGuard(self.store, self._lock(), self._let_go),
+            ShortageGuard(self.context, lambda: None),
         )
         self.workspace.changed = self.store.events.changed_files.put
         self.ticking = False
+
+    def _lock(self) -> Lock:
+        """That of the consumer: it lies there, but nobody else is to be kept out."""
+        self.files.create(paths.CONSUMER_LOCK, b"")
+        found = self.files.stat(paths.CONSUMER_LOCK)
+        assert found is not None
+        return Lock(lambda: None, found.inode)
+
+    def _let_go(self, reason: str) -> None:
+        """What the app does: nothing in the folder is touched any more."""
+        self.lost = reason
+        self.files.fs.let_go()
 
     def start(self) -> None:
         """Recover."""
