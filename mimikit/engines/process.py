@@ -23,7 +23,7 @@ from typing import IO, Literal, TypeAlias
 
 from mimikit.engines import process_tree
 from mimikit.engines.base import CancelToken, Outcome
-from mimikit.errors import EngineError, ProgramLost
+from mimikit.errors import EngineError, ProgramLost, shortage_of
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 OnOutput: TypeAlias = Callable[[Stream, bytes], None]
@@ -39,6 +39,7 @@ _LOOK_EVERY_S = 1.0
 """If the next look comes so much later, this process stood still: that is no time of the run's."""
 _LEFTOVER_GRACE_S = 1.0
 _PATIENCE_S = 5.0
+_NOT_STARTED = 127
 _FRONT = 2
 """A sandbox that holds nothing yet: bubblewrap, and what will be the first process in it."""
 
@@ -59,8 +60,11 @@ class Program:
     """Output that is passed on; one that prints more is ended."""
     stdin: bytes = b""
     """Written to its input, which is closed then; empty: there is no input."""
-    boxed: bool = False
-    """Whether a sandbox stands in front: asked to end, that would end all within it unasked."""
+    boxed: int | None = None
+    """A file in which a sandbox in front tells how it went; None: none stands there.
+
+    Asked to end, that would end all within it unasked.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,8 @@ class ProgramOutcome:
     """Why it was ended from here: a cancel's reason, `timeout`, `idle` or `flood`."""
     leftovers: tuple[int, ...] = ()
     """What it had left behind and was ended with it."""
+    begun: bool = True
+    """Whether the sandbox in front came to start what it was made for."""
 
 
 def environment(
@@ -118,15 +124,16 @@ def output(
 ) -> tuple[int | None, str, str]:
     """The exit code, output and complaints of a short run that belongs to no task.
 
-    It is a run like any other, so what it leaves behind is ended. What can not be started, or takes
-    too long, has no exit code.
+    It is a run like any other, so what it leaves behind is ended. What takes too long, or finds too
+    little of something to be started, has no exit code; what can not be started has a shell's.
     """
     said: dict[Stream, list[bytes]] = {"stdout": [], "stderr": []}
     program = Program(argv, cwd, env or environment(), process_tree.mark(None, "probe"), timeout_s)
     try:
         ended = run(program, lambda stream, data: said[stream].append(data), CancelToken())
     except (EngineError, ProgramLost) as error:
-        return None, "", str(error)
+        is_want = isinstance(error, ProgramLost) or shortage_of(error)
+        return None if is_want else _NOT_STARTED, "", str(error)
     stdout, stderr = (b"".join(parts).decode(errors="replace") for parts in said.values())
     return None if ended.stopped else ended.exit_code, stdout, stderr
 
@@ -207,6 +214,7 @@ class _Run:
                 env=program.env,
                 mark=program.mark,
                 stdin=bool(program.stdin),
+                given=() if program.boxed is None else (program.boxed,),
             )
             stack.callback(process_tree.release, self._child)
             self.cancel.has_begun = True
@@ -224,7 +232,17 @@ class _Run:
             except (OSError, MemoryError, RuntimeError) as error:
                 # No EngineError: it had begun, whatever there was too little of afterwards.
                 raise ProgramLost(f"{program.argv[0]} was ended: {error!r}") from None
-        return ProgramOutcome(self._child.returncode, self._stopped, self._leftovers)
+        begun = self.cancel.has_begun = self._has_begun()
+        return ProgramOutcome(self._child.returncode, self._stopped, self._leftovers, begun)
+
+    def _has_begun(self) -> bool:
+        """Whether more than the sandbox was started; bubblewrap ends with 1 if it can not be made.
+
+        What runs in it does not reach the file in which that is told.
+        """
+        if self.program.boxed is None or self._child.returncode != 1:
+            return True
+        return b'"exit-code"' in os.pread(self.program.boxed, _CHUNK_BYTES, 0)
 
     def _watch(self, stack: contextlib.ExitStack) -> None:
         """Let the selector wake on output, on the child's end and on a cancel."""
@@ -277,7 +295,7 @@ class _Run:
                 self._kill_at = time.monotonic() + self.program.kill_after_s
                 # Who stands where is looked up before anything has ended.
                 members = self._family.members()
-                boxed = self.program.boxed and len(members) > _FRONT
+                boxed = self.program.boxed is not None and len(members) > _FRONT
                 if not boxed:
                     self._signal_group(signal.SIGTERM)
                 for proc in members:
@@ -319,7 +337,7 @@ class _Run:
             found = process_tree.end_all(
                 self._family.members, grace_s=grace_s, patience_s=_PATIENCE_S
             )
-            if not self.program.boxed:  # else they ended by themselves, seen or not
+            if self.program.boxed is None:  # else they ended by themselves, seen or not
                 self._leftovers = tuple(pid for pid in found if pid != self._child.pid)
         self._signal_group(signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -69,9 +69,17 @@ def mark(state: Path | None, run_id: str) -> str:
 
 
 def spawn(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], mark: str, stdin: bool = False
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    mark: str,
+    stdin: bool = False,
+    given: Collection[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own, marked; give it to `release` when it has ended.
+
+    `given`: descriptors that stay open in it.
 
     Raises:
         EngineError: it can not be started; the message says why.
@@ -88,6 +96,7 @@ def spawn(
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,
+                pass_fds=given,
             )
         except (OSError, ValueError, MemoryError, RuntimeError) as error:
             if not shortage_of(error) and not cwd.is_dir():

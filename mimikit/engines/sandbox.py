@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import os
 import platform
 import re
@@ -21,8 +20,10 @@ import struct
 import sys
 import tempfile
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
+from typing import Literal
 
 from mimikit.config import asset_folder
 from mimikit.engines import mounts, process
@@ -30,8 +31,17 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 
-TOO_SLOW = "it did not come to its end in time"
 _PROBE_S = 10
+_UNSHARE = """
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+sys.exit(100 + (libc.unshare(int(sys.argv[1])) and ctypes.get_errno()))
+"""
+"""Asks the kernel for namespaces as bubblewrap does, and tells its answer by the exit code."""
+_NEW_MOUNTS, _NEW_USERS, _NEW_PIDS = 0x20000, 0x10000000, 0x20000000
+_NEVER = (0, errno.EPERM, errno.EACCES, errno.EINVAL, errno.ENOSYS)
+"""Answers that are no sign of a want: it is forbidden, not there, or something else is amiss."""
+_NAMESPACES = Path("/proc/sys/user")
 _UNMASKING = (
     *("SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "MKNOD"),
     *("DAC_READ_SEARCH", "BPF", "PERFMON", "NET_RAW", "NET_ADMIN"),
@@ -90,7 +100,16 @@ echo "all was" tried
 """What a masked shell tries in order to read one file of the state and to write another."""
 
 
-@functools.cache
+@dataclass(frozen=True, slots=True)
+class SandboxAnswer:
+    """What a sandbox can do on this machine."""
+
+    can: Literal["works", "not here", "not now"]
+    """Not now: something it needs is used up, which passes."""
+    reason: str = ""
+    """Why it does not work, and what to do."""
+
+
 def find_bwrap() -> str | None:
     """The bubblewrap program: the system's, else the one that comes with codex's package."""
     return shutil.which("bwrap") or packaged_program("codex-resources", "bwrap")
@@ -105,21 +124,41 @@ def packaged_program(*parts: str) -> str | None:
     return str(program) if os.access(program, os.X_OK) else None
 
 
-def unavailable() -> str | None:
-    """Why there is no sandbox on this machine, and what to do; None when there is."""
+def ask() -> SandboxAnswer:
+    """Try whether a sandbox can be made; who can not tell apart what it says asks the kernel."""
     if sys.platform != "linux":
-        return f"expected Linux for the Worker's sandbox, got {sys.platform}"
+        return SandboxAnswer("not here", f"expected Linux for the sandbox, got {sys.platform}")
     if find_bwrap() is None:
-        return "expected bubblewrap for the Worker's sandbox, got none; install its package"
-    argv = masked(["/bin/true"], Path(tempfile.gettempdir()), as_owner=True)
-    code, _, complaints = process.output(argv, timeout_s=_PROBE_S)
-    if code == 0:
-        return None
-    said = complaints.strip() or (TOO_SLOW if code is None else "it says nothing")
-    return (
+        said = "expected bubblewrap for the sandbox, got none; install its package"
+        return SandboxAnswer("not here", said)
+    argv, said = masked(["/bin/true"], Path(tempfile.gettempdir()), as_owner=True), ""
+    for _ in range(2):  # what was used up may be free again when the kernel is asked
+        code, _, complaints = process.output(argv, timeout_s=_PROBE_S)
+        if code == 0:
+            return SandboxAnswer("works")
+        said = complaints.strip() or f"it {'is slow' if code is None else 'says nothing'}"
+        if code is None or _used_up():
+            return SandboxAnswer("not now", f"no sandbox can be made just now: {said}")
+    return SandboxAnswer(
+        "not here",
         f"bubblewrap can not make a sandbox here: {said}; "
-        "allow user namespaces (in a container: run it with them)"
+        "allow user namespaces (in a container: run it with them)",
     )
+
+
+def unavailable() -> str | None:
+    """Why there is no sandbox, and what to do; None when there is."""
+    return ask().reason or None
+
+
+def _used_up() -> bool:
+    """Whether the kernel refuses namespaces for want of something that others hold."""
+    kinds = _NEW_MOUNTS | _NEW_PIDS | (_NEW_USERS if os.geteuid() else 0)
+    code, _, _ = process.output([sys.executable, "-I", "-S", "-c", _UNSHARE, str(kinds)])
+    if code in [100 + answer for answer in _NEVER]:
+        return False
+    limits = (_NAMESPACES / f"max_{kind}_namespaces" for kind in ("mnt", "pid", "user"))
+    return not any(path.exists() and path.read_text().strip() == "0" for path in limits)
 
 
 def masked(
@@ -133,6 +172,7 @@ def masked(
     sealed: Iterable[Path] = (),
     frozen: Path | None = None,
     as_owner: bool = False,
+    told: int | None = None,
 ) -> list[str]:
     """`argv` with the sandbox in front of it.
 
@@ -142,7 +182,7 @@ def masked(
     around the state folder that is read-only but for what is `writable`. `as_owner` keeps the
     rights the owner has, but for those that open the mask. The folders around the state folder stay
     where they are: who moves one away makes a state of his own in its place. The state and what is
-    hidden are so at each place where they are mounted.
+    hidden are so at each place where they are mounted. `told`: where bubblewrap tells how it went.
     """
     real, sealed, mounted = _real(state), [_real(path) for path in sealed], mounts.here()
     states = _places(real, mounted)
@@ -162,6 +202,7 @@ def masked(
     pins = [path for path in pins if not _is_shut(path, closed, opened)]  # it would open it again
     made = {**dict.fromkeys([*pins, *again], "--bind"), **closed}
     wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid"]
+    wrapped += ["--json-status-fd", str(told)] if told is not None else []
     if as_owner:
         wrapped += [word for name in _UNMASKING for word in ("--cap-drop", f"CAP_{name}")]
     else:

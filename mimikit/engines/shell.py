@@ -4,16 +4,15 @@ The shell is /bin/sh, so that a line means the same on every machine; who wants 
 (`bash -c '…'`). A line may be silent as long as its deadline allows: it is its own tool call.
 
 It has the owner's rights, but runs scripts that a Worker may have written: so it does not see the
-state folder either, and leaves nothing running. Where no sandbox can be made there is none: there
-no Worker runs, unless the owner chose to let it run without.
+state folder either, and leaves nothing running. Where no sandbox can be made no line runs, unless
+the settings say that they may without.
 """
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import math
 import os
-import re
 import signal
 import threading
 import time
@@ -22,7 +21,8 @@ from mimikit.config import Settings
 from mimikit.engines import process, process_tree, sandbox
 from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.process import Program, Stream
-from mimikit.errors import EngineError, shortage_of
+from mimikit.engines.sandbox import SandboxAnswer
+from mimikit.errors import EngineError, EngineShortage, shortage_of
 from mimikit.language.plain_text import PlainStream, TextTail
 from mimikit.protocol.models import Role
 
@@ -35,10 +35,9 @@ _EVENTS_EVERY_S = 0.11
 _EVENT_CHARACTERS = 65_536
 _ERROR_LINES = 5
 _ERROR_CHARACTERS = 2000
-_SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
-_WANT = re.compile("|".join([*map(os.strerror, _SHORT), sandbox.TOO_SLOW]))
-_NOT_BEGUN = re.compile(rf"bwrap: [^\n]*: (?:{_WANT.pattern})\n?")
-"""All that a sandbox says that could not be made for want of something."""
+_REMEMBER_S = {"works": math.inf, "not here": 15.0, "not now": 1.0}
+"""How long it is not asked again what a sandbox can do here, by what it could."""
+OR_WITHOUT = '`command.sandbox = "off"` lets command lines run without it, and see the state folder'
 
 
 class ShellEngine:
@@ -50,12 +49,20 @@ class ShellEngine:
         self._limits = settings.limits
         self._sandbox = settings.command.sandbox
         self._lock = threading.Lock()
-        self._can_box = False
+        self._answer: SandboxAnswer | None = None
+        self._until = -math.inf
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        if os.access(SHELL, os.X_OK):
-            return None
-        return f"expected a shell at {SHELL}, got none; install one"
+        if not os.access(SHELL, os.X_OK):
+            return f"expected a shell at {SHELL}, got none; install one"
+        return None if self._sandbox == "off" else _refusal(self._can_box())
+
+    def _can_box(self) -> SandboxAnswer:
+        with self._lock:
+            if self._answer is None or time.monotonic() > self._until:
+                self._answer = sandbox.ask()
+                self._until = time.monotonic() + _REMEMBER_S[self._answer.can]
+            return self._answer
 
     def run(self, request: EngineRequest) -> Outcome:
         size = len(request.prompt.encode(errors="replace"))
@@ -64,12 +71,32 @@ class ShellEngine:
             return Outcome("failed", error=f"{said}; put it into a script", failure_reason="error")
         upstream = request.scratch / UPSTREAM
         of_chain = {UPSTREAM_VARIABLE: str(upstream)} if upstream.is_dir() else {}
+        if self._sandbox == "off":
+            request.on_event("note", "run without the sandbox: the settings say so", {})
+            return self._run(request, of_chain, None)
+        answer = self._can_box()
+        if said := _refusal(answer):
+            return Outcome("failed", error=said, failure_reason="refused")
+        if answer.can == "not now":
+            raise EngineShortage(answer.reason)
+        try:
+            told = os.memfd_create("sandbox", 0)
+        except OSError as error:
+            raise EngineError(f"no program can be started: {error.strerror}") from error
+        with contextlib.closing(os.fdopen(told, "rb")):
+            return self._run(request, of_chain, told)
+
+    def _run(self, request: EngineRequest, of_chain: dict[str, str], boxed: int | None) -> Outcome:
+        """Run a line; `boxed`: in the sandbox, which tells in this file how it went.
+
+        Raises:
+            EngineError: there is too little of something for it to begin.
+        """
         argv = [SHELL, "-c", request.prompt]
-        if without := self._without():
-            request.on_event("note", f"run without the sandbox: {without}", {})
-        else:
+        if boxed is not None:
             inside = [request.workspace, request.scratch]
-            argv = sandbox.masked(argv, request.state, writable=inside, as_owner=True)
+            state = request.state
+            argv = sandbox.masked(argv, state, writable=inside, as_owner=True, told=boxed)
         program = Program(
             argv=argv,
             cwd=request.workspace,
@@ -78,7 +105,7 @@ class ShellEngine:
             timeout_s=request.timeout_s,
             kill_after_s=self._limits.kill_after_s,
             output_bytes=process.FLOOD * self._limits.output_bytes,
-            boxed=without is None,
+            boxed=boxed,
         )
         output = _Output(request.on_event, self._limits.result_bytes, self._limits.output_bytes)
         try:
@@ -89,8 +116,8 @@ class ShellEngine:
             return Outcome("failed", error=str(error), failure_reason="error")
         output.close()
         text = output.text()
-        if program.boxed and ended.exit_code == 1 and _NOT_BEGUN.fullmatch(output.errors.text()):
-            raise EngineError(output.errors.text().strip()) from BlockingIOError(errno.EAGAIN, "")
+        if not ended.begun and not ended.stopped:
+            return self._not_begun(output.errors.text().strip())
         if stopped := process.stopped_outcome(ended, program, text):
             return stopped
         data = {"unshownCharacters": output.unshown} if output.unshown else {}
@@ -99,7 +126,7 @@ class ShellEngine:
         code = ended.exit_code or 0
         if code == 0:
             return Outcome("done", text, exit_code=0, data=data)
-        if program.boxed and code - 128 in signal.valid_signals():  # bubblewrap says it so
+        if boxed is not None and code - 128 in signal.valid_signals():  # bubblewrap says it so
             code = 128 - code
         said = f"exit code {code}" if code > 0 else f"ended by {process.signal_name(code)}"
         if last := output.errors.text().strip().splitlines()[-_ERROR_LINES:]:
@@ -107,23 +134,22 @@ class ShellEngine:
         shown_code = code if code > 0 else 128 - code
         return Outcome("failed", text, said, "error", exit_code=shown_code, data=data)
 
-    def _without(self) -> str | None:
-        """Why a line runs without the sandbox: none can be made here, or the owner wants none.
+    def _not_begun(self, said: str) -> Outcome:
+        """What to do with a line whose sandbox could not be made, though one could before.
 
         Raises:
-            EngineError: that can not be told now.
+            EngineShortage: something is used up just now.
         """
-        if self._sandbox == "off":
-            return "the settings say so"
         with self._lock:
-            if self._can_box:
-                return None
-            reason = sandbox.unavailable()
-            if reason and _WANT.search(reason):
-                # A machine that has no more of something says nothing of the sandbox.
-                raise EngineError(reason) from BlockingIOError(errno.EAGAIN, "")
-            self._can_box = reason is None
-            return reason
+            self._answer = None
+        if (answer := self._can_box()).can == "not now":
+            raise EngineShortage(answer.reason)
+        said = f"the sandbox of this line could not be made: {said}"
+        return Outcome("failed", error=said, failure_reason="engine_unavailable")
+
+
+def _refusal(answer: SandboxAnswer) -> str | None:
+    return f"{answer.reason}; {OR_WITHOUT}" if answer.can == "not here" else None
 
 
 class _Output:

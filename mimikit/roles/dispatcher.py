@@ -220,6 +220,8 @@ def _outcome(
     except BadSettings as error:
         return _failed(str(error), "refused"), "", True
     engine = choice.engine.name
+    if choice.waiting and engine == "command":  # what is missing comes by the owner alone
+        return _failed(choice.waiting, "refused"), engine, True
     if choice.waiting:
         return _failed(choice.waiting, "engine_unavailable"), engine, False
     timezone = context.settings.zone.key

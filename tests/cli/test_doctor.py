@@ -160,7 +160,10 @@ def test_commands_without_the_sandbox_are_told(
     monkeypatch.delenv("MIMIKIT_COMMAND__SANDBOX")
     monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
     (found,) = findings(cli, "commands")
-    assert "got none" in found["text"]
+    assert (found["level"], found["text"].startswith("are refused: expected")) == ("warning", True)
+    assert "install its package" in found["text"]
+    assert found["mend"].startswith('or `command.sandbox = "off"` lets')
+    assert not [line for line in findings(cli, "engines") if "waiting" in line["text"]]
 
 
 # ---- token ------------------------------------------------------------------------------------

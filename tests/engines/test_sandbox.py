@@ -175,14 +175,49 @@ def test_a_bubblewrap_that_may_not_is_said_with_its_own_words(
     broken.write_text("#!/bin/sh\necho 'No permissions to create a new namespace' >&2; exit 1\n")
     broken.chmod(0o755)
     monkeypatch.setattr(sandbox, "find_bwrap", lambda: str(broken))
-    said = sandbox.unavailable()
-    assert said
-    assert "No permissions to create a new namespace; allow user namespaces" in said
+    answer = sandbox.ask()
+    assert answer.can == "not here"
+    assert "No permissions to create a new namespace; allow user namespaces" in answer.reason
+
+
+USED_UP = """
+import os, subprocess, sys, time
+from pathlib import Path
+from mimikit.engines import sandbox
+limit = Path("/proc/sys/user/max_pid_namespaces")
+limit.write_text(sys.argv[1])
+argv = ["unshare", "-pf", "--kill-child", "sh", "-c", "echo; sleep 60"]
+holder = subprocess.Popen(argv, stdout=subprocess.PIPE)
+holder.stdout.readline()
+print(sandbox.ask().can)
+limit.write_text("100")
+print(sandbox.ask().can)
+holder.kill()
+"""
+
+
+@pytest.mark.parametrize(("most", "can"), [(1, "not now"), (0, "not here"), (100, "works")])
+def test_namespaces_that_others_use_up_are_no_sign_that_there_are_none(most: int, can: str) -> None:
+    """As by a Worker while a command line begins, or by whoever else makes a sandbox."""
+    inside = ["unshare", "--user", "--map-root-user", sys.executable, "-c", USED_UP, str(most)]
+    _, said, complaints = process.output(inside, cwd=Path.cwd(), timeout_s=60)
+    assert said.splitlines() == [can, "works"], complaints
+
+
+def test_a_machine_that_forbids_namespaces_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same kernel, asked by a process that may not: the answer is the kernel's own."""
+    line = "import json; from mimikit.engines import sandbox; print(sandbox.ask().can)"
+    may_not = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
+    if os.geteuid() != 0:
+        pytest.skip("an ordinary user makes user namespaces")
+    _, said, complaints = process.output([*may_not, sys.executable, "-c", line], cwd=Path.cwd())
+    assert said == "not here\n", complaints
 
 
 def test_another_system_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
-    assert sandbox.unavailable() == "expected Linux for the Worker's sandbox, got darwin"
+    assert sandbox.unavailable() == "expected Linux for the sandbox, got darwin"
+    assert sandbox.ask().can == "not here"
 
 
 @pytest.mark.parametrize("as_owner", [False, True])

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mimikit.config import CommandSettings, LimitSettings, Settings
-from mimikit.engines import sandbox
+from mimikit.engines import process, sandbox, shell
 from mimikit.engines.base import CancelToken, Outcome
 from mimikit.engines.shell import ShellEngine
-from mimikit.errors import EngineError, shortage_of
+from mimikit.errors import EngineError, EngineShortage, shortage_of
 from tests.support.engine_requests import Desk
 from tests.support.runs import Ground, alive, ground, tag
 
@@ -191,13 +197,110 @@ def test_the_owner_may_let_lines_see_the_state_and_is_told_so(here: Ground) -> N
     assert desk.events[0][:2] == ("note", "run without the sandbox: the settings say so")
 
 
-def test_where_there_is_no_sandbox_lines_run_and_say_so(
+def test_where_there_is_no_sandbox_no_line_runs_and_is_told_what_to_do(
     here: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
-    desk = Desk()
-    assert run(here, "echo hi", desk).text == "hi\n"
-    assert "without the sandbox: expected" in desk.events[0][1]
+    outcome = run(here, "touch made")
+    assert (outcome.status, outcome.failure_reason) == ("failed", "refused")
+    assert outcome.error == (
+        "expected bubblewrap for the sandbox, got none; install its package; "
+        '`command.sandbox = "off"` lets command lines run without it, and see the state folder'
+    )
+    assert not (here.workspace / "made").exists()
+    assert engine().unavailable("worker") == outcome.error
+    assert engine("off").unavailable("worker") is None
+    assert engine("off").run(here.request("echo hi")).text == "hi\n"
+
+
+@pytest.mark.needs_platform("linux")
+@pytest.mark.needs_program("bwrap")
+def test_bubblewrap_that_is_installed_meanwhile_is_used(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(shell._REMEMBER_S, "not here", -1.0)
+    lines = engine()
+    with monkeypatch.context() as without:
+        without.setattr(sandbox, "find_bwrap", lambda: None)
+        assert lines.run(here.request("true")).failure_reason == "refused"
+    assert lines.run(here.request("true")).status == "done"
+
+
+WANTED = "import sys; from tests.engines.test_shell import wanting; wanting(*sys.argv[1:])"
+
+
+def wanting(root: str) -> None:
+    """In a user namespace of its own: other programs use all namespaces up between two lines."""
+    here, lines, said = Ground(Path(root)), engine(), list[object]()
+    (here.state / "secret").write_text("canary")
+    assert lines.run(here.request("true")).status == "done"
+    limit = Path("/proc/sys/user/max_pid_namespaces")
+    limit.write_text("1")
+    with contextlib.ExitStack() as stack:
+        while True:  # until the kernel has done away with that of the line
+            argv = ["unshare", "-pf", "--kill-child", "sh", "-c", "echo; sleep 60"]
+            holder = subprocess.Popen(argv, stdout=subprocess.PIPE)
+            stack.enter_context(holder)
+            stack.callback(holder.kill)
+            if holder.stdout and holder.stdout.readline():
+                break
+        cancel, desk = CancelToken(), Desk()
+        request = here.request("touch made; cat .mimikit/secret", desk=desk, cancel=cancel)
+        for _ in range(2):
+            try:
+                said.append(repr(lines.run(request)))
+            except EngineShortage as error:
+                said += [shortage_of(error), cancel.has_begun, desk.events.copy()]
+        limit.write_text("100")
+        time.sleep(1.1)  # so long it is remembered
+        said += [lines.run(request).status, [text for _, text, _ in desk.events]]
+    sys.stdout.write(json.dumps(said))
+
+
+@pytest.mark.needs_platform("linux")
+@pytest.mark.needs_program("bwrap", "unshare")
+def test_a_line_whose_sandbox_is_used_up_by_others_waits_and_never_runs_without(
+    here: Ground,
+) -> None:
+    inside = ["unshare", "--user", "--map-root-user", sys.executable, "-c", WANTED, str(here.root)]
+    _, said, complaints = process.output(inside, cwd=Path.cwd(), timeout_s=60)
+    short = "no sandbox can be made just now: bwrap: "
+    first, begun, shown, again, *_, status, output = json.loads(said or complaints)
+    assert (first[: len(short)], begun) == (short, False)
+    assert [text[:7] for _, text, _ in shown] == ["bwrap: "]
+    assert again.startswith(short)
+    assert status == "failed"
+    assert "cat: .mimikit/secret: No such file" in output[-1]
+    assert "canary" not in said
+    assert (here.workspace / "made").exists()
+
+
+@pytest.mark.needs_platform("linux")
+@pytest.mark.needs_program("bwrap")
+def test_what_a_line_says_of_a_sandbox_is_not_taken_for_the_sandboxs_word(here: Ground) -> None:
+    line = "echo 'bwrap: Creating new namespace failed: No space left on device' >&2; exit 1"
+    outcome = run(here, line)
+    assert (outcome.status, outcome.failure_reason, outcome.exit_code) == ("failed", "error", 1)
+
+
+@pytest.mark.needs_platform("linux")
+@pytest.mark.needs_program("bwrap")
+def test_a_sandbox_that_can_not_be_made_for_one_line_costs_no_attempt(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, masked, cancel = engine(), sandbox.masked, CancelToken()
+    assert lines.run(here.request("true")).status == "done"
+
+    def gone(argv: Sequence[str], state: Path, **given: Any) -> list[str]:
+        made = masked(argv, state, **given)
+        at = made.index("--")
+        return [*made[:at], *(["--bind", "/gone", "/gone"] if "true" in argv else []), *made[at:]]
+
+    monkeypatch.setattr(sandbox, "masked", gone)
+    outcome = lines.run(here.request("true", cancel=cancel))
+    assert (outcome.status, outcome.failure_reason) == ("failed", "engine_unavailable")
+    assert "source path /gone" in (outcome.error or "")
+    assert not cancel.has_begun
 
 
 @pytest.mark.needs_platform("linux")
@@ -213,7 +316,7 @@ def test_a_sandbox_that_is_slow_to_be_made_is_waited_for_not_left_out(
     monkeypatch.setattr(sandbox, "_PROBE_S", 0.2)
     with pytest.raises(EngineError) as caught:
         run(here, "touch made")
-    assert shortage_of(caught.value)
+    assert shortage_of(caught.value) == "no sandbox can be made just now: it is slow"
     assert not (here.workspace / "made").exists()
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines import process_tree
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines import process_tree, sandbox
+from mimikit.engines.base import CancelToken, EngineRequest, Outcome
 from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -271,14 +271,34 @@ def test_a_sandbox_that_could_not_be_tried_is_not_done_without(
     assert shortage_of(caught.value)
 
 
-@pytest.mark.parametrize("code", [errno.EAGAIN, errno.ENOMEM])
-def test_a_sandbox_that_can_not_fork_has_not_run_the_line(here: Ground, code: int) -> None:
+@pytest.mark.needs_program("bwrap")
+@pytest.mark.parametrize("code", [errno.EAGAIN, errno.ENOMEM, errno.ENOSPC])
+@pytest.mark.parametrize("still", [True, False])
+def test_a_sandbox_that_can_not_fork_has_not_run_the_line(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, code: int, still: bool
+) -> None:
+    """Whether the want lasts until it is asked for or not: no attempt is spent."""
     said = f"bwrap: Creating new namespace failed: {os.strerror(code)}"
-    with pytest.raises(EngineError) as caught:
-        engine().run(here.request(f"echo '{said}' >&2; exit 1"))
-    assert shortage_of(caught.value)
-    outcome = engine().run(here.request(f"echo x >&2; echo '{said}' >&2; exit 1"))
+    line, shell = f"touch made; echo '{said}' >&2; exit 1", engine()
+    outcome = shell.run(here.request(line))
     assert outcome.failure_reason == "error", "the line itself may say what it likes"
+    (here.workspace / "made").unlink()
+    real, once = sandbox.find_bwrap(), here.root / "once"
+    short = here.root / "bwrap"
+    goes_on = "" if still else f'test -e {once} && exec {real} "$@"; touch {once};'
+    short.write_text(f"#!/bin/sh\n{goes_on} echo '{said}' >&2; exit 1\n")
+    short.chmod(0o755)
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: str(short))
+    monkeypatch.setattr(sandbox, "_used_up", lambda: still)
+    cancel = CancelToken()
+    try:
+        outcome = shell.run(here.request(line, cancel=cancel))
+        assert (outcome.failure_reason, still) == ("engine_unavailable", False)
+    except EngineError as error:
+        assert still
+        assert shortage_of(error) == f"no sandbox can be made just now: {said}"
+    assert not cancel.has_begun
+    assert not (here.workspace / "made").exists()
 
 
 def test_a_rest_after_crashes_is_told_and_ends_by_itself() -> None:
