@@ -21,7 +21,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from mimikit.errors import StorageError
 from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms, scope_of
-from mimikit.memory.ranking import Match
+from mimikit.memory.ranking import Match, among
 from mimikit.memory.terms import Cutter
 
 T = TypeVar("T")
@@ -190,9 +190,9 @@ class MemTableView:
     ) -> list[Match]:
         """The passages that hold any of the terms. `average`: terms of a passage."""
         return [
-            Match(path, passage, score)
+            Match(path, passage, score, among(file.passages, number))
             for path, file in self.parts[scope].items()
-            for passage, counts in zip(file.passages, file.each, strict=True)
+            for number, (passage, counts) in enumerate(zip(file.passages, file.each, strict=True))
             if window.holds(passage.at) and (score := counts.score(idf, average))
         ]
 
@@ -283,10 +283,10 @@ class RankView:
     def __init__(self, held: MemTableView) -> None:
         self.stamps, self.passage_count, self.totals = held.stamps, held.passage_count, held.totals
         documents = held.passage_count + len(held.files)
-        self._passages: dict[Scope, _Ranked[tuple[str, Passage]]] = {}
+        self._passages: dict[Scope, _Ranked[tuple[str, list[Passage], int]]] = {}
         self._files: dict[Scope, _Ranked[str]] = {}
         for scope, files in held.parts.items():
-            known = [(path, passage) for path, file in files.items() for passage in file.passages]
+            known = [(p, f.passages, n) for p, f in files.items() for n in range(len(f.passages))]
             each = [counts for file in files.values() for counts in file.each]
             self._passages[scope] = _Ranked(known, each, documents)
             whole = [file.whole for file in files.values()]
@@ -298,8 +298,8 @@ class RankView:
     def search(
         self, weights: Mapping[str, float], scope: Scope, limit: int, window: Window
     ) -> list[Match]:
-        best = self._passages[scope].best(weights, limit, lambda known: window.holds(known[1].at))
-        return [Match(path, passage, score) for (path, passage), score in best]
+        best = self._passages[scope].best(weights, limit, lambda it: window.holds(it[1][it[2]].at))
+        return [Match(p, found[n], score, among(found, n)) for (p, found, n), score in best]
 
     def search_files(
         self, weights: Mapping[str, float], scope: Scope, limit: int

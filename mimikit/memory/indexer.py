@@ -10,7 +10,7 @@ import atexit
 import contextlib
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
@@ -38,8 +38,6 @@ MOST_FRESH = 300
 """Passages held in memory; beyond it they go into the index."""
 MOST_HELD = 20_000
 """Passages held in memory while there is no index that can be used."""
-MOST_KEPT = 3000
-"""Passages of whole files that are kept for the next who asks for what stands beside a hit."""
 _TRIES = 3
 _REPAIR_S = 60.0
 
@@ -91,7 +89,6 @@ class Indexer:
         self._looking = threading.Lock()
         self._updating = threading.Lock()
         self._states: dict[bool, IndexState] = {}
-        self._asked_for: dict[tuple[str, Stamp | None], Sequence[Passage]] = {}
         self._worker: threading.Thread | None = None
         self._refreshed_at: datetime | None = None
         self.fault = None if index is not None else "there is no index here"
@@ -147,7 +144,7 @@ class Indexer:
             else:
                 there = (item for part in snapshot.parts for item in part.items())
                 behind = {path for path, stamp in there if indexed.get(path) != stamp}
-                gone = set(indexed).difference(*snapshot.parts)
+                gone = {p for p in indexed if not any(p in part for part in snapshot.parts)}
             state = IndexState(
                 snapshot=snapshot,
                 view=view,
@@ -167,6 +164,12 @@ class Indexer:
                 )
             return state
 
+    def keep_up(self) -> None:
+        """Begin to index what has changed; what little others hold in memory is left to them."""
+        state = self._state_of(self._snapshot(everywhere=True), everywhere=True)
+        if len(state.behind) + len(state.gone) > SMALL_FILES:
+            self._start_worker()
+
     def refresh(self, *, rebuild: bool = False) -> IndexStatus:
         """Have the index fit the files, from nothing with `rebuild`."""
         if self._words is not None:
@@ -183,7 +186,7 @@ class Indexer:
         state = self._state_of(self._snapshot(everywhere=True), everywhere=True)
         stale = len(state.behind) + len(state.gone)
         return IndexStatus(
-            files=len({part_of(path).path for path in state.view.stamps}),
+            files=sum(part_of(path).offset == 0 for path in state.view.stamps),
             passages=state.view.passage_count,
             bytes=self.index.bytes_on_disk if self.index else 0,
             fresh=stale == 0,
@@ -198,19 +201,6 @@ class Indexer:
         found = passages.of_file(path, data or self.documents.read(path) or b"", self._zone)
         if self._words and any(has_wide(passage.text) for passage in found):
             self._words.want()
-        return found
-
-    def passages_in(self, state: IndexState, path: str) -> Sequence[Passage]:
-        """The passages of a file; those that were asked for last are not read again."""
-        key = path, state.snapshot.stamps.get(path)
-        with self._looking:
-            found = self._asked_for.pop(key, None)
-        if found is None:
-            found = self.passages_of(path)
-        with self._looking:
-            self._asked_for[key] = found
-            while sum(map(len, self._asked_for.values())) > MOST_KEPT:
-                del self._asked_for[next(iter(self._asked_for))]
         return found
 
     def cutter(self, text: str) -> Cutter | None:

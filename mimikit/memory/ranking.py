@@ -6,9 +6,10 @@ also what no index of words has (a part of a word, a stop word).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import TypeAlias
 
 from mimikit.memory import passages
 from mimikit.memory.passages import Kind, Passage, Window
@@ -34,6 +35,10 @@ _MOST_WORDS = 32
 """Of a scan."""
 
 
+Beside: TypeAlias = Callable[[int], "Passage | None"]
+"""What stands so many passages after one in its file (before it, if negative); None: nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """A passage that holds some of what was asked for."""
@@ -41,6 +46,13 @@ class Match:
     path: str
     passage: Passage
     score: float
+    beside: Beside = field(default=lambda _: None, compare=False, repr=False)
+
+
+def among(found: Sequence[Passage], number: int) -> Beside:
+    """What stands beside the passage of this number."""
+    last = len(found) - 1
+    return lambda step: found[number + step] if 0 <= number + step <= last else None
 
 
 def rank(
@@ -140,17 +152,13 @@ def snippet(text: str, weights: Mapping[str, float], width: int = SNIPPET) -> st
 
 
 def quotations(
-    hits: Sequence[Match],
-    passages_of: Callable[[str], Sequence[Passage]],
-    weights: Mapping[str, float],
-    limit: int,
+    hits: Sequence[Match], weights: Mapping[str, float], limit: int
 ) -> list[tuple[Match, str]]:
     """At most `limit` hits, best first, each with its text among its neighbours.
 
     What one of them shows is no other's.
 
     hits: best first, more than `limit`, so that those already shown can be passed over.
-    passages_of: the passages of a file, in its order.
     """
     scores = {(hit.path, hit.passage): hit.score for hit in hits}
     shown: set[tuple[str, Passage]] = set()
@@ -160,7 +168,7 @@ def quotations(
             break
         if (hit.path, hit.passage) in shown:
             continue
-        group = _group(hit, passages_of(hit.path), scores, shown)
+        group = _group(hit, scores, shown)
         shown.update((hit.path, passage) for passage in group)
         text = "\n".join(_line(passage) for passage in group)
         if len(text) > WIDTH:
@@ -172,32 +180,28 @@ def quotations(
 
 
 def _group(
-    hit: Match,
-    known: Sequence[Passage],
-    scores: Mapping[tuple[str, Passage], float],
-    shown: set[tuple[str, Passage]],
+    hit: Match, scores: Mapping[tuple[str, Passage], float], shown: set[tuple[str, Passage]]
 ) -> list[Passage]:
     """The hit with those around it that fit beside it."""
-    first = last = next((n for n, passage in enumerate(known) if passage == hit.passage), -1)
-    if first < 0 or hit.passage.alone:
-        return [hit.passage]
-    room = WIDTH - len(_line(hit.passage))
-    while True:
-        beside = [
-            number
-            for number in (first - 1, last + 1)
-            if 0 <= number < len(known)
-            and not known[number].alone
-            and known[number].context == hit.passage.context  # of another section it would mislead
-            and (hit.path, known[number]) not in shown
-            and len(_line(known[number])) < room
-        ]
+    group, room = {0: hit.passage}, WIDTH - len(_line(hit.passage))
+    while not hit.passage.alone:
+        near = {step: hit.beside(step) for step in (min(group) - 1, max(group) + 1)}
+        beside = {
+            step: passage
+            for step, passage in near.items()
+            if passage is not None
+            and not passage.alone
+            and passage.context == hit.passage.context  # of another section it would mislead
+            and (hit.path, passage) not in shown
+            and len(_line(passage)) < room
+        }
         if not beside:
-            return list(known[first : last + 1])
+            break
         # Of two that match alike, what comes after: an answer follows its question.
-        best = max(beside, key=lambda n: (scores.get((hit.path, known[n]), 0.0), n))
-        first, last = min(first, best), max(last, best)
-        room -= len(_line(known[best])) + 1
+        best = max(beside, key=lambda n: (scores.get((hit.path, beside[n]), 0.0), n))
+        group[best] = beside[best]
+        room -= len(_line(beside[best])) + 1
+    return [group[step] for step in sorted(group)]
 
 
 def _line(passage: Passage) -> str:
@@ -220,12 +224,12 @@ def may_hold(data: bytes, words: Sequence[str]) -> bool:
     return any(word in text for word in words)
 
 
-def scan(path: str, found: Iterable[Passage], words: Sequence[str], window: Window) -> list[Match]:
+def scan(path: str, found: Sequence[Passage], words: Sequence[str], window: Window) -> list[Match]:
     """The passages with some of the words, each scored by the share of them it holds."""
     seen: list[Match] = []
-    for passage in found:
+    for number, passage in enumerate(found):
         text = folded(f"{passage.context} {passage.text}")
         held = sum(word in text for word in words)
         if held and window.holds(passage.at):
-            seen.append(Match(path, passage, held / len(words)))
+            seen.append(Match(path, passage, held / len(words), among(found, number)))
     return seen

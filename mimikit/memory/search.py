@@ -7,7 +7,6 @@ decide what is true.
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -137,9 +136,7 @@ class MemorySearch:
             hits = [h for h in both if not hits or (h.path, h.passage) in asked_for] or hits
         hits = hits or self._scanned(asked, state, limit, Window(), _TURN_PATIENCE_S)
         meant = [hit for hit in hits if hit.score >= _TURN_SHARE * hits[0].score]
-        passages_of = functools.partial(self._indexer.passages_in, state)
-        made = ranking.quotations(meant, passages_of, weights, limit)
-        return [_found(hit, text) for hit, text in made]
+        return [_found(hit, text) for hit, text in ranking.quotations(meant, weights, limit)]
 
     def warm_up(self) -> None:
         """Have what a turn needs read by a thread of its own, before the first one comes."""
@@ -149,6 +146,11 @@ class MemorySearch:
                 self.recall("mimikit")
 
         threading.Thread(target=read, name="warm-up", daemon=True).start()
+
+    def keep_up(self) -> None:
+        """Have everything that has changed indexed meanwhile, so that no search finds it to do."""
+        with contextlib.suppress(StorageError, OSError):  # the next time, or who searches
+            self._indexer.keep_up()
 
     def refresh(self, *, rebuild: bool = False) -> IndexStatus:
         """Bring the index up to date, from nothing with `rebuild`; takes as long as it takes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import io
 import json
 import math
@@ -17,7 +18,6 @@ import secrets
 import shutil
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -44,7 +44,8 @@ _BATCH = 2000
 """Files of one commit."""
 _MOST_READ = 1000
 """Documents that are kept as they were read."""
-_MOST_TERMS = 20_000
+_MOST_TERMS = 4000
+"""How often each of these stands in the index is known: what was said is asked about again."""
 
 
 class IndexCounts(NamedTuple):
@@ -61,20 +62,20 @@ class IndexCounts(NamedTuple):
             self.files[path] = totals
 
 
-@dataclass(frozen=True, eq=False)
 class TantivyView:
     """BM25 by tantivy, whose k1 is 1.2 and b 0.75, and no weight of a term negative."""
 
-    schema: tantivy.Schema
-    searcher: tantivy.Searcher
-    stamps: Mapping[str, Stamp]
-    counts: IndexCounts
-    read: dict[tuple[int, int], tuple[str, Passage | None]] = field(
-        default_factory=dict[tuple[int, int], "tuple[str, Passage | None]"]
-    )
-    """Documents that were read, by their place: a turn asks twice, the next for much the same."""
-    often: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    """Frequencies that were looked up: what was said before is asked about each time."""
+    def __init__(
+        self,
+        schema: tantivy.Schema,
+        searcher: tantivy.Searcher,
+        stamps: Mapping[str, Stamp],
+        counts: IndexCounts,
+    ) -> None:
+        self.schema, self.searcher, self.stamps, self.counts = schema, searcher, stamps, counts
+        # A turn asks twice, and the next for much the same. No circle: each holds files open.
+        self._read = functools.lru_cache(_MOST_READ)(functools.partial(_document, searcher))
+        self._often = functools.lru_cache(_MOST_TERMS)(searcher.doc_freq)
 
     @property
     def passage_count(self) -> int:
@@ -85,31 +86,30 @@ class TantivyView:
     ) -> list[Match]:
         with _guarded():
             found = self._best(weights, scope.passage, limit, window)
-            return [Match(path, passage, score) for path, passage, score in found if passage]
+            return [
+                Match(path, passage, score, functools.partial(self._beside, place))
+                for place, path, passage, score in found
+                if passage
+            ]
 
     def search_files(
         self, weights: Mapping[str, float], scope: Scope, limit: int
     ) -> dict[str, float]:
         with _guarded():
             best = self._best(weights, scope.file, limit, Window())
-            return {path: score for path, _, score in best}
+            return {path: score for _, path, _, score in best}
 
     def frequency(self, term: str, scope: Scope) -> int:
-        place = scope.passage, term
-        if (known := self.often.get(place)) is None:
-            if len(self.often) >= _MOST_TERMS:
-                self.often.clear()
-            with _guarded():
-                known = self.often[place] = self.searcher.doc_freq(*place)
-        return known
+        with _guarded():
+            return self._often(scope.passage, term)
 
     def totals(self, scope: Scope) -> TermTotals:
         return self.counts.sums[scope]
 
     def _best(
         self, weights: Mapping[str, float], field: str, limit: int, window: Window
-    ) -> Iterator[tuple[str, Passage | None, float]]:
-        """The documents that share terms with the query, best first: path, passage, score."""
+    ) -> Iterator[tuple[tuple[int, int], str, Passage | None, float]]:
+        """The documents that share terms with the query, best first: place, what it is, score."""
         make = tantivy.Query
         if not weights:
             return
@@ -133,14 +133,24 @@ class TantivyView:
         room = max(min(limit, self.passage_count + len(self.counts.files)), 1)
         for score, address in self.searcher.search(query, room, count=False).hits:
             place = address.segment_ord, address.doc
-            if (known := self.read.get(place)) is None:
-                if len(self.read) >= _MOST_READ:
-                    self.read.clear()
-                document = self.searcher.doc(address)
-                body = cast("bytes | None", document.get_first("body"))
-                path = cast("str", document.get_first("path") or "")
-                known = self.read[place] = path, passages.restored(body) if body else None
-            yield *known, score
+            yield place, *self._read(place), score
+
+    def _beside(self, place: tuple[int, int], step: int) -> Passage | None:
+        """The passages of a file stand in its order, and after them what is none."""
+        segment, number = place
+        with contextlib.suppress(BrokenIndex), _guarded():
+            if number + step >= 0:
+                there = self._read((segment, number + step))
+                return there[1] if there[0] == self._read(place)[0] else None
+        return None
+
+
+def _document(searcher: tantivy.Searcher, place: tuple[int, int]) -> tuple[str, Passage | None]:
+    """What stands at a place: its path, and the passage, if it is one."""
+    document = searcher.doc(tantivy.DocAddress(*place))
+    body = cast("bytes | None", document.get_first("body"))
+    path = cast("str", document.get_first("path") or "")
+    return path, passages.restored(body) if body else None
 
 
 class TantivyIndex:

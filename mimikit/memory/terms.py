@@ -26,6 +26,8 @@ LONGEST_TERM = 64
 """Characters; what is longer (a hash, a data URL) is cut: nobody types it whole."""
 SHORTEST_WORD = 3
 """Characters of a dictionary word: pairs are terms anyway."""
+MOST_WORDS = 8192
+"""Words whose terms are kept, none longer than LONGEST_TERM: much text has few others."""
 REST_S = 2.0
 """So long after the first Chinese text it is loaded: after the turn that brought it."""
 _WIDE = r"\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -94,7 +96,9 @@ def _pieces(text: str, cut: Cutter | None) -> Iterator[tuple[int, int, str]]:
             yield start, end, number[:LONGEST_TERM]
             yield from ((start, end, part[:LONGEST_TERM]) for part in number.split("."))
         else:
-            for word in _word(plain[start:end]):
+            # A word of megabytes is not kept.
+            terms_of = _word if end - start <= LONGEST_TERM else _word.__wrapped__
+            for word in terms_of(plain[start:end]):
                 yield start, end, word
 
 
@@ -134,7 +138,7 @@ def _wide(run: str, start: int, cut: Cutter | None) -> Iterator[tuple[int, int, 
             yield start + place, start + place + len(word), word
 
 
-@functools.lru_cache(maxsize=65_536)
+@functools.lru_cache(MOST_WORDS)
 def _word(written: str) -> tuple[str, ...]:
     """The stem of a word; of an identifier the whole and the stems of its parts."""
     lower = folded(written)

@@ -14,6 +14,7 @@ from mimikit.memory.ranking import (
     SNIPPET,
     WIDTH,
     Match,
+    among,
     may_hold,
     quotations,
     rank,
@@ -87,8 +88,8 @@ def test_a_snippet_shows_the_best_place() -> None:
 
 def test_quotations_hold_what_stands_beside_and_nothing_twice() -> None:
     known = [Passage(f"line {n}", n, role="user") for n in range(6)]
-    hits = [Match("m.md", known[n], 5 - n) for n in (2, 3, 0)]
-    made = quotations(hits, lambda _: known, {"line": 1.0}, 5)
+    hits = [Match("m.md", known[n], 5 - n, among(known, n)) for n in (2, 3, 0)]
+    made = quotations(hits, {"line": 1.0}, 5)
     assert len(made) == 1
     assert made[0][1] == "\n".join(f"user: line {n}" for n in range(6))
 
@@ -96,7 +97,7 @@ def test_quotations_hold_what_stands_beside_and_nothing_twice() -> None:
 @pytest.mark.parametrize("role", ["user", "agent", None])
 def test_a_long_quotation_is_cut_and_says_so(role: str | None) -> None:
     known = [Passage("word " * 200, 1, role=role), Passage("beside", 2, role=role)]
-    [one] = quotations([Match("m.md", known[0], 1.0)], lambda _: known, {"word": 1.0}, 5)
+    [one] = quotations([Match("m.md", known[0], 1.0, among(known, 0))], {"word": 1.0}, 5)
     assert len(one[1]) <= WIDTH
     assert one[1].endswith(" [truncated]")
     assert one[1].startswith(f"{role}: " if role else "word")
@@ -104,7 +105,7 @@ def test_a_long_quotation_is_cut_and_says_so(role: str | None) -> None:
 
 def test_notes_stand_alone() -> None:
     known = [Passage(f"note {n}", n, alone=True) for n in range(3)]
-    [one] = quotations([Match("m.md", known[1], 1.0)], lambda _: known, {}, 5)
+    [one] = quotations([Match("m.md", known[1], 1.0, among(known, 1))], {}, 5)
     assert one[1] == "note 1"
 
 

@@ -533,7 +533,7 @@ def test_a_turn_never_reads_a_crowd_of_new_files_itself(
     before = files.reads.get(me, 0)
     found = search.recall("zebra77")
     assert [hit.text for hit in found] == ["Note zebra77."]
-    assert files.reads[me] == before + 1  # the hit's own file, for what stands around it
+    assert files.reads[me] == before  # what stands around the hit is in the index
 
 
 def _leaping(step: float) -> Callable[[], float]:
@@ -991,15 +991,43 @@ def test_docs_that_lie_very_deep_hinder_nothing(bare: World) -> None:
         assert [hit.source for hit in bare.search().find("tea")] == ["docs/near.md"]
 
 
-def test_what_stands_beside_a_hit_is_read_once(bare: World) -> None:
-    bare.put("memory/2026-01-05.md", "".join(f"Note zebra{n} striped.\n\n" for n in range(50)))
+@pytest.mark.parametrize("index", INDEXES)
+def test_for_what_stands_beside_a_hit_no_file_is_read(bare: World, index: str | None) -> None:
+    """However long they are; the index, or what is held, has it in the order of the file."""
+    for day in range(1, 6):
+        notes = [f"Note zebra{n} of {day}.\n\n" for n in range(50 * day)]
+        bare.put(f"memory/2026-01-0{day}.md", "".join(notes))
     files = Counting(bare.files.fs)
-    search = bare.search(files=files)
+    search = bare.search(index=index, files=files)
     search.refresh()
-    me = threading.current_thread().name
-    assert search.recall("zebra7")
+    search.recall("warm")
     files.reads.clear()
-    assert search.recall("zebra8")
-    assert not files.reads.get(me), "it has not changed"
+    found = search.recall("zebra149")
+    assert sorted(hit.source for hit in found) == [f"memory/2026-01-0{n}.md" for n in (3, 4, 5)]
+    for hit in found:
+        day = hit.source[-4]
+        first = hit.snippet.splitlines()[0]
+        begun = int(first.removeprefix("Note zebra").partition(" ")[0])
+        shown = [f"Note zebra{n} of {day}." for n in range(begun, begun + 50)]
+        assert hit.snippet.splitlines() == shown[: len(hit.snippet.splitlines())]
+        assert f"Note zebra149 of {day}." in hit.snippet.splitlines()
+        assert len(hit.snippet.splitlines()) > 5
+    assert not files.reads.get(threading.current_thread().name)
     bare.put("memory/2026-01-05.md", "Nothing but zebra8 now.\n")
-    assert [hit.text for hit in search.recall("zebra8")] == ["Nothing but zebra8 now."]
+    assert search.recall("zebra8")[0].text == "Nothing but zebra8 now."
+
+
+@pytest.mark.parametrize("ended", [12, 13])
+def test_much_is_indexed_before_anybody_searches_for_it(bare: World, ended: int) -> None:
+    """As the consumer does each minute: else the page would index what many runs have left."""
+    keeper = bare.search()
+    keeper.keep_up()
+    for number in range(ended):
+        bare.put(f"memory/2026-01-05-n{number}.md", f"Note zebra{number} striped.\n")
+    keeper.keep_up()
+    keeper.close()
+    files = Counting(bare.files.fs)
+    page = bare.search(files=files)
+    assert page.find("zebra7")[0].source == "memory/2026-01-05-n7.md"
+    is_read = bool(sum(files.reads.values()))
+    assert is_read == (ended == indexer.SMALL_FILES), "little is read by whoever searches"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import jieba
 import pytest
@@ -102,3 +103,15 @@ def test_hostile_documents_end(part: str) -> None:
 
     found = passages.of_file("docs/x.md", (part * 60_000 + "b").encode(), UTC)
     assert all(len(passage.text) <= passages.LONGEST for passage in found)
+
+
+def test_what_is_kept_of_words_is_bounded() -> None:
+    """However many there are in what was ever read, and however long they are."""
+    tracemalloc.start()
+    try:
+        for number in range(100_000):
+            terms(f"word{number}")
+        terms("x".join(f"{number:x}" for number in range(500_000)))
+        assert tracemalloc.get_traced_memory()[0] < 4 * 2**20
+    finally:
+        tracemalloc.stop()
