@@ -321,6 +321,19 @@ class CommandResult(Record):
     applied_at: Instant
 
 
+class ClockDoubt(Record):
+    """What is believed of the time since the clock leapt."""
+
+    leapt_at: Instant
+    """What it showed after its last leap; gone on from there for a day, it is believed again."""
+    believed: Instant
+    """So late it certainly is."""
+    proving: Instant
+    """A time that is believed once the consumer has lived for a day, in one piece or in many,
+    while the clock showed none before it."""
+    lived_s: float = 0.0
+
+
 class RuntimeState(Record):
     """`runtime.json`: the few facts no folder shows. Losing it costs time, never data."""
 
@@ -328,8 +341,7 @@ class RuntimeState(Record):
     last_flush_at: Instant | None = None
     last_retention_at: Instant | None = None
     seen_at: Instant | None = None
-    clock_leapt_at: Instant | None = None
-    """What the clock showed after a leap; gone once it has gone on from there for a day."""
+    clock_doubt: ClockDoubt | None = None
     paused: bool = False
     starts: list[Instant] = Field(default_factory=list[datetime])
     """Recent starts that did not end cleanly: three within five minutes make tasks wait."""

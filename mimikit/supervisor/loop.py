@@ -25,7 +25,7 @@ from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.llm_eval import LlmEvalBatch
-from mimikit.supervisor.retention import Retention
+from mimikit.supervisor.retention import Retention, after_leap
 from mimikit.supervisor.state_guard import StateGuard
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
@@ -97,7 +97,7 @@ class Supervisor:
         now = self.store.clock.now()
         newest = recovery.newest_record(self.store, now)
         recovery.recover(self.store, self._applier, now)
-        self._leapt(leap_at_start(newest, now), now)
+        self._leapt(leap_at_start(newest, now), now, ran=False)
         self._teller.questions.lived_until = newest
         self.archiver.recover(now)
         self.triggers.load(now)
@@ -135,18 +135,19 @@ class Supervisor:
 
     def _watch_clock(self, now: datetime) -> bool:
         if by := self._clock_watch.leap():
-            self._leapt(by, now)
+            self._leapt(by, now, ran=True)
             self._clock_watch.settle()
         return False
 
-    def _leapt(self, by: timedelta, now: datetime) -> None:
+    def _leapt(self, by: timedelta, now: datetime, *, ran: bool) -> None:
         """Bring in line with the clock what was decided by how it stood before.
 
         Crash: it is noticed again at the start; a wait that is shortened twice only ends early.
         """
         if by != timedelta():
             self.store.log.write("audit", "clock_leapt", seconds=by.total_seconds())
-            self.store.save_runtime(clock_leapt_at=now)
+            doubt = after_leap(self.store.runtime.clock_doubt, now - by, now, ran=ran)
+            self.store.save_runtime(clock_doubt=doubt)
         if by < timedelta():
             queue.shorten_waits(self.store.files, -by, self._held)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Generic, TypeVar
 
 from mimikit.clock import Clock
@@ -101,6 +102,11 @@ class Store:
     def save_runtime(self, **changes: object) -> None:
         self.runtime = self.runtime.but(**changes)
         self.files.save(paths.RUNTIME, self.runtime)
+
+    def believed(self, now: datetime) -> datetime:
+        """So late it certainly is, while the clock shows `now`."""
+        doubt = self.runtime.clock_doubt
+        return doubt.believed if doubt else now
 
     def trigger_changed(self, trigger_id: str) -> None:
         """A definition was written or removed here: to be looked at again, and shown."""

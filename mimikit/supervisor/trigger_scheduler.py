@@ -76,11 +76,12 @@ class TriggerScheduler:
     def clear_away(self, now: datetime) -> None:
         """End what is left of definitions that are gone; an editor may have one away just now."""
         files = self._store.files
+        believed = self._store.believed(now)
         states = {name.removesuffix(".json") for name in files.names(paths.TRIGGER_STATE)}
         for trigger_id in states - set(registry.ids(files)):
             stat = files.stat(paths.trigger_state(trigger_id))
-            age_s = now.timestamp() - stat.mtime_ns / 1e9 if stat else 0
-            is_old = age_s > _KEPT_S and self._store.runtime.clock_leapt_at is None
+            age_s = believed.timestamp() - stat.mtime_ns / 1e9 if stat else 0
+            is_old = age_s > _KEPT_S
             if registry.state(files, trigger_id).firing is not None or is_old:
                 registry.remove(files, trigger_id)
 

@@ -107,6 +107,17 @@ FLOWS = (
         expected=Expected(forgets=True),
     ),
     Flow(
+        "retention after a leap",
+        (
+            lambda c: (c.submit("t1", "long"), c.say("m1", "hello")),
+            lambda c: c.stop(),
+            lambda c: (c.set_clock(40 * _DAYS), c.restart(), c.product.retention.ring()),
+            lambda c: (c.at(41 * _DAYS + 60), c.product.retention.ring()),
+            lambda c: (c.submit("t2", "one"), c.say("m2", "hello")),
+        ),
+        expected=Expected(forgets=True),
+    ),
+    Flow(
         "folders are removed",
         (
             lambda c: (c.submit("t1", "long"), c.say("m1", "remember tea")),

@@ -15,9 +15,9 @@ from mimikit.clock import LEAP, ClockWatch, SystemClock, leap_at_start
 from mimikit.engines.base import EngineRequest, Outcome
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Health, Question, Task
+from mimikit.protocol.models import ClockDoubt, Health, Question, Task
 from mimikit.supervisor import recovery
-from mimikit.supervisor.retention import BATCH
+from mimikit.supervisor.retention import BATCH, after_leap, after_living
 from mimikit.tasks import queue
 from mimikit.testing.memory_disk import DiskStep, MemoryDisk
 from mimikit.testing.twins import FakeClock
@@ -188,6 +188,86 @@ def test_a_clock_that_leapt_before_the_start_is_not_believed_either(client: Clie
     clock.advance(3600)  # and at no start after it
     assert tidied(product_at(client.files, clock), 3600) == ["t1.json"]
     assert tidied(product_at(client.files, clock), DAY) == []
+
+
+def test_a_machine_that_is_on_for_some_hours_every_second_day_removes_too(client: Client) -> None:
+    client.files.write("worker/results/t1.json", b"{}")
+    client.stop()
+    clock = FakeClock(START)
+    gone_at = 0
+    for number in range(60):
+        clock.jump(START + timedelta(days=2 * number))
+        product = product_at(client.files, clock)
+        for _ in range(8 * 6):
+            clock.advance(600)
+            product.retention.ring()
+            product.tick()
+        product.store.save_runtime(starts=[], seen_at=clock.now())
+        if not left(product):
+            gone_at = number
+            break
+    assert 30 <= 2 * gone_at <= 30 + 14  # days
+
+
+def test_a_machine_that_is_on_for_some_hours_believes_no_clock_that_leapt_once(
+    client: Client,
+) -> None:
+    client.stop()
+    clock = FakeClock(START)
+
+    def on(at: datetime) -> Product:
+        clock.jump(at)
+        product = product_at(client.files, clock)
+        for _ in range(8 * 6):
+            clock.advance(600)
+            product.retention.ring()
+            product.tick()
+        product.store.save_runtime(starts=[], seen_at=clock.now())
+        return product
+
+    for number in range(1, 9):
+        on(START + timedelta(days=2 * number))
+    client.files.write("worker/results/t1.json", b"{}")  # at the very beginning, by its time
+    for number in (9, 10):
+        assert left(on(START + timedelta(days=2 * number))) == ["t1.json"]
+    assert left(on(START + 2 * LONG)) == ["t1.json"]  # once, and by far
+    assert left(on(START + 2 * LONG + timedelta(days=2))) == ["t1.json"]
+    for number in (11, 12, 13, 14):  # it is right again
+        assert left(on(START + timedelta(days=2 * number))) == ["t1.json"]
+
+
+@pytest.mark.parametrize(
+    ("lived", "now", "believed"),
+    [
+        ((0, 0), 23, 0),  # not yet
+        ((0, 0), 24, None),  # it went on for a day: the clock is believed
+        ((-100, 23), 1, -100),  # lived a day since: the time it had then
+        ((-100, 22), 1, 0),
+    ],
+)
+def test_what_is_believed_after_a_leap(
+    lived: tuple[int, int], now: int, believed: int | None
+) -> None:
+    """Times in hours, before and after the last leap: (proving, lived by then), an hour more."""
+    hour = timedelta(hours=1)
+    doubt = ClockDoubt(
+        leapt_at=START, believed=START, proving=START + lived[0] * hour, lived_s=3600 * lived[1]
+    )
+    new = after_living(doubt, START + now * hour, 3600)
+    assert (new and new.believed) == (None if believed is None else START + believed * hour)
+
+
+def test_what_a_leap_makes_of_what_is_believed() -> None:
+    day = timedelta(days=1)
+    ahead = after_leap(None, START, START + 40 * day, ran=False)
+    assert (ahead.believed, ahead.proving) == (START, START + 40 * day)
+    lived = ahead.but(lived_s=50)
+    further = after_leap(lived, START + 40 * day, START + 80 * day, ran=False)
+    assert further == lived.but(leapt_at=START + 80 * day)
+    seen = after_leap(lived, START + 40 * day, START + 80 * day, ran=True)
+    assert seen == ahead.but(leapt_at=START + 80 * day, proving=START + 80 * day)
+    back = after_leap(further, START + 80 * day, START - day, ran=False)
+    assert back == ClockDoubt(leapt_at=START - day, believed=START - day, proving=START - day)
 
 
 def test_a_machine_that_slept_goes_on_removing(client: Client) -> None:
