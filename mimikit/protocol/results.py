@@ -95,3 +95,5 @@ class StatusCheckpoint(Record):
     at_it: dict[str, str] = Field(default_factory=dict[str, str])
     """Trigger, or task that is repeated → its run that had not ended."""
     queued: dict[str, str] = Field(default_factory=dict[str, str])
+    traces: dict[str, int] = Field(default_factory=dict[str, int])
+    """How many tasks each trace had."""

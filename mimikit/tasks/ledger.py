@@ -8,7 +8,7 @@ is held in memory grows for ever: of each trigger the newest ends are known, and
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias
@@ -27,6 +27,8 @@ MOST_RESULTS = 100
 """So many results of one trigger are told apart."""
 MOST_ENDS = 10_000
 """So many ends of tasks that no trigger made are known; of older ones tell the lines."""
+MOST_TRACES = 10_000
+"""So many traces are counted of which nothing is queued: those that had a task last."""
 _MOST_SAVED = 64_000
 """Of very many triggers: what can be read again."""
 ENDED: frozenset[EndStatus] = frozenset({"done", "failed", "canceled"})
@@ -58,6 +60,8 @@ class Ledger:
         """The newest MOST_RESULTS of each trigger, and MOST_ENDS others."""
         self._queued: dict[str, str] = {}
         """Trace of each task that a turn, a plan or an order queued and that has not ended."""
+        self._sizes: dict[str, int] = {}
+        """How many tasks each trace had, runs of triggers apart; the one that had one last last."""
         self._originals: dict[str, str] = {}
         """By task that repeats another: the one that was repeated first."""
         self._ended_for: dict[str, deque[str]] = {}
@@ -81,6 +85,8 @@ class Ledger:
         for entry in checkpoint.entries.values():
             self._has_ended(entry)
         self._at_it, self._queued = dict(checkpoint.at_it), dict(checkpoint.queued)
+        for trace, size in (checkpoint.traces or self._counted()).items():
+            self._count(trace, size)
         unread = lines(self._files, checkpoint.ledger_file, checkpoint.ledger_offset)
         for name, offset, line in unread:
             self._file, self._offset = name, offset
@@ -132,12 +138,11 @@ class Ledger:
         return task_id in self._queued or self.end_of(task_id) is not None
 
     def trace_size(self, trace_id: str) -> int:
-        """How many tasks of a trace were queued or have ended, runs of triggers apart."""
-        ended, queued = list(self._ends.items()), list(self._queued.items())
-        found = {
-            id_ for id_, end in ended if (end.trace_id, end.source_trigger_id) == (trace_id, None)
-        }
-        return len(found.union(id_ for id_, trace in queued if trace == trace_id))
+        """How many tasks of a trace were queued or have ended, runs of triggers apart.
+
+        Exact as long as something of it is queued, and until MOST_TRACES others had a task since.
+        """
+        return self._sizes.get(trace_id, 0)
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -187,6 +192,7 @@ class Ledger:
             entries=entries,
             at_it=self._at_it,
             queued=self._queued,
+            traces=self._sizes,
         )
         self._files.save(paths.TASK_STATUS, checkpoint)
         self._since_checkpoint = 0
@@ -211,7 +217,10 @@ class Ledger:
     def _learn(self, line: Mapping[str, object]) -> None:
         match line.get("event"):
             case "queued":
-                self._queued[str(line.get("id"))] = str(line.get("traceId"))
+                task_id, trace = str(line.get("id")), str(line.get("traceId"))
+                if task_id not in self._queued and task_id not in self._ends:  # no line read again
+                    self._count(trace, 1)
+                self._queued[task_id] = trace
                 if isinstance(original := line.get("retryOf"), str):
                     self._has_begun(self._originals.get(original, original), line.get("id"))
             case "ordered":
@@ -221,11 +230,28 @@ class Ledger:
                 self._slots[str(line.get("id"))] = str(line.get("slot"))
                 self._has_begun(str(line.get("id")), line.get("taskId"))
             case "ended":
-                self._queued.pop(str(line.get("id")), None)
+                counted = self._queued.pop(str(line.get("id")), None) is not None
                 if entry := _entry(line):
+                    if entry.id not in self._ends:
+                        self._count(entry.trace_id, (entry.source_trigger_id is None) - counted)
                     self._has_ended(entry)
             case _:
                 pass
+
+    def _count(self, trace: str, more: int) -> None:
+        size = self._sizes.pop(trace, 0) + more
+        if size > 0:
+            self._sizes[trace] = size
+        if len(self._sizes) > len(self._queued) + 2 * MOST_TRACES:
+            live = set(self._queued.values())
+            for old in list(self._sizes)[:-MOST_TRACES]:
+                if old not in live:
+                    del self._sizes[old]
+
+    def _counted(self) -> Counter[str]:
+        """The sizes of traces as far as an index tells that was written without them."""
+        ended = {id_: end.trace_id for id_, end in self._ends.items() if not end.source_trigger_id}
+        return Counter((ended | self._queued).values())
 
     def _has_begun(self, subject: str, task_id: object) -> None:
         if isinstance(task_id, str) and task_id not in self._ends:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
+from mimikit.protocol.results import StatusCheckpoint
 from mimikit.tasks import ledger
 from mimikit.tasks.ledger import Ledger, events_of
 from mimikit.testing.memory_disk import DiskStep, MemoryDisk
@@ -187,6 +188,50 @@ def test_a_trace_is_counted_without_the_runs_of_triggers(files: Files) -> None:
     book.write("ended", "t3", NOW, status="done", traceId="r", sourceTriggerId="g")
     book.write("ended", "t4", NOW, status="done", traceId="other")
     assert book.trace_size("r") == 2
+
+
+def test_a_trace_is_counted_exactly_however_many_tasks_end_meanwhile(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "MOST_ENDS", 5)
+    monkeypatch.setattr(ledger, "MOST_TRACES", 20)
+    book = reopened(files)
+    book.write("queued", "plan", NOW, traceId="r")
+    for number in range(12):
+        book.write("queued", f"t{number}", NOW, traceId="r")
+        end(book, f"t{number}")  # of the trace "r"
+    for number in range(300):  # others come and go
+        book.write("queued", f"other{number}", NOW, traceId=f"trace{number}")
+        book.write("ended", f"other{number}", NOW, status="done", traceId=f"trace{number}")
+        if number % 50 == 0:
+            book.checkpoint()
+            book = reopened(files)
+    assert book.end_of("t3") is None  # forgotten, and counted
+    assert book.trace_size("r") == 13
+    assert reopened(files).trace_size("r") == 13
+    end(book, "plan")
+    assert (book.trace_size("r"), book.trace_size("trace299")) == (13, 1)
+    assert len(book._sizes) <= 2 * 20
+    end(book, "t12")  # dropped by a program: no line says that it was queued
+    assert book.trace_size("r") == 14
+    book.write("queued", "again", NOW, traceId="r", retryOf="run")
+    assert book.trace_size("r") == 15
+    book.write("ended", "again", NOW, status="done", traceId="r", sourceTriggerId="g")
+    assert book.trace_size("r") == 14  # a trigger's run that was repeated
+
+
+def test_an_index_that_was_written_without_traces_tells_them_by_its_ends(files: Files) -> None:
+    book = reopened(files)
+    book.write("queued", "t1", NOW, traceId="r")
+    for number in range(3):
+        end(book, f"t{number}")
+    book.write("queued", "t3", NOW, traceId="r")
+    book.checkpoint()
+    known = files.load(paths.TASK_STATUS, StatusCheckpoint)
+    assert known is not None
+    assert known.traces == {"r": 4}
+    files.save(paths.TASK_STATUS, known.but(traces={}))
+    assert reopened(files).trace_size("r") == 4
 
 
 def test_events_of_a_task_are_told_oldest_first(files: Files) -> None:
