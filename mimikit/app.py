@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mimikit.web.serve import ServerSocket
 
 
-_LOOK_S = 0.1
+_LOOK_S, _MOST_LOOKS = 0.1, 30
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 
@@ -86,15 +86,17 @@ def take_consumer_lock(state: State) -> Lock:
 
 
 def _free_lock(state: State) -> Lock:
-    """The locks of the folder and of the file in it, as that of the file."""
-    lock = _both_locks(state)
-    if lock is None:
-        threading.Event().wait(_LOOK_S)  # whoever only looked has let go of it
-        lock = _both_locks(state)
+    """The locks of the folder and of the file in it, as that of the file.
+
+    Whoever only looks has let go of them in a moment; for a consumer nobody waits.
+    """
+    lock, looks = _both_locks(state), 0
+    while lock is None and looks < (1 if _living_holder(state) else _MOST_LOOKS):
+        threading.Event().wait(_LOOK_S)
+        lock, looks = _both_locks(state), looks + 1
     if lock is not None:
         return lock
-    holder = state.files.peek(paths.CONSUMER_HOLDER, LockHolder)
-    if holder is None or not _may_live(holder):
+    if (holder := _living_holder(state)) is None:
         path = state.path / paths.CONSUMER_LOCK
         raise AlreadyRunning(f"{path} is locked by a program that is no consumer; end it first")
     who, since = f"process {holder.pid} on {holder.host}", f"{holder.started_at:%Y-%m-%d %H:%M}"
@@ -133,9 +135,13 @@ def wait_for_state(state: State, say: Callable[[str], None]) -> None:
     wait_for_folders(state.files, tell)
 
 
-def _may_live(holder: LockHolder) -> bool:
-    here = holder.host == socket.gethostname()
-    return not here or ids.is_alive(holder.pid, holder.process_started, holder.boot_id)
+def _living_holder(state: State) -> LockHolder | None:
+    """Who says that it is the consumer, unless it has ended for certain."""
+    holder = state.files.peek(paths.CONSUMER_HOLDER, LockHolder)
+    if holder is None or holder.host != socket.gethostname():
+        return holder
+    is_alive = ids.is_alive(holder.pid, holder.process_started, holder.boot_id)
+    return holder if is_alive else None
 
 
 def check_consumer_starts(state: State) -> None:
@@ -147,14 +153,14 @@ def check_consumer_starts(state: State) -> None:
     disk = LookingDisk(state.path)
     state = replace(state, files=Files(disk))
     state = replace(state, log=EventLog(state.files, state.clock))
-    lock = _free_lock(state.read_only())
     try:
+        lock = _free_lock(state.read_only())
+        lock.release()  # at once: a consumer that starts meanwhile is not to be kept from it
         app = ConsumerApp(state.read_only(), lock)
         app.tool_server.stop()
         app.watch.close()
         app.file_watch.close()
     finally:
-        lock.release()
         disk.close()
 
 

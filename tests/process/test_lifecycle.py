@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -452,3 +454,33 @@ def test_threads_that_come_and_go_share_two_heaps(tmp_path: Path) -> None:
         subprocess.run([sys.executable, "-c", _HEAPS, str(told), how], check=True, timeout=60)
         heaps[how] = told.read_text().count("<heap nr=")
     assert heaps["little"] <= 2 < heaps["plain"]
+
+
+def test_a_consumer_starts_at_once_while_doctor_looks_again_and_again(world: World) -> None:
+    """Doctor puts a consumer together, which takes its time: it holds no lock meanwhile."""
+    world.start_consumer().terminate()
+    assert world.consumer is not None
+    assert world.consumer.wait(30) == 0
+    ended = {"at": "2026-01-01T00:00:00.000Z", "event": "ended", "status": "done", "traceId": "r"}
+    lines = (json.dumps({**ended, "id": f"t{number}"}) for number in range(40_000))
+    (world.state / "tasks/2026-01.jsonl").write_text("\n".join(lines) + "\n")
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            world.run("doctor")
+
+    doctors = [threading.Thread(target=look) for _ in range(2)]
+    for doctor in doctors:
+        doctor.start()
+    try:
+        for _ in range(3):
+            (world.state / "task_status.json").unlink(missing_ok=True)  # all is to be read again
+            consumer = world.start_consumer()
+            consumer.terminate()
+            assert consumer.wait(30) == 0
+    finally:
+        over.set()
+        for doctor in doctors:
+            doctor.join()
+    assert "locked by a program" not in world.said("consumer")
