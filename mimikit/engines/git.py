@@ -13,7 +13,8 @@ import os
 import re
 import stat
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mimikit.engines.git_folders import (
@@ -47,6 +48,20 @@ _MOST_TOLD = 20
 _LOCK_TRIES = 100
 
 
+@dataclass(frozen=True, slots=True)
+class FolderShare:
+    """What a Worker is given of one git folder of the workspace, or of a file that names some."""
+
+    entry: Path
+    folders: Mapping[Path, int] = field(default_factory=dict[Path, int])
+    """Written, but for what makes git run programs: each with its inode, a shared one first."""
+    shut: tuple[Path, ...] = ()
+    note: str | None = None
+    """Why it is not what one would expect."""
+    is_own: bool = False
+    """Whether it is the workspace's own."""
+
+
 @contextlib.contextmanager
 def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[GitFolders]:
     """The git folders of a workspace for one run: found, and what has to be there made.
@@ -63,38 +78,17 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
     found, written, beyond = GitFolders(), dict[Path, int](), 0
     with contextlib.ExitStack() as stack:
         for entry in entries(workspace, state, known, found):
-            own, folders, shut = entry == workspace / ".git", list[Path](), list[Path]()
-            found.pinned += folders_around([entry], workspace)
-            if entry.is_symlink():  # no mount can hold it: it is no reason to give anything
-                said = f"the git folder of {entry} is read-only: it is a link"
-                found.notes += [said] if own else []
-                continue
-            if not own and len(found.met) > MOST_WRITABLE:
-                found.shut.append(entry)
-                beyond += 1
-                continue
+            share, given = judge(entry, workspace, found.met), dict[Path, int]()
+            traps, beyond = list[Path](), max(0, len(found.met) - MOST_WRITABLE)
             try:
-                if not entry.is_dir():
-                    shut.append(entry)
-                    folders = _pointed_to(entry) if own else _worktree_in(found, entry)
-                else:
-                    folders = [entry]
-                for folder in folders:
-                    at = stack.enter_context(_opened(folder))
-                    linked = folder != folders[0]
-                    shut += _traps(folder, at, workspace, stack, linked=linked)
-                    written[folder] = at
+                for folder, inode in share.folders.items():
+                    names = SHUT_OF_WORKTREE if given else SHUT
+                    given[folder] = at = stack.enter_context(_opened(folder, inode=inode))
+                    traps += _traps(folder, at, stack, names)
             except (EngineError, OSError, ValueError) as error:
-                said = error.strerror if isinstance(error, OSError) else error
-                found.notes.append(f"the git folder of {entry} is read-only: {said}")
-                for folder in folders:
-                    written.pop(folder, None)
-                # A Worker that makes its workspace half a git folder does not close it to others.
-                folders, shut = [], [] if entry == workspace and is_half(entry) else [entry]
-            found.pinned += [*folders_around(folders, workspace), *folders]
-            found.shut += shut
-            found.writable += folders if own else []
-            found.opened += folders if own else folders[1:]
+                share, traps, given = _closed(entry, workspace, error), [], {}
+            written |= given
+            _take(found, share, traps, workspace)
         found.shut += found.kin
         found.pinned += folders_around(found.kin, workspace)
         if beyond:
@@ -111,6 +105,46 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
                 if path not in unfinished
             ]
             found.left += _new_since(found, workspace, state)
+
+
+def judge(entry: Path, workspace: Path, met: Sequence[Path]) -> FolderShare:
+    """What a Worker is given of an entry that was met. Looks at what stands there, changes nothing.
+
+    `met`: what was met so far, itself included.
+    """
+    is_own = entry == workspace / ".git"
+    if entry.is_symlink():  # no mount can hold it: it is no reason to give anything
+        note = f"the git folder of {entry} is read-only: it is a link"
+        return FolderShare(entry, note=note if is_own else None)
+    if not is_own and len(met) > MOST_WRITABLE:
+        return FolderShare(entry, shut=(entry,))
+    try:
+        if entry.is_dir():
+            folders = [entry]
+        else:
+            folders = _pointed_to(entry) if is_own else _worktree_in(met, entry)
+        checked = {folder: _check(folder, workspace, folder != folders[0]) for folder in folders}
+    except (EngineError, OSError, ValueError) as error:
+        return _closed(entry, workspace, error)
+    return FolderShare(entry, checked, () if entry in checked else (entry,), is_own=is_own)
+
+
+def _closed(entry: Path, workspace: Path, error: Exception) -> FolderShare:
+    said = error.strerror if isinstance(error, OSError) else error
+    # A Worker that makes its workspace half a git folder does not close it to others.
+    shut = () if entry == workspace and is_half(entry) else (entry,)
+    return FolderShare(entry, shut=shut, note=f"the git folder of {entry} is read-only: {said}")
+
+
+def _take(found: GitFolders, share: FolderShare, traps: Iterable[Path], workspace: Path) -> None:
+    """Add to what was found what is given of one entry."""
+    folders = list(share.folders)
+    found.pinned += folders_around([share.entry, *folders], workspace)
+    found.pinned += folders
+    found.shut += [*share.shut, *traps]
+    found.writable += folders if share.is_own else []
+    found.opened += folders if share.is_own else folders[1:]
+    found.notes += [share.note] if share.note else []
 
 
 def _mend(written: Mapping[Path, int]) -> list[str]:
@@ -136,11 +170,12 @@ def _mend(written: Mapping[Path, int]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _opened(folder: Path, below: int | None = None) -> Generator[int]:
+def _opened(folder: Path, below: int | None = None, *, inode: int | None = None) -> Generator[int]:
     """A descriptor of a folder to which no link leads: of that one, whatever takes its place.
 
     Raises:
         OSError: there is a link on the way, or no such folder.
+        EngineError: it is not the one that was looked at.
     """
     how = os.O_DIRECTORY | os.O_NOFOLLOW | getattr(os, "O_PATH", os.O_RDONLY)
     at = os.open("/" if below is None else ".", how, dir_fd=below)
@@ -149,6 +184,8 @@ def _opened(folder: Path, below: int | None = None) -> Generator[int]:
             inner = os.open(part, how, dir_fd=at)
             os.close(at)
             at = inner
+        if inode not in (None, os.fstat(at).st_ino):
+            raise EngineError(f"{folder} was exchanged meanwhile")
         yield at
     finally:
         os.close(at)
@@ -229,11 +266,11 @@ def _locked(path: Path, at: int) -> int:
     raise EngineError(f"{path} is locked by another program")
 
 
-def _worktree_in(found: GitFolders, entry: Path) -> list[Path]:
+def _worktree_in(met: Sequence[Path], entry: Path) -> list[Path]:
     """The git folders of a linked worktree, if the shared one is of the workspace as well."""
     with contextlib.suppress(EngineError, OSError, ValueError):
         folders = _pointed_to(entry)
-        if len(folders) > 1 and folders[0] in found.met:
+        if len(folders) > 1 and folders[0] in met:
             return folders
     return []
 
@@ -262,21 +299,19 @@ def _pointed_to(entry: Path) -> list[Path]:
 
 
 def _traps(
-    folder: Path, at: int, workspace: Path, stack: contextlib.ExitStack, *, linked: bool
-) -> list[Path]:
+    folder: Path, at: int, stack: contextlib.ExitStack, names: Iterable[str]
+) -> Generator[Path]:
     """What makes git run programs from a folder of its own; made where it is not there.
 
     Raises:
-        EngineError: it is no git folder of ours, or can not be made safe.
+        EngineError: it can not be made safe.
     """
-    _check(folder, at, workspace, linked=linked)
-    shut: list[Path] = []
-    for name in SHUT_OF_WORKTREE if linked else SHUT:
+    for name in names:
         path, is_folder = folder / name, name.endswith("/")
         if is_folder:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(path.name, dir_fd=at)
-        elif name == "commondir" and not linked:
+        elif name == "commondir" and names is SHUT:
             stack.enter_context(_kept(path, at))
             if text_of(path) != ".":
                 raise EngineError(f"{path} leads elsewhere")
@@ -285,23 +320,28 @@ def _traps(
         mode = os.stat(path.name, dir_fd=at, follow_symlinks=False).st_mode
         if not (stat.S_ISDIR(mode) if is_folder else stat.S_ISREG(mode)):
             raise EngineError(f"{path} is a link, or of another kind than it has to be")
-        shut.append(path)
-    return shut
+        yield path
 
 
-def _check(folder: Path, at: int, workspace: Path, *, linked: bool) -> None:
-    """See that a folder is a git folder of ours, with no way out of it."""
+def _check(folder: Path, workspace: Path, is_linked: bool) -> int:
+    """See that a folder is a git folder of ours, with no way out of it; gives its inode.
+
+    Raises:
+        EngineError: it is not.
+    """
+    found = folder.lstat()
     for inside in (workspace, Path(os.path.realpath(Path.home()))):
         if inside.is_relative_to(folder) and folder != workspace:
             raise EngineError(f"{inside} lies in {folder}")
-    if os.fstat(at).st_uid not in (os.geteuid(), workspace.stat().st_uid):
+    if found.st_uid not in (os.geteuid(), workspace.stat().st_uid):
         raise EngineError(f"{folder} is somebody else's")
     if strange := strange_in(folder):
         what = "is a link" if strange[0].is_symlink() else "can not be looked into"
         raise EngineError(f"{strange[0]} {what}")
-    for name in ("HEAD",) if linked else sorted(MARKS):
+    for name in ("HEAD",) if is_linked else sorted(MARKS):
         if not (folder / name).exists():
             raise EngineError(f"{folder} is no git folder: it has no {name}")
+    return found.st_ino
 
 
 def _make(name: str, at: int, data: bytes) -> None:

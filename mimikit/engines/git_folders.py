@@ -238,6 +238,8 @@ def strange_in(folder: Path) -> list[Path]:
         try:
             with os.scandir(at) as inside:
                 for entry in inside:
+                    if _is_editors_lock(entry):
+                        continue
                     if entry.is_symlink():
                         strange.append(Path(entry.path))
                     elif at == folder and entry.name in {"objects", *_SHUT_FOLDERS}:
@@ -252,6 +254,14 @@ def strange_in(folder: Path) -> list[Path]:
             todo += inner if is_open(at) else []
             strange += [] if is_open(at) else [at]
     return strange
+
+
+def _is_editors_lock(entry: os.DirEntry[str]) -> bool:
+    """Whether it is the link by which Emacs locks a file: git goes by no such name."""
+    with contextlib.suppress(OSError):
+        to = Path(entry.path).readlink() if entry.name.startswith(".#") else Path("/")
+        return len(to.parts) == 1 and not os.path.lexists(Path(entry.path).parent / to)
+    return False
 
 
 def named_by(file: Path) -> Path:

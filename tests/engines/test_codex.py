@@ -21,6 +21,7 @@ from mimikit.engines.base import UPSTREAM, CancelToken, Outcome, ToolSpec
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.workspace import LITTER
 from mimikit.tools.mcp import ToolServer
+from tests.engines.test_git import repository
 from tests.support.codex_ground import Here, codex_ground
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import FakeLLM, Step, tool_names
@@ -233,6 +234,28 @@ def test_a_session_that_is_gone_is_begun_anew(here: Here) -> None:
     assert outcome.status == "done"
     assert outcome.session_id != gone
     assert "begins anew" in desk.events[0][1]
+
+
+def test_what_a_session_that_is_gone_left_is_told_all_the_same(here: Here) -> None:
+    """Two halves of one run, each with a look at git's folders of its own."""
+    repository(here.workspace)
+    repository(here.workspace / "odd")
+    (here.workspace / "odd" / ".git" / "commondir").write_text("/")
+    desk, link = Desk(), here.workspace / ".git" / "FETCH_HEAD"
+    told = desk.event
+
+    def meanwhile(kind: str, text: str, data: dict[str, Any]) -> None:
+        if "leads elsewhere" in text and not desk.events:
+            link.symlink_to("/nowhere")
+        told(kind, text, data)
+
+    desk.event = meanwhile  # type: ignore[method-assign]
+    with FakeLLM([{"text": "first"}]) as llm:
+        gone = "01a20072-b402-7fb1-b67e-6600c7cb653b"
+        outcome = here.engine(llm).run(here.ask("one", desk, resume=gone))
+    assert outcome.status == "done"
+    assert outcome.text.startswith("first\n\nremoved ")
+    assert outcome.text.count(f"removed {link}, a link to /nowhere") == 1
 
 
 def test_a_worker_that_says_nothing_has_failed(here: Here) -> None:

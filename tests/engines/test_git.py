@@ -52,6 +52,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (made.workspace / ".gitignore").write_text(".mimikit\n")
+    filters = '[filter "owners"]\n\tclean = test ! -x tool || ./tool >&2; cat\n'
+    (tmp_path / "home" / ".gitconfig").write_text(filters)
     return made
 
 
@@ -100,6 +102,13 @@ IN_REPOSITORY = {
     "another folder for all that": (
         "cp -r {git} evil; {fsmonitor} >> evil/config; "
         'rm -f {git}/commondir; echo "$(pwd)/evil" > {git}/commondir'
+    ),
+    "files that go through a filter": (
+        "plant {git}/../tool; mkdir -p {git}/info; echo '* filter=owners' > {git}/info/attributes"
+    ),
+    "the same in place of info": (
+        "plant {git}/../tool; mv {git}/info {git}/old; mkdir {git}/info; "
+        "echo '* filter=owners' > {git}/info/attributes"
     ),
     "the whole folder replaced": (
         "cp -r {git} copy; {fsmonitor} >> copy/config; mv {git} away; mv copy {git}"

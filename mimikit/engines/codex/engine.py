@@ -105,6 +105,7 @@ class CodexEngine:
                     path.mkdir()
         before = {name for name in LITTER if (request.workspace / name).exists()}
         earlier = _usage_before(place.home, request.resume) if request.resume else Usage()
+        left = list[str]()
         try:
             if request.read_only:  # the whole workspace is, git's folders with it
                 outcome = self._work_with(GitFolders(), request, place)
@@ -113,12 +114,9 @@ class CodexEngine:
                 with git.held(request.workspace, self._state, met) as folders:
                     self._pin(folders, went, request.on_event)
                     outcome = self._work_with(folders, request, place)
-                for note in folders.left:
+                left = folders.left
+                for note in left:
                     request.on_event("note", note, {})
-                if folders.left:
-                    outcome = replace(
-                        outcome, text="\n\n".join([outcome.text, *folders.left]).strip()
-                    )
         finally:
             for path in (request.workspace / name for name in LITTER if name not in before):
                 if path.is_dir() and not path.is_symlink():
@@ -126,8 +124,9 @@ class CodexEngine:
                         path.rmdir()
         if request.resume and outcome.error and "no rollout found" in outcome.error:
             request.on_event("note", "its earlier session is gone: it begins anew", {})
-            return self._work(replace(request, resume=None), place)
-        return replace(outcome, usage=codex_cli.minus(outcome.usage, earlier))
+            outcome, earlier = self._work(replace(request, resume=None), place), Usage()
+        text = "\n\n".join([outcome.text, *left]).strip()
+        return replace(outcome, text=text, usage=codex_cli.minus(outcome.usage, earlier))
 
     def _git_pins(self) -> tuple[list[Path], list[Path]]:
         """Where commits went first, and what was met of git before."""
