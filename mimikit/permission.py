@@ -124,6 +124,18 @@ def check_planned_profile(profile: str, *, by_user: bool, allow_llm_commands: bo
         )
 
 
+def check_command_trigger(
+    action: str, changed: Iterable[str], *, by_user: bool, allow_llm_commands: bool
+) -> None:
+    """A model may stop and name a trigger's command, but neither run it nor say when it runs."""
+    runs = action in ("run", "resume") or not {"title", "priority"}.issuperset(changed)
+    if runs and not by_user and not allow_llm_commands:
+        raise Refused(
+            "what this trigger runs is a command, and when it runs is its owner's to say: in the "
+            "page, the terminal, or by allow_llm_commands = true"
+        )
+
+
 def profile_change_refusal(origin: str, old: str, new: str) -> str | None:
     """Why a trigger may not take on a profile: it would run its maker's words as a command."""
     if new == "command" and old != "command" and origin in MODEL_ORIGINS:

@@ -66,8 +66,8 @@ class Files:
 
     def make_folders(self, folders: Iterable[str] = paths.FOLDERS) -> None:
         """Create those folders that are missing: every one of the protocol, or these."""
-        with DiskErrors(paths.ROOT):
-            for folder in folders:
+        for folder in folders:
+            with DiskErrors(folder):
                 self.fs.make_dir(folder)
 
     # ---- whole files ----------------------------------------------------------------------

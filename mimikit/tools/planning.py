@@ -146,12 +146,17 @@ class PlannerSession(ToolSession):
         if args.action == "edit":
             changes = dict(args.changes)
             permission.check_trigger_fields(changes)
-            if trigger.profile == "command" and "prompt" in changes:
-                self._check_profile("command")  # commands stay their owner's
-                permission.check_command_edit("command", changes, remote=self._caller.remote)
             if changes.get("condition") is not None:
                 changes["condition"] = self._condition(changes["condition"]).to_dict()
             registry.edited(trigger, changes)
+        if trigger.profile == "command":
+            permission.check_command_trigger(
+                args.action,
+                changes,
+                by_user=self._caller.by_user,
+                allow_llm_commands=self._settings.allow_llm_commands,
+            )
+            permission.check_command_edit("command", changes, remote=self._caller.remote)
         command = PlannedCommand.model_validate(
             {"action": f"trigger_{args.action}", "target": trigger.id, "args": changes}
         )

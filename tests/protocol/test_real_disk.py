@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import stat
@@ -12,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.errors import UnsafeFile
+from mimikit.errors import StorageError, UnsafeFile
 from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from tests.support.ordinary_user import as_an_ordinary_user, folder_of_an_ordinary_user
 
 HOLDER = """
 import sys
@@ -316,3 +319,18 @@ def test_the_root_itself_can_be_locked_and_a_lock_tells_what_is_locked(
         again = RealDisk(tmp_path).lock(path)
         assert again is not None
         again.release()
+
+
+@pytest.mark.parametrize("closed", ["memory", "turns", "commands"])
+def test_a_folder_that_is_closed_is_named(closed: str) -> None:
+    def test() -> None:
+        with contextlib.closing(RealDisk(root)) as disk:
+            Files(disk).make_folders()
+        (root / closed).chmod(0)
+        with contextlib.closing(RealDisk(root)) as disk, pytest.raises(StorageError) as caught:
+            Files(disk).make_folders()
+        assert str(caught.value).startswith(f"{closed}/")
+        assert "permission denied" in str(caught.value)
+
+    with folder_of_an_ordinary_user() as root:
+        as_an_ordinary_user(test)

@@ -41,7 +41,11 @@ class Known(RoleReader):
 
 
 def desk(
-    *ids: str, by_user: bool = False, may_trigger: bool = True, plan: int = 20
+    *ids: str,
+    by_user: bool = False,
+    may_trigger: bool = True,
+    plan: int = 20,
+    llm_commands: bool = False,
 ) -> PlannerSession:
     parent = Task(
         id="task-plan", role="planner", prompt="p", created_at=NOW, trace_id="trace-1",
@@ -51,7 +55,8 @@ def desk(
         "task-plan", "trace-1", NOW, by_user=by_user, parent=parent,
         may_trigger=may_trigger, timezone="Asia/Shanghai",
     )  # fmt: skip
-    settings = Settings(limits=LimitSettings(tasks_per_plan=plan))
+    limits = LimitSettings(tasks_per_plan=plan)
+    settings = Settings(limits=limits, allow_llm_commands=llm_commands)
     return PlannerSession(caller, Known(*ids), settings)
 
 
@@ -197,6 +202,38 @@ def test_triggers_that_exist_are_changed_by_orders_of_the_plan() -> None:
         ("trigger_pause", "trig-1"), ("trigger_edit", "trig-1"),
     ]  # fmt: skip
     assert orders[1].args == edit
+
+
+SOON = {"schedule": {"interval": 1}}
+
+
+@pytest.mark.parametrize(
+    ("action", "changes", "may"),
+    [
+        ("pause", {}, True),
+        ("edit", {"title": "another"}, True),
+        ("edit", {"priority": 1}, True),
+        ("run", {}, False),
+        ("resume", {}, False),
+        ("edit", SOON, False),
+        ("edit", {"title": "another", **SOON}, False),
+        ("edit", {"once": True}, False),
+        ("edit", {"prompt": "rm -rf ."}, False),
+    ],
+)
+def test_a_model_stops_the_owners_command_and_never_has_it_run(
+    action: str, changes: dict[str, Any], may: bool
+) -> None:
+    arguments = {"id": "trig-cmd", "action": action, **({"changes": changes} if changes else {})}
+    here = desk()
+    reply = here.call("change_trigger", arguments)
+    assert reply.ok == may
+    assert may or "its owner's to say" in reply.text
+    assert len(here.close().commands) == may
+    allowed = desk(llm_commands=True)
+    assert allowed.call("change_trigger", arguments).ok
+    own = desk(by_user=True)
+    assert own.call("change_trigger", arguments).ok
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
