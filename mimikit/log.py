@@ -149,10 +149,11 @@ def rotated_logs(files: Files) -> list[str]:
 
 def log_tails(files: ReadOnlyFiles, limit: int) -> Iterator[list[dict[str, Json]]]:
     """The last lines of each log file within `limit` bytes, newest file first."""
-    yield files.tail(paths.LOG, limit)
-    for name in reversed(rotated_logs(files)):
+    for name in (paths.LOG, *reversed(rotated_logs(files))):
         if not name.endswith(_PACKED):
-            yield files.tail(name, limit)
+            stat = files.stat(name)
+            start = max(stat.size - limit, 0) if stat else 0
+            yield [line for _, line in files.lines(name, offset=start, limit=limit)]
             continue
         with contextlib.suppress(StorageError, zlib.error):  # no log of ours
             data = zlib.decompress(files.read(name) or b"", _GZIP)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from mimikit.errors import BadInput, StorageError
+from mimikit.errors import BadInput, BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import History, Message
@@ -102,7 +102,10 @@ class HistoryStore:
 
     def _save(self, messages: list[Message]) -> None:
         kept = capped(messages, self.caps)
-        self._files.save(paths.HISTORY, History(messages=kept))
+        try:
+            self._files.save(paths.HISTORY, History(messages=kept))
+        except BadRecord as error:  # of no one message, nor of its turn: that stays as it is
+            raise StorageError(f"{paths.HISTORY}: {error}") from None
         self.messages = kept
 
     def has(self, message_id: str, day: date) -> bool:

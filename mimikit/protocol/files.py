@@ -13,11 +13,11 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from mimikit.errors import BadRecord, StorageError, UnsafeFile
+from mimikit.errors import BadInput, BadRecord, Refused, StorageError, UnsafeFile
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import DiskErrors, FileStat, FileSystem, Lock
 from mimikit.protocol.json import Json, dump_line, parse_object
@@ -97,15 +97,12 @@ class Files:
             if found is not None and found.kind != "file":
                 self.quarantine(path, "expected a plain file, got something else")
                 found = self.fs.stat(path)
-            if found is not None:
-                self._sync_folders(path)
-                return False
-            try:
-                self._publish(path, data, self.fs.rename_exclusive, sync=self.durable)
-            except FileExistsError:
-                self._sync_folders(path)
-                return False
-            return True
+            if found is None:
+                with contextlib.suppress(FileExistsError):
+                    self._publish(path, data, self.fs.rename_exclusive, sync=self.durable)
+                    return True
+            self._sync_folders(path)
+            return False
 
     def move(self, source: str, target: str) -> bool:
         """Rename atomically; False when `source` is gone: somebody else was faster.
@@ -205,6 +202,14 @@ class Files:
     def _pass_over(self, path: str, reason: str) -> None:
         with contextlib.suppress(UnsafeFile):
             self.quarantine(path, reason)
+
+    @contextlib.contextmanager
+    def carried_out(self, path: str) -> Generator[None]:
+        """Do in here what a record asks for: one that asks for what can not be is set aside."""
+        try:
+            yield
+        except (BadInput, Refused, ValueError, OverflowError) as error:
+            self._pass_over(path, f"it can not be carried out: {error}")
 
     # ---- records --------------------------------------------------------------------------
 
@@ -472,9 +477,3 @@ class ReadOnlyFiles(Files):
         if folder != paths.TRIGGERS:
             return super().names(folder, suffix=suffix)
         return sorted(name for name in self.stats(folder, suffix=suffix) if name.isprintable())
-
-    def tail(self, path: str, limit: int) -> list[dict[str, Json]]:
-        """The objects on the whole lines within the last `limit` bytes, oldest first."""
-        stat = self.stat(path)
-        start = max(stat.size - limit, 0) if stat else 0
-        return [value for _, value in self.lines(path, offset=start, limit=limit)]

@@ -24,12 +24,13 @@ from mimikit.protocol.models import (
     to_utc,
 )
 from mimikit.protocol.results import StatusCheckpoint
+from mimikit.protocol.triggers import Trigger
 
 R = TypeVar("R", bound=Record)
 MAX_RECORD_BYTES = 16 * 2**20
 _SEEK_BYTES = 2**22
 _MOST_BYTES: dict[type[Record], int] = {
-    **dict.fromkeys((InboxItem, Command, Question, Task, TurnAttempt), 4 * 2**20),
+    **dict.fromkeys((InboxItem, Command, Question, Task, Trigger, TurnAttempt), 4 * 2**20),
     # What is not archived is never dropped, and the ends of tasks are many.
     History: 256 * 2**20,
     StatusCheckpoint: 64 * 2**20,
@@ -57,12 +58,14 @@ def decode(data: bytes, model: type[R]) -> R:
 
 
 def encode(record: Record) -> bytes:
-    """The bytes of one record.
+    """The bytes of one record, indented unless only that makes them too many.
 
     Raises:
         BadRecord: they are more than are read again.
     """
     data, most = record.to_json(), most_bytes(type(record))
+    if len(data) > most:
+        data = record.model_dump_json(by_alias=True).encode() + b"\n"
     if len(data) > most:
         kind = type(record).__name__
         raise BadRecord(f"{kind}: expected at most {most:,} bytes, got {len(data):,}")

@@ -31,7 +31,7 @@ from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
-from mimikit.protocol.records import MAX_RECORD_BYTES, decode
+from mimikit.protocol.records import MAX_RECORD_BYTES, decode, encode
 from mimikit.runner.claims import FileBytes, TaskClaims
 from mimikit.tasks import queue as task_queue
 
@@ -183,7 +183,7 @@ def open_queue(
         used = (paths.running(queue, task.id), paths.ended(queue, task.id))
         if is_known_id(task.id) or any(map(files.exists, used)):
             raise BadRecord(f"id already used: {task.id}; give the file another name", field="id")
-        fill = None if whole else task.to_json()
+        fill = None if whole else encode(task)
         return QueueEntry(task_queue.order_of(task), task_queue.ready_at(task), fill)
 
     def glance(name: str, data: bytes) -> QueueEntry | None:

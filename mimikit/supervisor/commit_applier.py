@@ -13,7 +13,7 @@ from functools import partial
 from typing import Literal
 
 from mimikit.conversation import inbox, turns
-from mimikit.errors import UnsafeFile
+from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import notes
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
@@ -26,6 +26,7 @@ from mimikit.protocol.models import (
     Task,
     TurnRecord,
 )
+from mimikit.protocol.records import encode
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult, TriggerState
 from mimikit.supervisor.store import Store
@@ -86,17 +87,34 @@ class CommitApplier:
         return bool(self._to_end)
 
     def apply_turns(self) -> bool:
-        """Apply every committed turn that is not applied yet; gives whether there was one."""
+        """Apply every committed turn that is not applied yet; gives whether there was one.
+
+        What the disk refuses of one is raised after the others had their turn.
+        """
         unapplied = turns.unapplied(self._files)
+        failed: StorageError | None = None
         for record in unapplied:
-            self.apply_turn(record)
+            try:
+                self.apply_turn(record)
+            except StorageError as error:
+                failed = error
+        if failed is not None:
+            raise failed
         return bool(unapplied)
 
-    def apply_turn(self, record: TurnRecord) -> None:
-        """Make a committed turn true.
+    def apply_turn(self, record: TurnRecord) -> bool:
+        """Make a committed turn true; False when it can not be, and is set aside.
 
         Crash: the record stays in turns/new until the last step; a replay repeats what is missing.
         """
+        with self._files.carried_out(paths.turn_new(record.id)):
+            self._apply_turn(record)
+            return True
+        return False
+
+    def _apply_turn(self, record: TurnRecord) -> None:
+        for part in (*record.tasks, *filter(None, [record.question])):
+            encode(part)  # all of it can be written, or none of it is
         for message in self._store.conversation.add(record.messages):
             self._feed.tell("message", id=message.id)
         for task in record.tasks:
@@ -126,7 +144,30 @@ class CommitApplier:
         Crash: the record stays in planner/results until the last step.
         """
         found = queue.find(self._files, plan.id, seats=("planner",))
-        task = found.task if found else None
+        with self._files.carried_out(paths.result("planner", plan.id)):
+            self._apply_plan(plan, found.task if found else None)
+            return
+        if found and found.where == "running":  # who asked for it hears of it
+            end = TaskEnd("failed", "error", plan.attempts)
+            said = f"its plan can not be carried out, and lies in {paths.CORRUPT}/"
+            self.end_without_engine(found.task, end, plan.completed_at, error=said)
+
+    def _apply_plan(self, plan: PlanResult, task: Task | None) -> None:
+        commands = [
+            Command(
+                # All have one time: by their names they are applied in the order given.
+                id=f"{derived_id('cmd', plan.id, 'change')}-{number:04}",
+                action=planned.action,
+                target=planned.target,
+                args=planned.args,
+                created_at=plan.completed_at,
+                origin="planner",
+                remote=bool(task and task.remote),
+            )
+            for number, planned in enumerate(plan.commands)
+        ]
+        for part in (*plan.tasks, *plan.triggers, *commands):
+            encode(part)  # all of it can be written, or none of it is
         if plan.status != "needs_input":
             for planned in plan.tasks:
                 self._publish(planned, plan.completed_at)
@@ -134,17 +175,7 @@ class CommitApplier:
                 registry.create(self._files, trigger)
                 self._store.trigger_changed(trigger.id)
             self._give_cancels(plan.id, plan.cancels, plan.completed_at)
-            for number, planned in enumerate(plan.commands):
-                command = Command(
-                    # All have one time: by their names they are applied in the order given.
-                    id=f"{derived_id('cmd', plan.id, 'change')}-{number:04}",
-                    action=planned.action,
-                    target=planned.target,
-                    args=planned.args,
-                    created_at=plan.completed_at,
-                    origin="planner",
-                    remote=bool(task and task.remote),
-                )
+            for command in commands:
                 queue.give_command(self._files, command)
             self._end_in_ledger(plan, "planner", task)
             # One that only starts work speaks through its results; findings, failures are told.

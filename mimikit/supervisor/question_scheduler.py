@@ -65,18 +65,19 @@ class QuestionScheduler:
         if not asking:
             return False
         plan = min(asking, key=lambda plan: plan.completed_at)
-        question = Question(
-            question_id=derived_id("q", plan.id),
-            question=plan.question or "",
-            options=plan.options or [],
-            default=plan.default,
-            timeout=plan.question_timeout,
-            created_at=now,
-            expires_at=now + timedelta(seconds=plan.question_timeout),
-            planner_task_id=plan.id,
-            trace_id=plan.trace_id,
-        )
-        inbox.ask(self._store.files, question)
+        with self._store.files.carried_out(paths.result("planner", plan.id)):
+            question = Question(
+                question_id=derived_id("q", plan.id),
+                question=plan.question or "",
+                options=plan.options or [],
+                default=plan.default,
+                timeout=plan.question_timeout,
+                created_at=now,
+                expires_at=now + timedelta(seconds=plan.question_timeout),
+                planner_task_id=plan.id,
+                trace_id=plan.trace_id,
+            )
+            inbox.ask(self._store.files, question)
         self._store.feed.tell("question")
         return True
 

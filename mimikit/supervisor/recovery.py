@@ -39,10 +39,13 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     days = files.names(paths.TRANSCRIPT, suffix=".jsonl")[-2:]
     newest = [f"{paths.LEDGER}/{name}" for name in ledgers]
     files.settle(folders, [*newest, *(f"{paths.TRANSCRIPT}/{name}" for name in days)])
-    applier.apply_turns()
+    # What can not be set aside stands in the way of one record, and is no reason not to start.
+    with contextlib.suppress(UnsafeFile):
+        applier.apply_turns()
     for plan in files.load_all("planner/results", PlanResult):
         if plan.status != "needs_input" or files.exists(paths.running("planner", plan.id)):
-            applier.apply_plan(plan)
+            with contextlib.suppress(UnsafeFile):
+                applier.apply_plan(plan)
     running: list[tuple[QueueName, str]] = [
         (seat, name) for seat in paths.QUEUES for name in files.names(f"{seat}/running")
     ]
@@ -51,10 +54,10 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     canceled = {order.target for order in orders if order.action == "cancel"}
     for seat, name in running:
         path = paths.running(seat, name.removesuffix(".json"))
-        if task := queue.read(files, seat, path):
-            _recover_running(store, applier, task, now, canceled=task.id in canceled)
-        else:  # not a task: into quarantine with it, with the reason
-            with contextlib.suppress(UnsafeFile):
+        with contextlib.suppress(UnsafeFile), files.carried_out(path):
+            if task := queue.read(files, seat, path):
+                _recover_running(store, applier, task, now, canceled=task.id in canceled)
+            else:  # not a task: into quarantine with it, with the reason
                 files.load(path, Task)
 
 

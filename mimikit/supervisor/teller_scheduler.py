@@ -14,7 +14,7 @@ from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.conversation.inbox import InboxIndex
 from mimikit.engines.base import EngineChoice, TurnInput
-from mimikit.errors import StorageError
+from mimikit.errors import BadRecord, StorageError
 from mimikit.language import phrases
 from mimikit.language.phrases import ToldResult
 from mimikit.protocol.ids import derived_id, new_id
@@ -251,6 +251,7 @@ class TellerScheduler:
     def _commit(self, record: TurnRecord) -> None:
         """Commit and apply a turn; of one that was told before only its entries are left."""
         files = self._store.files
-        if turns.commit(files, record) or turns.find(files, record.id) is None:
-            self._applier.apply_turn(record)
+        is_new = turns.commit(files, record) or turns.find(files, record.id) is None
+        if is_new and not self._applier.apply_turn(record):
+            raise BadRecord(f"{record.id} can not be carried out")  # what it answers waits on
         self.inputs.take_out(record.consumed)

@@ -7,13 +7,14 @@ is held in memory grows for ever: of each trigger the newest ends are known, and
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
-from mimikit.errors import StorageError
+from mimikit.errors import BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
@@ -168,7 +169,8 @@ class Ledger:
         self._learn(line)
         self._since_checkpoint += 1
         if self._since_checkpoint >= max(CHECKPOINT_EVENTS, len(self._ends) // 10):
-            self.checkpoint()
+            with contextlib.suppress(BadRecord):  # too much for one file: the lines tell it all
+                self.checkpoint()
 
     def checkpoint(self) -> None:
         """Save the index with the position it stands for.

@@ -19,7 +19,14 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.models import Command, CommandResult, QueueName, Task, time_text
+from mimikit.protocol.models import (
+    FIRST_TIME,
+    Command,
+    CommandResult,
+    QueueName,
+    Task,
+    time_text,
+)
 from mimikit.protocol.records import bad_record, most_bytes, written_at
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
@@ -139,9 +146,11 @@ def shorten_waits(files: Files, by: timedelta, held: dict[str, Task]) -> None:
             if task is None or not task.released or task.not_before is None:
                 continue
             if files.move(queued, paths.running(seat, task.id)):
-                held[task.id] = sooner = task.but(not_before=task.not_before - by)
-                release(files, sooner)
-                del held[task.id]
+                with files.carried_out(paths.running(seat, task.id)):
+                    not_before = max(task.not_before - by, FIRST_TIME)
+                    held[task.id] = sooner = task.but(not_before=not_before)
+                    release(files, sooner)
+                held.pop(task.id, None)
 
 
 def leave_running(files: Files, seat: QueueName, task_id: str) -> None:

@@ -18,7 +18,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, dump_line, line_of, parse_object
 from mimikit.protocol.models import time_text
-from mimikit.protocol.records import MAX_RECORD_BYTES, bad_record, written_at
+from mimikit.protocol.records import bad_record, most_bytes, written_at
 from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.triggers import conditions, schedule
 
@@ -32,8 +32,8 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
     Raises:
         BadRecord: it is none; the text gives the line.
     """
-    if len(data) > MAX_RECORD_BYTES:
-        raise BadRecord(f"expected at most {MAX_RECORD_BYTES:,} bytes, got more")
+    if len(data) > most_bytes(Trigger):  # its state, which remembers it, holds more
+        raise BadRecord(f"expected at most {most_bytes(Trigger):,} bytes, got more")
     given = parse_object(data)
     try:
         if given.get("id") not in (None, trigger_id):
@@ -185,7 +185,7 @@ def read(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
     """A definition and, when its file is broken, the reason; the file stays where it is."""
     path = paths.trigger(trigger_id)
     try:
-        stat, data = files.stat(path), files.read(path, most=MAX_RECORD_BYTES)
+        stat, data = files.stat(path), files.read(path, most=most_bytes(Trigger))
     except UnsafeFile as error:
         return None, str(error)
     if stat is None or data is None:

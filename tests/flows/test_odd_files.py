@@ -23,7 +23,18 @@ import pytest
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.records import written_at
+from mimikit.protocol.models import (
+    Command,
+    CommandResult,
+    InboxItem,
+    Record,
+    Task,
+    TurnAttempt,
+    TurnRecord,
+)
+from mimikit.protocol.records import most_bytes, written_at
+from mimikit.protocol.results import TaskResult
+from mimikit.protocol.triggers import PlanResult, Trigger, TriggerState
 from mimikit.testing.twins import FakeClock
 from mimikit.views import messages
 from tests.crash.driver import Client
@@ -32,7 +43,8 @@ from tests.support.mind import Mind
 from tests.support.ordinary_user import NOBODY, folder_of_an_ordinary_user
 from tests.support.product import START, Product
 
-"".encode("utf-8-sig")  # read now: the interpreter's own files may not be that user's
+for _codec in ("utf-8-sig", "utf-16-le"):
+    "".encode(_codec)  # read now: the interpreter's own files may not be that user's
 HUGE = 300_000_000
 """More than any record may have, and three times what may be held of it."""
 AT = "2026-11-30T09:00:00.000Z"
@@ -71,6 +83,31 @@ RECORDS: dict[str, dict[str, Any]] = {
     paths.SIDE: {},
 }  # fmt: skip
 """Of each folder a record as it may lie there, but for its id."""
+
+MODELS: dict[str, type[Record]] = {
+    paths.INBOX: InboxItem,
+    paths.COMMANDS: Command,
+    paths.COMMANDS_DONE: CommandResult,
+    paths.TURNS: TurnAttempt,
+    paths.TURNS_NEW: TurnRecord,
+    "planner/queue": Task,
+    "planner/running": Task,
+    "planner/results": PlanResult,
+    "worker/queue": Task,
+    "worker/running": Task,
+    "worker/results": TaskResult,
+    paths.TRIGGERS: Trigger,
+    paths.TRIGGER_STATE: TriggerState,
+}
+"""What a record of each folder is, where one as large as it may be is to be dealt with."""
+
+OTHERS = {
+    paths.MEMORY_FOLDER: ".md", paths.SUMMARIES: ".md", paths.PROMPTS: ".md", paths.PAGES: ".json",
+    paths.SECRETS: "", paths.HUEY: ".json", paths.CACHE: "", "planner": ".json",
+    "worker": ".json", paths.CORRUPT: ".json",
+}  # fmt: skip
+"""The folders that hold no records, or people's own files, with an ending that is looked at. Of a
+page whose word can not be read the worst is taken: nothing there may be set aside."""
 
 READ = frozenset(
     {paths.INBOX, paths.COMMANDS, paths.TURNS, paths.TURNS_NEW, "planner/results", paths.TRIGGERS}
@@ -165,10 +202,22 @@ def plant_contents(planted: Planted) -> None:
     put("cut short", lambda stem: planted.data(stem)[:9])
     if planted.name not in (paths.COMMANDS_DONE, *LINES):
         put("another's", lambda _: planted.data("other.1"))
+    if (model := MODELS.get(planted.name)) is not None:
+        most = most_bytes(model)
+        put("just below its limit", lambda stem: full(planted.data(stem), most - 5))
     times = [key for key, value in planted.record.items() if value == AT]
     for key in times:
         put(f"{key} in year 1", lambda stem, key=key: planted.data(stem, **{key: FIRST}))
         put(f"{key} in year 9999", lambda stem, key=key: planted.data(stem, **{key: LAST}))
+
+
+def full(data: bytes, size: int) -> bytes:
+    """A record of exactly so many bytes: short of what it is when it is written with indents."""
+    head, tail = data.rstrip()[:-1] + b', "odd": [', b"0]}\n"
+    room = size - len(head) - len(tail)
+    item = b'"' + b"x" * 60 + b'",'
+    filled = item * (room // len(item))
+    return head + filled + b" " * (room - len(filled)) + tail
 
 
 def _stem(planted: Planted, number: int) -> str:
@@ -260,10 +309,7 @@ FOLDERS = [pytest.param(folder, id=folder.replace("/", "-")) for folder in RECOR
 
 def test_every_folder_of_records_is_in_the_table() -> None:
     assert set(RECORDS) == set(paths.RECORDS)
-    # Of a page whose word can not be read the worst is taken: nothing there may be set aside.
-    others = {"planner", "worker", "memory", "memory/summary", "huey", "secrets", "cache",
-              "corrupt", "pages", "prompts"}  # fmt: skip
-    assert set(paths.FOLDERS) - set(RECORDS) == others
+    assert set(paths.FOLDERS) == set(RECORDS) | set(OTHERS)
 
 
 @pytest.mark.parametrize("at_start", [True, False], ids=["at start", "while running"])
@@ -296,6 +342,9 @@ def test_one_odd_thing_never_stops_the_rest(
     for kind, path in planted.kinds.items():
         assert not os.path.lexists(path), kind
         assert "expected" in why.pop(shown(state, path)), kind
+    large = planted.contents.pop("just below its limit", None)
+    if large is not None and shown(state, large) in why:  # what it would become is too much
+        assert "expected at most" in why.pop(shown(state, large))
     for kind, path in planted.contents.items():
         if folder == paths.TRIGGERS:  # its user's own: it stays where it is, and that is told
             told = {line["triggerId"] for line in client.product.log.audits
@@ -309,6 +358,161 @@ def test_one_odd_thing_never_stops_the_rest(
         else:
             assert path.exists(), kind
     assert why == {}
+    stays_as_it_is(client, state)
+
+
+LARGE = {"id": "large", "prompt": "x", "createdAt": AT, "traceId": "t"}
+"""A task that is to have more bytes than the file of one may."""
+QUESTION = {"questionId": "q", "question": "?", "createdAt": AT, "expiresAt": AT}
+REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "a turn's task": (paths.TURNS_NEW, {**TURN, "tasks": [{**LARGE, "role": "planner"}]}, "prompt"),
+    "a turn's question": (paths.TURNS_NEW, {**TURN, "question": QUESTION}, "question"),
+    "a plan's task": ("planner/results", {**ENDED, "tasks": [LARGE]}, "prompt"),
+    "a plan's order": (
+        "planner/results",
+        {**ENDED, "orders": [{"action": "trigger_edit", "target": "g1", "args": {"x": "x"}}]},
+        "x",
+    ),
+    "a plan's question": (
+        "planner/results",
+        {**ENDED, "status": "needs_input", "question": "?"},
+        "question",
+    ),
+    "a question for ever": (
+        "planner/results",
+        {**ENDED, "status": "needs_input", "question": "?", "questionTimeout": 1e300},
+        "",
+    ),
+}
+"""Records that can be read, and ask for what can not be written: folder, record, what is long."""
+
+
+def lengthened(record: Any, key: str) -> Any:
+    """The record with five million characters at each place of that name."""
+    if isinstance(record, list):
+        return [lengthened(entry, key) for entry in record]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(record, dict):
+        return record
+    known = {k: lengthened(v, key) for k, v in record.items()}  # pyright: ignore[reportUnknownVariableType]
+    if key == "prompt" and key in known:  # it has its own limit; what it is not known for has none
+        return {**known, "odd": "x" * 5_000_000}
+    return known | ({key: "x" * 5_000_000} if isinstance(known.get(key), str) else {})
+
+
+@pytest.mark.parametrize("at_start", [True, False], ids=["at start", "while running"])
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_record_that_asks_for_what_can_not_be_is_set_aside(
+    kind: str, files: Files, state: Path, *, at_start: bool
+) -> None:
+    folder, record, long = REFUSED[kind]
+    path = state / folder / "odd.json"
+
+    def plant() -> None:
+        path.write_text(json.dumps({"id": "odd", **lengthened(record, long)}))
+
+    if at_start:
+        plant()
+    with as_owner(state):
+        client = begin(files)
+        client.product.start()
+        goes_on(client, 1)
+    if not at_start:
+        plant()
+        client.product.store.events.ended_runs.put(("planner", "odd"))
+        with as_owner(state):
+            goes_on(client, 2)
+    assert not path.exists()
+    why = reasons(state)
+    assert list(why) == [f"{folder}/odd.json"]
+    assert "it can not be carried out: " in why[f"{folder}/odd.json"]
+    assert not files.names("worker/queue")  # nothing of it was done
+    stays_as_it_is(client, state)
+
+
+def test_who_asked_for_a_plan_that_can_not_be_is_told(files: Files, state: Path) -> None:
+    tasks = [LARGE | {"id": "fine"}, LARGE | {"odd": "x" * 5_000_000}]
+    plan = {"id": "odd", **ENDED, "tasks": tasks}
+    (state / "planner/results/odd.json").write_text(json.dumps(plan))
+    task = {"id": "odd", **TASK, "role": "planner", "notify": "message"}
+    (state / "planner/running/odd.json").write_text(json.dumps(task))
+    with as_owner(state):
+        client = begin(files)
+        client.product.start()
+        goes_on(client, 1)
+    assert "expected at most" in reasons(state)["planner/results/odd.json"]
+    assert not files.exists("worker/ended/fine.json")
+    assert files.exists("planner/ended/odd.json")
+    failed = files.load(paths.plan_done("odd"), PlanResult)
+    assert failed is not None
+    assert (failed.status, failed.tasks) == ("failed", [])
+    assert any("odd" in m.task_ids for m in client.product.store.conversation.messages)
+    stays_as_it_is(client, state)
+
+
+def test_a_run_that_can_not_be_tried_again_stops_no_start(files: Files, state: Path) -> None:
+    """It was as large as it may be, and is larger with its next attempt."""
+    task = {"id": "odd", **TASK, "maxAttempts": 3}
+    data = full(json.dumps(task).encode(), most_bytes(Task) - 5)
+    (state / "worker/running/odd.json").write_bytes(data)
+    with as_owner(state):
+        client = begin(files)
+        client.product.start()
+        goes_on(client, 1)
+    assert not (state / "worker/running/odd.json").exists()
+    assert "expected at most" in reasons(state)["worker/running/odd.json"]
+    stays_as_it_is(client, state)
+
+
+def test_a_wait_that_can_not_be_shortened_holds_up_no_other(files: Files, state: Path) -> None:
+    with as_owner(state):
+        client = begin(files)
+        client.product.start()
+    wait = {**TASK, "role": "worker", "released": True, "notBefore": "2026-12-01T12:00:00.000Z"}
+    for name in ("a", "b", "c"):
+        data = json.dumps({"id": name, **wait}).encode()
+        if name == "b":
+            data = full(data, most_bytes(Task) - 5)
+        (state / f"worker/queue/{name}.json").write_bytes(data)
+    with as_owner(state):
+        client.product.clock.jump(START - timedelta(hours=4))
+        client.product.tick()
+    waits = {task.id: task.not_before for task in client.product.queued("worker")}
+    assert waits == dict.fromkeys("ac", START - timedelta(hours=1))
+    assert "expected at most" in reasons(state)["worker/running/b.json"]
+    assert client.product.log.errors == []
+    stays_as_it_is(client, state)
+
+
+@pytest.mark.parametrize("at_start", [True, False], ids=["at start", "while running"])
+@pytest.mark.parametrize("folder", OTHERS)
+def test_what_lies_where_no_records_are_stops_nothing_and_stays(
+    folder: str, files: Files, state: Path, *, at_start: bool
+) -> None:
+    planted = Planted(state / folder, OTHERS[folder], {"text": "tea", "createdAt": AT})
+
+    def plant() -> None:
+        plant_kinds(planted)
+        plant_contents(planted)
+
+    if at_start:
+        plant()
+    with as_owner(state):
+        client = begin(files)
+        client.product.start()
+        goes_on(client, 1)
+        client.say("r1", "remember tea")
+        client.product.idle()
+    if not at_start:
+        plant()
+    with as_owner(state):
+        client.say("r2", "remember the long way")
+        goes_on(client, 2)
+        client.product.clock.advance(7 * 3600)  # and something goes into memory
+        client.product.idle()
+    assert client.product.log.errors == []
+    there = planted.kinds | planted.contents
+    assert [kind for kind, path in there.items() if not os.path.lexists(path)] == []
+    assert reasons(state) == {}
     stays_as_it_is(client, state)
 
 

@@ -217,9 +217,9 @@ def test_a_message_is_taken_up_before_the_ends_of_very_many_runs(
         steps.append("turn")
         start(job)
 
-    def applied(record: TurnRecord) -> None:
+    def applied(record: TurnRecord) -> bool:
         steps.append(f"applied {record.author}")
-        apply(record)
+        return apply(record)
 
     monkeypatch.setattr(product.applier, "end_run", slow_end)
     monkeypatch.setattr(product.seat, "start", begun)
