@@ -208,16 +208,20 @@ class _Run:
                 raise EngineError(f"no program can be started: {error.strerror}") from error
             stack.callback(self._waker.close)
             self._selector.register(self._waker.reader, selectors.EVENT_READ, self._woken)
-            self._child = process_tree.spawn(
-                program.argv,
-                cwd=program.cwd,
-                env=program.env,
-                mark=program.mark,
-                stdin=bool(program.stdin),
-                given=() if program.boxed is None else (program.boxed,),
-            )
+            earlier, self.cancel.has_begun = self.cancel.has_begun, True
+            try:
+                self._child = process_tree.spawn(
+                    program.argv,
+                    cwd=program.cwd,
+                    env=program.env,
+                    mark=program.mark,
+                    stdin=bool(program.stdin),
+                    given=() if program.boxed is None else (program.boxed,),
+                )
+            except EngineError:
+                self.cancel.has_begun = earlier
+                raise
             stack.callback(process_tree.release, self._child)
-            self.cancel.has_begun = True
             self._unwritten = memoryview(program.stdin)
             self._family = process_tree.RunProcesses(self._child)
             idle_s = program.idle_timeout_s

@@ -47,7 +47,7 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
         if isinstance(error, StorageError) and context.stopping.is_set():
             raise  # recovery decides
         context.log.write("error", "run_fault", taskId=claimed.id, error=repr(error))
-        if (outcome := not_begun(context, error)) is not None:  # no engine was asked for it yet
+        if (outcome := not_begun(context, cancel, error)) is not None:
             waits = claimed.but(role=queue_name, released=True, not_before=outcome.retry_at)
             context.insist(lambda: queue.release(context.files, waits))
             return False

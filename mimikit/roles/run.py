@@ -277,11 +277,12 @@ def run_engine(
             read_only=task is not None and task.internal,  # asked for a word; nobody asked for work
         )
         outcome = engine.run(request)
+        cancel.has_begun = True
     except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
+        # An EngineError says that nothing began; of what else an engine raises nobody knows.
+        cancel.has_begun = request is not None and not isinstance(error, EngineError)
         context.log.write("error", "engine_fault", runId=run_id, error=repr(error))
-        # Of what an engine raises by itself nobody knows whether it had begun.
-        in_vain = request is None or isinstance(error, EngineError)
-        outcome = (not_begun(context, error) if in_vain else None) or Outcome(
+        outcome = not_begun(context, cancel, error) or Outcome(
             "failed", error=f"the engine failed: {error}", failure_reason="error"
         )
     finally:
@@ -289,21 +290,22 @@ def run_engine(
             server.unregister(token)
         if scratch is not None:
             _remove(scratch)
-    if engine.name not in _WITHOUT_TOKENS:
-        tokens.load_soon()  # a model is served here: the turns to come are counted, not estimated
     if cancel.reason == "killed" and outcome.status != "done":
         outcome = Outcome("failed", error="mimikit was stopped meanwhile", failure_reason="killed")
-    output.write("ended", outcome.error or "", {"status": outcome.status})
+    with contextlib.suppress(MemoryError, OSError, RuntimeError):  # the outcome stands
+        output.write("ended", outcome.error or "", {"status": outcome.status})
+        if engine.name not in _WITHOUT_TOKENS:
+            tokens.load_soon()  # a model is served here: turns to come are counted, not estimated
     return outcome
 
 
-def not_begun(context: RunContext, error: Exception) -> Outcome | None:
+def not_begun(context: RunContext, cancel: CancelToken, error: Exception) -> Outcome | None:
     """The outcome of a run that could not begin for want of files, memory or processes.
 
-    None: the error was another. It costs no attempt, and is tried again soon.
+    None: it had begun, or the error was another. It costs no attempt, and is tried again soon.
     """
     reason = context.shortage.note(error)
-    if reason is None:
+    if reason is None or cancel.has_begun:
         return None
     retry_at = context.clock.now() + timedelta(seconds=PAUSE_S)
     return Outcome("failed", error=reason, failure_reason="engine_unavailable", retry_at=retry_at)
@@ -335,11 +337,11 @@ def sweep_scratch(state: Path) -> None:
 
 def _remove(scratch: Path) -> None:
     """Remove a scratch folder, whatever a run has made of it; what can not go stays for a start."""
-    with contextlib.suppress(RecursionError):
+    with contextlib.suppress(RecursionError, MemoryError):
         shutil.rmtree(scratch, ignore_errors=True)
     if os.path.lexists(scratch):  # folders too deep for Python, or shut by the run
         line = 'chmod -R u+rwx -- "$1"; rm -rf -- "$1"'
-        with contextlib.suppress(EngineError):
+        with contextlib.suppress(OSError, MemoryError):
             process.output(["/bin/sh", "-c", line, "sh", str(scratch)], timeout_s=_REMOVE_S)
 
 

@@ -160,7 +160,7 @@ def outcome_of(context: RunContext, job: TurnJob) -> TurnOutcome:
         return take_turn(context, job)
     except Exception as error:  # noqa: BLE001 - the Teller's thread must outlive any fault
         context.log.write("error", "turn_fault", turnId=job.id, error=repr(error))
-        if (short := not_begun(context, error)) is not None:
+        if (short := not_begun(context, job.cancel, error)) is not None:
             return TurnOutcome(job, None, short.error or "", short.failure_reason, short.retry_at)
         return TurnOutcome(job, None, str(error), "error")
 
@@ -193,7 +193,8 @@ class TellerThread:
             if self._under_way is not None and not found:
                 said = "no memory was left to say how the turn ended"
                 retry_at = self._context.clock.now() + timedelta(seconds=PAUSE_S)
-                reason = "engine_unavailable"
+                begun = self._under_way.cancel.has_begun
+                reason: FailureReason = "error" if begun else "engine_unavailable"
                 found.append(TurnOutcome(self._under_way, None, said, reason, retry_at))
             with contextlib.suppress(RuntimeError):  # no thread is to be had: the next look tries
                 self._thread = self._begin()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -18,11 +22,13 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.roles.shortage import PAUSE_S, few_files, few_processes, process_limits
 from mimikit.supervisor.loop import SAID_S, ShortageGuard
+from mimikit.testing import twins
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.engines.test_shell import engine, here
+from tests.support import product
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import result, transcript
@@ -159,6 +165,92 @@ def test_a_want_met_before_the_engine_is_asked_spends_nothing_either(
         "done",
         1,
     )
+
+
+class WantAfter(Mind):
+    """Meets a want after its first run: at this call of a function, whoever calls it."""
+
+    def __init__(self, runs: list[tuple[str, int]], at: float, want: BaseException) -> None:
+        super().__init__(runs)
+        self._at, self._want = at, want
+        self.calls = 0
+
+    def run(self, request: EngineRequest) -> Outcome:
+        outcome = super().run(request)
+        if len(self.runs) == 1:
+            gc.disable()  # what it calls belongs to no run
+            sys.settrace(self._called)
+        return outcome
+
+    def _called(self, _frame: FrameType, _event: str, _argument: object) -> None:
+        self.calls += 1
+        if self.calls > self._at:
+            sys.settrace(None)
+            raise self._want
+
+
+def lived_through(seat: str, at: float, want: BaseException) -> tuple[World, int]:
+    """One run of this seat, its want, and what follows; with how many calls there were."""
+    world = World()
+    mind = WantAfter(world.oracle.runs, at, want)
+    world.product = Product(world.files, world.clock, mind)
+    world.product.start()
+    client = Client(world.product, world.oracle)
+    if seat == "teller":
+        client.say("m1", "hello")
+    else:
+        client.submit("t1", "long find: the cat", role=seat, max_attempts=1)
+    try:
+        world.product.idle()
+    except (MemoryError, OSError):  # the consumer is started again then
+        mind.heals = True
+        world.product = Product(world.files, world.clock, Mind(world.oracle.runs))
+        world.product.start()
+    world.product.idle()
+    return world, mind.calls
+
+
+@pytest.fixture
+def traced_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is called after a run is counted up to where the run is over."""
+
+    def ends(run: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*arguments: object) -> Any:
+            try:
+                return run(*arguments)
+            finally:
+                sys.settrace(None)
+                gc.enable()
+
+        return watched
+
+    for place, name in ((product, "dispatch"), (twins, "outcome_of")):
+        monkeypatch.setattr(place, name, ends(getattr(place, name)))
+
+
+@pytest.mark.usefixtures("traced_to_the_end")
+@pytest.mark.parametrize("seat", ["worker", "planner", "teller"])
+@pytest.mark.parametrize("want", ["files", "memory"])
+def test_a_want_that_is_met_after_a_run_repeats_none(seat: str, want: str) -> None:
+    """At each call of a function between the engine's last word and the end of the run."""
+    _, calls = lived_through(seat, float("inf"), MemoryError())
+    assert calls > 50
+    ends: Counter[str] = Counter()
+    for at in range(calls):
+        world, _ = lived_through(seat, at, WANTS[want]())
+        runs = world.oracle.runs
+        assert len(set(runs)) == len(runs), at  # no attempt is made twice
+        if seat == "teller":
+            assert transcript(world.files)[0] == ("user", "hello"), at
+            ends[transcript(world.files)[-1][1]] += 1
+        else:
+            assert [run for run in runs if run[0] == "t1"] == [("t1", 1)], at
+            assert world.files.names(f"{seat}/running") == [], at
+            end = world.product.store.ledger.end_of("t1")
+            assert end is not None, at
+            ends[end.status] += 1
+    kept = ends["heard hello" if seat == "teller" else "done"]
+    assert kept > calls / 2, ends  # mostly what it came to is kept, too
 
 
 def test_another_fault_is_no_want() -> None:

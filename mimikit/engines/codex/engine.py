@@ -85,6 +85,8 @@ class CodexEngine:
                 argv = sandbox.masked(argv, self._state, writable=shown)
             return self._carry_out(request, place, argv, mark)
         except EngineError as error:
+            if request.cancel.has_begun:  # its end is what went wrong: it is not repeated for that
+                return Outcome("failed", error=str(error), failure_reason="error")
             if shortage_of(error):
                 raise
             return Outcome("failed", error=str(error), failure_reason="engine_unavailable")
