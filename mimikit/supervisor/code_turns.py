@@ -1,19 +1,23 @@
-"""The turns that code takes by itself: results told, questions asked and answered, failures said.
+"""The turns that code takes by itself, and who is to tell a result.
 
 Pure: who commits them stands elsewhere.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 from mimikit.language import phrases
 from mimikit.language.phrases import ToldResult
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import InboxItem, Message, Question, Task, TurnRecord
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import PlanResult
+from mimikit.protocol.triggers import PlanResult, TriggerState
+
+Told = Literal["teller", "message"]
 
 
 def code_record(turn_id: str, now: datetime) -> TurnRecord:
@@ -68,3 +72,23 @@ def system_message(record: TurnRecord, text: str, *, task_ids: list[str]) -> Mes
         turn_id=record.id,
         task_ids=task_ids,
     )
+
+
+def telling(task: Task, result: TaskResult, before: TriggerState | None) -> Told | None:
+    """Who tells this result: the Teller, a plain message, or nobody. Source: spec 0."""
+    if task.internal or task.notify == "none":
+        return None
+    if task.notify == "teller":
+        return "message" if result.status == "canceled" else "teller"
+    if task.notify == "failure":
+        return "message" if result.status == "failed" else None
+    if task.notify == "change":
+        # No outcome yet: the first run, which is a change.
+        changed = before is None or before.last_outcome != outcome_hash(result)
+        return "message" if changed or result.status == "failed" else None
+    return "message"
+
+
+def outcome_hash(result: TaskResult) -> str:
+    """What `notify: change` compares: status and text."""
+    return hashlib.sha256(f"{result.status}\x00{result.text}".encode()).hexdigest()[:16]

@@ -6,11 +6,9 @@ record out of sight, so that only what is not yet applied is ever applied again.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Literal
 
 from mimikit.conversation import inbox, turns
 from mimikit.errors import StorageError, UnsafeFile
@@ -28,13 +26,13 @@ from mimikit.protocol.models import (
 )
 from mimikit.protocol.records import encode
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import PlanResult, TriggerState
+from mimikit.protocol.triggers import PlanResult
+from mimikit.supervisor.code_turns import Told, outcome_hash, telling
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import registry
 
-Told = Literal["teller", "message"]
 SLICE_S = 0.05
 """So long runs are ended, and triggers looked at, in one go, however many there are."""
 
@@ -383,23 +381,3 @@ class CommitApplier:
                 remote=task.remote,
             ),
         )
-
-
-def telling(task: Task, result: TaskResult, before: TriggerState | None) -> Told | None:
-    """Who tells this result: the Teller, a plain message, or nobody. Source: spec 0."""
-    if task.internal or task.notify == "none":
-        return None
-    if task.notify == "teller":
-        return "message" if result.status == "canceled" else "teller"
-    if task.notify == "failure":
-        return "message" if result.status == "failed" else None
-    if task.notify == "change":
-        # No outcome yet: the first run, which is a change.
-        changed = before is None or before.last_outcome != outcome_hash(result)
-        return "message" if changed or result.status == "failed" else None
-    return "message"
-
-
-def outcome_hash(result: TaskResult) -> str:
-    """What `notify: change` compares: status and text."""
-    return hashlib.sha256(f"{result.status}\x00{result.text}".encode()).hexdigest()[:16]
