@@ -7,10 +7,12 @@ and the one question that waits for the user.
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from heapq import heapify, heappop
+from heapq import heapify, heappop, heappush
 
 from mimikit.conversation.history import HistoryStore
 from mimikit.errors import BadInput, BadRecord, UnsafeFile
@@ -26,13 +28,17 @@ from mimikit.protocol.records import MAX_RECORD_BYTES, check_name, decode, most_
 
 SETTLE_S = 2.0
 """A file that is not whole may still be being written: it is judged after so long unchanged."""
-MOST_PLAIN_HELD, MOST_BY_HAND_HELD = 1000, 100
-"""Results that need no mind, and hand-made files, that are known at a time, however many are in the
-inbox. Where there are as many by hand, what came by page or terminal goes before them."""
+MOST_HELD = {"said": 1000, "for a mind": 1000, "result": 1000, "by hand": 100}
+"""So many of each kind are known at a time, however many are in the inbox: what came by page or
+terminal, results that need a mind, other results, files made by hand. Where there are as many by
+hand, what came by page or terminal goes before them."""
+MOST_AT_ONCE = 300
+"""Files that one look reads; the next goes on."""
 _TAKING = ".taking.json"
 _RESULTS = paths.result_inbox_id("")
-_BY_PROGRAM = ("msg-", _RESULTS)
-"""So the names begin of what page, terminal and consumer put in."""
+_BY_PROGRAM = re.compile(rf"msg-[0-9A-Za-z-]{{26,36}}|{_RESULTS}.*")
+"""So those are named that page, terminal and consumer put in. A script may do so, too: whatever
+they are named, only so many are known at a time."""
 
 
 def put(files: Files, item: InboxItem) -> bool:
@@ -167,8 +173,10 @@ class InboxIndex:
         self._guard = threading.Lock()
         self._heard: set[str] | None = None
         """Ids of what came since the last look; None: the folder is to be looked at."""
-        self._left: tuple[list[str], list[str]] = ([], [])
-        """Heaps of what there was no room for: made by hand, results."""
+        self._left: dict[str, list[str]] = {kind: [] for kind in MOST_HELD}
+        """Heaps of what there was no room for, each kind's own: names alone."""
+        self._kinds: Counter[str] = Counter()
+        """How many of each are known."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -183,64 +191,72 @@ class InboxIndex:
             elif self._heard is not None:
                 self._heard.update(told)
 
-    def refresh(self, now: datetime) -> None:
-        """Know what is there now: by what was heard since, where that is told, else by a look."""
+    def refresh(self, now: datetime) -> bool:
+        """Know what is there now: by what was heard since, where that is told, else by a look.
+
+        Gives whether more is to be read, for which there was no time.
+        """
         with self._guard:
             heard, self._heard = self._heard, set[str]() if self.is_told else None
         try:
             if heard is None:
                 heard = {name.removesuffix(".json") for name in self._files.names(paths.INBOX)}
                 for gone in self._items.keys() - heard:
-                    del self._items[gone]
-                self._left = ([], [])
-            self._take_up(heard - self._items.keys(), now)
+                    self._drop(gone)
+                for heap in self._left.values():
+                    heap.clear()
+            return self._take_up(heard - self._items.keys(), now)
         except BaseException:
             self.hear(None)
             raise
 
-    def _take_up(self, fresh: set[str], now: datetime) -> None:
-        by_hand, results = self._left
-        by_hand += filter(_is_by_hand, fresh)
-        results += filter(_is_result, fresh)
-        heapify(by_hand)
-        heapify(results)
-        for new in sorted(new for new in fresh if not (_is_by_hand(new) or _is_result(new))):
-            self._read_in(new, now)
-        room = MOST_BY_HAND_HELD - sum(map(_is_by_hand, self._items))
-        while by_hand and room > 0:
-            self._read_in(heappop(by_hand), now)
-            room -= 1
-        plain = sum(not _needs_mind(item) for item in self._items.values())
-        while results and plain < MOST_PLAIN_HELD:
-            item = self._read_in(heappop(results), now)
-            plain += item is not None and not _needs_mind(item)
+    def _take_up(self, fresh: set[str], now: datetime) -> bool:
+        for new in fresh:
+            self._left[_kind_by_name(new)].append(new)
+        left, most = MOST_AT_ONCE, MOST_HELD
+        for kind, heap in self._left.items():
+            heapify(heap)
+            while heap and left and self._kinds[kind] < most[kind]:
+                self._read_in(heappop(heap), now)
+                left -= 1
+        return not left
 
-    def _read_in(self, new: str, now: datetime) -> InboxItem | None:
+    def _read_in(self, new: str, now: datetime) -> None:
         if new in self._items:  # heard of twice
-            return None
+            return
         item = load(self._files, new, now)
         if item is None:
             if self._files.exists(paths.inbox(new)):  # not whole yet
                 self.hear([f"{new}.json"])
-            return None
+            return
         is_result = item.kind == "task_result"
         if not is_result and self._conversation.has(new, item.created_at.date()):
             take_out(self._files, new)  # repeated by a client that had not heard of the first
-            return None
-        self._items[new] = item
+            return
+        if self._kinds[kind := _kind(item)] >= MOST_HELD[kind]:  # its name did not tell
+            heappush(self._left[kind], new)
+            return
+        self._keep(item)
         self._locale = item.locale or self._locale
         if not is_result:
             self._feed.tell("inbox", id=new)
-        return item
+
+    def _keep(self, item: InboxItem) -> None:
+        self._items[item.id] = item
+        self._kinds[_kind(item)] += 1
+
+    def _drop(self, item_id: str) -> None:
+        if (item := self._items.pop(item_id, None)) is not None:
+            self._kinds[_kind(item)] -= 1
 
     def waiting(self, *, for_teller: bool) -> Iterator[InboxItem]:
         """What the Teller is to answer, or what code tells without it; oldest first.
 
         A result counts once its task's end is complete: repeated, that would enter it anew.
         """
-        is_heap = sum(map(_is_by_hand, self._items)) >= MOST_BY_HAND_HELD
+        is_heap = self._kinds["by hand"] >= MOST_HELD["by hand"]
         items = sorted(self._items.values(), key=_age)
-        for item in sorted(items, key=lambda item: is_heap and _is_by_hand(item.id)):
+        for item in sorted(items, key=lambda item: is_heap and _kind(item) == "by hand"):
             if _needs_mind(item) == for_teller and _is_over(self._files, item):
                 yield item
 
@@ -249,7 +265,7 @@ class InboxIndex:
         for id_ in ids:
             with contextlib.suppress(BadRecord, UnsafeFile):
                 if id_ not in self._items and (item := read(self._files, id_)) is not None:
-                    self._items[id_] = item
+                    self._keep(item)
         found = [self._items[id_] for id_ in ids if id_ in self._items]
         return sorted(found, key=_age) if len(found) == len(ids) else []
 
@@ -262,7 +278,7 @@ class InboxIndex:
         """These are answered."""
         for id_ in ids:
             take_out(self._files, id_)
-            self._items.pop(id_, None)
+            self._drop(id_)
 
     def language(self, text: str | None = None) -> str:
         """The language of a text, or of what the user said last."""
@@ -272,12 +288,17 @@ class InboxIndex:
         return phrases.language(text, self._locale)
 
 
-def _is_result(item_id: str) -> bool:
-    return item_id.startswith(_RESULTS)
+def _kind_by_name(item_id: str) -> str:
+    if not _BY_PROGRAM.fullmatch(item_id):
+        return "by hand"
+    return "result" if item_id.startswith(_RESULTS) else "said"
 
 
-def _is_by_hand(item_id: str) -> bool:
-    return not item_id.startswith(_BY_PROGRAM)
+def _kind(item: InboxItem) -> str:
+    """What it is one of in MOST_HELD."""
+    if item.kind == "task_result":
+        return "for a mind" if _needs_mind(item) else "result"
+    return "said" if _kind_by_name(item.id) == "said" else "by hand"
 
 
 def _age(item: InboxItem) -> tuple[datetime, str]:

@@ -86,7 +86,7 @@ def unescape(text: str) -> str:
 
 
 def ids(text: str) -> frozenset[str]:
-    heads = map(HEAD.fullmatch, text.split("\n"))
+    heads = (HEAD.fullmatch(line) for line in text.split("\n") if line.startswith("## "))
     return frozenset(head["id"] for head in heads if head)
 
 

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import itertools
 import threading
+from array import array
 from collections import Counter, deque
 from collections.abc import Generator, Sequence
 from datetime import date, datetime, timedelta
@@ -51,8 +52,8 @@ class Archiver:
         self._is_flush = False
         """Of the pass: its groups go to the file of their day, whatever their age."""
         self._is_over = False
-        self._known: dict[str, tuple[FileStat, frozenset[str]]] = {}
-        """The raw files of the day that was written last: as they were, and the ids in them."""
+        self._known: dict[str, tuple[FileStat, array[int]]] = {}
+        """The raw files of the day that was written last: as they were, and what tells the ids."""
 
     def recover(self, now: datetime) -> None:
         """Give back what a crash left pending, unless a run that lives or has ended covers it."""
@@ -144,7 +145,7 @@ class Archiver:
         """
         files, zone = self._store.files, self._store.settings.zone
         day = date.fromisoformat(group.name)
-        sizes, have = self._raw_of(day)
+        sizes, have = self._raw_of(day, group.messages)
         missing = [message for message in group.messages if message.id not in have]
         if missing:
             path = paths.memory_file(markdown.raw_name(day, missing, sizes, flush=self._is_flush))
@@ -156,27 +157,33 @@ class Archiver:
             self._store.feed.tell("memory", path=path)
         self._mark(group.messages)
 
-    def _raw_of(self, day: date) -> tuple[dict[str, int], set[str]]:
-        """The raw files of a day with their sizes (-1: not ours), and the messages in them."""
+    def _raw_of(self, day: date, messages: Sequence[Message]) -> tuple[dict[str, int], set[str]]:
+        """The raw files of a day with their sizes (-1: not ours), and which of these are in them.
+
+        Of an id eight bytes are kept: a day may have very many. What may be there is read again.
+        """
         files, before = self._store.files, self._known
         self._known = {}
         sizes: dict[str, int] = {}
         have: set[str] = set()
+        wanted = {message.id for message in messages}
+        marks = set(map(hash, wanted))
         for name in files.names(paths.MEMORY_FOLDER, suffix=".md"):
             path = paths.memory_file(name)
             stat = files.stat(path) if name.startswith(day.isoformat()) else None
             if stat is None:
                 continue
             known = before.get(name)
-            if known is None or known[0] != stat:
+            if known is None or known[0] != stat or not marks.isdisjoint(known[1]):
                 try:
                     with _met_bad_spots():
                         data = files.read(path, most=MAX_RECORD_BYTES) or b""
                 except UnsafeFile:
                     data = b""  # a link of the user's: not ours to follow, and in nobody's way
-                known = stat, frozenset(markdown.ids(data.decode("utf-8", "replace")))
+                found = markdown.ids(data.decode("utf-8", "replace"))
+                known = stat, array("q", map(hash, found))
+                have |= wanted & found
             self._known[name] = known
-            have |= known[1]
             sizes[name] = stat.size if known[1] else -1
         return sizes, have
 
@@ -205,7 +212,7 @@ class Archiver:
         zone = self._store.settings.zone
         have = set(self.summaries.covered(group.name))
         for day in {archive.day_of(message, zone) for message in group.messages}:
-            have |= self._raw_of(day)[1] | self.summaries.covered(f"{day}")
+            have |= self._raw_of(day, group.messages)[1] | self.summaries.covered(f"{day}")
         if known := [message for message in group.messages if message.id in have]:
             self._mark(known)
             left = tuple(message for message in group.messages if message.id not in have)

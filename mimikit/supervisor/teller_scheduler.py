@@ -71,7 +71,7 @@ class TellerScheduler:
         # inputs must not get into another turn. There are none in good times.
         done = self._applier.apply_turns()
         done = self._take_outcomes(now) or done
-        self.inputs.refresh(now)
+        done = self.inputs.refresh(now) or done
         done = self.questions.step(now, may_ask=self._under_way is None) or done
         # What the user said does not wait for what code tells.
         done = self._start_turn(now) or done

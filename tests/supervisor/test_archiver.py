@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -759,3 +760,23 @@ def test_a_pass_costs_the_same_however_long_the_day_was(
     written = sum(len(text_of(files, f"memory/{name}")) for name in raw_files(files))
     assert sum(len(markdown.ids(text_of(files, f"memory/{n}"))) for n in raw_files(files)) == 600
     assert 0 < most < written / 3
+
+
+def test_what_is_known_of_a_long_day_takes_little(files: Files) -> None:
+    """Ten bytes or so for each message that stands in memory; what may be there is looked up."""
+    client, count = made(files), 20_000
+    for part in range(0, count, 500):
+        old = [said(n).but(id=f"msg-{n:026}") for n in range(part, part + 500)]
+        text = markdown.extended("", START.date(), old, UTC)
+        files.write(f"memory/2026-12-01-part-{part:05}.md", text.encode())
+    filled(client, [said(n).but(id=f"msg-{n:026}") for n in range(40)])
+    filled(client, [said(n) for n in range(80)])
+    tracemalloc.start()
+    try:
+        client.product.idle()
+        assert tracemalloc.get_traced_memory()[0] < 60 * count
+    finally:
+        tracemalloc.stop()
+    assert set(archived(client).values()) == {True}
+    written = [i for n in raw_files(files) for i in markdown.ids(text_of(files, f"memory/{n}"))]
+    assert len(written) == len(set(written)) == count + 80

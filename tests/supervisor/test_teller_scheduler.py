@@ -10,6 +10,7 @@ from mimikit.conversation import inbox
 from mimikit.engines.base import EngineRequest, TurnInput
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
+from mimikit.protocol.ids import new_id
 from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import InboxItem, QueueName, Task, TurnRecord, time_text
 from mimikit.roles import teller
@@ -237,7 +238,7 @@ def test_a_message_is_taken_up_before_the_ends_of_very_many_runs(
 def test_of_very_many_results_only_some_are_read_at_a_time(
     client: Client, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inbox, "MOST_PLAIN_HELD", 30)
+    monkeypatch.setitem(inbox.MOST_HELD, "result", 30)
     ended_runs(client, 100)
     client.product.applier.end_runs(START)
     asked: list[str] = []
@@ -265,7 +266,7 @@ HEAPS: dict[str, dict[str, object]] = {
 def test_a_message_waits_behind_no_heap_of_dropped_files(
     client: Client, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
-    product, files = client.product, client.files
+    product, files, said_id = client.product, client.files, new_id("msg", START)
     for number in range(FLOOD):
         made = HEAPS[folder] | {"id": f"drop-{number:03}"}
         files.write(f"{folder}/drop-{number:03}.json", dump_line(made))
@@ -276,7 +277,7 @@ def test_a_message_waits_behind_no_heap_of_dropped_files(
     def read(path: str, **where: Any) -> bytes:
         if path.startswith(f"{folder}/drop-"):
             if not steps:
-                client.say("msg-1", "of the user")
+                client.say(said_id, "of the user")
             steps.append(path)
             product.clock.advance(SLICE_S / 10)
         return plain_read(path, **where)
@@ -289,7 +290,7 @@ def test_a_message_waits_behind_no_heap_of_dropped_files(
     monkeypatch.setattr(product.seat, "start", begun)
     monkeypatch.setattr(product.teller, "_most_inputs", lambda: 10)
     product.idle()
-    assert steps.index("msg-1") <= 250  # of 400 and more
+    assert steps.index(said_id) <= 120  # of 400 and more
     texts = [text for role, text in said(client) if role == "user"]
     assert texts.count("of the user") == 1
     assert texts.count("hello") == (FLOOD if folder == paths.INBOX else 0)
