@@ -44,7 +44,8 @@ from mimikit.web.tokens import Keys
 if TYPE_CHECKING:
     from mimikit.memory.search import MemorySearch
 
-MAX_BODY_BYTES = 2**20
+MAX_BODY_BYTES = 12 * 2**18
+"""The longest text, and what goes with it, where JSON writes each character as two escaped ones."""
 
 _CSP = "; ".join(
     [

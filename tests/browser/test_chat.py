@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -205,3 +206,23 @@ def test_what_was_said_elsewhere_shows_up(chat: Chat) -> None:
     expect(chat.page.locator("#m-msg-from-elsewhere")).to_have_attribute(
         "data-delivery", "answered"
     )
+
+
+def test_a_letter_with_very_many_marks_is_shown_with_some_and_stays_whole(chat: Chat) -> None:
+    chat.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    said = "hello e" + "\u0301" * 150_000
+    chat.product.say(said, "msg-marks")
+    mine = chat.page.locator("#m-msg-marks .plain")
+    expect(mine).to_have_text(re.compile("hello e\u0301{32}…"))
+    answered = chat.page.locator("#m-msg-marks")
+    expect(answered).to_have_attribute("data-delivery", "answered", timeout=30_000)
+    (kept,) = [m for m in chat.product.call("GET", "/api/messages")["messages"] if m["id"] == "msg-marks"]
+    assert kept["text"] == said
+    chat.send("run: python3 -c \"print('many-' + 'o' + chr(0x302) * 1500)\"")
+    reply = chat.told("many-o")
+    expect(reply.locator("pre code")).to_have_text(re.compile("^many-o\u0302{32}…\\s*$"))
+    assert not re.search("\u0302{33}", chat.page.locator("#timeline").text_content() or "")
+    reply.locator(".code-box").hover()
+    reply.get_by_role("button", name="Copy").click()
+    expect(reply.get_by_role("button", name="Copied")).to_be_visible()
+    assert chat.page.evaluate("navigator.clipboard.readText()") == "many-o" + "\u0302" * 1500

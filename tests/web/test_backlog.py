@@ -11,6 +11,7 @@ from werkzeug.wrappers import Response
 
 from mimikit.memory import notes
 from mimikit.protocol import paths
+from mimikit.web.app import MAX_BODY_BYTES
 from tests.web.conftest import MakeWeb, Web, error_of
 
 
@@ -89,7 +90,7 @@ def test_others_may_not_change_it(web: Web) -> None:
     foreign = {"Cookie": web.log_in(), "Origin": "https://evil.example"}
     assert web.ask("POST", "/api/backlog", body, headers=foreign).status_code == 403
     assert web.ask("POST", "/api/backlog", body, type_="text/plain").status_code == 415
-    assert web.ask("POST", "/api/backlog", data=b"x" * (2**20 + 1)).status_code == 413
+    assert web.ask("POST", "/api/backlog", data=b"x" * (MAX_BODY_BYTES + 1)).status_code == 413
     assert web.files.read(paths.BACKLOG) is None
 
 

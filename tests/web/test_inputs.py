@@ -13,7 +13,15 @@ import pytest
 from mimikit.conversation import inbox
 from mimikit.conversation.history import HistoryStore
 from mimikit.protocol import paths
-from mimikit.protocol.models import Command, CommandResult, InboxItem, Message, Question, Task
+from mimikit.protocol.models import (
+    MAX_TEXT,
+    Command,
+    CommandResult,
+    InboxItem,
+    Message,
+    Question,
+    Task,
+)
 from mimikit.protocol.triggers import Schedule, Trigger
 from mimikit.tasks import queue
 from mimikit.triggers import registry
@@ -726,10 +734,20 @@ def test_an_address_that_is_no_id_touches_no_file(web, address: str, id_: str) -
 
 
 def test_a_large_body_is_refused(web) -> None:
-    body = GOOD_INPUT | {"text": "x" * (2**20)}
+    body = GOOD_INPUT | {"text": "x" * (3 * 2**20)}
     response = web.ask("POST", "/api/input", body)
     assert response.status_code == 413
-    assert "1024 KiB" in error_of(response)["message"]
+    assert "3072 KiB" in error_of(response)["message"]
+
+
+@pytest.mark.parametrize("letter", ["字", "🙂"])
+def test_the_longest_text_is_taken_however_json_writes_its_letters(web, letter: str) -> None:
+    body = GOOD_INPUT | {"text": letter * MAX_TEXT, "quote": letter * 20_000}
+    data = json.dumps(body, ensure_ascii=True).encode()
+    assert len(data) > 2**20
+    assert web.ask("POST", "/api/input", data=data).status_code == 202
+    (waiting,) = unanswered(web.files)
+    assert waiting.text == letter * MAX_TEXT
 
 
 def test_the_largest_text_is_taken(web) -> None:

@@ -23,6 +23,7 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.views.memory import MAX_EDITED_BYTES, MAX_SHOWN_BYTES
+from mimikit.web.app import MAX_BODY_BYTES
 from tests.web.conftest import START, MakeWeb, Web, error_of
 from tests.web.remembering import RAW, SUMMARY, put, write
 
@@ -288,7 +289,7 @@ def test_a_longer_text_is_refused_in_words(web: Web) -> None:
         assert told["field"] == "text"
         assert "at most 1024 KiB" in told["message"]
     assert web.files.read("memory.md") == b"one"
-    assert web.ask("POST", "/api/input", data=b"x" * (2**20 + 1)).status_code == 413
+    assert web.ask("POST", "/api/input", data=b"x" * (MAX_BODY_BYTES + 1)).status_code == 413
 
 
 def test_others_may_not_save(web: Web) -> None:

@@ -11,6 +11,7 @@ import { guard } from "../vendor/lit-html/directives/guard.js";
 import { live } from "../vendor/lit-html/directives/live.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { t } from "./i18n.js";
+import { shown } from "./shown.js";
 
 export { guard, html, live, nothing, render, repeat, svg };
 
@@ -39,8 +40,21 @@ export function insertHtml(element, text) {
   finish(element);
 }
 
+/** @param {Element} element with texts that are shown in part */
+function cutStacks(element) {
+  const text = element.textContent ?? "";
+  if (shown(text) === text) return;
+  for (const code of element.querySelectorAll("pre")) {
+    const whole = code.textContent ?? "";
+    if (shown(whole) !== whole) code.dataset.whole = whole;
+  }
+  const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) texts.currentNode.nodeValue = shown(texts.currentNode.nodeValue ?? "");
+}
+
 /** @param {Element} element what the page adds to rendered text */
 function finish(element) {
+  cutStacks(element);
   for (const link of element.querySelectorAll("a[href]")) {
     link.setAttribute("target", "_blank");
     link.setAttribute("rel", "noopener noreferrer");

@@ -370,7 +370,7 @@ function typing({ target }) {
 /** @param {Element} button */
 async function copyFrom(button) {
   const code = button.parentElement?.querySelector("pre");
-  const done = await copyText((code?.textContent ?? "").replace(/\n$/, ""));
+  const done = await copyText((code?.dataset.whole ?? code?.textContent ?? "").replace(/\n$/, ""));
   button.textContent = t(done ? "code.copied" : "code.notCopied");
   setTimeout(() => (button.textContent = t("code.copy")), 1800);
 }

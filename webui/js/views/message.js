@@ -3,6 +3,7 @@
 import { html, icon, nothing, serverHtml } from "../html.js";
 import { language, t } from "../i18n.js";
 import { namedTask } from "../select.js";
+import { shown } from "../shown.js";
 import { duration } from "../time.js";
 import { hitsButton, hitsView } from "./hits.js";
 import { clock, stateIcon, taskTitle } from "./parts.js";
@@ -44,7 +45,7 @@ function glyph(role) {
 /** @param {import("../types.js").Message} message */
 function bodyView(message) {
   if (message.html) return html`<div class="prose" ${serverHtml(message.html)}></div>`;
-  return html`<div class="plain">${message.text}</div>`;
+  return html`<div class="plain">${shown(message.text)}</div>`;
 }
 
 /** @param {import("../types.js").Message} message */
@@ -103,7 +104,7 @@ export function draftView(entry) {
   return html`<li class="message is-agent is-draft" aria-hidden="true">
     <span class="glyph">${icon("mark")}</span>
     <div class="message-body">
-      <div class="plain">${entry.text}<span class="caret"></span></div>
+      <div class="plain">${shown(entry.text)}<span class="caret"></span></div>
     </div>
   </li>`;
 }

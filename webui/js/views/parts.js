@@ -2,6 +2,7 @@
 
 import { html, icon, nothing } from "../html.js";
 import { has, language, t } from "../i18n.js";
+import { shown } from "../shown.js";
 import { clockTime, dayTime, fullTime, relativeTime, stamp } from "../time.js";
 
 /** So near, a count of seconds only twitches. */
@@ -81,11 +82,11 @@ export function loading(label) {
 
 /** @param {import("../types.js").Task} task */
 export function taskTitle(task) {
-  const first = task.prompt.split("\n", 1)[0];
+  const first = shown(task.prompt.split("\n", 1)[0]);
   return task.title || (first.length > 90 ? `${first.slice(0, 90)}…` : first);
 }
 
 /** @param {import("../types.js").Trigger} trigger */
 export function triggerTitle(trigger) {
-  return trigger.title || trigger.prompt.split("\n", 1)[0] || trigger.id;
+  return trigger.title || shown(trigger.prompt.split("\n", 1)[0]) || trigger.id;
 }

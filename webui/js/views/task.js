@@ -3,6 +3,7 @@
 import { html, icon, nothing, serverHtml } from "../html.js";
 import { language, t, tn } from "../i18n.js";
 import { messageAbout, taskTimes } from "../select.js";
+import { shown } from "../shown.js";
 import { count, duration, elapsed } from "../time.js";
 import { chainView } from "./chain.js";
 import { emptyState, loading, since, stateBadge, taskTitle, word } from "./parts.js";
@@ -141,7 +142,7 @@ function resultView({ task, result, output }) {
     ${
       result.html
         ? html`<div class="prose" ${serverHtml(result.html)}></div>`
-        : html`<pre class="prompt" tabindex="0">${result.text}</pre>`
+        : html`<pre class="prompt" tabindex="0">${shown(result.text)}</pre>`
     }
   </section>`;
 }
@@ -150,7 +151,7 @@ function resultView({ task, result, output }) {
 function promptView(task) {
   return html`<section>
     <h3>${t("task.prompt")}</h3>
-    <pre class="prompt" tabindex="0">${task.prompt}</pre>
+    <pre class="prompt" tabindex="0">${shown(task.prompt)}</pre>
   </section>`;
 }
 
@@ -173,7 +174,7 @@ function outputView({ output, task }) {
 function blockView(block) {
   const plain = block.type === "output" || block.type === "delta";
   const tag = plain ? nothing : html`<span class="out-tag">${word("output", block.type)}</span>`;
-  return html`<span class="out out-${block.type} ${block.stream ?? ""}">${tag}${block.text}</span>`;
+  return html`<span class="out out-${block.type} ${block.stream ?? ""}">${tag}${shown(block.text)}</span>`;
 }
 
 /** @param {TaskDetail} detail @param {State} state */

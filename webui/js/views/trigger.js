@@ -2,6 +2,7 @@
 
 import { html, icon, nothing } from "../html.js";
 import { language, t, tn } from "../i18n.js";
+import { shown } from "../shown.js";
 import { duration } from "../time.js";
 import { chainView } from "./chain.js";
 import { ago, emptyState, loading, said, since, stamped, stateIcon, triggerTitle, word } from "./parts.js";
@@ -128,7 +129,7 @@ function factsView(trigger, state) {
 function promptView(trigger) {
   return html`<section>
     <h3>${t("task.prompt")}</h3>
-    <pre class="prompt" tabindex="0">${trigger.prompt}</pre>
+    <pre class="prompt" tabindex="0">${shown(trigger.prompt)}</pre>
   </section>`;
 }
 
