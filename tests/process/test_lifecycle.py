@@ -11,14 +11,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeAlias
 
 import psutil
 import pytest
 
+from mimikit.clock import SystemClock
 from mimikit.engines.process_tree import MARK, state_id
 from mimikit.protocol import ids
+from mimikit.protocol.models import time_text
 from tests.process.world import World, children, is_alive, stretched, until, wait_ended
 from tests.support.runs import alive, tag
 
@@ -484,3 +487,20 @@ def test_a_consumer_starts_at_once_while_doctor_looks_again_and_again(world: Wor
         for doctor in doctors:
             doctor.join()
     assert "locked by a program" not in world.said("consumer")
+
+
+def test_a_clean_stop_says_when_it_was_so_that_a_leap_is_noticed_at_the_start(
+    world: World,
+) -> None:
+    world.start_consumer().terminate()
+    assert world.consumer is not None
+    assert world.consumer.wait(30) == 0
+    assert world.record("health.json") is None
+    runtime = world.record("runtime.json") or {}
+    seen = datetime.fromisoformat(runtime["seenAt"])
+    assert abs(SystemClock().now() - seen) < timedelta(minutes=1)
+    # As if the clock had gone two days ahead since.
+    world.put("runtime.json", runtime | {"seenAt": time_text(seen - timedelta(days=2))})
+    world.start_consumer()
+    told = [line for line in world.log() if line["event"] == "clock_leapt"]
+    assert [round(line["seconds"] / 86400) for line in told] == [2]

@@ -102,8 +102,16 @@ def test_other_folders_are_made_again_and_work_goes_on(world: World, how: str) -
     world.drop("job", {"prompt": "echo fine", "profile": "command"})
     until(lambda: world.told("job"), "what is dropped is done", facts=world.facts)
     world.order("pause")
-    assert world.post("/api/input", {"id": "msg-3", "text": "remember: the key is blue"}).status
+    (world.state / "memory.md").symlink_to(world.root / "x")  # so it goes to the file of the day
+    said = {"id": "msg-3", "text": "remember: the key is blue"}
+    assert world.post("/api/input", said).status == 202
     answered(world, "msg-3")
+
+    def kept() -> list[Path]:
+        files = [path for path in world.workspace.rglob("*.md") if path.is_file()]
+        return [path.parent for path in files if "the key is blue" in path.read_text()]
+
+    assert until(kept, "it is remembered", facts=world.facts) == [world.state / "memory"]
     assert (consumer.poll(), web.poll()) == (None, None)
     assert len(world.replies("msg-1")) == 1
 

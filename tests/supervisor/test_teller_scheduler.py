@@ -235,6 +235,40 @@ def test_a_message_is_taken_up_before_the_ends_of_very_many_runs(
     assert told.count("work") == 60
 
 
+def test_a_message_is_taken_up_before_triggers_are_looked_at_and_fired(
+    client: Client, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        client.trigger(f"g{number}", 60, "tick")
+    client.product.idle()
+    client.at(61)
+    client.say("m1", "hello")
+    client.product.store.events.changed_triggers.put(None)
+    steps: list[str] = []
+    plain_read, create, start = disk.read, disk.rename_exclusive, client.product.seat.start
+
+    def read(path: str, **where: Any) -> bytes:
+        if path.startswith(f"{paths.TRIGGERS}/g"):
+            steps.append("look")
+        return plain_read(path, **where)
+
+    def made(source: str, target: str) -> None:
+        if target.startswith("worker/queue/"):
+            steps.append("fire")
+        create(source, target)
+
+    def begun(job: teller.TurnJob) -> None:
+        steps.append("turn")
+        start(job)
+
+    monkeypatch.setattr(disk, "read", read)
+    monkeypatch.setattr(disk, "rename_exclusive", made)
+    monkeypatch.setattr(client.product.seat, "start", begun)
+    client.product.supervisor.tick(passes=1)
+    assert steps[0] == "turn"
+    assert {"look", "fire"} <= set(steps)
+
+
 def test_of_very_many_results_only_some_are_read_at_a_time(
     client: Client, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import threading
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from mimikit.conversation import inbox
 from mimikit.conversation.history import HistoryStore
 from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.models import (
     MAX_TEXT,
     Command,
@@ -731,6 +733,30 @@ def test_an_address_that_is_no_id_touches_no_file(web, address: str, id_: str) -
     response = web.ask("GET", address.format(id_))
     assert response.status_code in (404, 422)
     error_of(response)
+
+
+@pytest.mark.parametrize("method", ["rename_exclusive", "stat"])
+def test_what_is_taken_while_the_folder_is_moved_away_is_not_acknowledged(
+    make_web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """After the folder was looked at, and before the answer: just as the message is written."""
+    state = tmp_path / "state"
+    state.mkdir()
+    disk = RealDisk(state)
+    web = make_web(disk=disk)
+    plain = getattr(disk, method)
+
+    def leave(*places: str) -> Any:
+        if places[-1] == "inbox/msg-1.json":
+            with contextlib.suppress(FileNotFoundError):
+                state.rename(tmp_path / "away")
+        return plain(*places)
+
+    monkeypatch.setattr(disk, method, leave)
+    response = web.ask("POST", "/api/input", GOOD_INPUT)
+    assert response.status_code == 503
+    assert "was moved, removed or replaced" in error_of(response)["message"]
+    assert not state.exists()
 
 
 def test_a_large_body_is_refused(web) -> None:
