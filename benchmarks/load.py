@@ -175,7 +175,7 @@ def measure(
     """Start a consumer over a past, talk to it, and look at what it took."""
     with consumer(**past) as (files, pid, start_s, folder):
         start_cpu_s = cpu_s(pid)
-        first_s = ask(files, 0)
+        first_s, first_cpu = ask(files, 0), cpu_s(pid)
         settle(pid)
         worker = threading.Thread(target=meanwhile or (lambda _: None), args=(files,))
         worker.start()
@@ -189,6 +189,7 @@ def measure(
             "start_s": start_s,
             "start_cpu": start_cpu_s,
             "first_s": first_s,
+            "first_cpu": first_cpu,
             "p50_s": statistics.median(waits),
             "p95_s": sorted(waits)[int(len(waits) * 0.95)],
             "max_s": max(waits),
@@ -279,7 +280,7 @@ def main() -> None:
         "all of it": lambda: measure(args.asked, 0.0, **much),
         **{f"drop {folder}": partial(dropped, folder) for folder in DROPPED},
     }
-    columns = ("start_s", "start_cpu", "first_s", "p50_s", "p95_s", "max_s", "cpu_ms", "rss_mb",
+    columns = ("start_s", "start_cpu", "first_s", "first_cpu", "p50_s", "p95_s", "max_s", "cpu_ms", "rss_mb",
                "peak_mb", "page_mb")  # fmt: skip
     wanted = tuple(filter(None, args.rows.split(","))) or ("",)
     print(f"{'':14}" + "".join(f"{column:>10}" for column in columns))

@@ -57,7 +57,7 @@ class Files:
         self._stuck: dict[str, FileStat | None] = {}
         """What should be set aside and can not be moved; told once."""
         self._long_lines: dict[str, tuple[int, int, int]] = {}
-        """Where a file has no line's end for more than a line: inode, begin, end."""
+        """Where a file has no line's end for more than a line: inode, begin, end. Of 100 files."""
         self._temp_owner = f"{os.getpid()}-{ids.own_start_time()}-{ids.boot_id()[:8]}"
 
     def on_event(self, listener: OnEvent) -> None:
@@ -349,7 +349,8 @@ class Files:
             begin, end = min(begin, known), max(end, upto)
         begin, end = without_line_end(partial(self._block, path), begin, end)
         if stat is not None and not (is_known and end - begin <= upto - known):
-            self._long_lines[path] = stat.inode, begin, end
+            others = [one for one in self._long_lines.items() if one[0] != path][-99:]
+            self._long_lines = dict([*others, (path, (stat.inode, begin, end))])
         if begin == 0 and not self._block(path, end, 1):
             self._pass_over(path, f"expected lines, got none in {end:,} bytes")
         return begin, end

@@ -490,3 +490,15 @@ def test_a_gigabyte_without_a_lines_end_costs_little_more_than_reading_it(tmp_pa
         files.remove(paths.LOG)
         disk.close()
     assert took[1] < 20 * took[0], "of 32 times as many, most are only looked through"
+
+
+def test_of_very_many_files_without_lines_only_some_are_known(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimikit.protocol.files.MAX_RECORD_BYTES", 2**16)
+    foreign = b"x" * 2**18
+    for number in range(130):
+        path = f"history/{number:03}.jsonl"
+        files.write(path, b'{"n": 1}\n' + foreign)
+        assert [line["n"] for _, line in files.lines(path)] == [1]
+    assert len(files._long_lines) == 100  # pyright: ignore[reportPrivateUsage]

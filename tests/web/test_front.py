@@ -19,6 +19,7 @@ import pytest
 from mimikit.web import front
 from mimikit.web.front import request_size
 from mimikit.web.guard import RequestDenied
+from tests.process.world import until
 from tests.web.conftest import Server, servers
 
 Serve = Callable[..., Server]
@@ -184,16 +185,12 @@ def test_who_does_not_read_its_answer_is_given_up(server: Server, connect: Conne
         found = worker.net_connections()
         return sum(connection.status == psutil.CONN_ESTABLISHED for connection in found)
 
-    while held():  # what earlier tests have left is being closed
-        time.sleep(0.1)
+    until(lambda: not held(), "what earlier tests have left is closed")
     deaf = [connect(server, note, narrow=True) for _ in range(3)]
-    # Longer than any answer is made, shorter than a send may last.
-    time.sleep(front.SEND_S / 2)
-    assert held() == len(deaf)
-    deadline = time.monotonic() + front.SEND_S + 10
-    while held():
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+    begun = time.monotonic()
+    until(lambda: held() == len(deaf), "all are heard")
+    until(lambda: not held(), "all are given up")
+    assert time.monotonic() - begun >= front.SEND_S - 1, "a send may last so long"
 
 
 def test_of_too_many_the_oldest_make_room(server: Server, connect: Connect) -> None:
