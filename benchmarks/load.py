@@ -145,6 +145,15 @@ def settle(pid: int) -> None:
             return
 
 
+def wait_indexed(files: Files) -> None:
+    """Wait until the consumer has indexed what has ended: it looks each minute."""
+    for _ in range(180):
+        head, _, _ = (files.read("cache/search/manifest.json") or b"[0]").partition(b"\n")
+        if json.loads(head)[-1] >= len(files.names("worker/results")):
+            return
+        time.sleep(0.5)
+
+
 PAGES = ("/api/snapshot", "/api/status", "/api/messages", "/api/tasks", "/api/triggers",
          "/api/memory", "/api/search?q=topic")  # fmt: skip
 
@@ -185,6 +194,8 @@ def measure(
             time.sleep(pause_s)
         cpu_ms = (cpu_s(pid) - before) / asked * 1000
         worker.join()
+        wait_indexed(files)
+        settle(pid)
         return {
             "start_s": start_s,
             "start_cpu": start_cpu_s,
@@ -280,8 +291,8 @@ def main() -> None:
         "all of it": lambda: measure(args.asked, 0.0, **much),
         **{f"drop {folder}": partial(dropped, folder) for folder in DROPPED},
     }
-    columns = ("start_s", "start_cpu", "first_s", "first_cpu", "p50_s", "p95_s", "max_s", "cpu_ms", "rss_mb",
-               "peak_mb", "page_mb")  # fmt: skip
+    columns = ("start_s", "start_cpu", "first_s", "first_cpu", "p50_s", "p95_s", "max_s", "cpu_ms",
+               "rss_mb", "peak_mb", "page_mb")  # fmt: skip
     wanted = tuple(filter(None, args.rows.split(","))) or ("",)
     print(f"{'':14}" + "".join(f"{column:>10}" for column in columns))
     for name, row in rows.items():

@@ -1,0 +1,34 @@
+"""Much of everything beside the user: what the processes take, and when the first answer comes.
+
+The same program as `make bench` runs, at a part of its size; `make nightly` runs it whole.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.load import measure
+
+WHOLE = {"messages": 100_000, "tasks": 20_000, "queued": 29_000}
+"""Of one day; ended; waiting."""
+
+
+@pytest.mark.parametrize(
+    ("share", "start_cpu_s", "consumer_mb", "peak_mb", "page_mb"),
+    [
+        pytest.param(0.3, 2.5, 94, 106, 84, id="a third"),
+        pytest.param(1.0, 3.5, 120, 135, 95, marks=pytest.mark.nightly, id="whole"),
+    ],
+)
+def test_much_of_everything_takes_little_memory_and_a_short_start(
+    share: float, start_cpu_s: float, consumer_mb: float, peak_mb: float, page_mb: float
+) -> None:
+    """CPU, as other tests take their part of the machine's time; until the first answer.
+
+    So many messages are said that some are archived, and all that is known of the day is needed.
+    """
+    found = measure(60, 0.0, **{what: int(share * much) for what, much in WHOLE.items()})
+    assert found["first_cpu"] <= start_cpu_s
+    assert found["rss_mb"] <= consumer_mb
+    assert found["peak_mb"] <= peak_mb
+    assert found["page_mb"] <= page_mb
