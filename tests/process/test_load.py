@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.load import measure
 
-WHOLE = {"messages": 100_000, "tasks": 20_000, "queued": 29_000}
+MESSAGES, TASKS, QUEUED = 100_000, 20_000, 29_000
 """Of one day; ended; waiting."""
 
 
@@ -27,7 +27,8 @@ def test_much_of_everything_takes_little_memory_and_a_short_start(
 
     So many messages are said that some are archived, and all that is known of the day is needed.
     """
-    found = measure(60, 0.0, **{what: int(share * much) for what, much in WHOLE.items()})
+    messages, tasks, queued = (int(share * much) for much in (MESSAGES, TASKS, QUEUED))
+    found = measure(60, 0.0, messages=messages, tasks=tasks, queued=queued)
     assert found["first_cpu"] <= start_cpu_s
     assert found["rss_mb"] <= consumer_mb
     assert found["peak_mb"] <= peak_mb
