@@ -75,10 +75,6 @@ class EngineError(MimikitError):
     permanent = False
 
 
-class EngineShortage(EngineError):
-    """An engine did not begin, as there is too little of something on this machine just now."""
-
-
 class ProgramLost(MimikitError):
     """A program had begun, and could not be followed to its end."""
 
@@ -94,8 +90,6 @@ _SHORT = {
 def shortage_of(error: BaseException | None) -> str | None:
     """What this machine had none left of, if that was the cause of an error; None: another was."""
     while error is not None:
-        if isinstance(error, EngineShortage):
-            return str(error)
         if isinstance(error, OSError) and error.errno in _SHORT:
             return _SHORT[error.errno]
         if isinstance(error, MemoryError):

@@ -119,21 +119,14 @@ def edited_origin(origin: Who, by: Who, changed: Iterable[str]) -> Who:
 def check_planned_profile(profile: str, *, by_user: bool, allow_llm_commands: bool) -> None:
     if profile == "command" and not by_user and not allow_llm_commands:
         raise Refused(
-            "the profile `command` is the owner's; use `standard`, "
-            "or the owner sets allow_llm_commands"
+            "the profile `command` is the owner's, and when its triggers run is its owner's to say; "
+            "use `standard`, or the owner sets allow_llm_commands"
         )
 
 
-def check_command_trigger(
-    action: str, changed: Iterable[str], *, by_user: bool, allow_llm_commands: bool
-) -> None:
-    """A model may stop and name a trigger's command, but neither run it nor say when it runs."""
-    runs = action in ("run", "resume") or not {"title", "priority"}.issuperset(changed)
-    if runs and not by_user and not allow_llm_commands:
-        raise Refused(
-            "what this trigger runs is a command, and when it runs is its owner's to say: in the "
-            "page, the terminal, or by allow_llm_commands = true"
-        )
+def has_command_run(action: str, changed: Iterable[str]) -> bool:
+    """Whether a change of a command's trigger runs it or says when; to stop or name it does not."""
+    return action in ("run", "resume") or not {"title", "priority"}.issuperset(changed)
 
 
 def profile_change_refusal(origin: str, old: str, new: str) -> str | None:

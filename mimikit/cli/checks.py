@@ -62,8 +62,6 @@ warning = partial(Finding, "warning")
 broken = partial(Finding, "broken")
 
 LEAST_PYTHON = (3, 11)
-_IN_COMMANDS = ("command", "waiting")
-"""What the line on commands tells, with what to do."""
 PACKAGES = (
     "click", "cronsim", "flask", "gunicorn", "huey", "inotify-simple", "jieba", "linkify-it-py",
     "markdown-it-py", "nh3", "pydantic", "pydantic-settings", "pygments", "pystemmer", "rank-bm25",
@@ -234,8 +232,9 @@ def engines(state: State) -> Iterator[Finding]:
     else:
         version = ".".join(map(str, codex_cli.version_of(place.program) or ()))
         yield ok("codex", f"{version} at {place.program}, logged in ({place.home})")
-    told = {name: one for name, one in served.items() if (one.engine, one.state) != _IN_COMMANDS}
-    for line in terminal.engine_lines(told):
+    for line in terminal.engine_lines(served):
+        if line.waits and line.text.startswith("command: "):
+            continue  # told with what else is to be said of commands
         if line.waits:
             yield broken("engines", line.text, "until then its work waits in the queue")
         else:
@@ -258,21 +257,14 @@ def worker_sandbox(state: State) -> Iterator[Finding]:
         yield note(
             "sandbox", f"{path} takes nothing new from a Worker: mimikit starts there", advice
         )
-    yield command_lines(state)
-
-
-def command_lines(state: State) -> Finding:
-    """Whether the owner's command lines run, and what they see."""
     if state.settings.command.sandbox == "off":
         advice = "a script that a Worker wrote can then read and change the state"
-        return warning("commands", "run without the sandbox: the settings say so", advice)
-    match (answer := sandbox.ask()).can:
-        case "works":
-            return ok("commands", "the owner's command lines do not see the state")
-        case "not now":
-            return warning("commands", f"wait: {answer.reason}", "end what uses that up")
-        case "not here":
-            return warning("commands", f"are refused: {answer.reason}", f"or {OR_WITHOUT}")
+        yield warning("commands", "run without the sandbox: the settings say so", advice)
+    elif (answer := sandbox.ask()).can == "works":
+        yield ok("commands", "the owner's command lines do not see the state")
+    else:
+        what = "wait" if answer.can == "not now" else "are refused"
+        yield warning("commands", f"{what}: {answer.reason}", f"or {OR_WITHOUT}")
 
 
 def start(state: State) -> Iterator[Finding]:

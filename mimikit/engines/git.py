@@ -57,9 +57,7 @@ class FolderShare:
     """Written, but for what makes git run programs: each with its inode, a shared one first."""
     shut: tuple[Path, ...] = ()
     note: str | None = None
-    """Why it is not what one would expect."""
     is_own: bool = False
-    """Whether it is the workspace's own."""
 
 
 @contextlib.contextmanager
@@ -88,7 +86,12 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
             except (EngineError, OSError, ValueError) as error:
                 share, traps, given = _closed(entry, workspace, error), [], {}
             written |= given
-            _take(found, share, traps, workspace)
+            folders = list(share.folders)
+            found.pinned += [*folders_around([entry, *folders], workspace), *folders]
+            found.shut += [*share.shut, *traps]
+            found.writable += folders if share.is_own else []
+            found.opened += folders if share.is_own else folders[1:]
+            found.notes += [share.note] if share.note else []
         found.shut += found.kin
         found.pinned += folders_around(found.kin, workspace)
         if beyond:
@@ -136,17 +139,6 @@ def _closed(entry: Path, workspace: Path, error: Exception) -> FolderShare:
     return FolderShare(entry, shut=shut, note=f"the git folder of {entry} is read-only: {said}")
 
 
-def _take(found: GitFolders, share: FolderShare, traps: Iterable[Path], workspace: Path) -> None:
-    """Add to what was found what is given of one entry."""
-    folders = list(share.folders)
-    found.pinned += folders_around([share.entry, *folders], workspace)
-    found.pinned += folders
-    found.shut += [*share.shut, *traps]
-    found.writable += folders if share.is_own else []
-    found.opened += folders if share.is_own else folders[1:]
-    found.notes += [share.note] if share.note else []
-
-
 def _mend(written: Mapping[Path, int]) -> list[str]:
     """Remove links from git folders that were written; says so, and what can not be looked into.
 
@@ -170,7 +162,7 @@ def _mend(written: Mapping[Path, int]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _opened(folder: Path, below: int | None = None, *, inode: int | None = None) -> Generator[int]:
+def _opened(folder: Path, below: int | None = None, *, inode: int = 0) -> Generator[int]:
     """A descriptor of a folder to which no link leads: of that one, whatever takes its place.
 
     Raises:
@@ -184,7 +176,7 @@ def _opened(folder: Path, below: int | None = None, *, inode: int | None = None)
             inner = os.open(part, how, dir_fd=at)
             os.close(at)
             at = inner
-        if inode not in (None, os.fstat(at).st_ino):
+        if inode not in (0, os.fstat(at).st_ino):
             raise EngineError(f"{folder} was exchanged meanwhile")
         yield at
     finally:

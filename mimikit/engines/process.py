@@ -14,6 +14,7 @@ import re
 import selectors
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, TypeAlias
 
-from mimikit.engines import process_tree
+from mimikit.engines import keeper, process_tree
 from mimikit.engines.base import CancelToken, Outcome
 from mimikit.errors import EngineError, ProgramLost, shortage_of
 
@@ -34,12 +35,11 @@ FLOOD = 10
 _PASSED_ON = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR")
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 _CHUNK_BYTES = 65536
-_REAP_EVERY_S = 5.0
 _LOOK_EVERY_S = 1.0
 """If the next look comes so much later, this process stood still: that is no time of the run's."""
 _LEFTOVER_GRACE_S = 1.0
 _PATIENCE_S = 5.0
-_NOT_STARTED = 127
+_KEEPER = (sys.executable, "-I", "-S", keeper.__file__)
 _FRONT = 2
 """A sandbox that holds nothing yet: bubblewrap, and what will be the first process in it."""
 
@@ -65,6 +65,8 @@ class Program:
 
     Asked to end, that would end all within it unasked.
     """
+    kept: bool = False
+    """Whether something else stands in front, that lets nothing live on; only Linux has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,7 @@ def output(
     try:
         ended = run(program, lambda stream, data: said[stream].append(data), CancelToken())
     except (EngineError, ProgramLost) as error:
-        is_want = isinstance(error, ProgramLost) or shortage_of(error)
-        return None if is_want else _NOT_STARTED, "", str(error)
+        return None if isinstance(error, ProgramLost) or shortage_of(error) else 127, "", str(error)
     stdout, stderr = (b"".join(parts).decode(errors="replace") for parts in said.values())
     return None if ended.stopped else ended.exit_code, stdout, stderr
 
@@ -208,10 +209,12 @@ class _Run:
                 raise EngineError(f"no program can be started: {error.strerror}") from error
             stack.callback(self._waker.close)
             self._selector.register(self._waker.reader, selectors.EVENT_READ, self._woken)
+            self._is_kept = program.kept and sys.platform == "linux"
+            front = [*_KEEPER, str(os.getpid())] if self._is_kept else []
             earlier, self.cancel.has_begun = self.cancel.has_begun, True
             try:
                 self._child = process_tree.spawn(
-                    program.argv,
+                    [*front, *program.argv],
                     cwd=program.cwd,
                     env=program.env,
                     mark=program.mark,
@@ -226,7 +229,7 @@ class _Run:
             self._family = process_tree.RunProcesses(self._child)
             idle_s = program.idle_timeout_s
             self._idle_s = math.inf if idle_s is None else idle_s
-            self._begun = self._heard = self._reaped = self._looked = time.monotonic()
+            self._begun = self._heard = self._looked = time.monotonic()
             try:
                 try:
                     self._watch(stack)
@@ -236,17 +239,12 @@ class _Run:
             except (OSError, MemoryError, RuntimeError) as error:
                 # No EngineError: it had begun, whatever there was too little of afterwards.
                 raise ProgramLost(f"{program.argv[0]} was ended: {error!r}") from None
-        begun = self.cancel.has_begun = self._has_begun()
+        begun = True
+        if program.boxed is not None and self._child.returncode == 1:
+            # As bubblewrap ends that can make no sandbox; what runs in one has not this file.
+            begun = b'"exit-code"' in os.pread(program.boxed, _CHUNK_BYTES, 0)
+            self.cancel.has_begun = earlier or begun
         return ProgramOutcome(self._child.returncode, self._stopped, self._leftovers, begun)
-
-    def _has_begun(self) -> bool:
-        """Whether more than the sandbox was started; bubblewrap ends with 1 if it can not be made.
-
-        What runs in it does not reach the file in which that is told.
-        """
-        if self.program.boxed is None or self._child.returncode != 1:
-            return True
-        return b'"exit-code"' in os.pread(self.program.boxed, _CHUNK_BYTES, 0)
 
     def _watch(self, stack: contextlib.ExitStack) -> None:
         """Let the selector wake on output, on the child's end and on a cancel."""
@@ -305,9 +303,6 @@ class _Run:
                 for proc in members:
                     if proc.pid != self._child.pid if boxed else proc.group != self._child.pid:
                         process_tree.send(proc, signal.SIGTERM)
-            if now >= self._reaped + _REAP_EVERY_S:
-                self._reaped = now
-                process_tree.reap_orphans()
 
     def _forgive(self, late_s: float) -> None:
         """This process was stopped so long: neither limit nor grace runs meanwhile."""
@@ -338,8 +333,12 @@ class _Run:
                 grace_s = max(0.0, self._kill_at - time.monotonic())
             elif self._exited:
                 grace_s = min(_LEFTOVER_GRACE_S, self.program.kill_after_s)
+            # Until the keeper is the last, nothing is out of its sight.
+            keeper = self._child.pid if self._is_kept else 0
             found = process_tree.end_all(
-                self._family.members, grace_s=grace_s, patience_s=_PATIENCE_S
+                lambda: [proc for proc in self._family.members() if proc.pid != keeper],
+                grace_s=grace_s,
+                patience_s=_PATIENCE_S,
             )
             if self.program.boxed is None:  # else they ended by themselves, seen or not
                 self._leftovers = tuple(pid for pid in found if pid != self._child.pid)

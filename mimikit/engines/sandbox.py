@@ -20,10 +20,9 @@ import struct
 import sys
 import tempfile
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from mimikit.config import asset_folder
 from mimikit.engines import mounts, process
@@ -41,7 +40,6 @@ sys.exit(100 + (libc.unshare(int(sys.argv[1])) and ctypes.get_errno()))
 _NEW_MOUNTS, _NEW_USERS, _NEW_PIDS = 0x20000, 0x10000000, 0x20000000
 _NEVER = (0, errno.EPERM, errno.EACCES, errno.EINVAL, errno.ENOSYS)
 """Answers that are no sign of a want: it is forbidden, not there, or something else is amiss."""
-_NAMESPACES = Path("/proc/sys/user")
 _UNMASKING = (
     *("SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "MKNOD"),
     *("DAC_READ_SEARCH", "BPF", "PERFMON", "NET_RAW", "NET_ADMIN"),
@@ -100,14 +98,12 @@ echo "all was" tried
 """What a masked shell tries in order to read one file of the state and to write another."""
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxAnswer:
+class SandboxAnswer(NamedTuple):
     """What a sandbox can do on this machine."""
 
     can: Literal["works", "not here", "not now"]
     """Not now: something it needs is used up, which passes."""
     reason: str = ""
-    """Why it does not work, and what to do."""
 
 
 def find_bwrap() -> str | None:
@@ -146,18 +142,13 @@ def ask() -> SandboxAnswer:
     )
 
 
-def unavailable() -> str | None:
-    """Why there is no sandbox, and what to do; None when there is."""
-    return ask().reason or None
-
-
 def _used_up() -> bool:
     """Whether the kernel refuses namespaces for want of something that others hold."""
     kinds = _NEW_MOUNTS | _NEW_PIDS | (_NEW_USERS if os.geteuid() else 0)
     code, _, _ = process.output([sys.executable, "-I", "-S", "-c", _UNSHARE, str(kinds)])
     if code in [100 + answer for answer in _NEVER]:
         return False
-    limits = (_NAMESPACES / f"max_{kind}_namespaces" for kind in ("mnt", "pid", "user"))
+    limits = (Path(f"/proc/sys/user/max_{kind}_namespaces") for kind in ("mnt", "pid", "user"))
     return not any(path.exists() and path.read_text().strip() == "0" for path in limits)
 
 
@@ -336,7 +327,7 @@ def canary(
     With `inner`, the start of a command line that runs another, the shell runs within that; with
     `frozen` in a workspace that is read-only.
     """
-    if reason := unavailable():
+    if reason := ask().reason:
         return reason
     tag, secret = secrets.token_hex(8), secrets.token_hex(16)
     bait, forged = f"{paths.CACHE}/canary-{tag}", f"{paths.CACHE}/forged-{tag}"

@@ -22,7 +22,7 @@ from mimikit.engines import process, process_tree, sandbox
 from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.process import Program, Stream
 from mimikit.engines.sandbox import SandboxAnswer
-from mimikit.errors import EngineError, EngineShortage, shortage_of
+from mimikit.errors import EngineError, shortage_of
 from mimikit.language.plain_text import PlainStream, TextTail
 from mimikit.protocol.models import Role
 
@@ -55,7 +55,9 @@ class ShellEngine:
     def unavailable(self, role: Role | None = None) -> str | None:
         if not os.access(SHELL, os.X_OK):
             return f"expected a shell at {SHELL}, got none; install one"
-        return None if self._sandbox == "off" else _refusal(self._can_box())
+        if self._sandbox == "off" or (answer := self._can_box()).can != "not here":
+            return None
+        return f"{answer.reason}; {OR_WITHOUT}"
 
     def _can_box(self) -> SandboxAnswer:
         with self._lock:
@@ -74,11 +76,10 @@ class ShellEngine:
         if self._sandbox == "off":
             request.on_event("note", "run without the sandbox: the settings say so", {})
             return self._run(request, of_chain, None)
-        answer = self._can_box()
-        if said := _refusal(answer):
+        if said := self.unavailable():
             return Outcome("failed", error=said, failure_reason="refused")
-        if answer.can == "not now":
-            raise EngineShortage(answer.reason)
+        if (answer := self._can_box()).can != "works":
+            return Outcome("failed", error=answer.reason, failure_reason="engine_unavailable")
         try:
             told = os.memfd_create("sandbox", 0)
         except OSError as error:
@@ -87,11 +88,7 @@ class ShellEngine:
             return self._run(request, of_chain, told)
 
     def _run(self, request: EngineRequest, of_chain: dict[str, str], boxed: int | None) -> Outcome:
-        """Run a line; `boxed`: in the sandbox, which tells in this file how it went.
-
-        Raises:
-            EngineError: there is too little of something for it to begin.
-        """
+        """Run a line; `boxed`: in the sandbox, which tells in this file how it went."""
         argv = [SHELL, "-c", request.prompt]
         if boxed is not None:
             inside = [request.workspace, request.scratch]
@@ -106,6 +103,7 @@ class ShellEngine:
             kill_after_s=self._limits.kill_after_s,
             output_bytes=process.FLOOD * self._limits.output_bytes,
             boxed=boxed,
+            kept=boxed is None,
         )
         output = _Output(request.on_event, self._limits.result_bytes, self._limits.output_bytes)
         try:
@@ -117,7 +115,10 @@ class ShellEngine:
         output.close()
         text = output.text()
         if not ended.begun and not ended.stopped:
-            return self._not_begun(output.errors.text().strip())
+            with self._lock:
+                self._answer = None  # one could be made before: it is asked anew
+            said = f"its sandbox could not be made: {output.errors.text().strip()}"
+            return Outcome("failed", error=said, failure_reason="engine_unavailable")
         if stopped := process.stopped_outcome(ended, program, text):
             return stopped
         data = {"unshownCharacters": output.unshown} if output.unshown else {}
@@ -133,23 +134,6 @@ class ShellEngine:
             said = "\n".join([said, *last])
         shown_code = code if code > 0 else 128 - code
         return Outcome("failed", text, said, "error", exit_code=shown_code, data=data)
-
-    def _not_begun(self, said: str) -> Outcome:
-        """What to do with a line whose sandbox could not be made, though one could before.
-
-        Raises:
-            EngineShortage: something is used up just now.
-        """
-        with self._lock:
-            self._answer = None
-        if (answer := self._can_box()).can == "not now":
-            raise EngineShortage(answer.reason)
-        said = f"the sandbox of this line could not be made: {said}"
-        return Outcome("failed", error=said, failure_reason="engine_unavailable")
-
-
-def _refusal(answer: SandboxAnswer) -> str | None:
-    return f"{answer.reason}; {OR_WITHOUT}" if answer.can == "not here" else None
 
 
 class _Output:

@@ -220,10 +220,10 @@ def _outcome(
     except BadSettings as error:
         return _failed(str(error), "refused"), "", True
     engine = choice.engine.name
-    if choice.waiting and engine == "command":  # what is missing comes by the owner alone
-        return _failed(choice.waiting, "refused"), engine, True
     if choice.waiting:
-        return _failed(choice.waiting, "engine_unavailable"), engine, False
+        lasts = engine == "command"  # what it lacks comes by the owner alone
+        reason: FailureReason = "refused" if lasts else "engine_unavailable"
+        return _failed(choice.waiting, reason), engine, lasts
     timezone = context.settings.zone.key
     turn_input = TurnInput(now=now, timezone=timezone, task=task, upstream=upstream)
     run_id, attempt = task.id, task.attempts + 1

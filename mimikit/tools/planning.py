@@ -150,12 +150,8 @@ class PlannerSession(ToolSession):
                 changes["condition"] = self._condition(changes["condition"]).to_dict()
             registry.edited(trigger, changes)
         if trigger.profile == "command":
-            permission.check_command_trigger(
-                args.action,
-                changes,
-                by_user=self._caller.by_user,
-                allow_llm_commands=self._settings.allow_llm_commands,
-            )
+            if permission.has_command_run(args.action, changes):
+                self._check_profile("command")
             permission.check_command_edit("command", changes, remote=self._caller.remote)
         command = PlannedCommand.model_validate(
             {"action": f"trigger_{args.action}", "target": trigger.id, "args": changes}

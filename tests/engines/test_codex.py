@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -565,10 +566,13 @@ def test_who_is_logged_in(here: Here, tmp_path: Path, monkeypatch: pytest.Monkey
     assert said() is None
 
 
-def test_a_newly_installed_program_is_noticed(here: Here, tmp_path: Path) -> None:
+def test_a_newly_installed_program_is_noticed(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimikit.engines.codex.engine._REMEMBER_S", 0.5)
     engine = here.engine(None, path=str(tmp_path / "codex"))
     assert engine.unavailable()
     os.link(program(tmp_path, "echo codex-cli 9.9.9"), tmp_path / "linked")
     assert codex_cli.unavailable(CodexSettings.model_validate({"path": str(tmp_path / "linked")}))
-    engine._reason._until = 0.0  # its memory of some seconds is over
+    time.sleep(0.6)  # its memory is over
     assert engine.unavailable() is None

@@ -260,9 +260,14 @@ def test_codex_reads_its_login_and_its_shells_do_not(
 # ---- nothing lives on
 
 
-@pytest.mark.parametrize("mode", SANDBOXES)
-def test_nothing_that_a_worker_starts_outlives_its_run(here: Here, mode: str) -> None:
+@pytest.mark.parametrize("mode", [*SANDBOXES, "none at all"])
+def test_nothing_that_a_worker_starts_outlives_its_run(
+    here: Here, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = tag()
+    if mode == "none at all":
+        mode = "danger-full-access"
+        monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
     line = (
         f"(env -i setsid sleep {name} &) ; (unset MIMIKIT_RUN; setsid nohup sleep {name} "
         f">/dev/null 2>&1 &) ; (env -i setsid setsid sh -c 'sleep {name} & sleep {name}' &) ; "

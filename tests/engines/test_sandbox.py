@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from mimikit.engines import process, sandbox
+from mimikit.engines.sandbox import SandboxAnswer
 from tests.support.runs import Ground, ground, open_files
 
 pytestmark = [
@@ -37,7 +38,7 @@ def inside(here: Ground, line: str, **options: Any) -> str:
 
 
 def test_the_canary_finds_the_mask_closed_and_leaves_nothing(here: Ground) -> None:
-    assert sandbox.unavailable() is None
+    assert sandbox.ask() == SandboxAnswer("works")
     before = open_files()
     assert sandbox.canary(here.state, here.workspace) is None
     assert not open_files() - before
@@ -163,9 +164,8 @@ def test_the_state_and_secrets_are_masked_wherever_they_are_mounted(
 
 def test_a_missing_program_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
-    said = sandbox.unavailable()
-    assert said
-    assert "install its package" in said
+    answer = sandbox.ask()
+    assert (answer.can, "install its package" in answer.reason) == ("not here", True)
 
 
 def test_a_bubblewrap_that_may_not_is_said_with_its_own_words(
@@ -216,8 +216,8 @@ def test_a_machine_that_forbids_namespaces_has_none(monkeypatch: pytest.MonkeyPa
 
 def test_another_system_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
-    assert sandbox.unavailable() == "expected Linux for the sandbox, got darwin"
-    assert sandbox.ask().can == "not here"
+    said = "expected Linux for the sandbox, got darwin"
+    assert sandbox.ask() == SandboxAnswer("not here", said)
 
 
 @pytest.mark.parametrize("as_owner", [False, True])

@@ -18,7 +18,6 @@ from mimikit.config import CommandSettings, LimitSettings, Settings
 from mimikit.engines import process, sandbox, shell
 from mimikit.engines.base import CancelToken, Outcome
 from mimikit.engines.shell import ShellEngine
-from mimikit.errors import EngineError, EngineShortage, shortage_of
 from tests.support.engine_requests import Desk
 from tests.support.runs import Ground, alive, ground, tag
 
@@ -101,7 +100,7 @@ def test_what_the_line_leaves_running_ends_with_it(here: Ground, command: str) -
     name = tag()
     outcome = engine(command).run(here.request(f"sleep {name} & echo started"))
     assert (outcome.status, outcome.text) == ("done", "started\n")
-    assert outcome.data == ({"endedLeftovers": 1} if command == "off" else {})
+    assert outcome.data == {}
     assert alive(name) == []
 
 
@@ -109,6 +108,7 @@ ESCAPES = {
     "no environment": "env -i setsid sleep {tag} &",
     "no mark": "(unset MIMIKIT_RUN; setsid nohup sleep {tag} >/dev/null 2>&1 &)",
     "neither": "(env -i setsid sh -c '(setsid sh -c \"sleep {tag} & sleep {tag}\" &)' &)",
+    "neither, deaf": "(env -i setsid sh -c 'trap \"\" TERM; while :; do sleep {tag}; done' &)",
 }
 
 
@@ -124,15 +124,16 @@ def cancel_when(cancel: CancelToken, ready: Path) -> None:
 @pytest.mark.needs_program("bwrap", "setsid")
 @pytest.mark.parametrize("ends", ["by itself", "canceled", "killed", "in time"])
 @pytest.mark.parametrize("way", ESCAPES)
+@pytest.mark.parametrize("command", ["auto", "off"])
 def test_nothing_outlives_its_run_though_it_hides_and_another_run_is_older(
-    here: Ground, way: str, ends: str
+    here: Ground, way: str, ends: str, command: str
 ) -> None:
     """What has left session, parent and mark could then be the older run's."""
     name, older, up, cancel = tag(), CancelToken(), threading.Event(), CancelToken()
     desk = Desk()
     desk.event = lambda *_: up.set()  # type: ignore[method-assign]
     first = here.request("echo up; sleep 60", desk=desk, cancel=older)
-    thread = threading.Thread(target=engine().run, args=(first,))
+    thread = threading.Thread(target=engine(command).run, args=(first,))
     thread.start()
     try:
         assert up.wait(20)
@@ -142,7 +143,7 @@ def test_nothing_outlives_its_run_though_it_hides_and_another_run_is_older(
         if ends == "canceled":
             ready = here.workspace / "ready"
             threading.Thread(target=cancel_when, args=(cancel, ready)).start()
-        outcome = engine().run(request)
+        outcome = engine(command).run(request)
         assert (here.workspace / "ready").exists()
         assert (
             outcome.failure_reason
@@ -247,10 +248,8 @@ def wanting(root: str) -> None:
         cancel, desk = CancelToken(), Desk()
         request = here.request("touch made; cat .mimikit/secret", desk=desk, cancel=cancel)
         for _ in range(2):
-            try:
-                said.append(repr(lines.run(request)))
-            except EngineShortage as error:
-                said += [shortage_of(error), cancel.has_begun, desk.events.copy()]
+            outcome = lines.run(request)
+            said += [outcome.failure_reason, outcome.error, cancel.has_begun]
         limit.write_text("100")
         time.sleep(1.1)  # so long it is remembered
         said += [lines.run(request).status, [text for _, text, _ in desk.events]]
@@ -264,13 +263,13 @@ def test_a_line_whose_sandbox_is_used_up_by_others_waits_and_never_runs_without(
 ) -> None:
     inside = ["unshare", "--user", "--map-root-user", sys.executable, "-c", WANTED, str(here.root)]
     _, said, complaints = process.output(inside, cwd=Path.cwd(), timeout_s=60)
-    short = "no sandbox can be made just now: bwrap: "
-    first, begun, shown, again, *_, status, output = json.loads(said or complaints)
-    assert (first[: len(short)], begun) == (short, False)
-    assert [text[:7] for _, text, _ in shown] == ["bwrap: "]
-    assert again.startswith(short)
+    *waits, status, output = json.loads(said or complaints)
+    assert waits[::3] == ["engine_unavailable", "engine_unavailable"]
+    assert waits[1].startswith("its sandbox could not be made: bwrap: Creating new namespace")
+    assert waits[4].startswith("no sandbox can be made just now: bwrap: Creating new namespace")
+    assert waits[2::3] == [False, False]
     assert status == "failed"
-    assert "cat: .mimikit/secret: No such file" in output[-1]
+    assert "cat: .mimikit/secret: No such file" in "".join(output)
     assert "canary" not in said
     assert (here.workspace / "made").exists()
 
@@ -314,9 +313,9 @@ def test_a_sandbox_that_is_slow_to_be_made_is_waited_for_not_left_out(
     program.chmod(0o755)
     monkeypatch.setattr(sandbox, "find_bwrap", lambda: str(program))
     monkeypatch.setattr(sandbox, "_PROBE_S", 0.2)
-    with pytest.raises(EngineError) as caught:
-        run(here, "touch made")
-    assert shortage_of(caught.value) == "no sandbox can be made just now: it is slow"
+    outcome = run(here, "touch made")
+    assert outcome.failure_reason == "engine_unavailable"
+    assert outcome.error == "no sandbox can be made just now: it is slow"
     assert not (here.workspace / "made").exists()
 
 
@@ -339,6 +338,8 @@ def test_a_mask_that_does_not_hold_is_no_reason_to_do_without(
         ("exit 128", "exit code 128", 128),
         ("exit 255", "exit code 255", 255),
         ("kill $$", "ended by SIGTERM", 143),
+        ("kill -PIPE $$", "ended by SIGPIPE", 141),
+        ("kill -INT $$", "ended by SIGINT", 130),
     ],
 )
 def test_how_a_line_ends_is_told_with_and_without_the_sandbox(

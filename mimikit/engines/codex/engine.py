@@ -9,7 +9,7 @@ as the owner is shut to a Worker; codex's own sandbox closes the login that code
 from __future__ import annotations
 
 import contextlib
-import math
+import functools
 import os
 import re
 import threading
@@ -56,8 +56,8 @@ class CodexEngine:
         self._limits = settings.limits
         self._state = state
         self._clock = clock or SystemClock()
-        self._reason = _Remembered(lambda: codex_cli.unavailable(self._codex))
-        self._sandboxed = _Remembered(sandbox.unavailable, for_s=_SANDBOX_REMEMBER_S)
+        self._reason = _remembered(lambda: codex_cli.unavailable(self._codex), _REMEMBER_S)
+        self._sandboxed = _remembered(lambda: sandbox.ask().reason or None, _SANDBOX_REMEMBER_S)
         self._lock = threading.Lock()
         self._proved: set[tuple[Path, bool]] = set()
         """Workspaces, each as one to work in or as a read-only one, in which the sandbox holds."""
@@ -65,10 +65,10 @@ class CodexEngine:
 
     def unavailable(self, role: Role | None = None) -> str | None:
         """Why it can not serve now; for the Worker also why there is no sandbox."""
-        if reason := self._reason.get():
+        if reason := self._reason():
             return reason
         unsafe = self._codex.sandbox == "danger-full-access"
-        return None if role != "worker" or unsafe else self._sandboxed.get()
+        return None if role != "worker" or unsafe else self._sandboxed()
 
     def run(self, request: EngineRequest) -> Outcome:
         place = codex_cli.find(self._codex)
@@ -80,7 +80,7 @@ class CodexEngine:
             mark = process_tree.mark(request.state, request.run_id)
             catalogue = self._models(request, place)
             argv = codex_cli.talk_argv(self._codex, place, request, catalogue)
-            if self._sandboxed.get() is None:  # it runs nothing; should it, nothing lives on
+            if self._sandboxed() is None:  # it runs nothing; should it, nothing lives on
                 shown = [request.scratch, place.home, *filter(None, [catalogue])]
                 argv = sandbox.masked(argv, self._state, writable=shown)
             return self._carry_out(request, place, argv, mark)
@@ -251,6 +251,7 @@ class CodexEngine:
             kill_after_s=self._limits.kill_after_s,
             output_bytes=process.FLOOD * self._limits.output_bytes,
             stdin=request.prompt.encode(errors="replace"),
+            kept=argv[0] == place.program,  # no sandbox stands in front
         )
         output = _Output(request.on_event)
         turn = output.turn
@@ -314,22 +315,14 @@ class _Output:
         return "\n".join([line for line in lines if not line.startswith("WARNING")][-5:])
 
 
-class _Remembered:
-    """A value that is asked for often and worked out now and then."""
+def _remembered(work_out: Callable[[], str | None], for_s: float) -> Callable[[], str | None]:
+    """What is asked for often, worked out now and then."""
 
-    def __init__(self, work_out: Callable[[], str | None], for_s: float = _REMEMBER_S) -> None:
-        self._work_out = work_out
-        self._for_s = for_s
-        self._lock = threading.Lock()
-        self._until = -math.inf
-        self._value: str | None = None
+    @functools.lru_cache(maxsize=1)
+    def kept(_slot: float) -> str | None:
+        return work_out()
 
-    def get(self) -> str | None:
-        with self._lock:
-            if time.monotonic() > self._until:
-                self._value = self._work_out()
-                self._until = time.monotonic() + self._for_s
-            return self._value
+    return lambda: kept(time.monotonic() // for_s)
 
 
 def _usage_before(home: Path, session: str) -> Usage:
