@@ -119,7 +119,7 @@ def edited_origin(origin: Who, by: Who, changed: Iterable[str]) -> Who:
 def check_planned_profile(profile: str, *, by_user: bool, allow_llm_commands: bool) -> None:
     if profile == "command" and not by_user and not allow_llm_commands:
         raise Refused(
-            "the profile `command` is the owner's, and when its triggers run is its owner's to say; "
+            "the profile `command` is its owner's, and so is when a command's trigger runs; "
             "use `standard`, or the owner sets allow_llm_commands"
         )
 

@@ -228,7 +228,7 @@ def test_a_model_stops_the_owners_command_and_never_has_it_run(
     here = desk()
     reply = here.call("change_trigger", arguments)
     assert reply.ok == may
-    assert may or "its owner's to say" in reply.text
+    assert may or "its owner's, and so is when" in reply.text
     assert len(here.close().commands) == may
     allowed = desk(llm_commands=True)
     assert allowed.call("change_trigger", arguments).ok
