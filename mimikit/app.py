@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import math
 import os
 import socket
@@ -21,7 +20,7 @@ from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock, LookingDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Health, LockHolder, QueueName, Task
-from mimikit.state import State, make_search, wait_for_folders
+from mimikit.state import State, hold_little, make_search, wait_for_folders
 
 if TYPE_CHECKING:
     from mimikit.engines.base import Engine, EngineRegistry
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 
 _LOOK_S, _MOST_LOOKS = 0.1, 30
-_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 
 def engines_of(state: State) -> list[Engine]:
@@ -50,17 +48,6 @@ def engines_of(state: State) -> list[Engine]:
         ShellEngine(settings),
         ScriptedEngine.from_file(Path(script)) if script else ScriptedEngine({}),
     ]
-
-
-def hold_little() -> None:
-    """Have the C library give memory back, where it is one that can be told so.
-
-    By default each thread may get a heap of its own, and what one thread has freed no other uses:
-    with threads that come and go a process grew to three times what it holds.
-    """
-    if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
-        mallopt(_M_ARENA_MAX, 1)
-        mallopt(_M_MMAP_THRESHOLD, 2**17)
 
 
 def take_consumer_lock(state: State) -> Lock:

@@ -428,10 +428,10 @@ def _temps(world: World) -> list[str]:
 
 _HEAPS = """
 import ctypes, sys, threading
-from mimikit import app
+from mimikit import state
 
 if "little" in sys.argv:
-    app.hold_little()
+    state.hold_little()
 together = threading.Barrier(20)
 
 def work():
