@@ -75,6 +75,8 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
     workspace, state = (Path(os.path.realpath(path)) for path in (workspace, state))
     found, written, beyond = GitFolders(), dict[Path, int](), 0
     with contextlib.ExitStack() as stack:
+        top = stack.enter_context(_opened(workspace))
+        rights = stat.S_IMODE(os.fstat(top).st_mode)
         for entry in entries(workspace, state, known, found):
             share, given = judge(entry, workspace, found.met), dict[Path, int]()
             traps, beyond = list[Path](), max(0, len(found.met) - MOST_WRITABLE)
@@ -101,6 +103,9 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
         try:
             yield found
         finally:
+            if rights & ~os.fstat(top).st_mode & stat.S_IRWXU:  # else nobody works there any more
+                Path(f"/proc/self/fd/{top}").chmod(rights)
+                found.left.append(f"gave {workspace} its permissions back, which it had taken away")
             found.left += _mend(written)
             found.left += [
                 f"{path} came while it ran: `{_UNFINISHED[path.name]}` runs what it says"
@@ -111,10 +116,7 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
 
 
 def judge(entry: Path, workspace: Path, met: Sequence[Path]) -> FolderShare:
-    """What a Worker is given of an entry that was met. Looks at what stands there, changes nothing.
-
-    `met`: what was met so far, itself included.
-    """
+    """What a Worker is given of an entry, the last of those `met`. Looks, and changes nothing."""
     is_own = entry == workspace / ".git"
     if entry.is_symlink():  # no mount can hold it: it is no reason to give anything
         note = f"the git folder of {entry} is read-only: it is a link"

@@ -18,8 +18,7 @@ from pathlib import Path
 _SET_CHILD_SUBREAPER = 36
 _LOOK_EVERY_S = 0.5
 _GRACE_S = 1.0
-_PATIENCE_S = 5.0
-"""So long it goes on killing: what the kernel does not let go then is left to it."""
+_PATIENCE_S = 5.0  # what the kernel has not let go of then is left to it
 
 
 def keep(owner: int, argv: list[str]) -> int:

@@ -157,6 +157,8 @@ class RealDisk:
             return _is(self._folders[""], Path(self.root).lstat())
         except (FileNotFoundError, NotADirectoryError):
             return False
+        except PermissionError:  # a folder around it is closed: nobody put another in its place
+            return True
 
     def let_go(self) -> None:
         self._has_let_go = True  # nothing is closed: another thread may be using its number

@@ -257,6 +257,18 @@ def test_codex_reads_its_login_and_its_shells_do_not(
     assert not (here.root / "made").exists()
 
 
+def test_with_full_access_the_login_is_open_and_the_other_secrets_are_not(here: Here) -> None:
+    """What operations.md says of it: only codex's own sandbox closes what codex has to read."""
+    home = here.root / "home"
+    (home / ".codex").mkdir()
+    (home / ".codex" / "auth.json").write_text("canary-login")
+    (home / ".netrc").write_text("canary-of-home")
+    line = "cat ~/.codex/auth.json ~/.netrc; echo x >> ~/.codex/auth.json; echo end"
+    _, seen = work(here, line, sandbox="danger-full-access")
+    assert ("canary-login" in seen, "canary-of-home" in seen) == (True, False)
+    assert (home / ".codex" / "auth.json").read_text() == "canary-loginx\n"
+
+
 # ---- nothing lives on
 
 

@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ import pytest
 from mimikit.engines import git, git_folders, process, sandbox
 from mimikit.engines.git_folders import GitFolders
 from mimikit.errors import EngineError
+from mimikit.protocol.disk import RealDisk
 from tests.support.deep import nested_folders
 from tests.support.ordinary_user import as_an_ordinary_user, folder_of_an_ordinary_user
 from tests.support.runs import Ground, ground
@@ -664,6 +666,35 @@ def test_a_folder_that_nobody_can_look_into_is_shut_and_told(
         assert {told.split(" can not")[0] for told in said[2]} == {
             *(f"{inner}/.git/logs", f"{seen}/.git/refs"),
         }
+
+    with folder_of_an_ordinary_user() as root:
+        as_an_ordinary_user(test)
+
+
+@pytest.mark.parametrize("mode", ["000", "400", "600", "300"])
+def test_the_top_of_the_workspace_is_opened_again(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else none works there any more, nor is the state found by who starts meanwhile."""
+
+    def test() -> None:
+        here = ground(root / "ground")
+        monkeypatch.setenv("HOME", str(root))
+        if not os.access(sys.executable, os.X_OK):  # root's own
+            monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+        repository(here.workspace)
+        here.workspace.chmod(0o750)
+        with contextlib.closing(RealDisk(here.state)) as disk:
+            with worker(here, here.workspace) as (inside, found):
+                process.output([*inside, "/bin/sh", "-c", f"chmod {mode} ."], cwd=here.workspace)
+                assert stat.S_IMODE(here.workspace.stat().st_mode) == int(mode, 8)
+                assert disk.is_in_place()
+            assert disk.is_in_place()
+        assert stat.S_IMODE(here.workspace.stat().st_mode) == 0o750
+        assert found.left == [
+            f"gave {here.workspace} its permissions back, which it had taken away"
+        ]
+        assert folders_of(here, here.workspace).writable == [here.workspace / ".git"]
 
     with folder_of_an_ordinary_user() as root:
         as_an_ordinary_user(test)
