@@ -12,15 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import mimikit
 from mimikit.config import Settings
 from mimikit.errors import AlreadyRunning, BadInput, StateMoved, StorageError, UnsafeFile
 from mimikit.log import EventLog
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock, LookingDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Health, LockHolder, QueueName, Task
-from mimikit.state import State, hold_little, make_search, wait_for_folders
+from mimikit.protocol.models import LockHolder, QueueName, Task
+from mimikit.state import State, hold_little, make_search
 
 if TYPE_CHECKING:
     from mimikit.engines.base import Engine, EngineRegistry
@@ -104,22 +103,6 @@ def _both_locks(state: State) -> Lock | None:
                 return None
             held.callback(lock.release)
         return Lock(held.pop_all().close, lock.inode)
-
-
-def wait_for_state(state: State, say: Callable[[str], None]) -> None:
-    """Wait, as the one consumer, until each folder is one; status, page and log tell why."""
-    now, version = state.clock.now(), mimikit.__version__
-    own = Health(pid=os.getpid(), version=version, started_at=now, beat_at=now)
-
-    def tell(reason: str, is_new: bool) -> None:
-        if is_new:
-            say(f"The consumer waits: {reason}.")
-            state.log.write("error", "folder_misplaced", reason=reason)
-        beat = own.but(beat_at=state.clock.now(), degraded=reason)
-        with contextlib.suppress(StorageError):
-            state.files.write(paths.HEALTH, beat.to_json(), sync=False)
-
-    wait_for_folders(state.files, tell)
 
 
 def _living_holder(state: State) -> LockHolder | None:

@@ -5,6 +5,7 @@ And what every process that serves one does first: it holds little memory.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -14,14 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimikit import config
+from mimikit import __version__, config
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
-from mimikit.errors import BadInput
+from mimikit.errors import BadInput, StorageError
 from mimikit.log import EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files, ReadOnlyFiles
+from mimikit.protocol.models import Health
 
 if TYPE_CHECKING:
     from mimikit.memory.search import MemorySearch
@@ -76,6 +78,22 @@ def wait_for_folders(files: Files, tell: Callable[[str, bool], object]) -> None:
         told = reason
         time.sleep(_LOOK_S)
     files.make_folders()
+
+
+def wait_for_state(state: State, say: Callable[[str], None]) -> None:
+    """Wait, as the one consumer, until each folder is one; status, page and log tell why."""
+    now = state.clock.now()
+    own = Health(pid=os.getpid(), version=__version__, started_at=now, beat_at=now)
+
+    def tell(reason: str, is_new: bool) -> None:
+        if is_new:
+            say(f"The consumer waits: {reason}.")
+            state.log.write("error", "folder_misplaced", reason=reason)
+        beat = own.but(beat_at=state.clock.now(), degraded=reason)
+        with contextlib.suppress(StorageError):
+            state.files.write(paths.HEALTH, beat.to_json(), sync=False)
+
+    wait_for_folders(state.files, tell)
 
 
 def make_search(state: State, *, words: bool = True, stays: bool = False) -> MemorySearch:

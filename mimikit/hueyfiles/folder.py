@@ -22,6 +22,7 @@ from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import MAX_RECORD_BYTES, written_at
+from mimikit.protocol.watch import LastingThread
 
 _logger = logging.getLogger(__name__)
 
@@ -209,9 +210,9 @@ class QueueFolder:
         """Names that were told and not looked at yet."""
         self._is_whole_heard = False
         """Whether the whole folder is to be looked at."""
-        self._intake: threading.Thread | None = None
+        self._intake = LastingThread(f"intake {path}")
         self.closed = threading.Event()
-        self._janitor: threading.Thread | None = None
+        self._janitor = LastingThread(f"janitor {path}")
 
     def __len__(self) -> int:
         """How many wait, as far as known: costs nothing."""
@@ -294,21 +295,12 @@ class QueueFolder:
         """
         if self.closed.is_set():
             return
-        if self._intake is not None and not self._intake.is_alive():
-            self._intake, self._is_whole_heard = None, True  # what it had taken up may be lost
-        if self._janitor is not None and not self._janitor.is_alive():
-            self._janitor = None
+        self._is_whole_heard |= self._intake.has_died()  # what it had taken up may be lost
         with contextlib.suppress(RuntimeError):
-            if self._intake is None and (self._heard or self._is_whole_heard):
-                name = f"intake {self.path}"
-                intake = threading.Thread(target=self._take_in, name=name, daemon=True)
-                intake.start()
-                self._intake = intake
-            if self._janitor is None and self._suspects:
-                name = f"janitor {self.path}"
-                janitor = threading.Thread(target=self._clean, name=name, daemon=True)
-                janitor.start()
-                self._janitor = janitor
+            if self._heard or self._is_whole_heard:
+                self._intake.begin(self._take_in)
+            if self._suspects:
+                self._janitor.begin(self._clean)
 
     def _take_in(self) -> None:
         """The thread that looks at what was heard: until nothing is left."""
@@ -320,7 +312,7 @@ class QueueFolder:
                     del self._heard[name]
                 is_whole = self._is_whole_heard and not names
                 if not names and not is_whole:
-                    self._intake = None
+                    self._intake.thread = None
                     return
                 began = time.monotonic()
                 is_whole = is_whole and began >= rest_until
@@ -429,7 +421,7 @@ class QueueFolder:
         while True:
             with self._changed:
                 if not self._suspects or self.closed.is_set():
-                    self._janitor = None
+                    self._janitor.thread = None
                     return
                 suspects = list(self._suspects.items())
             look_at = min(suspect.since for _, suspect in suspects) + self._settle_s

@@ -22,6 +22,7 @@ from mimikit.hueyfiles.folder import QueueFolder, WaitingFile
 from mimikit.hueyfiles.serializer import unwrap
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import MAX_RECORD_BYTES
+from mimikit.protocol.watch import LastingThread
 
 _logger = logging.getLogger(__name__)
 
@@ -165,7 +166,7 @@ class OwnedClaims(Claims):
         self._local = threading.local()
         self._unpruned = 1  # the last process may have left some
         self._prune = threading.Event()
-        self._pruner: threading.Thread | None = None
+        self._pruner = LastingThread("pruner")
 
     def claim(self, waiting: WaitingFile) -> bytes | None:
         """Rename, then read: a name is used once, so the order needs no look into the file.
@@ -272,9 +273,7 @@ class OwnedClaims(Claims):
             return self._local.hold
 
     def _start_pruning(self) -> None:
-        if self._pruner is None or not self._pruner.is_alive():
-            self._pruner = threading.Thread(target=self._pruning, name="pruner", daemon=True)
-            self._pruner.start()
+        self._pruner.begin(self._pruning)
         self._prune.set()
 
     def _pruning(self) -> None:

@@ -54,6 +54,34 @@ class WakeBell:
         return rung
 
 
+class LastingThread:
+    """A thread that is begun again after it died; of one caller at a time."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.thread: threading.Thread | None = None
+        """None: it was not begun, or came to its end by itself and says so by this."""
+
+    def has_died(self) -> bool:
+        return self.thread is not None and not self.thread.is_alive()
+
+    def begin(self, run: Callable[[], object]) -> bool:
+        """Have it run this, unless it lives; gives whether it had died.
+
+        RuntimeError: no thread is to be had; nothing was begun.
+        """
+        died = self.has_died()
+        if died or self.thread is None:
+            thread = threading.Thread(target=run, name=self._name, daemon=True)
+            thread.start()
+            self.thread = thread
+        return died
+
+    def join(self, timeout_s: float | None = None) -> None:
+        if self.thread not in (None, threading.current_thread()):
+            self.thread.join(timeout_s)
+
+
 @dataclass
 class _Folder:
     """One watched folder. Units: nanoseconds, seconds of the steady clock."""
@@ -113,7 +141,7 @@ class FolderWatch:
         # A whole look is given at most so much of the time: events tell the rest, if there are any.
         self._rest_share = 50 if self.by_events else 5
         self._closed = False
-        self._thread: threading.Thread | None = None
+        self._thread = LastingThread("folder-watch")
 
     def watch(self, folder: str, listener: Listener) -> bool:
         """Tell `listener` of changes in `folder` (relative to the root) from now on.
@@ -123,8 +151,8 @@ class FolderWatch:
         tell; where it does not, only the folder's own time is compared.
         """
         with self._guard:
-            if self._thread is None and not self._closed:
-                self._begin()
+            if self._thread.thread is None and not self._closed:
+                self._thread.begin(self._run)  # may fail, and nothing is watched then
             entry = self._folders.setdefault(folder, _Folder(self._root / folder))
             entry.listeners = [*entry.listeners, listener]
             self._attach(entry)
@@ -132,23 +160,17 @@ class FolderWatch:
         self._events.wake()
         return watched
 
-    def _begin(self) -> None:
-        thread = threading.Thread(target=self._run, name="folder-watch", daemon=True)
-        thread.start()  # may fail, and nothing is watched then
-        self._thread = thread
-
     def bring_back(self) -> bool:
         """Start the thread again if it died; gives whether it had. Each folder is told as a whole.
 
         It dies of what nobody expects: `poll` refuses two descriptors where none may be open.
         """
         with self._guard:
-            if self._closed or self._thread is None or self._thread.is_alive():
+            if self._closed or not self._thread.has_died():
                 return False
             for entry in self._folders.values():
                 entry.settled, entry.rest_until = False, 0.0
-            self._begin()
-            return True
+            return self._thread.begin(self._run)
 
     def attach(self, folder: str) -> bool:
         """See that the system tells of a watched folder that may be a new one of its name."""
@@ -177,13 +199,12 @@ class FolderWatch:
         """End the thread; with `wait`, after it nothing is told any more."""
         with self._guard:
             self._closed = True
-            thread = self._thread
-        if thread is None:
+        if self._thread.thread is None:
             self._events.close()
             return
         self._events.wake()
-        if wait and thread is not threading.current_thread():
-            thread.join()
+        if wait:
+            self._thread.join()
 
     def _attach(self, entry: _Folder) -> bool:
         """Ask for events of a folder that has none; whether that is new."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import queue as queues
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ from mimikit.engines.base import CancelToken, EngineChoice, Outcome, TurnInput
 from mimikit.errors import StorageError
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
+from mimikit.protocol.watch import LastingThread
 from mimikit.roles.run import RunContext, cut_to_side, not_begun, run_engine, with_context
 from mimikit.roles.shortage import PAUSE_S
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
@@ -175,7 +175,8 @@ class TellerThread:
         self._jobs: queues.SimpleQueue[TurnJob | None] = queues.SimpleQueue()
         self._done: queues.SimpleQueue[TurnOutcome] = queues.SimpleQueue()
         self._under_way: TurnJob | None = None
-        self._thread = self._begin()
+        self._thread = LastingThread("teller")
+        self._thread.begin(self._run)
 
     def start(self, job: TurnJob) -> None:
         self._under_way = job
@@ -183,7 +184,7 @@ class TellerThread:
 
     def outcomes(self) -> list[TurnOutcome]:
         """What ended since the last look; a thread that died with its turn is another by then."""
-        died = not self._thread.is_alive()
+        died = self._thread.has_died()
         found: list[TurnOutcome] = []
         while not self._done.empty():
             found.append(self._done.get())
@@ -197,7 +198,7 @@ class TellerThread:
                 reason: FailureReason = "error" if begun else "engine_unavailable"
                 found.append(TurnOutcome(self._under_way, None, said, reason, retry_at))
             with contextlib.suppress(RuntimeError):  # no thread is to be had: the next look tries
-                self._thread = self._begin()
+                self._thread.begin(self._run)
         if found:
             self._under_way = None
         return found
@@ -207,11 +208,6 @@ class TellerThread:
         self._is_closed = True
         self._jobs.put(None)
         self._thread.join(timeout_s)
-
-    def _begin(self) -> threading.Thread:
-        thread = threading.Thread(target=self._run, name="teller", daemon=True)
-        thread.start()
-        return thread
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:

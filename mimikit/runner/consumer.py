@@ -30,7 +30,7 @@ from huey.consumer import Consumer, ConsumerStopped, Worker
 from mimikit.clock import Clock
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
-from mimikit.protocol.watch import FolderWatch
+from mimikit.protocol.watch import FolderWatch, LastingThread
 from mimikit.runner.queues import TaskHuey, TaskStorage, open_queue
 
 _logger = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class PooledConsumer(Consumer):
         self._started = self._stopping = False
         self._stop_guard = threading.RLock()
         self._supervisor_stop = threading.Event()
-        self._supervisor = self._new_supervisor()
+        self._supervisor = LastingThread("supervisor")
         super().__init__(
             first,
             workers=len(self._slots),
@@ -163,7 +163,7 @@ class PooledConsumer(Consumer):
         self._set_signal_handlers()
         with self._stop_guard:
             if not self._stopping:
-                self._supervisor.start()
+                self._supervisor.begin(self._run_supervisor)
                 super().start()
                 self._started = True
 
@@ -187,8 +187,7 @@ class PooledConsumer(Consumer):
                 _logger.warning("not every run ended within %s s", self.shutdown_timeout)
             self._supervisor_stop.set()
             self._wake_supervisor()
-            if self._supervisor.is_alive():
-                self._supervisor.join(_SUPERVISOR_JOIN_S)
+            self._supervisor.join(_SUPERVISOR_JOIN_S)
             for storage in self.storages.values():
                 storage.close()
 
@@ -248,9 +247,7 @@ class PooledConsumer(Consumer):
             self.scheduler = self._create_process(self._create_scheduler(), "Scheduler")
             self.scheduler.start()
             yield "scheduler"
-        if _is_dead(self._supervisor):
-            self._supervisor = self._new_supervisor()
-            self._supervisor.start()
+        if self._supervisor.begin(self._run_supervisor):
             yield "supervisor"
         for storage in self.storages.values():
             storage.bring_back()
@@ -282,9 +279,6 @@ class PooledConsumer(Consumer):
             storage.halt()  # at once; the rest is done by `loop` within 0.25 s
 
     # ---- the supervisor ---------------------------------------------------------------------
-
-    def _new_supervisor(self) -> threading.Thread:
-        return threading.Thread(target=self._run_supervisor, name="supervisor", daemon=True)
 
     def _run_supervisor(self) -> None:
         try:
@@ -319,7 +313,7 @@ class PooledConsumer(Consumer):
         """Report where the supervisor stands; on a thread of its own, which may hang as well."""
         age_s = self._still_s
         frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage] - public by its docs
-        frame = frames.get(self._supervisor.ident or 0)
+        frame = frames.get((self._supervisor.thread and self._supervisor.thread.ident) or 0)
         stack = "".join(traceback.format_stack(frame)) if frame else "no stack"
         _logger.error("the supervisor has stood still for %.0f s:\n%s", age_s, stack)
 

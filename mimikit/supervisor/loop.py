@@ -17,6 +17,7 @@ from mimikit.clock import ClockWatch, leap_at_start
 from mimikit.conversation import inbox
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
+from mimikit.protocol.disk import SpareFile
 from mimikit.protocol.models import EngineStatus, Health, Task
 from mimikit.roles.run import RunContext
 from mimikit.roles.shortage import RunShortage
@@ -242,9 +243,8 @@ class HeartbeatWriter:
     ) -> None:
         """The callables give what only others know."""
         self._store, self._teller, self._shortage = store, teller, shortage
-        self._spare: int | None = None
-        """An open file that is of no use but to be closed where no more can be opened."""
-        self._keep_spare()
+        self._spare = SpareFile()
+        self._spare.keep()
         self._queued, self._engines, self._fallen = queued, engines, fallen
         self._started_at = store.clock.now()
         self._last: datetime | None = None
@@ -278,17 +278,10 @@ class HeartbeatWriter:
         try:
             store.files.write(paths.HEALTH, health.to_json(), sync=False)
         except StorageError as error:
-            if not self._shortage.note(error) or self._spare is None:
+            if not self._shortage.note(error) or not self._spare.give():
                 return
-            os.close(self._spare)
-            self._spare = None
             with contextlib.suppress(StorageError):
                 store.files.write(paths.HEALTH, health.to_json(), sync=False)
-        self._keep_spare()
+        self._spare.keep()
         if changed:
             store.feed.tell("status")
-
-    def _keep_spare(self) -> None:
-        if self._spare is None:
-            with contextlib.suppress(OSError):
-                self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)

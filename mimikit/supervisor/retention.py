@@ -38,16 +38,14 @@ _SUFFIXES = {
 }
 
 
-def after_leap(
-    doubt: ClockDoubt | None, before: datetime, now: datetime, *, ran: bool
-) -> ClockDoubt:
-    """What is believed when the clock, which showed `before`, shows `now`. Pure.
+def after_leap(doubt: ClockDoubt | None, was: datetime, now: datetime, *, ran: bool) -> ClockDoubt:
+    """What is believed when the clock, which showed `was`, shows `now`. Pure.
 
     ran: this was seen while the consumer ran; else ahead may only be time in which nobody did.
     """
-    if doubt is not None and before <= now and not ran:
+    if doubt is not None and was <= now and not ran:
         return doubt.but(leapt_at=now)
-    believed = min(doubt.believed if doubt else before, now)
+    believed = min(doubt.believed if doubt else was, now)
     return ClockDoubt(leapt_at=now, believed=believed, proving=now)
 
 
@@ -107,13 +105,12 @@ class Retention:
             lived_s = steady - self._lived_from
             new = after_living(doubt, now, lived_s)
             is_later = new is None or new.proving != doubt.proving
-            if is_later or lived_s >= LIVED_EVERY_S:
-                looked = None if is_later else store.runtime.last_retention_at
-                store.save_runtime(clock_doubt=new, last_retention_at=looked)
-                self._doubt, self._lived_from = new, steady
             if is_later:
-                self._todo = []
+                store.save_runtime(last_retention_at=None)
                 self._rung.set()
+            if is_later or lived_s >= LIVED_EVERY_S:
+                store.save_runtime(clock_doubt=new)
+                self._doubt, self._lived_from = new, steady
         return store.believed(now)
 
     def _set_aside(self) -> None:

@@ -139,10 +139,7 @@ class Ledger:
         return task_id in self._queued or self.end_of(task_id) is not None
 
     def trace_size(self, trace_id: str) -> int:
-        """How many tasks of a trace were queued or have ended, runs of triggers apart.
-
-        Exact as long as something of it is queued, and until MOST_TRACES others had a task since.
-        """
+        """How many tasks of a trace were queued or have ended, runs of triggers apart."""
         return self._sizes.get(trace_id, 0)
 
     def __len__(self) -> int:

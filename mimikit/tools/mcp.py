@@ -24,6 +24,7 @@ from mimikit import __version__
 from mimikit.engines.base import ToolReply, ToolSpec
 from mimikit.errors import BadRecord, MimikitError, shortage_of
 from mimikit.protocol.json import Json, parse_object
+from mimikit.protocol.watch import LastingThread
 
 PROTOCOLS = ("2025-11-25", "2025-06-18")
 """Versions of MCP that are spoken, newest first."""
@@ -98,7 +99,7 @@ class ToolServer(ThreadingHTTPServer):
         self._strangers = dict[socket.socket, float]()
         """Oldest first, each with when its time is over."""
         self._sorting = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._thread = LastingThread("tool-server")
         super().__init__(("127.0.0.1", port), _Handler)
         self.port = int(self.server_address[1])
 
@@ -106,26 +107,20 @@ class ToolServer(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}{PATH}"
 
-    def start(self) -> None:
-        """Serve from now on, on threads of its own."""
-        self._thread = threading.Thread(
-            target=self.serve_forever, args=(0.5,), name="tool-server", daemon=True
-        )
-        self._thread.start()
+    def start(self) -> bool:
+        """Serve from now on, on threads of its own; gives whether the first of them had died."""
+        return self._thread.begin(lambda: self.serve_forever(0.5))
 
     def bring_back(self) -> bool:
         """Start the thread again if it died; gives whether it had."""
-        if self._thread is None or self._thread.is_alive():
-            return False
-        self.start()
-        return True
+        return self._thread.has_died() and self.start()
 
     def stop(self) -> None:
         """Serve no more; the port is free afterwards."""
-        if self._thread:
+        if self._thread.thread is not None:
             self.shutdown()
             self._thread.join()
-            self._thread = None
+            self._thread.thread = None
         self.server_close()
 
     def __enter__(self) -> Self:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import selectors
 import socket
@@ -29,6 +28,7 @@ from gunicorn.http import get_parser
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from mimikit.errors import shortage_of
+from mimikit.protocol.disk import SpareFile
 from mimikit.web.guard import RequestDenied
 
 REQUEST_S = 10.0
@@ -109,8 +109,7 @@ class RequestServer(ThreadWorker):
         """Oldest first."""
         self._handed: dict[TConn, int] = {}
         """What is with a thread, and how many bytes it has."""
-        self._spare: int | None = None
-        """An open file that is of no use but to be closed where no more can be opened."""
+        self._spare = SpareFile()
 
     def get_thread_pool(self) -> ThreadPoolExecutor:
         """All threads at once: one that is asked for later may not be had."""
@@ -124,7 +123,7 @@ class RequestServer(ThreadWorker):
 
     def wait_for_and_dispatch_events(self, timeout: float | None) -> None:
         """What this machine is short of ends what asked for it, and what only waits."""
-        self._keep_spare()
+        self._spare.keep()
         for key, _ in self.poller.select(timeout):
             try:
                 key.data(key.fileobj)
@@ -141,19 +140,12 @@ class RequestServer(ThreadWorker):
 
     def _turn_away(self, listener: Any) -> None:
         """End the connection that could not be taken in: it would be told of again and again."""
-        if self._spare is not None:
-            os.close(self._spare)
-            self._spare = None
+        self._spare.give()
         try:
             listener.accept()[0].close()
         except (OSError, MemoryError):
             time.sleep(REST_S)
-        self._keep_spare()
-
-    def _keep_spare(self) -> None:
-        if self._spare is None:
-            with contextlib.suppress(OSError):
-                self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self._spare.keep()
 
     def enqueue_req(self, conn: TConn) -> None:
         """A connection may hold a request, gunicorn found: take that in first."""

@@ -261,7 +261,7 @@ def test_a_supervisor_that_stands_still_is_reported_then_the_process_ends(
         last_step=lambda: step_at[0],
         on_hung=lambda age, stack: told.append((round(age), stack)),
     )
-    bench.consumer._supervisor.start()
+    bench.consumer._supervisor.begin(bench.consumer._run_supervisor)
     until(lambda: bench.steps == ["supervising"])
 
     def end(code: int) -> None:

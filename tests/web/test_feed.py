@@ -393,12 +393,12 @@ def test_a_disk_that_does_not_answer_only_delays(make_web, monkeypatch) -> None:
 def test_nobody_looks_at_the_file_while_no_stream_is_open(web) -> None:
     stream = open_stream(web)
     stream.take(1, status=True)
-    tailer = web.site.feed._tailer
+    tailer = web.site.feed._tailer.thread
     assert tailer is not None
     stream.close()
     tailer.join(timeout=5)
     assert not tailer.is_alive()
-    assert web.site.feed._tailer is None
+    assert web.site.feed._tailer.thread is None
     again = open_stream(web, since=cursor(web))
     web.feed.tell("delta", turnId="t", text="x")
     assert texts(again.take(1)) == ["x"]

@@ -270,7 +270,7 @@ def test_an_unlawful_request_is_refused_without_waiting(server: Server, connect:
     ("size", "told"),
     [
         (front.MAX_BODY_BYTES, front.TEXTS[413]),
-        (2**20, "the request is too large; at most 1024 KiB are taken"),
+        (3 * 2**20, "the request is too large; at most 3072 KiB are taken"),
     ],
 )
 def test_a_large_body_is_told_so_while_it_is_still_sent(
