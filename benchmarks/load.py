@@ -194,8 +194,9 @@ def measure(
             time.sleep(pause_s)
         cpu_ms = (cpu_s(pid) - before) / asked * 1000
         worker.join()
-        wait_indexed(files)
-        settle(pid)
+        if past:
+            wait_indexed(files)
+            settle(pid)
         return {
             "start_s": start_s,
             "start_cpu": start_cpu_s,
