@@ -233,12 +233,10 @@ def engines(state: State) -> Iterator[Finding]:
         version = ".".join(map(str, codex_cli.version_of(place.program) or ()))
         yield ok("codex", f"{version} at {place.program}, logged in ({place.home})")
     for line in terminal.engine_lines(served):
-        if line.waits and line.text.startswith("command: "):
-            continue  # told with what else is to be said of commands
-        if line.waits:
-            yield broken("engines", line.text, "until then its work waits in the queue")
-        else:
+        if not line.waits:
             yield ok("engines", line.text)
+        elif not line.text.startswith("command: "):  # that is told with what else is of commands
+            yield broken("engines", line.text, "until then its work waits in the queue")
 
 
 def worker_sandbox(state: State) -> Iterator[Finding]:

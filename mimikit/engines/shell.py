@@ -115,8 +115,7 @@ class ShellEngine:
         output.close()
         text = output.text()
         if not ended.begun and not ended.stopped:
-            with self._lock:
-                self._answer = None  # one could be made before: it is asked anew
+            self._until = -math.inf  # one could be made before: it is asked anew
             said = f"its sandbox could not be made: {output.errors.text().strip()}"
             return Outcome("failed", error=said, failure_reason="engine_unavailable")
         if stopped := process.stopped_outcome(ended, program, text):
