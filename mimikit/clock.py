@@ -11,7 +11,7 @@ from typing import Protocol
 
 LEAP = timedelta(minutes=1)
 """A wall clock that moves by less against the steady one is only being kept right."""
-CONFIRMED_AFTER = timedelta(days=1)
+A_DAY = CONFIRMED_AFTER = timedelta(days=1)
 """So long a clock that leapt must go on from there before anything is removed on its word."""
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 

@@ -37,12 +37,7 @@ class EventLog:
     """Appends to `log.jsonl`; a disk that refuses never stops the caller."""
 
     def __init__(
-        self,
-        files: Files,
-        clock: Clock,
-        *,
-        rotate_bytes: int = 10 * 2**20,
-        packs: bool = False,
+        self, files: Files, clock: Clock, *, rotate_bytes: int = 10 * 2**20, packs: bool = False
     ) -> None:
         """Write through `files`, hear of its quarantines.
 

@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from mimikit.clock import A_DAY, Clock
 from mimikit.errors import BadInput, BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import History, Message
+from mimikit.protocol.models import END_OF_TIME, History, Message
 
 SOFT_CAP = 200
 _CURSOR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}:[0-9]{1,18}")
@@ -38,9 +39,9 @@ class HistoryCaps:
 class HistoryStore:
     """Adds messages; the supervisor's alone. Readers use the functions below."""
 
-    def __init__(self, files: Files, caps: HistoryCaps = HistoryCaps()) -> None:
-        self._files = files
-        self.caps = caps
+    def __init__(self, files: Files, clock: Clock | None = None) -> None:
+        """Without a `clock` what is said of a time to come is believed."""
+        self._files, self.caps, self._clock = files, HistoryCaps(), clock
         history = files.load(paths.HISTORY, History) or History()
         self.messages: list[Message] = list(history.messages)
         self.schema_version = history.schema_version
@@ -56,9 +57,10 @@ class HistoryStore:
         """
         fresh, added = list(messages), list[Message]()
         for message in fresh:
-            # A clock that went back goes on in the newest file: they stand as they came.
-            day = max(message.created_at.date(), self._newest)
-            if any(self._stands(message.id, d) for d in {day, message.created_at.date()}):
+            # They stand as they came, whatever the clock said; none begins a day to come.
+            at = min(message.created_at, self._clock.now() + A_DAY if self._clock else END_OF_TIME)
+            day = max(at.date(), self._newest)
+            if any(self._stands(message.id, d) for d in {day, at.date()}):
                 continue
             try:
                 self._files.append(paths.transcript(day), message.to_dict())
@@ -119,8 +121,7 @@ class HistoryStore:
         at = bisect_left(known, mark)
         if at == len(known) or known[at] != mark:
             return False
-        path, holding = paths.transcript(day), message_id.encode()
-        found = self._files.lines_back(path, holding=holding)
+        found = self._files.lines_back(paths.transcript(day), holding=message_id.encode())
         return any(line.get("id") == message_id for _, line in found)
 
     def _day(self, day: date) -> array[int]:
@@ -135,14 +136,9 @@ class HistoryStore:
 
 
 def _newest_day(files: Files) -> date:
-    """The day of the newest transcript; what no day names, or is no file, is none of ours."""
-    for name in reversed(files.names(paths.TRANSCRIPT, suffix=".jsonl")):
-        with contextlib.suppress(ValueError):
-            day = date.fromisoformat(name.removesuffix(".jsonl"))
-            stat = files.stat(paths.transcript(day))
-            if stat is not None and stat.kind == "file":
-                return day
-    return date.min
+    """The day of the newest transcript."""
+    names = files.names(paths.TRANSCRIPT, suffix=".jsonl")
+    return date.fromisoformat(names[-1].removesuffix(".jsonl")) if names else date.min
 
 
 def capped(messages: list[Message], caps: HistoryCaps) -> list[Message]:

@@ -80,8 +80,7 @@ def load(files: Files, item_id: str, now: datetime) -> InboxItem | None:
         # What is no JSON (its complaint names no field) may be half written by a hand.
         is_half = isinstance(error, BadRecord) and error.field is None
         if not is_half or _is_settled(files.stat(path), now):
-            with contextlib.suppress(UnsafeFile):  # it can not be moved: passed over
-                files.quarantine(path, str(error))
+            files.set_aside(path, str(error))
         return None
 
 
@@ -109,8 +108,7 @@ def take_in_dropped(files: Files, now: datetime) -> bool:
             for item in _items(files.read(name, most=MAX_RECORD_BYTES) or b"", name, now):
                 put(files, item)
         except (BadInput, UnsafeFile) as error:
-            with contextlib.suppress(UnsafeFile):
-                files.quarantine(name, str(error))
+            files.set_aside(name, str(error))
         else:
             files.remove(name)
     return bool(claimed)
@@ -127,8 +125,7 @@ def _is_ready(files: Files, now: datetime) -> bool:
             if isinstance(parse_json(files.read(path, most=MAX_RECORD_BYTES) or b""), list):
                 return True
     except UnsafeFile as error:
-        with contextlib.suppress(UnsafeFile):
-            files.quarantine(path, str(error))
+        files.set_aside(path, str(error))
         return False
     return _is_settled(stat, now)
 

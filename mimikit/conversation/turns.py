@@ -106,8 +106,3 @@ def drop_marks(files: Files, id_: str) -> None:
     for name in files.names(paths.TURNS, suffix=".started"):
         if name.removesuffix(".started").rpartition(".")[0] == id_:
             files.remove(f"{paths.TURNS}/{name}")
-
-
-def find(files: Files, id_: str) -> TurnRecord | None:
-    """An applied turn, for "why did it say this"."""
-    return files.load(paths.turn_done(id_), TurnRecord)

@@ -38,8 +38,7 @@ class CancelToken:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.has_begun = False
-        """Whether the run has begun, with the engine or a program of it: what fails then was tried.
-        """
+        """Whether the engine, or a program of it, has begun: what fails then was tried."""
         self.reason: str | None = None
         """Why to stop (`canceled`, `killed`, `timeout`); None while the run may go on."""
         self._callbacks: list[Callable[[str], None]] = []

@@ -140,11 +140,7 @@ NOON = 12
 NAMED = {"noon": 720, "midday": 720, "正午": 720, "midnight": 1440, "午夜": 1440, "零点": 0}
 NEAR = {"half past": 30, "quarter past": 15, "quarter to": -15}
 WEEKS = {"": None, "coming": None, "this": 0, "这": 0, "本": 0, "next": 1, "下": 1, "下下": 2}
-WEEK_SETS = {
-    "all": frozenset(range(7)),
-    "work": frozenset(range(5)),
-    "rest": frozenset((5, 6)),
-}
+WEEK_SETS = {"all": frozenset(range(7)), "work": frozenset(range(5)), "rest": frozenset((5, 6))}
 """Days of the week, Monday is 0, by the group of `SETS` that names them."""
 
 # ---- patterns

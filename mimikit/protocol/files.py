@@ -192,14 +192,15 @@ class Files:
                     found.append(name)
             elif kind != "file":
                 got = "a folder" if kind == "folder" else "a link, fifo or device"
-                self._pass_over(f"{folder}/{name}", f"expected a plain file, got {got}")
-            elif not records.stem.fullmatch(name[: -len(suffix)]):
-                self._pass_over(f"{folder}/{name}", f"expected {records.expected}, got {name!r}")
+                self.set_aside(f"{folder}/{name}", f"expected a plain file, got {got}")
+            elif not records.fit(name[: -len(suffix)]):
+                self.set_aside(f"{folder}/{name}", f"expected {records.expected}, got {name!r}")
             else:
                 found.append(name)
         return sorted(found)
 
-    def _pass_over(self, path: str, reason: str) -> None:
+    def set_aside(self, path: str, reason: str) -> None:
+        """Move to `corrupt/` what can be moved; the rest is passed over."""
         with contextlib.suppress(UnsafeFile):
             self.quarantine(path, reason)
 
@@ -209,7 +210,7 @@ class Files:
         try:
             yield
         except (BadInput, Refused, ValueError, OverflowError) as error:
-            self._pass_over(path, f"it can not be carried out: {error}")
+            self.set_aside(path, f"it can not be carried out: {error}")
 
     # ---- records --------------------------------------------------------------------------
 
@@ -235,8 +236,7 @@ class Files:
             UnsafeFile: it should be, and can not be moved.
         """
         try:
-            data = self.read(path, most=most_bytes(model))
-            if data is None:
+            if (data := self.read(path, most=most_bytes(model))) is None:
                 return None
             record = decode(data, model)
             check_name(record, path)
@@ -352,7 +352,7 @@ class Files:
             others = [one for one in self._long_lines.items() if one[0] != path][-99:]
             self._long_lines = dict([*others, (path, (stat.inode, begin, end))])
         if begin == 0 and not self._block(path, end, 1):
-            self._pass_over(path, f"expected lines, got none in {end:,} bytes")
+            self.set_aside(path, f"expected lines, got none in {end:,} bytes")
         return begin, end
 
     def _block(self, path: str, offset: int, size: int) -> bytes | None:
@@ -366,7 +366,7 @@ class Files:
                 reason = str(error)
             except PermissionError:
                 reason = _NOT_YOURS
-        self._pass_over(path, reason)
+        self.set_aside(path, reason)
         return None
 
     def lines_back(

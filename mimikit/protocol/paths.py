@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from datetime import UTC, date, datetime
 from typing import Literal, NamedTuple, TypeAlias
@@ -72,11 +73,21 @@ class RecordNames(NamedTuple):
     suffix: str = ".json"
     stem: re.Pattern[str] = re.compile(ID_PATTERN)
     expected: str = "a name of 1 to 128 letters, digits, '.', '_' or '-', as of an id"
+    is_dated: bool = False
+    """Each is named by a day or month, which has to be one of the calendar."""
+
+    def fit(self, stem: str) -> bool:
+        """Whether a record is named so."""
+        with contextlib.suppress(ValueError):
+            is_date = not self.is_dated or date.fromisoformat(f"{stem}-01"[:10])
+            return bool(is_date and self.stem.fullmatch(stem))
+        return False
 
 
 _YEAR = r"(?:19[7-9]|2[01][0-9])[0-9]"
-_DAYS = RecordNames(".jsonl", re.compile(rf"{_YEAR}-[01][0-9]-[0-3][0-9]"), "a day for a name")
-_MONTHS = RecordNames(".jsonl", re.compile(rf"{_YEAR}-[01][0-9]"), "a month for a name")
+_DAY, _MONTH = re.compile(rf"{_YEAR}-[01][0-9]-[0-3][0-9]"), re.compile(rf"{_YEAR}-[01][0-9]")
+_DAYS = RecordNames(".jsonl", _DAY, "a day for a name", is_dated=True)
+_MONTHS = RecordNames(".jsonl", _MONTH, "a month for a name", is_dated=True)
 
 RECORDS: dict[str, RecordNames] = {
     folder: RecordNames()

@@ -67,8 +67,9 @@ def encode(record: Record) -> bytes:
     if len(data) > most:
         data = record.model_dump_json(by_alias=True).encode() + b"\n"
     if len(data) > most:
-        kind = type(record).__name__
-        raise BadRecord(f"{kind}: expected at most {most:,} bytes, got {len(data):,}")
+        raise BadRecord(
+            f"{type(record).__name__}: expected at most {most:,} bytes, got {len(data):,}"
+        )
     return data
 
 

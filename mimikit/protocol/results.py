@@ -7,15 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, Unpack
 
 from pydantic import Field
 
-from mimikit.protocol.models import (
-    EndStatus,
-    FailureReason,
-    Id,
-    Instant,
-    Record,
-    Task,
-    Usage,
-)
+from mimikit.protocol.models import EndStatus, FailureReason, Id, Instant, Record, Task, Usage
 from mimikit.protocol.paths import QueueName
 
 

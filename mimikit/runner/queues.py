@@ -19,12 +19,7 @@ from huey.api import Huey, PeriodicTask, crontab
 from huey.api import Task as HueyTask
 
 from mimikit.errors import BadRecord, BadSettings
-from mimikit.hueyfiles.folder import (
-    Glance,
-    Inspect,
-    QueueEntry,
-    QueueFolder,
-)
+from mimikit.hueyfiles.folder import Glance, Inspect, QueueEntry, QueueFolder
 from mimikit.hueyfiles.owners import Claims, Owner
 from mimikit.hueyfiles.serializer import JsonSerializer
 from mimikit.hueyfiles.storage import ClaimStorage

@@ -85,10 +85,7 @@ class CommitApplier:
         return bool(self._to_end)
 
     def apply_turns(self) -> bool:
-        """Apply every committed turn that is not applied yet; gives whether there was one.
-
-        What the disk refuses of one is raised after the others had their turn.
-        """
+        """Apply every turn that is not applied yet, whatever one meets; whether there was any."""
         unapplied = turns.unapplied(self._files)
         failed: StorageError | None = None
         for record in unapplied:

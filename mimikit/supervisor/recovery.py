@@ -35,9 +35,8 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     for folder in folders:
         files.sweep_temps(folder)
     # The files of lines that were written last are those a kill may have left unflushed.
-    ledgers = files.names(paths.LEDGER, suffix=".jsonl")[-1:]
     days = files.names(paths.TRANSCRIPT, suffix=".jsonl")[-2:]
-    newest = [f"{paths.LEDGER}/{name}" for name in ledgers]
+    newest = [f"{paths.LEDGER}/{name}" for name in files.names(paths.LEDGER, suffix=".jsonl")[-1:]]
     files.settle(folders, [*newest, *(f"{paths.TRANSCRIPT}/{name}" for name in days)])
     # What can not be set aside stands in the way of one record, and is no reason not to start.
     with contextlib.suppress(UnsafeFile):

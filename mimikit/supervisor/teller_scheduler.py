@@ -17,6 +17,7 @@ from mimikit.engines.base import EngineChoice, TurnInput
 from mimikit.errors import BadRecord, StorageError
 from mimikit.language import phrases
 from mimikit.language.phrases import ToldResult
+from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, new_id
 from mimikit.protocol.models import EngineStatus, InboxItem, TurnAttempt, TurnRecord
 from mimikit.roles.run import RunContext
@@ -251,7 +252,7 @@ class TellerScheduler:
     def _commit(self, record: TurnRecord) -> None:
         """Commit and apply a turn; of one that was told before only its entries are left."""
         files = self._store.files
-        is_new = turns.commit(files, record) or turns.find(files, record.id) is None
+        is_new = turns.commit(files, record) or files.exists(paths.turn_new(record.id))
         if is_new and not self._applier.apply_turn(record):
             raise BadRecord(f"{record.id} can not be carried out")  # what it answers waits on
         self.inputs.take_out(record.consumed)

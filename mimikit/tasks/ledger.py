@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
+from mimikit.clock import A_DAY, Clock
 from mimikit.errors import BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -55,8 +56,9 @@ class TaskStatus(NamedTuple):
 class Ledger:
     """Appends events and knows every end. The supervisor's alone."""
 
-    def __init__(self, files: Files) -> None:
-        self._files = files
+    def __init__(self, files: Files, clock: Clock | None = None) -> None:
+        """Without a `clock` what is said of a time to come is believed."""
+        self._files, self._clock = files, clock
         self._ends: dict[str, TaskStatus] = {}
         """The newest MOST_RESULTS of each trigger, and MOST_ENDS others."""
         self._queued: dict[str, str] = {}
@@ -88,7 +90,11 @@ class Ledger:
         self._at_it, self._queued = dict(checkpoint.at_it), dict(checkpoint.queued)
         for trace, size in (checkpoint.traces or self._counted()).items():
             self._count(trace, size)
-        unread = lines(self._files, checkpoint.ledger_file, checkpoint.ledger_offset)
+        first, offset = checkpoint.ledger_file, checkpoint.ledger_offset
+        names = self._files.names(paths.LEDGER, suffix=".jsonl")
+        if names and first > names[-1]:  # its lines were taken into the newest file
+            first, offset = names[-1], 0
+        unread = lines(self._files, first, offset)
         for name, offset, line in unread:
             self._file, self._offset = name, offset
             self._learn(line)
@@ -156,8 +162,9 @@ class Ledger:
             if value is not None
         }
         self._catch_up()
-        # A clock that went back goes on in the newest file: the position only ever grows.
-        self._file = max(self._file, paths.ledger(now).rpartition("/")[2])
+        # The position only ever grows, whatever the clock said; none begins a month to come.
+        at = min(now, self._clock.now() + A_DAY) if self._clock else now
+        self._file = max(self._file, paths.ledger(at).rpartition("/")[2])
         try:
             self._offset = self._files.append(f"{paths.LEDGER}/{self._file}", line)
         except StorageError:

@@ -19,14 +19,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.models import (
-    FIRST_TIME,
-    Command,
-    CommandResult,
-    QueueName,
-    Task,
-    time_text,
-)
+from mimikit.protocol.models import FIRST_TIME, Command, CommandResult, QueueName, Task, time_text
 from mimikit.protocol.records import bad_record, most_bytes, written_at
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
@@ -147,9 +140,8 @@ def shorten_waits(files: Files, by: timedelta, held: dict[str, Task]) -> None:
                 continue
             if files.move(queued, paths.running(seat, task.id)):
                 with files.carried_out(paths.running(seat, task.id)):
-                    not_before = max(task.not_before - by, FIRST_TIME)
-                    held[task.id] = sooner = task.but(not_before=not_before)
-                    release(files, sooner)
+                    held[task.id] = new = task.but(not_before=max(task.not_before - by, FIRST_TIME))
+                    release(files, new)
                 held.pop(task.id, None)
 
 

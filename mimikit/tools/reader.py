@@ -96,11 +96,7 @@ class RoleReader:
         return found[-MOST_BETWEEN:]
 
     def search(
-        self,
-        query: str,
-        limit: int,
-        after: datetime | None = None,
-        before: datetime | None = None,
+        self, query: str, limit: int, after: datetime | None = None, before: datetime | None = None
     ) -> list[Hit]:
         """What was said, remembered or found on it, best first."""
         return self._searcher.find(query, limit=limit, after=after, before=before)

@@ -20,8 +20,7 @@ _TITLE = 80
 _SAID = {lang: {"type": "string"} for lang in ("en", "zh")}
 
 Words = Annotated[
-    dict[str, str],
-    WithJsonSchema({"type": "object", "properties": _SAID, "required": [*_SAID]}),
+    dict[str, str], WithJsonSchema({"type": "object", "properties": _SAID, "required": [*_SAID]})
 ]
 """The same said in each language."""
 

@@ -118,8 +118,8 @@ class ConversationReader:
         """A message by its id, looked for from the newest on."""
         names = self._files.names(paths.TRANSCRIPT, suffix=".jsonl")[-_DAYS_SEARCHED:]
         for name in reversed(names):
-            path, holding = f"{paths.TRANSCRIPT}/{name}", message_id.encode()
-            for _, line in self._files.lines_back(path, holding=holding):
+            path = f"{paths.TRANSCRIPT}/{name}"
+            for _, line in self._files.lines_back(path, holding=message_id.encode()):
                 if line.get("id") == message_id:
                     with contextlib.suppress(ValidationError):
                         return self._view(Message.model_validate(line, strict=False))

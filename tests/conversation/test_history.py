@@ -298,7 +298,8 @@ def test_a_refused_change_has_not_happened(files: Files, disk: MemoryDisk) -> No
 
 
 def test_what_becomes_archived_beyond_the_cap_leaves_at_once(files: Files) -> None:
-    conversation = HistoryStore(files, HistoryCaps(soft=2))
+    conversation = HistoryStore(files)
+    conversation.caps = HistoryCaps(soft=2)
     conversation.add([said("a"), said("b"), said("c"), said("d")])
     assert not conversation.trim()
     conversation.change({id_: {"archived": True} for id_ in ("b", "c", "d")})
@@ -308,9 +309,11 @@ def test_what_becomes_archived_beyond_the_cap_leaves_at_once(files: Files) -> No
 
 
 def test_messages_archived_by_an_earlier_start_are_trimmed(files: Files) -> None:
-    wide = HistoryStore(files, HistoryCaps(soft=10))
+    wide = HistoryStore(files)
+    wide.caps = HistoryCaps(soft=10)
     wide.add([said(f"m{n}", archived=n < 4) for n in range(6)])
-    narrow = HistoryStore(files, HistoryCaps(soft=3))
+    narrow = HistoryStore(files)
+    narrow.caps = HistoryCaps(soft=3)
     assert narrow.trim()
     assert [m.id for m in HistoryStore(files).messages] == ["m3", "m4", "m5"]
     assert not narrow.trim()

@@ -79,8 +79,7 @@ def test_a_turn_is_committed_once_and_the_first_commit_counts(files: Files) -> N
     assert not turns.commit(files, record().but(engine="other"))
     assert turns.unapplied(files) == []
     assert turns.is_committed(files, ID)
-    assert turns.find(files, ID) == record()
-    assert turns.find(files, "turn-none") is None
+    assert files.load(paths.turn_done(ID), TurnRecord) == record()
 
 
 def test_a_committed_turn_is_not_open_and_its_marks_go(files: Files) -> None:
