@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 from datetime import timedelta
 from typing import Any
 
 from mimikit.config import Settings
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import EngineRequest
+from mimikit.errors import EngineError
 from mimikit.memory.archive import ArchiveRules
-from mimikit.protocol.models import MAX_TEXT, time_text
+from mimikit.protocol.models import MAX_TEXT, Command, time_text
+from mimikit.tasks import queue
 from tests.crash.driver import Client, Flow
 from tests.crash.oracle import Expected
 from tests.support.mind import PATIENCE_S
@@ -78,6 +81,31 @@ def _plan_the_other(client: Client, request: EngineRequest) -> None:
         client.product.pool("planner")
 
 
+def _lack_files(client: Client, _request: EngineRequest) -> None:
+    """The engine can not begin, once: no file can be opened."""
+    if client.oracle.note("lack", client) is client:
+        client.oracle.renote("lack", True)
+        raise EngineError("it can not be started") from OSError(errno.EMFILE, "too many open files")
+
+
+def _write_a_message(client: Client) -> None:
+    """By hand, with no more than its text."""
+    client.put("inbox/by-hand.json", b'{"text": "hello"}')
+    if client.files.exists("inbox/by-hand.json"):
+        client.oracle.ack("message", "by-hand")
+
+
+def _edit_from_afar(client: Client) -> None:
+    """An order that came by a page which other machines reach."""
+    at = client.oracle.note("time of o1", client.now)
+    args = {"title": "from afar", "prompt": "tock"}
+    order = Command(
+        id="o1", action="trigger_edit", target="g1", args=args, created_at=at, remote=True
+    )
+    queue.give_command(client.files, order)
+    client.oracle.ack("order", "o1")
+
+
 FLOWS = (
     # a task by itself, and what may become of it
     Flow("task", (lambda c: c.submit("t1", "one"),)),
@@ -87,6 +115,12 @@ FLOWS = (
     Flow(
         "turned away",
         (lambda c: c.submit("t1", "limited"), lambda c: c.say("m1", "limited")),
+        expected=Expected(limited=True),
+    ),
+    Flow(
+        "short of files",
+        (lambda c: c.submit("t1", "one ~"), lambda c: c.submit("t2", "two")),
+        hook=_lack_files,
         expected=Expected(limited=True),
     ),
     Flow("long result", (lambda c: c.submit("t1", "long"),)),
@@ -195,6 +229,17 @@ FLOWS = (
     # a message, and the ways it may go
     Flow("message", (lambda c: c.say("m1", "plan: one; two"),)),
     Flow("two messages", (lambda c: (c.say("m1", "hello"), c.say("m2", "remember tea")),)),
+    Flow("a reply cut short", (lambda c: c.say("m1", "x" * 1500), lambda c: c.say("m2", "hello"))),
+    Flow("a message by hand", (_write_a_message, lambda c: c.say("m1", "hello"))),
+    Flow(
+        "from afar",
+        (
+            lambda c: c.trigger("g1", 60, "tick"),
+            lambda c: c.say("m1", "plan: one; two", remote=True),
+            _edit_from_afar,
+            lambda c: c.at(61),
+        ),
+    ),
     Flow("findings", (lambda c: c.say("m1", "find: the cat"),)),
     Flow("no plan", (lambda c: c.say("m1", "find: bad"),)),
     Flow("failing turn", (lambda c: c.say("m1", "fail"), lambda c: c.say("m2", "hello"))),
