@@ -198,7 +198,10 @@ class RunProcesses(_Group):
         value = _mark_of(proc.pid)
         if value is not None or not _is_strange(proc):
             return value == self._mark
-        # An unmarked stray is ours if no other run is old enough to own it.
+        # An unmarked stray is ours if one of ours began its session (what ends a moment before its
+        # parent may be made anew), or if no other run is old enough to own it.
+        if any(pid == proc.session for pid, _ in self._known):
+            return True
         others = [other for other, _ in _live.values() if other.pid != self._leader.pid]
         return all(other.started > proc.started for other in others)
 

@@ -161,6 +161,19 @@ FLOWS = (
         ),
         expected=Expected(forgets=True),
     ),
+    Flow(
+        "days to come",
+        (
+            lambda c: (c.submit("t1", "one"), c.say("m1", "hello")),
+            lambda c: c.stop(),
+            lambda c: (
+                c.put("history/2199-12-31.jsonl", b"no line\n"),
+                c.put("tasks/2199-12.jsonl", b"no line\n"),
+                c.restart(),
+            ),
+            lambda c: (c.submit("t2", "two"), c.say("m2", "hello")),
+        ),
+    ),
     Flow("unheard", (lambda c: c.submit("t1", "one", notify="none"),)),
     Flow(
         "cancel queued",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from mimikit.engines import process, process_tree
@@ -316,6 +318,40 @@ def test_what_was_found_is_not_lost_when_what_led_to_it_ends(tmp_path: Path) -> 
         thread.join()
         assert alive(name) == []
     assert [outcome.stopped for outcome in ended] == ["canceled", "canceled"]
+
+
+def test_what_is_made_anew_while_its_parent_is_ended_is_found(tmp_path: Path) -> None:
+    name, env = tag(), process.environment()
+    older = process_tree.spawn(("sleep", tag()), cwd=tmp_path, env=env, mark="older")
+    line = f"{DEAF_AND_UNMARKED.format(tag=name)}; echo ready; exec sleep {tag()}"
+    younger = process_tree.spawn(("/bin/sh", "-c", line), cwd=tmp_path, env=env, mark="younger")
+    try:
+        assert younger.stdout
+        assert younger.stdout.read(6) == b"ready\n"
+        family = process_tree.RunProcesses(younger)
+        family.members()
+        young, deaf = (psutil.Process(pid) for pid in alive(name))
+        if young.parent() != deaf:
+            young, deaf = deaf, young
+        young.kill()
+        while len(found := alive(name)) != 2 or young.pid in found:
+            time.sleep(0.01)
+        found.remove(deaf.pid)
+        deaf.kill()
+        while psutil.Process(found[0]).ppid() != os.getpid():
+            time.sleep(0.01)
+        assert found[0] in [proc.pid for proc in family.members()]
+        process_tree.end_all(family.members, grace_s=0, patience_s=20)
+        assert alive(name) == []
+    finally:
+        for each in (older, younger, *map(psutil.Process, alive(name))):
+            each.kill()
+            each.wait()
+        for each in (older, younger):
+            process_tree.release(each)
+            for pipe in (each.stdout, each.stderr):
+                assert pipe
+                pipe.close()
 
 
 def test_the_exit_codes_of_others_children_are_left_alone(tmp_path: Path) -> None:

@@ -122,11 +122,12 @@ def product_on(folder: Path, **more: Any) -> Client:
 
 def test_the_flows_write_through_the_one_room(folder: Path) -> None:
     # Ids repeat from flow to flow, so each has a folder of its own.
-    roots = {flow.name: folder / flow.name for flow in FLOWS}
+    flows = [flow for flow in FLOWS if flow.name != "folders are removed"]  # by another's hand
+    roots = {flow.name: folder / flow.name for flow in flows}
     for root in roots.values():
         root.mkdir()
     with watched(folder) as watch:
-        for flow in FLOWS:
+        for flow in flows:
             client = product_on(roots[flow.name])
             if flow.hook is not None:
                 hook = flow.hook

@@ -135,8 +135,8 @@ function failureView({ task, result }) {
 function resultView({ task, result, output }) {
   if (!result?.html && !result?.text) return nothing;
   const told = result.text === task?.error; // the failure says it
-  const shown = !result.html && output.blocks.length > 0; // a command's result is its output
-  if (told || shown) return nothing;
+  const isOutput = !result.html && output.blocks.length > 0; // a command's result is its output
+  if (told || isOutput) return nothing;
   return html`<section>
     <h3>${t("task.result")}</h3>
     ${
