@@ -104,11 +104,12 @@ class RequestServer(ThreadWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.max_keepalived = MAX_IDLE
         self._open: dict[TConn, OpenRequest] = {}
         """Oldest first."""
         self._handed: dict[TConn, int] = {}
         """What is with a thread, and how many bytes it has."""
+        self._held_bytes = 0
+        """All that both of them have."""
         self._spare = SpareFile()
 
     def get_thread_pool(self) -> ThreadPoolExecutor:
@@ -160,14 +161,13 @@ class RequestServer(ThreadWorker):
             rest = parser.unreader.take_buffered()
         opened = self._add(conn, REQUEST_S)
         if rest:
-            opened.data += rest
-            self._look(opened)
+            self._take(opened, rest)
         else:
             self._read(opened)
 
     def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
         """An answer was given. gunicorn would wait here for a client that does not go."""
-        self._handed.pop(conn, None)
+        self._held_bytes -= self._handed.pop(conn, 0)
         if not fs.cancelled() and fs.exception() is None and fs.result():
             super().finish_request(conn, fs)
         elif conn.sock.fileno() < 0:
@@ -185,6 +185,16 @@ class RequestServer(ThreadWorker):
                 self._drop(opened)
         # Counted anew: what a want of memory cut short may have been counted and be gone.
         self.nr_conns = len(self._open) + len(self._handed) + len(self.keepalived_conns)
+
+    def handle_request(self, req: Any, conn: TConn) -> bool:
+        """Answer, in a thread; where too many would stay open the client is told to go.
+
+        All that are with a thread count too: gunicorn counts those the loop has taken back, and a
+        busy machine answers many before. In this order none is missed but the one just moved.
+        """
+        if len(self._handed) + len(self.keepalived_conns) >= MAX_IDLE:
+            req.force_close()
+        return super().handle_request(req, conn)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """Whoever meets a want hears no more; gunicorn would answer with a 500 of its own."""
@@ -211,9 +221,13 @@ class RequestServer(ThreadWorker):
         if not data:
             self._drop(opened)
         elif not opened.is_leaving:
-            opened.data += data
-            self._look(opened)
+            self._take(opened, data)
             self._make_room()
+
+    def _take(self, opened: OpenRequest, data: bytes) -> None:
+        opened.data += data
+        self._held_bytes += len(data)
+        self._look(opened)
 
     def _look(self, opened: OpenRequest) -> None:
         """Give a request that is whole to a thread."""
@@ -233,6 +247,7 @@ class RequestServer(ThreadWorker):
         connection.initialized = True
         super().enqueue_req(connection)
         self._handed[connection] = len(opened.data)  # its end is told of in this loop, so later
+        self._held_bytes += len(opened.data)
 
     def _encourage(self, opened: OpenRequest) -> None:
         """Tell a client that asks first to send its body, as gunicorn does when all is there."""
@@ -240,7 +255,8 @@ class RequestServer(ThreadWorker):
             return
         found = _EXPECTS.search(opened.data, 0, opened.data.find(_HEAD_END) + 2)
         if found is not None:
-            opened.size -= found.end() - found.start()
+            self._held_bytes -= len(found[0])
+            opened.size -= len(found[0])
             del opened.data[found.start() : found.end()]
             self._send(opened, b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -265,19 +281,19 @@ class RequestServer(ThreadWorker):
     def _leave(self, opened: OpenRequest) -> None:
         """Say that no more comes, and read on a little: closed at once, the answer may be lost."""
         opened.is_leaving = True
+        self._held_bytes -= len(opened.data)
         opened.data.clear()
         opened.end_s = time.monotonic() + LEAVING_S
         with contextlib.suppress(OSError):
             opened.connection.sock.shutdown(socket.SHUT_WR)
 
     def _make_room(self) -> None:
-        held = sum(len(opened.data) for opened in self._open.values())
-        held += sum(self._handed.values())
-        for oldest in list(self._open.values()):
-            is_large = len(oldest.data) > _PIECE
-            if len(self._open) > MAX_OPEN or (is_large and held > MAX_HELD_BYTES):
-                held -= len(oldest.data)
-                self._drop(oldest)
+        while len(self._open) > MAX_OPEN:
+            self._drop(next(iter(self._open.values())))
+        if self._held_bytes > MAX_HELD_BYTES:
+            for oldest in [it for it in self._open.values() if len(it.data) > _PIECE]:
+                if self._held_bytes > MAX_HELD_BYTES:
+                    self._drop(oldest)
 
     def _drop(self, opened: OpenRequest) -> None:
         self._forget(opened)
@@ -286,4 +302,5 @@ class RequestServer(ThreadWorker):
 
     def _forget(self, opened: OpenRequest) -> None:
         del self._open[opened.connection]
+        self._held_bytes -= len(opened.data)
         self.poller.unregister(opened.connection.sock)
