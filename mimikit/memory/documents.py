@@ -15,14 +15,13 @@ from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import accumulate
+from itertools import accumulate, chain, islice
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from mimikit.errors import StorageError
 from mimikit.memory import passages
-from mimikit.memory.index import Stamp
+from mimikit.memory.index import Stamp, StampTable
 from mimikit.memory.passages import FilePart, part_of
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
@@ -62,24 +61,20 @@ def _stamp(path: str, stat: FileStat | None) -> Stamp | None:
 class DocumentSnapshot:
     """The files that can be searched at one moment, told from others by identity."""
 
-    def __init__(self, parts: Sequence[dict[str, Stamp]]) -> None:
+    def __init__(self, parts: Sequence[Mapping[str, Stamp]]) -> None:
         """`parts`: by path, no path in two; they are not changed any more."""
         self.parts = parts
-        self.stamps: Mapping[str, Stamp] = ChainMap(*parts)
+        self.stamps: Mapping[str, Stamp] = ChainMap(*cast("Sequence[dict[str, Stamp]]", parts))
         """Slow to go through: there may be very many."""
 
     def changes_since(self, before: DocumentSnapshot) -> set[str]:
         """The paths that are otherwise than in another of the same folders."""
         changed: set[str] = set()
         for old, new in zip(before.parts, self.parts, strict=True):
-            if old is new:
-                continue
-            # What was not looked at again is the same object: cheap to see among very many.
-            other = {p for p, s in new.items() if (o := old.get(p)) is not s and o != s}
-            added = sum(path not in old for path in other)
-            changed |= other
-            if len(new) - added != len(old):
-                changed |= old.keys() - new.keys()
+            if old is not new:
+                is_table = isinstance(new, StampTable)
+                among = new.differs_in(old) if is_table else old.keys() | new.keys()
+                changed |= {path for path in among if old.get(path) != new.get(path)}
         return changed
 
 
@@ -104,15 +99,8 @@ class DocumentFolders:
         self.newest: dict[bool, DocumentSnapshot] = {}
         """By whether it is of everything."""
 
-    def snapshot(
-        self, *, everywhere: bool, indexed: Mapping[str, Stamp] = MappingProxyType({})
-    ) -> DocumentSnapshot:
-        """Every file that can be searched; the same object as before when nothing has changed.
-
-        indexed: what the index knows.
-        """
-        for folder in self._near + self._far:
-            folder.indexed = indexed
+    def snapshot(self, *, everywhere: bool) -> DocumentSnapshot:
+        """Every file that can be searched; the same object as before when nothing has changed."""
         stat = self._files.stat(paths.MEMORY)
         if stat is None or stat.kind != "file" or stat.size <= LARGEST:
             self._memory_cut, stamp = None, _stamp(paths.MEMORY, stat)
@@ -161,26 +149,26 @@ class _Folder:
     def __init__(self, files: Files, watch: FolderWatch | None, path: str, suffix: str) -> None:
         self._files, self._watch = files, watch
         self._path, self._suffix = path, suffix
-        self._stamps: dict[str, Stamp] = {}
+        self._stamps: Mapping[str, Stamp] = {}
         self._is_followed: bool | None = None
         """Whether its changes are told; None: nobody was asked to."""
         self._guard = threading.Lock()
         self._told: set[str] | None = None
         """Names that have changed; None: everything is to be looked at."""
-        self.indexed: Mapping[str, Stamp] = {}
-        """What the index knows: of very many files each state is held once for both."""
 
-    def look(self) -> dict[str, Stamp]:
+    def look(self) -> Mapping[str, Stamp]:
         """By path; only what changed is looked at where that is known."""
         if self._watch is not None and self._is_followed is None:
             # Before the first look, so that nothing is missed between them.
             self._is_followed = self._watch.watch(self._path, self._tell)
         with self._guard:
             told, self._told = self._told, set[str]() if self._is_followed else None
-        if told is None or len(self._stamps) <= _FOLLOWED:
-            there, found = self._all_stats(), dict[str, Stamp]()
-            for name in sorted(there, reverse=True):
-                found |= self._stamped(name, there[name])
+        if told is None or not isinstance(self._stamps, StampTable):
+            all_of_it = self._all_stamps()
+            found: Mapping[str, Stamp] = dict(islice(all_of_it, _FOLLOWED + 1))
+            if len(found) > _FOLLOWED:
+                rest = chain(found.items(), all_of_it)
+                found = StampTable(rest) if self._is_followed else dict(rest)
             if found != self._stamps:
                 self._stamps = found
             return self._stamps
@@ -189,10 +177,16 @@ class _Folder:
         now: dict[str, Stamp] = {}
         for name in names:
             now |= self._stamped(name, self._files.stat(f"{self._path}/{name}"))
-        if any(self._stamps.get(path) != now.get(path) for path in before | now.keys()):
-            both = {**self._stamps, **now}
-            self._stamps = {p: s for p, s in both.items() if p in now or p not in before}
+        both = before | now.keys()
+        changes = {path: now.get(path) for path in both if self._stamps.get(path) != now.get(path)}
+        if changes:
+            self._stamps = self._stamps.but(changes)
         return self._stamps
+
+    def _all_stamps(self) -> Iterator[tuple[str, Stamp]]:
+        there = self._all_stats()
+        for name in sorted(there, reverse=True):
+            yield from self._stamped(name, there.pop(name)).items()
 
     def _paths(self, name: str) -> Iterable[str]:
         """Under which paths a file was searched."""
@@ -201,8 +195,7 @@ class _Folder:
     def _stamped(self, name: str, stat: FileStat | None) -> dict[str, Stamp]:
         """What is searched of a file now."""
         path, stamp = f"{self._path}/{name}", _stamp(name, stat)
-        known = self.indexed.get(path)
-        return {path: known if known == stamp and known else stamp} if stamp else {}
+        return {path: stamp} if stamp else {}
 
     def _tell(self, names: list[str] | None) -> None:
         """These have changed, or anything (None); any thread may say so."""

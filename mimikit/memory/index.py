@@ -9,13 +9,14 @@ disk and is made anew from the files by each process.
 
 from __future__ import annotations
 
+import copy
 import heapq
 import math
 import threading
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -33,6 +34,87 @@ class Stamp(NamedTuple):
 
     size: int
     mtime_ns: int
+
+
+class StampTable(Mapping[str, Stamp]):
+    """The states of very many files, which never change: 70 bytes for each, where a dict takes 350.
+
+    All paths in one piece, their numbers in another; places in it are found by the path's hash.
+    """
+
+    def __init__(self, rows: Iterable[tuple[str, Sequence[int]]] = (), width: int = 2) -> None:
+        """`rows`: a file's stamp and, when `width` is more, what else is known; no path twice."""
+        names, ends, numbers = bytearray(), array("I"), array("q")
+        for path, row in rows:
+            if len(row) != width:
+                raise ValueError(f"expected {width} numbers, got {len(row)}")
+            names += path.encode(errors="surrogatepass")
+            ends.append(len(names))
+            numbers.extend(row)
+        self._names, self._ends, self._numbers, self._width = bytes(names), ends, numbers, width
+        self._slots = array("I", bytes(4 * 2 ** (2 * len(ends)).bit_length()))
+        """By hash: one more than a file's number; 0: nothing."""
+        for number, path in enumerate(self._paths(), 1):
+            self._slots[self._slot(path)] = number
+        self._changed: dict[str, Sequence[int] | None] = {}
+        """What is otherwise than in all of this; None: no more."""
+        self._length = len(ends)
+
+    def but(self, changes: Mapping[str, Sequence[int] | None]) -> StampTable:
+        """The same with other rows for some files; None: without it."""
+        made = copy.copy(self)
+        made._changed = {**self._changed, **changes}
+        made._length += sum((row is not None) - (path in self) for path, row in changes.items())
+        is_much = len(made._changed) > len(self._ends) // 16
+        return StampTable(made.rows(), self._width) if is_much else made
+
+    def differs_in(self, other: Mapping[str, Stamp]) -> Iterable[str]:
+        """Among these are all that are otherwise than in another."""
+        if isinstance(other, StampTable) and other._names is self._names:
+            return self._changed.keys() | other._changed.keys()
+        return self.keys() | other.keys()
+
+    def rows(self) -> Iterator[tuple[str, Sequence[int]]]:
+        for number, path in enumerate(self._paths()):
+            if path not in self._changed:
+                yield path, self._row(number)
+        yield from ((path, row) for path, row in self._changed.items() if row is not None)
+
+    def row(self, path: str) -> Sequence[int] | None:
+        if path in self._changed:
+            return self._changed[path]
+        number = self._slots[self._slot(path)]
+        return self._row(number - 1) if number else None
+
+    def __getitem__(self, path: str) -> Stamp:
+        if (row := self.row(path)) is None:
+            raise KeyError(path)
+        return Stamp(row[0], row[1])
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path, _ in self.rows())
+
+    def __len__(self) -> int:
+        return self._length
+
+    def _paths(self) -> Iterator[str]:
+        begin = 0
+        for end in self._ends:
+            yield self._names[begin:end].decode(errors="surrogatepass")
+            begin = end
+
+    def _row(self, number: int) -> Sequence[int]:
+        return self._numbers[number * self._width : (number + 1) * self._width]
+
+    def _slot(self, path: str) -> int:
+        """Where a path's number stands, or would."""
+        name, ends, slots = path.encode(errors="surrogatepass"), self._ends, self._slots
+        slot = hash(path) % len(slots)
+        while number := slots[slot]:
+            if name == self._names[ends[number - 2] if number > 1 else 0 : ends[number - 1]]:
+                break
+            slot = (slot + 1) % len(slots)
+        return slot
 
 
 Changed: TypeAlias = tuple[str, Stamp, list[Passage]]
@@ -59,23 +141,6 @@ class TermTotals(NamedTuple):
 
 class BrokenIndex(StorageError):
     """The index can not be used; it is made anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
-    """How the index is. Units: bytes."""
-
-    files: int
-    passages: int
-    bytes: int
-    fresh: bool
-    """Whether nothing on disk is newer than the index."""
-    stale_files: int
-    refreshed_at: datetime | None
-    words: str
-    """Of the Chinese dictionary: ready, loading, not loaded."""
-    fallback: str | None
-    """Why the index does not serve; None when it does."""
 
 
 class PassageView(Protocol):

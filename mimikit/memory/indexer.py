@@ -22,7 +22,6 @@ from mimikit.memory.index import (
     EMPTY_VIEW,
     BrokenIndex,
     Changed,
-    IndexStatus,
     MemTable,
     MemTableView,
     PassageIndex,
@@ -40,6 +39,23 @@ MOST_HELD = 20_000
 """Passages held in memory while there is no index that can be used."""
 _TRIES = 3
 _REPAIR_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """How the index is. Units: bytes."""
+
+    files: int
+    passages: int
+    bytes: int
+    fresh: bool
+    """Whether nothing on disk is newer than the index."""
+    stale_files: int
+    refreshed_at: datetime | None
+    words: str
+    """Of the Chinese dictionary: ready, loading, not loaded."""
+    fallback: str | None
+    """Why the index does not serve; None when it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +140,7 @@ class Indexer:
             except StorageError as error:
                 self.give_up(error)
         with self._looking:
-            indexed = self.index.view.stamps if self.index else EMPTY_VIEW.stamps
-            return self.documents.snapshot(everywhere=everywhere, indexed=indexed)
+            return self.documents.snapshot(everywhere=everywhere)
 
     def _state_of(self, snapshot: DocumentSnapshot, *, everywhere: bool) -> IndexState:
         """Worked out once for each state of the files and of what is held; by what has changed."""
@@ -144,7 +159,8 @@ class Indexer:
             else:
                 there = (item for part in snapshot.parts for item in part.items())
                 behind = {path for path, stamp in there if indexed.get(path) != stamp}
-                gone = {p for p in indexed if not any(p in part for part in snapshot.parts)}
+                wanted = indexed if everywhere else (p for p in indexed if scope_of(p) == NEAR)
+                gone = {p for p in wanted if not any(p in part for part in snapshot.parts)}
             state = IndexState(
                 snapshot=snapshot,
                 view=view,

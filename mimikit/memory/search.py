@@ -17,8 +17,8 @@ from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
 from mimikit.memory.documents import DocumentFolders
-from mimikit.memory.index import BrokenIndex, IndexStatus, PassageIndex, RankIndex, TermTotals, idf
-from mimikit.memory.indexer import Indexer, IndexState
+from mimikit.memory.index import BrokenIndex, PassageIndex, RankIndex, TermTotals, idf
+from mimikit.memory.indexer import Indexer, IndexState, IndexStatus
 from mimikit.memory.passages import FAR, NEAR, Scope, Window
 from mimikit.memory.ranking import Match
 from mimikit.memory.terms import SEGMENTERS, ChineseDictionary, first_importable, terms

@@ -17,8 +17,10 @@ import operator
 import secrets
 import shutil
 import threading
+from array import array
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -26,7 +28,14 @@ import tantivy
 
 from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import passages
-from mimikit.memory.index import EMPTY_VIEW, BrokenIndex, Changed, PassageView, Stamp, TermTotals
+from mimikit.memory.index import (
+    EMPTY_VIEW,
+    BrokenIndex,
+    Changed,
+    PassageView,
+    StampTable,
+    TermTotals,
+)
 from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms, scope_of
 from mimikit.memory.ranking import Match
 from mimikit.memory.terms import Cutter
@@ -46,33 +55,33 @@ _MOST_READ = 1000
 """Documents that are kept as they were read."""
 _MOST_TERMS = 4000
 """How often each of these stands in the index is known: what was said is asked about again."""
+_NO_ROW = (0,) * 6
+"""As long as a file's stamp and totals."""
 
 
 class IndexCounts(NamedTuple):
-    files: dict[str, Sequence[int]]
-    """Totals by path, as plain numbers: there may be very many."""
+    files: StampTable
+    """The stamp and the totals of each."""
     sums: dict[Scope, TermTotals]
 
-    def replace(self, path: str, totals: TermTotals | None) -> None:
-        """Count a file anew, or (None) no more."""
-        scope, was = scope_of(path), self.files.pop(path, TermTotals())
-        more = TermTotals.sum([self.sums[scope], totals or TermTotals()])
-        self.sums[scope] = TermTotals(*map(operator.sub, more, was))
-        if totals is not None:
-            self.files[path] = totals
+    def but(self, rows: Mapping[str, Sequence[int] | None]) -> IndexCounts:
+        """With some files counted anew, or (None) no more."""
+        sums = dict(self.sums)
+        for path, row in rows.items():
+            scope, was = scope_of(path), self.files.row(path) or _NO_ROW
+            more = map(operator.sub, (row or _NO_ROW)[2:], was[2:])
+            sums[scope] = TermTotals(*map(operator.add, sums[scope], more))
+        return IndexCounts(self.files.but(rows), sums)
 
 
 class TantivyView:
     """BM25 by tantivy, whose k1 is 1.2 and b 0.75, and no weight of a term negative."""
 
     def __init__(
-        self,
-        schema: tantivy.Schema,
-        searcher: tantivy.Searcher,
-        stamps: Mapping[str, Stamp],
-        counts: IndexCounts,
+        self, schema: tantivy.Schema, searcher: tantivy.Searcher, counts: IndexCounts
     ) -> None:
-        self.schema, self.searcher, self.stamps, self.counts = schema, searcher, stamps, counts
+        self.schema, self.searcher, self.counts = schema, searcher, counts
+        self.stamps = counts.files
         # A turn asks twice, and the next for much the same. No circle: each holds files open.
         self._read = functools.lru_cache(_MOST_READ)(functools.partial(_document, searcher))
         self._often = functools.lru_cache(_MOST_TERMS)(searcher.doc_freq)
@@ -226,26 +235,27 @@ class TantivyIndex:
         if known is None or self._files.exists(_UNFINISHED):
             self._forget()
             return
-        generation, stamps, counts = known
+        generation, counts = known
         try:
             if self._index is None or generation != self._generation:
                 with _guarded():
                     self._index = _told_only(tantivy.Index.open(str(self._folder)))
                 self._generation = generation
-            self._look(self._index, stamps, counts)
+            self._look(self._index, counts)
         except BrokenIndex:
             self._forget()
 
-    def _look(self, index: tantivy.Index, stamps: dict[str, Stamp], counts: IndexCounts) -> None:
+    def _look(self, index: tantivy.Index, counts: IndexCounts) -> None:
         with _guarded():
             index.reload()
-            self.view = TantivyView(self._schema, index.searcher(), stamps, counts)
+            self.view = TantivyView(self._schema, index.searcher(), counts)
             self._counts = counts
 
     def _forget(self) -> None:
         self._index: tantivy.Index | None = None
         self.view: PassageView = EMPTY_VIEW
-        self._counts = IndexCounts({}, {NEAR: TermTotals(), FAR: TermTotals()})
+        sums = {NEAR: TermTotals(), FAR: TermTotals()}
+        self._counts = IndexCounts(StampTable(width=len(_NO_ROW)), sums)
 
     # ---- writing
 
@@ -269,28 +279,23 @@ class TantivyIndex:
     def _write(self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None) -> None:
         index = self._index or self._begin()
         self._files.write(_UNFINISHED, b"", sync=False)
-        stamps = dict(self.view.stamps)
-        alike: dict[TermTotals, TermTotals] = {}
-        counts = IndexCounts(dict(self._counts.files), dict(self._counts.sums))
+        counts, rows = self._counts, dict[str, Sequence[int] | None]()
         try:
             with _guarded():
                 writer = index.writer(_HEAP, 1)
                 for path in gone:
                     writer.delete_documents_by_term("path", path)
-                    stamps.pop(path, None)
-                    counts.replace(path, None)
+                    rows[path] = None
             for number, (path, stamp, found) in enumerate(changed, 1):
                 made = file_terms(found, cut)
                 with _guarded():
-                    if path in stamps:
+                    if path in counts.files or path in rows:
                         writer.delete_documents_by_term("path", path)
                     for document in _documents(path, found, made):
                         writer.add_document(document)
                     if number % _BATCH == 0:
                         writer.commit()
-                stamps[path] = stamp
-                totals = TermTotals.of(made.each, made.whole)
-                counts.replace(path, alike.setdefault(totals, totals))
+                rows[path] = array("q", (*stamp, *TermTotals.of(made.each, made.whole)))
             with _guarded():
                 writer.commit()
                 writer.wait_merging_threads()
@@ -303,16 +308,17 @@ class TantivyIndex:
                 if entry.lstat().st_mode & 0o077 and not entry.is_symlink():
                     entry.chmod(0o600)
         with self._changing:
-            self._look(index, stamps, counts)
+            self._look(index, counts.but(rows))
             self._save()
 
     def _save(self) -> None:
         """Tell other processes what is indexed now; last, so that the index is never behind."""
-        stamps, counts = self.view.stamps, self._counts
-        head = [FORMAT, self._generation, counts.sums[NEAR], counts.sums[FAR], len(stamps)]
-        each = ([path, *stamp, *counts.files[path]] for path, stamp in stamps.items())
-        lines = (json.dumps(line, separators=(",", ":")) for line in (head, *each))
-        self._files.write(_MANIFEST, "\n".join(lines).encode(), sync=False)
+        files, sums = self._counts
+        head = [FORMAT, self._generation, sums[NEAR], sums[FAR], len(files)]
+        with io.BytesIO() as made:
+            for line in chain([head], ([path, *row] for path, row in files.rows())):
+                made.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+            self._files.write(_MANIFEST, made.getvalue(), sync=False)
         self._files.remove(_UNFINISHED)
         self._seen = self._look_at_manifest()
 
@@ -360,8 +366,8 @@ def _instant(at: datetime) -> int:
     return math.floor(at.timestamp() * 1000)
 
 
-def _manifest(files: Files) -> tuple[str, dict[str, Stamp], IndexCounts] | None:
-    """Generation, stamps and counts; None when it is not one of this format.
+def _manifest(files: Files) -> tuple[str, IndexCounts] | None:
+    """Generation and counts; None when it is not one of this format.
 
     A line at a time: of very many files all at once would take more memory than is ever given back.
     """
@@ -370,17 +376,12 @@ def _manifest(files: Files) -> tuple[str, dict[str, Stamp], IndexCounts] | None:
         known, generation, near, far, count = json.loads(next(lines, b"{}"))
         if known != FORMAT:
             return None
-        stamps: dict[str, Stamp] = {}
-        counts: dict[str, Sequence[int]] = {}
-        alike: dict[Sequence[int], Sequence[int]] = {}
-        for path, size, mtime_ns, *numbers in map(json.loads, lines):
-            stamps[path] = Stamp(size, mtime_ns)
-            counts[path] = alike.setdefault(tuple(numbers), tuple(numbers))
-        if len(stamps) != count:
+        table = StampTable(((p, row) for p, *row in map(json.loads, lines)), len(_NO_ROW))
+        if len(table) != count:
             return None
         sums = {NEAR: TermTotals(*near), FAR: TermTotals(*far)}
-        return generation, stamps, IndexCounts(counts, sums)
-    except (ValueError, KeyError, TypeError, AttributeError, UnsafeFile):
+        return generation, IndexCounts(table, sums)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, UnsafeFile):
         return None  # an unsafe one is no file at all: it goes with the rest when that is made anew
 
 

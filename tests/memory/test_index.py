@@ -23,6 +23,7 @@ from mimikit.memory.index import (
     PassageIndex,
     PassageView,
     Stamp,
+    StampTable,
     TermTotals,
     idf,
 )
@@ -237,7 +238,7 @@ def test_what_is_asked_again_is_not_looked_up_again(tmp_path: Path) -> None:
 
     assert isinstance(index.view, TantivyView)
     counted = cast("tantivy.Searcher", Counted(index.view.searcher))
-    view = TantivyView(index.view.schema, counted, index.view.stamps, index.view.counts)
+    view = TantivyView(index.view.schema, counted, index.view.counts)
     term = next(iter(file_terms(made(1)[0][2], None).each[0]))
     found = view.search({term: 1.0}, NEAR, 10, Window())
     often = view.frequency(term, NEAR)
@@ -266,5 +267,41 @@ def test_very_many_indexed_files_cost_little_memory(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert index.view.stamps == {path: stamp for path, stamp, _ in many}
-    assert held < 400 * count
+    assert held < 150 * count
     assert peak < held + 200 * count
+
+
+def test_a_table_of_stamps_is_a_dict_in_little_room() -> None:
+    kinds = random.Random(7)
+    known: dict[str, Stamp] = {f"worker/results/täsk-{n}.json": Stamp(n, -n) for n in range(400)}
+    table = StampTable(known.items())
+    for step in range(60):
+        changes: dict[str, Stamp | None] = {
+            f"worker/results/täsk-{kinds.randrange(500)}.json": kinds.choice(
+                [None, Stamp(step, 2**60)]
+            )
+            for _ in range(kinds.randrange(8))
+        }
+        before, table = table, table.but(changes)
+        assert before == known
+        touched = {path for path in changes if known.get(path) != changes[path]}
+        assert touched <= {*table.differs_in(before)}
+        known = {p: s for p, s in (known | changes).items() if s is not None}
+        assert table == known
+        assert len(table) == len([*table]) == len(known)
+        assert table.get("\ud800") is None
+    with pytest.raises(ValueError, match="expected 2 numbers"):
+        StampTable([("memory.md", (1, 2, 3))])
+
+
+def test_an_indexed_file_is_counted_once_however_often_it_changes(tmp_path: Path) -> None:
+    state = empty_world(tmp_path)
+    index = TantivyIndex(state.files, state.path)
+    for words in ("one", "one two", "one two three"):
+        index.update([("memory.md", Stamp(len(words), 1), [Passage(words, 1)])], [])
+    index.update([("memory/a.md", Stamp(1, 1), [Passage("four", 1)])], ["no.md", "memory.md"])
+    other = TantivyIndex(state.files, state.path)
+    other.refresh()
+    terms = file_terms([Passage("four", 1)], None)
+    only = TermTotals.of(terms.each, terms.whole)
+    assert index.view.totals(NEAR) == other.view.totals(NEAR) == only

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+import tracemalloc
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +17,12 @@ from mimikit.memory.index import RankIndex
 from mimikit.memory.passages import part_of
 from mimikit.memory.search import MemorySearch
 from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import Message
 from mimikit.protocol.records import MAX_RECORD_BYTES
+from mimikit.protocol.watch import FolderWatch
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
 
@@ -234,3 +239,37 @@ def test_a_memory_of_any_size_is_searched_a_part_at_a_time() -> None:
     files.write(paths.MEMORY, b"short again\n")
     assert list(folders.snapshot(everywhere=False).stamps) == [paths.MEMORY]
     assert folders.read(paths.MEMORY) == b"short again\n"
+
+
+def test_very_many_files_cost_little_memory_and_each_change_is_seen(tmp_path: Path) -> None:
+    files, count = Files(RealDisk(tmp_path), durable=False), 3000
+    files.make_folders()
+    for number in range(count):
+        files.write(paths.result("worker", f"task-{number:06}"), b"{}")
+    watch = FolderWatch(tmp_path, everything=True)
+    try:
+        folders = documents.DocumentFolders(files, None, watch)
+        tracemalloc.start()
+        try:
+            before = folders.snapshot(everywhere=True)
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert len(before.stamps) == count
+        assert held < 150 * count
+        changed = [paths.result("worker", f"task-{number:06}") for number in (0, 7, count)]
+        files.write(changed[0], b"{ }")
+        files.remove(changed[1])
+        files.write(changed[2], b"{}")
+        now, told = before, set[str]()
+        until = time.monotonic() + 20
+        while told != {*changed} and time.monotonic() < until:
+            time.sleep(0.01)
+            now = folders.snapshot(everywhere=True)
+            told = now.changes_since(before)
+        assert told == {*changed}
+        assert now.stamps[changed[0]].size == 3
+        assert changed[1] not in now.stamps
+        assert len(now.stamps) == count
+    finally:
+        watch.close()
