@@ -44,6 +44,8 @@ MOST_DOCS = 5000
 """Files of the workspace's docs; so many are looked at, in the order of their names."""
 _FOLLOWED = 300
 """Files; a smaller folder is looked at whole at each search: that takes a millisecond."""
+_FEW = 2000
+"""Files; the states of more are held in a table, which is slower to ask and takes little memory."""
 _SLOW_S = 0.005
 
 _NEAR = ((paths.MEMORY_FOLDER, ".md"), (f"{paths.MEMORY_FOLDER}/summary", ".md"))
@@ -163,10 +165,10 @@ class _Folder:
             self._is_followed = self._watch.watch(self._path, self._tell)
         with self._guard:
             told, self._told = self._told, set[str]() if self._is_followed else None
-        if told is None or not isinstance(self._stamps, StampTable):
+        if told is None or len(self._stamps) <= _FOLLOWED:
             all_of_it = self._all_stamps()
-            found: Mapping[str, Stamp] = dict(islice(all_of_it, _FOLLOWED + 1))
-            if len(found) > _FOLLOWED:
+            found: Mapping[str, Stamp] = dict(islice(all_of_it, _FEW + 1))
+            if len(found) > _FEW:
                 rest = chain(found.items(), all_of_it)
                 found = StampTable(rest) if self._is_followed else dict(rest)
             if found != self._stamps:
@@ -179,8 +181,11 @@ class _Folder:
             now |= self._stamped(name, self._files.stat(f"{self._path}/{name}"))
         both = before | now.keys()
         changes = {path: now.get(path) for path in both if self._stamps.get(path) != now.get(path)}
-        if changes:
+        if changes and isinstance(self._stamps, StampTable):
             self._stamps = self._stamps.but(changes)
+        elif changes:
+            merged = {**self._stamps, **changes}
+            self._stamps = {path: stamp for path, stamp in merged.items() if stamp}
         return self._stamps
 
     def _all_stamps(self) -> Iterator[tuple[str, Stamp]]:
