@@ -232,10 +232,12 @@ def test_it_stops_at_once_with_clients_half_here(serve: Serve, connect: Connect)
     server = serve()
     half = [connect(server, b"GET /healthz HTTP/1.1\r\nHo") for _ in range(MANY)]
     assert any(is_served_before(server, half, number) for number in range(9))
+    begun = time.monotonic()
     server.process.send_signal(signal.SIGTERM)
-    out, err = server.process.communicate(timeout=10)
-    assert (server.process.returncode, out, err) == (0, "", "")
     assert all(client.rest() == b"" for client in half), "no 408: nobody waited for them"
+    assert time.monotonic() - begun < 4, "before what it gives answers to end"
+    out, err = server.process.communicate(timeout=30)  # a busy machine lets it end slowly
+    assert (server.process.returncode, out, err) == (0, "", "")
 
 
 def test_requests_in_one_piece_and_in_many_are_the_same(server: Server, connect: Connect) -> None:
