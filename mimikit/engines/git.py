@@ -24,8 +24,19 @@ from mimikit.engines.git_folders import (
     entries,
     is_half,
     named_by,
+    shut_in,
     strange_in,
+    targets_in,
     text_of,
+)
+from mimikit.engines.git_mend import (
+    CLOSED,
+    MOST_TOLD,
+    cut,
+    opened,
+    part_names,
+    remove_links,
+    set_indexes_aside,
 )
 from mimikit.engines.sandbox import folders_around
 from mimikit.errors import EngineError
@@ -40,11 +51,6 @@ _UNFINISHED = {
     "sequencer": "git cherry-pick --continue or git revert --continue",
 }
 """What git goes on with as is written there, and by which command."""
-_CLOSED = (
-    "can not be looked into since it ran: it is read-only to Workers until you mend its "
-    "permissions; look at what is in it before you use git there"
-)
-_MOST_TOLD = 20
 _LOCK_TRIES = 100
 
 
@@ -75,7 +81,7 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
     workspace, state = (Path(os.path.realpath(path)) for path in (workspace, state))
     found, written, beyond = GitFolders(), dict[Path, int](), 0
     with contextlib.ExitStack() as stack:
-        top = stack.enter_context(_opened(workspace))
+        top = stack.enter_context(opened(workspace))
         rights = stat.S_IMODE(os.fstat(top).st_mode)
         for entry in entries(workspace, state, known, found):
             share, given = judge(entry, workspace, found.met), dict[Path, int]()
@@ -83,7 +89,7 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
             try:
                 for folder, inode in share.folders.items():
                     names = SHUT_OF_WORKTREE if given else SHUT
-                    given[folder] = at = stack.enter_context(_opened(folder, inode=inode))
+                    given[folder] = at = stack.enter_context(opened(folder, inode=inode))
                     traps += _traps(folder, at, stack, names)
             except (EngineError, OSError, ValueError) as error:
                 share, traps, given = _closed(entry, workspace, error), [], {}
@@ -94,19 +100,22 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
             found.writable += folders if share.is_own else []
             found.opened += folders if share.is_own else folders[1:]
             found.notes += [share.note] if share.note else []
+            for folder in folders or [entry]:
+                _look_behind(folder, workspace, found)
         found.shut += found.kin
         found.pinned += folders_around(found.kin, workspace)
         if beyond:
             said = f"{beyond} git folders beyond {MOST_WRITABLE} are read-only as a whole"
             found.notes.append(said)
         unfinished = _unfinished(written)
+        found.left += set_indexes_aside(written)  # of a run that was killed
         try:
             yield found
         finally:
             if rights & ~os.fstat(top).st_mode & stat.S_IRWXU:  # else nobody works there any more
                 Path(f"/proc/self/fd/{top}").chmod(rights)
                 found.left.append(f"gave {workspace} its permissions back, which it had taken away")
-            found.left += _mend(written)
+            found.left += [*remove_links(written), *set_indexes_aside(written)]
             found.left += [
                 f"{path} came while it ran: `{_UNFINISHED[path.name]}` runs what it says"
                 for path in _unfinished(written)
@@ -141,52 +150,21 @@ def _closed(entry: Path, workspace: Path, error: Exception) -> FolderShare:
     return FolderShare(entry, shut=shut, note=f"the git folder of {entry} is read-only: {said}")
 
 
-def _mend(written: Mapping[Path, int]) -> list[str]:
-    """Remove links from git folders that were written; says so, and what can not be looked into.
-
-    What was seen by a name may be elsewhere by now, as a run that goes on exchanges folders: it is
-    removed only below the very folder that was given to be written.
-    """
-    said: list[str] = []
-    for folder, at in written.items():
-        for path in strange_in(folder):
-            inner = path.relative_to(folder)
-            with contextlib.suppress(OSError), _opened(inner.parent, at) as around:
-                if path == folder or not _is_link(inner.name, around):
-                    if not os.path.lexists(path):  # a folder around it is closed
-                        continue
-                    said.append(f"{path} {_CLOSED}")
-                    continue
-                to = os.readlink(inner.name, dir_fd=around)
-                os.unlink(inner.name, dir_fd=around)
-                said.append(f"removed {path}, a link to {to} that git would have written through")
-    return said
-
-
-@contextlib.contextmanager
-def _opened(folder: Path, below: int | None = None, *, inode: int = 0) -> Generator[int]:
-    """A descriptor of a folder to which no link leads: of that one, whatever takes its place.
-
-    Raises:
-        OSError: there is a link on the way, or no such folder.
-        EngineError: it is not the one that was looked at.
-    """
-    how = os.O_DIRECTORY | os.O_NOFOLLOW | getattr(os, "O_PATH", os.O_RDONLY)
-    at = os.open("/" if below is None else ".", how, dir_fd=below)
-    try:
-        for part in folder.parts[1 if below is None else 0 :]:
-            inner = os.open(part, how, dir_fd=at)
-            os.close(at)
-            at = inner
-        if inode not in (0, os.fstat(at).st_ino):
-            raise EngineError(f"{folder} was exchanged meanwhile")
-        yield at
-    finally:
-        os.close(at)
-
-
-def _is_link(name: str, at: int) -> bool:
-    return stat.S_ISLNK(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
+def _look_behind(folder: Path, workspace: Path, found: GitFolders) -> None:
+    """Shut what is reached by another name as well, or tell that it is open."""
+    targets, rest = targets_in(folder, workspace)
+    found.shut += targets
+    found.pinned += folders_around(targets, workspace)
+    for target, link in targets.items():
+        found.notes.append(f"{target} is read-only: {link} leads there")
+    said = [f"{path} leads where Workers can write: {path.readlink()}" for path in rest]
+    said += [
+        f"{path} is the same file as another, and changed by who writes that: copy it, and move "
+        "the copy to its place"
+        for path, about in shut_in(folder)
+        if stat.S_ISREG(about.st_mode) and about.st_nlink > 1
+    ]
+    found.notes += cut(said)
 
 
 def _unfinished(folders: Iterable[Path]) -> list[Path]:
@@ -202,7 +180,7 @@ def _new_since(found: GitFolders, workspace: Path, state: Path) -> list[str]:
             pass
     except EngineError as error:
         more.append(str(error))
-    closed = [f"{path} {_CLOSED}" for path in now.closed if path not in found.closed]
+    closed = [f"{path} {CLOSED}" for path in now.closed if path not in found.closed]
     told = (
         (now.met, found.met, "git runs what it says as soon as you use it"),
         (now.kin, found.kin, "its program runs what it says as soon as you use that"),
@@ -214,8 +192,8 @@ def _new_since(found: GitFolders, workspace: Path, state: Path) -> list[str]:
         for path in there
         if path not in before and not (path.name == ".git" and _is_empty(path))
     ]
-    cut = [f"… and {len(new) - _MOST_TOLD} more"] if len(new) > _MOST_TOLD else []
-    return [*more, *closed[:_MOST_TOLD], *new[:_MOST_TOLD], *cut]
+    parted = [said for path in now.met if path not in found.met for said in part_names(path)]
+    return [*more, *closed[:MOST_TOLD], *cut(new), *cut(parted)]
 
 
 def _is_empty(path: Path) -> bool:

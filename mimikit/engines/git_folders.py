@@ -10,7 +10,7 @@ import contextlib
 import os
 import stat
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,6 +46,8 @@ _TELLING = frozenset({".git", *MARKS, *SPLIT})
 _KIN = (".hg", ".jj", ".sl", ".pijul", "_darcs")
 """Where git's kin keep a repository, and what makes them run programs."""
 _MOST_CLOSED = 2000
+_MOST_LOOKED = 20_000
+_MOST_TARGETS = 20
 _MOST_BYTES = 65_536
 
 
@@ -227,33 +229,71 @@ def _meet(path: Path, workspace: Path, state: Path, found: GitFolders) -> Iterat
             yield each
 
 
-def strange_in(folder: Path) -> list[Path]:
+def strange_in(folder: Path, reopen: Callable[[Path], bool] = lambda _: False) -> list[Path]:
     """What may not stand in a git folder: links, and folders that can not be looked into.
 
-    Whoever put a link where git writes files of its own has it write elsewhere.
+    Whoever put a link where git writes files of its own has it write elsewhere. `reopen` may mend
+    the permissions of a folder, and tells whether it did.
     """
     strange, todo = list[Path](), [folder]
     while todo:
-        at, inner = todo.pop(), list[Path]()
-        try:
+        at, inner, links = todo.pop(), list[Path](), list[Path]()
+        with contextlib.suppress(OSError):  # gone meanwhile, or deeper than any path leads
+            if not is_open(at) and os.path.lexists(at) and not (reopen(at) and is_open(at)):
+                strange.append(at)
+                continue
             with os.scandir(at) as inside:
                 for entry in inside:
                     if _is_editors_lock(entry):
                         continue
                     if entry.is_symlink():
-                        strange.append(Path(entry.path))
-                    elif at == folder and entry.name in {"objects", *_SHUT_FOLDERS}:
+                        links.append(Path(entry.path))
+                    elif at == folder and entry.name in _SHUT_FOLDERS:
                         continue
                     elif entry.is_dir(follow_symlinks=False):
                         inner.append(Path(entry.path))
-        except PermissionError:
-            strange.append(at)
-        except OSError:  # gone meanwhile, or deeper than any path leads
-            continue
-        else:
-            todo += inner if is_open(at) else []
-            strange += [] if is_open(at) else [at]
+        strange += links
+        todo += inner
     return strange
+
+
+def shut_in(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Each file and link among what is shut in a git folder, but for the objects of submodules."""
+    todo, looked = deque(folder / name for name in SHUT), 0
+    while todo and looked < _MOST_LOOKED:
+        at, looked = todo.popleft(), looked + 1
+        with contextlib.suppress(OSError):
+            found = at.lstat()
+            if not stat.S_ISDIR(found.st_mode):
+                yield at, found
+                continue
+            is_one = os.path.lexists(at / "HEAD")
+            inner = sorted(at.iterdir())
+            todo.extend(path for path in inner if path.name != "objects" or not is_one)
+
+
+def targets_in(folder: Path, workspace: Path) -> tuple[dict[Path, Path], list[Path]]:
+    """Where in the workspace links lead that stand among what is shut, each with its link.
+
+    Second, the links whose targets can not be shut: not there yet, too many, or behind a link.
+    """
+    shut, rest = dict[Path, Path](), list[Path]()
+    for path, found in shut_in(folder):
+        if not stat.S_ISLNK(found.st_mode):
+            continue
+        with contextlib.suppress(OSError):
+            named = Path(os.path.normpath(path.parent / path.readlink()))
+            real = Path(os.path.realpath(path))
+            if STATE_FOLDER in real.parts or not any(
+                each.is_relative_to(workspace) for each in (named, real)
+            ):
+                continue
+            is_far = not workspace.is_relative_to(real) and not folder.is_relative_to(real)
+            if named == real and is_far and real.exists() and len(shut) < _MOST_TARGETS:
+                shut.setdefault(real, path)
+            else:
+                rest.append(path)
+    return shut, rest
 
 
 def _is_editors_lock(entry: os.DirEntry[str]) -> bool:

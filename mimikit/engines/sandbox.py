@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from mimikit.config import asset_folder
-from mimikit.engines import mounts, process
+from mimikit.engines import process
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -96,6 +96,9 @@ done
 echo "all was" tried
 """
 """What a masked shell tries in order to read one file of the state and to write another."""
+_LINE = re.compile(r"^[^ \n]+ [^ \n]+ ([^ \n]+) ([^ \n]+) ([^ \n]+) .*? - ([^ \n]+)", re.MULTILINE)
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+"""How a space, a tab, a newline and a backslash stand there."""
 
 
 class SandboxAnswer(NamedTuple):
@@ -104,6 +107,52 @@ class SandboxAnswer(NamedTuple):
     can: Literal["works", "not here", "not now"]
     """Not now: something it needs is used up, which passes."""
     reason: str = ""
+
+
+class Mount(NamedTuple):
+    """A folder or file of a file system, and where that is seen: what the kernel says."""
+
+    device: str
+    root: Path
+    """What of the file system it is, from the file system's own top."""
+    point: Path
+    kind: str
+
+
+def mounts_here() -> list[Mount]:
+    """The mounts that this process sees."""
+    return parsed_mounts(os.fsdecode(Path("/proc/self/mountinfo").read_bytes()))
+
+
+def parsed_mounts(mountinfo: str) -> list[Mount]:
+    def path(text: str) -> Path:
+        return Path(_ESCAPED.sub(lambda match: chr(int(match[1], 8)), text))
+
+    found = _LINE.findall(mountinfo)
+    return [Mount(device, path(root), path(point), kind) for device, root, point, kind in found]
+
+
+def mount_holding(path: Path, mounts: Sequence[Mount]) -> Mount | None:
+    """The mount in which a real path lies: the nearest around it, of two at one point the later."""
+    around = [mount for mount in mounts if path.is_relative_to(mount.point)]
+    return max(reversed(around), key=lambda mount: len(mount.point.parts), default=None)
+
+
+def other_places(path: Path, mounts: Sequence[Mount]) -> list[Path]:
+    """Where else the files at and below a real path are seen, or some of them."""
+    parts = [(mount.device, mount.root) for mount in mounts if mount.point.is_relative_to(path)]
+    if mount := mount_holding(path, mounts):
+        parts.append((mount.device, mount.root / path.relative_to(mount.point)))
+    places = [
+        # Of a mount of a part of it, that part; of one around it, what it is there.
+        mount.point / (part.relative_to(mount.root) if part.is_relative_to(mount.root) else "")
+        for device, part in parts
+        for mount in mounts
+        if mount.device == device
+        if part.is_relative_to(mount.root) or mount.root.is_relative_to(part)
+    ]
+    apart = (at for at in places if not (at.is_relative_to(path) or path.is_relative_to(at)))
+    return list(dict.fromkeys(apart))
 
 
 def find_bwrap() -> str | None:
@@ -175,12 +224,11 @@ def masked(
     where they are: who moves one away makes a state of his own in its place. The state and what is
     hidden are so at each place where they are mounted. `told`: where bubblewrap tells how it went.
     """
-    real, sealed, mounted = _real(state), [_real(path) for path in sealed], mounts.here()
+    real, sealed, mounted = _real(state), [_real(path) for path in sealed], mounts_here()
     states = _places(real, mounted)
     hidden = [place for path in hidden for place in _places(_real(path), mounted)]
-    closed = dict.fromkeys([*map(_real, read_only), *sealed], "--ro-bind")
-    if frozen is not None:
-        closed[_real(frozen)] = "--ro-bind"
+    shut = [*read_only, *sealed, *([] if frozen is None else [frozen])]
+    closed = dict.fromkeys(map(_real, shut), "--ro-bind")
     if os.geteuid() == 0:  # what root reaches without a capability
         closed |= dict.fromkeys((Path("/sys"), Path("/proc/sys")), "--ro-bind")
         closed |= dict.fromkeys(_raw_disks(), "--dev-bind")
@@ -258,9 +306,9 @@ def _is_shut(path: Path, closed: Container[Path], opened: Container[Path]) -> bo
     return next(around, path) in closed
 
 
-def _places(real: Path, mounted: Sequence[mounts.Mount]) -> list[Path]:
+def _places(real: Path, mounted: Sequence[Mount]) -> list[Path]:
     """A real path, and where else its files are seen."""
-    others = mounts.other_places(real, mounted)
+    others = other_places(real, mounted)
     return [real, *(path for path in others if os.access(path, os.F_OK))]
 
 

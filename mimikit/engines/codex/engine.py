@@ -193,17 +193,17 @@ class CodexEngine:
             said = f"{path}: nothing can be made or removed right in it, this program starts there"
             request.on_event("note", said, {})
         shown = [request.scratch / UPSTREAM, self._catalogue]
+        secret = [*sandbox.secrets_of_home(self._codex.secrets), *folders.states]
+        masks = [Path(os.path.realpath(path)) for path in (*secret, self._state)]
+        # A mount within what is masked would show it: Workers name what is shut, by their links.
+        shut = [path for path in folders.shut if not any(map(path.is_relative_to, masks))]
         return sandbox.masked(
             argv,
             self._state,
             writable=[request.scratch, place.home, workspace, *folders.opened],
-            read_only=[*(path for path in shown if path and path.exists()), *own, *folders.shut],
+            read_only=[*(path for path in shown if path and path.exists()), *own, *shut],
             pinned=[*folders.pinned, *sandbox.folders_around([*own, *sealed], workspace)],
-            hidden=[
-                *sandbox.secrets_of_home(self._codex.secrets),
-                *sandbox.doors(),
-                *folders.states,
-            ],
+            hidden=[*secret, *sandbox.doors()],
             sealed=sealed if not request.read_only else (),
             frozen=workspace if request.read_only else None,
         )
