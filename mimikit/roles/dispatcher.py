@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 from mimikit import permission
 from mimikit.config import Settings
@@ -24,6 +27,9 @@ from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import Effects, ToolCaller
+
+PAGE_SAYS_AGAIN_S = 3.0
+"""A page looks each second whether its record is there."""
 
 
 def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
@@ -187,17 +193,18 @@ def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     return end_or_retry(context, task, outcome, started, facts, retry_delay_s=delay_s, final=final)
 
 
-def task_refusal(task: Task, settings: Settings, files: Files) -> str | None:
+def task_refusal(
+    task: Task, settings: Settings, files: Files, wait: Callable[[float], object] = time.sleep
+) -> str | None:
     """Why a `command` task may not run; None when it may.
 
-    Every page tells where it really listens, which need not be what the settings say. One whose
-    word can not be read is taken for one that others reach. What came by such a page stays refused
-    when that is gone.
+    Every page tells where it really listens, which need not be what the settings say. What came by
+    one that others reach stays refused when that is gone.
     """
     if task.profile != "command":
         return None
-    pages = [files.peek(f"{paths.PAGES}/{name}", PageAddress) for name in files.names(paths.PAGES)]
-    is_local = settings.web.host in permission.LOOPBACK and all(p and p.local for p in pages)
+    pages = _pages(files, wait)
+    is_local = settings.web.host in permission.LOOPBACK and all(page.local for page in pages)
     return permission.command_refusal(
         task.origin,
         task.trigger_origin,
@@ -207,12 +214,27 @@ def task_refusal(task: Task, settings: Settings, files: Files) -> str | None:
     )
 
 
+def _pages(files: Files, wait: Callable[[float], object]) -> list[PageAddress]:
+    """What the pages tell of themselves; what can not be read of it is set aside.
+
+    It may be the word of a page that lives, which says it again when it misses it: so long is
+    waited, and only then nobody stands behind it.
+    """
+    names = files.names(paths.PAGES)
+    pages = files.load_all(paths.PAGES, PageAddress, names)
+    if len(pages) < len(names):
+        wait(PAGE_SAYS_AGAIN_S)
+        pages = files.load_all(paths.PAGES, PageAddress)
+    return pages
+
+
 def _outcome(
     context: RunContext, task: Task, now: datetime, cancel: CancelToken
 ) -> tuple[Outcome, str, bool]:
     """The outcome, the engine's name, and whether trying again could not help."""
     upstream = context.insist(lambda: _upstream(context, task))
-    if refusal := context.insist(lambda: task_refusal(task, context.settings, context.files)):
+    known = task, context.settings, context.files, context.stopping.wait
+    if refusal := context.insist(partial(task_refusal, *known)):
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
         return _failed(refusal, "refused"), "", True
     try:

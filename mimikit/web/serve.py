@@ -141,16 +141,16 @@ def _open(state: Path, settings: Settings) -> tuple[RealDisk, Files]:
     return disk, files
 
 
-def _announce(bound: ServerSocket, files: Files) -> str:
-    """Write down where this process listens, and give where: the consumer decides by it.
+def _announce(bound: ServerSocket, files: Files) -> tuple[str, PageAddress]:
+    """Write down where this process listens, give where and what: the consumer decides by it.
 
     One that others reach counts until it is gone and another page starts: what came through it may
     still wait.
     """
     for name in files.names(paths.PAGES):
         path = f"{paths.PAGES}/{name}"
-        page = files.peek(path, PageAddress)
-        if page is None or not ids.is_alive(page.pid, page.process_started, page.boot_id):
+        page = files.peek(path, PageAddress)  # what can not be read is the consumer's to set aside
+        if page and not ids.is_alive(page.pid, page.process_started, page.boot_id):
             files.remove(path)
     now = SystemClock().now()
     page = PageAddress(
@@ -164,7 +164,7 @@ def _announce(bound: ServerSocket, files: Files) -> str:
     )
     path = paths.page(ids.new_id("page", now))
     files.save(path, page)
-    return path
+    return path, page
 
 
 def chosen_port(port: int | None, settings: Settings) -> int:
@@ -263,11 +263,15 @@ class _Worker(front.RequestServer):
         try:
             if not files.fs.is_in_place():
                 return f"{files.fs.root} was moved, removed or replaced"
-            page: str = cast("Any", self.wsgi).config[_PAGE]
-            if not files.exists(page):
-                return f"{page}, by which commands are refused to others, is gone"
+            path, page = cast("tuple[str, PageAddress]", cast("Any", app).config[_PAGE])
+            if (known := files.peek(path, PageAddress)) and known.to_json() == page.to_json():
+                return None
         except (MimikitError, OSError, MemoryError):
-            pass  # the disk fails just now, or there is no memory: that says nothing
+            return None  # the disk fails just now, or there is no memory: that says nothing
+        try:
+            files.save(path, page)
+        except (MimikitError, OSError, MemoryError) as error:
+            return f"{path}, by which commands are refused to others, is lost: {error}"
         return None
 
     def init_signals(self) -> None:

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -333,6 +334,26 @@ def test_another_page_does_not_speak_for_one_that_others_reach(serve: Serve) -> 
         (home.port, home.process.pid),
         (again.port, again.process.pid),
     ]
+
+
+@pytest.mark.parametrize("how", ["gone", "empty", "another's", "a fifo"])
+def test_a_page_says_again_where_it_listens_when_its_word_is_lost(serve: Serve, how: str) -> None:
+    server = serve()
+    files = Files(RealDisk(server.state))
+    (name,) = files.names(paths.PAGES)
+    path = server.state / paths.PAGES / name
+    said = path.read_bytes()
+    path.unlink()
+    if how == "a fifo":
+        os.mkfifo(path)
+    elif how != "gone":
+        path.write_bytes(said.replace(b"true", b"false") if how == "another's" else b"")
+    for _ in range(200):
+        if path.is_file() and path.read_bytes() == said:
+            break
+        time.sleep(0.05)
+    assert path.read_bytes() == said
+    assert server.process.poll() is None
 
 
 def test_a_damaged_request_gets_a_short_answer_and_no_trace(serve: Serve) -> None:
