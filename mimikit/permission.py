@@ -124,6 +124,14 @@ def check_planned_profile(profile: str, *, by_user: bool, allow_llm_commands: bo
         )
 
 
+def check_cancel(*, is_command: bool, by_user: bool, allow_llm_commands: bool) -> None:
+    if is_command and not by_user and not allow_llm_commands:
+        raise Refused(
+            "a command is its owner's to cancel, and so is its trigger to remove: pause the "
+            "trigger, or ask the user to cancel it; allow_llm_commands = true would change that"
+        )
+
+
 def has_command_run(action: str, changed: Iterable[str]) -> bool:
     """Whether a change of a command's trigger runs it or says when; to stop or name it does not."""
     return action in ("run", "resume") or not {"title", "priority"}.issuperset(changed)

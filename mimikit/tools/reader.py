@@ -117,6 +117,16 @@ class RoleReader:
         there = queue.find(self._files, id_) is not None or self._files.exists(paths.trigger(id_))
         return there or bool(ledger.slots_of(self._files, id_, 1))
 
+    def may_be_command(self, id_: str) -> bool:
+        """Whether a live task or a trigger of that id runs a command, or can not be read."""
+        found = queue.find(self._files, id_)
+        if found is not None and found.where != "ended" and found.task.profile == "command":
+            return True
+        if not self._files.exists(paths.trigger(id_)):
+            return False
+        trigger, broken = registry.read(self._files, id_)
+        return trigger is None or broken is not None or trigger.profile == "command"
+
     def trigger(self, trigger_id: str) -> Trigger | None:
         return registry.active(self._files, trigger_id)[0] if is_id(trigger_id) else None
 

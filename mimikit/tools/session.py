@@ -166,6 +166,11 @@ class ToolSession:
     def _cancel_task(self, args: arguments.CancelArguments) -> str:
         if not self._reader.exists(args.id):
             raise BadInput(f"expected the id of a task or trigger, got {args.id!r}", field="id")
+        permission.check_cancel(
+            is_command=self._reader.may_be_command(args.id),
+            by_user=self._caller.by_user,
+            allow_llm_commands=self._settings.allow_llm_commands,
+        )
         self.effects.cancels.append(args.id)
         return "will be canceled"
 

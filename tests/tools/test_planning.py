@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 
 from mimikit.config import LimitSettings, Settings
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
 from mimikit.protocol.models import Task
 from mimikit.protocol.triggers import Schedule, TaskParameters, Trigger
+from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.reader import RoleReader
-from mimikit.tools.session import ToolCaller
+from mimikit.tools.session import TellerSession, ToolCaller, ToolSession
 from mimikit.triggers import conditions
+from tests.support.searching import plain_search
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 
@@ -205,6 +209,40 @@ def test_triggers_that_exist_are_changed_by_orders_of_the_plan() -> None:
 
 
 SOON = {"schedule": {"interval": 1}}
+
+
+@pytest.mark.parametrize("session", [PlannerSession, TellerSession])
+@pytest.mark.parametrize("which", ["trig-cmd", "trig-broken", "task-runs", "task-waits"])
+def test_a_model_neither_cancels_nor_removes_the_owners_command(
+    which: str, session: type[ToolSession]
+) -> None:
+    files = Files(MemoryDisk())
+    files.make_folders()
+    facts: dict[str, Any] = {"created_at": NOW, "trace_id": "t", "origin": "cli", "prompt": "p"}
+    for id_, profile in (("trig-cmd", "command"), ("trig-own", "standard")):
+        trigger = Trigger(
+            id=id_, type="recurring", profile=profile, schedule=Schedule(interval=60), **facts
+        )
+        files.save(paths.trigger(id_), trigger)
+    files.write(paths.trigger("trig-broken"), b"{")
+    for id_, path in (("task-runs", paths.running), ("task-waits", paths.queued)):
+        files.save(path("worker", id_), Task(id=id_, profile="command", **facts))
+    files.save(paths.queued("worker", "task-own"), Task(id="task-own", **facts))
+
+    def canceled(target: str, *, by_user: bool = False, allowed: bool = False) -> bool:
+        caller = ToolCaller("run-1", "trace-1", NOW, by_user=by_user)
+        reader = RoleReader(files, plain_search(files))
+        here = session(caller, reader, Settings(allow_llm_commands=allowed))
+        reply = here.call("cancel_task", {"id": target})
+        assert reply.ok or "owner's to cancel" in reply.text
+        assert here.close().cancels == [target] * reply.ok
+        return reply.ok
+
+    assert not canceled(which)
+    assert canceled(which, by_user=True)
+    assert canceled(which, allowed=True)
+    assert canceled("trig-own")
+    assert canceled("task-own")
 
 
 @pytest.mark.parametrize(
