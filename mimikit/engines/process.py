@@ -300,9 +300,9 @@ class _Run:
                 boxed = self.program.boxed is not None and len(members) > _FRONT
                 if not boxed:
                     self._signal_group(signal.SIGTERM)
-                for proc in members:
-                    if proc.pid != self._child.pid if boxed else proc.group != self._child.pid:
-                        process_tree.send(proc, signal.SIGTERM)
+                own = self._child.pid
+                told = [p for p in members if (p.pid if boxed else p.group) != own]
+                process_tree.send_all(told, signal.SIGTERM)
 
     def _forgive(self, late_s: float) -> None:
         """This process was stopped so long: neither limit nor grace runs meanwhile."""

@@ -329,6 +329,17 @@ def send(proc: ProcessEntry, signum: int) -> None:
         os.close(handle)
 
 
+def send_all(procs: Iterable[ProcessEntry], signum: int) -> None:
+    """Send a signal to all of them as at one moment.
+
+    One after the other, a shell would go on with its next command as the one before has ended.
+    """
+    procs = list(procs)
+    for step in (signal.SIGSTOP, signum, signal.SIGCONT):
+        for proc in procs:
+            send(proc, step)
+
+
 def _handle(pid: int) -> int | None:
     """A descriptor of a process, which never becomes another's; None where there is none."""
     try:
@@ -373,15 +384,12 @@ def end_all(
     ask_until = time.monotonic() + grace_s
     asked: set[int] = set()
     while (procs := present()) and (left_s := ask_until - time.monotonic()) > 0:
-        for proc in procs:
-            if proc.pid not in asked:
-                send(proc, signal.SIGTERM)
+        send_all((proc for proc in procs if proc.pid not in asked), signal.SIGTERM)
         asked |= {proc.pid for proc in procs}
         _wait_gone(procs, min(left_s, 0.5))
     kill_until = time.monotonic() + patience_s
     while procs and time.monotonic() < kill_until:
-        for proc in procs:
-            send(proc, signal.SIGKILL)
+        send_all(procs, signal.SIGKILL)
         _wait_gone(procs, 0.2)
         procs = present()
     return sorted(seen)

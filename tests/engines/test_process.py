@@ -105,6 +105,28 @@ def test_a_run_over_its_deadline_ends_whole(tmp_path: Path, line: str) -> None:
     assert zombies() == []
 
 
+@pytest.mark.parametrize("deaf", ["", "trap '' TERM; "], ids=["asked", "killed"])
+@pytest.mark.parametrize("kept", [True, False])
+def test_no_line_goes_on_as_what_it_waits_for_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaf: str, *, kept: bool
+) -> None:
+    """Whatever the order in which they are found: here the youngest come first."""
+    found = process_tree.RunProcesses.members
+    monkeypatch.setattr(
+        process_tree.RunProcesses, "members", lambda of: sorted(found(of), key=lambda p: -p.pid)
+    )
+    name, cancel, heard = tag(), CancelToken(), Heard()
+    (tmp_path / "one").write_text(f"{deaf}sleep {name}; touch went-$n; sleep {name}")
+    line = "for n in $(seq 20); do export n; setsid sh one & done; "
+    line += f"while [ $(pgrep -fc '^sleep {name}') -lt 20 ]; do sleep 0.1; done; echo ready; wait"
+    threading.Thread(target=lambda: heard.ready.wait(30) and cancel.cancel("killed")).start()
+    ended = run(shell(line, tmp_path, kept=kept, kill_after_s=0.5), heard, cancel=cancel)
+    assert ended.stopped == "killed"
+    assert heard.ready.is_set()
+    assert [path.name for path in tmp_path.glob("went-*")] == []
+    assert alive(name) == []
+
+
 def test_a_deaf_program_is_killed(tmp_path: Path) -> None:
     name = tag()
     program = shell(f"trap '' TERM; while :; do sleep {name}; done", tmp_path, timeout_s=0.2)
