@@ -226,13 +226,14 @@ class ConsumerApp:
         commands = CommandApplier(store, commits, pause_changed=self._apply_pause)
         teller = TellerScheduler(store, commits, context, self.teller, self._facts)
         self.inputs = teller.inputs
+        passed_over = context.prompts.passed_over
         heartbeat = HeartbeatWriter(
             store,
             shortage=context.shortage,
             teller=teller,
             queued=lambda: self.consumer.queued(),  # noqa: PLW0108 - it is made after this
             engines=context.engines.status,
-            fallen=lambda: self.consumer.fallen(),  # noqa: PLW0108
+            fallen=lambda: self.consumer.fallen() or "; ".join(passed_over) or None,
         )
         return Supervisor(
             store,
@@ -246,6 +247,7 @@ class ConsumerApp:
             self.guard,
             self.shortage,
             heartbeat,
+            lambda seat, name: name in self.consumer.storages[seat].claimed,
         )
 
     def _make_consumer(self) -> PooledConsumer:
@@ -315,6 +317,9 @@ class ConsumerApp:
         sweep_scratch(state.path)
         state.log.pack_soon()  # what an end or an earlier version has left
         self._rest_after_crashes(say)
+        for reason in self.context.prompts.passed_over:
+            state.log.write("error", "prompt_passed_over", reason=reason)
+            say(f"{reason}.")
         self.supervisor.start()
         # Not the root folder, where the consumer's own logs stand: a dropped `inbox.json` is found
         # by the tick of each second.

@@ -293,8 +293,10 @@ def start(state: State) -> Iterator[Finding]:
 
 def prompts(state: State) -> Iterator[Finding]:
     try:
-        Prompts(state.files)
+        passed_over = Prompts(state.files).passed_over
         yield ok("prompts", "all templates are there and can be filled")
+        for reason in passed_over:
+            yield warning("prompts", reason, "put a text file there, or remove it, and start anew")
     except MimikitError as error:
         yield broken("prompts", str(error))
 

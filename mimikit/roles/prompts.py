@@ -10,10 +10,11 @@ from pathlib import Path
 
 from mimikit.config import BudgetSettings, asset_folder
 from mimikit.engines.base import ToolSpec, TurnInput
-from mimikit.errors import BadSettings
+from mimikit.errors import BadSettings, UnsafeFile
 from mimikit.language.phrases import fence
 from mimikit.language.plain_text import indented
 from mimikit.memory import tokens
+from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Role, time_text
 
@@ -30,6 +31,7 @@ NEEDED = {
 FIRST_LINE = "You are the Mimikit runtime teller."
 MAX_RESULT_CHARACTERS = 2000
 MAX_UPSTREAM_CHARACTERS = 4000
+_MOST_BYTES = 2**20
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-zA-Z_]*)\s*\}\}")
 
 
@@ -37,12 +39,14 @@ class Prompts:
     """The templates in force."""
 
     def __init__(self, files: Files) -> None:
-        """Read and check every template.
+        """Read and check every template; in place of what is no text of yours serves ours.
 
         Raises:
             BadSettings: one is missing or empty, names an unknown placeholder, or lacks one.
         """
-        self._templates = {name: _read(files, name) for name in NAMES}
+        self.passed_over: list[str] = []
+        """Files that are no templates, each with its reason: the shipped ones serve for them."""
+        self._templates = {name: self._read(files, name) for name in NAMES}
 
     def fill(self, name: str, values: dict[str, str]) -> str:
         return _PLACEHOLDER.sub(lambda m: values.get(m.group(1), ""), self._templates[name])
@@ -59,18 +63,25 @@ class Prompts:
         }
         return self.fill(role, values)
 
-
-def _read(files: Files, name: str) -> str:
-    own = files.read(f"prompts/{name}.md")
-    where = f".mimikit/prompts/{name}.md" if own is not None else f"prompts/{name}.md (shipped)"
-    if own is None:
-        path = asset_folder("prompts") / f"{name}.md"
-        if not path.is_file():
+    def _read(self, files: Files, name: str) -> str:
+        own, shipped = f"{paths.PROMPTS}/{name}.md", asset_folder("prompts") / f"{name}.md"
+        try:
+            data = files.read(own, most=_MOST_BYTES)
+            if data is not None:
+                return _checked(f".mimikit/{own}", name, data.decode())
+        except (UnsafeFile, UnicodeDecodeError) as error:
+            why = str(error) if isinstance(error, UnsafeFile) else f"{own}: {error}"
+            self.passed_over.append(f"{why}; the shipped one serves in its place")
+        where = f"prompts/{name}.md (shipped)"
+        if not shipped.is_file():
             raise BadSettings(
                 f"{where}: expected a prompt template, got none; install mimikit anew"
             )
-        own = path.read_bytes()
-    text = own.decode("utf-8", "replace").strip()
+        return _checked(where, name, shipped.read_text("utf-8"))
+
+
+def _checked(where: str, name: str, text: str) -> str:
+    text = text.strip()
     if not text:
         raise BadSettings(
             f"{where}: expected a prompt template, got an empty file; fill or remove it"

@@ -32,10 +32,12 @@ class TaskClaims(Claims):
     consumer holds the lock of the state folder, so a claim needs no owner in its name.
     """
 
-    def __init__(self, files: Files, folder: QueueFolder, running: str) -> None:
+    def __init__(self, files: Files, folder: QueueFolder, running: str, claimed: set[str]) -> None:
+        """`claimed`: here stands each name from before its rename until its run is over."""
         self._files = files
         self._folder = folder
         self._running = running
+        self._claimed = claimed
 
     def claim(self, waiting: WaitingFile) -> FileBytes | None:
         """Read and validate, rename, and check that what was renamed is what was read.
@@ -52,11 +54,14 @@ class TaskClaims(Claims):
         if entry[:2] != waiting.entry[:2]:
             self._folder.look([name])  # it changed: back to its new place in the order
             return None
+        self._claimed.add(name)
         try:
             if not self._files.move(source, target):
+                self._claimed.discard(name)
                 return None
             if self._files.read(target, most=MAX_RECORD_BYTES) != data:
                 self._files.move(target, source)
+                self._claimed.discard(name)
                 self._folder.look([name])
                 return None
             if entry.fill is not None:
@@ -67,5 +72,6 @@ class TaskClaims(Claims):
             with contextlib.suppress(OSError):
                 if self._files.fs.stat(source) is None:
                     self._files.fs.rename(target, source)
+            self._claimed.discard(name)
             raise
         return FileBytes(data, name, waiting.seen_at)

@@ -49,6 +49,8 @@ class TaskStorage(ClaimStorage):
     ) -> None:
         """Take the options of `ClaimStorage` besides."""
         self._inspect, self._glance = inspect, glance
+        self.claimed = set[str]()
+        """The names that a thread has in `running/`, from before they are there."""
         super().__init__(
             queue,
             files=files,
@@ -88,7 +90,7 @@ class TaskStorage(ClaimStorage):
         )
 
     def new_claims(self, folder: QueueFolder, owner: Owner) -> Claims:
-        return TaskClaims(self._files, folder, self._running)
+        return TaskClaims(self._files, folder, self._running, self.claimed)
 
 
 class TaskHuey(Huey):
@@ -106,6 +108,7 @@ class TaskHuey(Huey):
 
         def run_task(task: Task) -> None:
             run(queue, task)
+            storage.claimed.discard(f"{task.id}.json")  # one that broke off is the start's
 
         self._wrapper = self.task(name="run")(run_task)
 

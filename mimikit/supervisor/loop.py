@@ -18,7 +18,7 @@ from mimikit.conversation import inbox
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import SpareFile
-from mimikit.protocol.models import EngineStatus, Health, Task
+from mimikit.protocol.models import EngineStatus, Health, QueueName, Task
 from mimikit.roles.run import RunContext
 from mimikit.roles.shortage import RunShortage
 from mimikit.supervisor import recovery
@@ -59,7 +59,9 @@ class Supervisor:
         guard: StateGuard,
         shortage: ShortageGuard,
         heartbeat: HeartbeatWriter | None = None,
+        is_claimed: Callable[[QueueName, str], bool] = lambda _seat, _name: False,
     ) -> None:
+        """`is_claimed(seat, name)`: whether a thread has that file in `running/`."""
         self.store = store
         self.triggers = triggers
         self.archiver = archiver
@@ -83,6 +85,7 @@ class Supervisor:
             ("watch the clock", self._watch_clock),
             ("end runs", applier.end_runs),
             ("apply commands", commands.step),
+            ("look for strays", recovery.StrayTasks(store, is_claimed, self._held).step),
             ("take in", lambda now: inbox.take_in_dropped(store.files, now)),
             ("wake", teller.step),  # before what may be much: the user does not wait behind it
             ("look at triggers", triggers.refresh_changed),

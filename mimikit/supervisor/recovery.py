@@ -9,6 +9,7 @@ Source: spec 7, recovery.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 
 from mimikit.errors import UnsafeFile
@@ -21,6 +22,7 @@ from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.tasks.retry import RunEnd, TaskEnd, after_run
 
+LOOK_EVERY_S, STRAY_AFTER_S = 2.0, 5.0
 CRASHES = 3
 CRASH_WINDOW = timedelta(minutes=5)
 BACK_OFF = timedelta(seconds=30)
@@ -58,6 +60,57 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
                 _recover_running(store, applier, task, now, canceled=task.id in canceled)
             else:  # not a task: into quarantine with it, with the reason
                 files.load(path, Task)
+
+
+class StrayTasks:
+    """Finds what lies in `running/` and nobody runs: somebody put it there."""
+
+    def __init__(
+        self, store: Store, is_claimed: Callable[[QueueName, str], bool], held: Collection[str]
+    ) -> None:
+        """`is_claimed(seat, name)`: from before a file is claimed until its run is over.
+
+        held: the ids of tasks that the supervisor has there itself.
+        """
+        self._store, self._is_claimed, self._held = store, is_claimed, held
+        self._look_at = 0.0
+        self._since: dict[tuple[QueueName, str], float] = {}
+
+    def step(self, _now: datetime) -> bool:
+        """Put back what has been a stray for a while; gives False.
+
+        Crash: one rename; a file that stays is dealt with at the start as a run that was cut short.
+        """
+        steady = self._store.clock.monotonic()
+        if steady >= self._look_at:
+            self._look_at = steady + LOOK_EVERY_S
+            known, self._since = self._since, {}
+            for seat in paths.QUEUES:
+                for name in self._strays(seat):
+                    self._since[seat, name] = known.get((seat, name), steady)
+            for (seat, name), since in list(self._since.items()):
+                if steady - since >= STRAY_AFTER_S:
+                    self._put_back(seat, name)
+        return False
+
+    def _strays(self, seat: QueueName) -> list[str]:
+        names, store = self._store.files.names(f"{seat}/running"), self._store
+        known = {*store.canceling, *self._held, *(run.id for run in store.live.list())}
+        return [
+            name
+            for name in names  # which were looked up first: one that comes meanwhile is claimed
+            if name.removesuffix(".json") not in known and not self._is_claimed(seat, name)
+        ]
+
+    def _put_back(self, seat: QueueName, name: str) -> None:
+        files, task_id = self._store.files, name.removesuffix(".json")
+        path, queued = paths.running(seat, task_id), paths.queued(seat, task_id)
+        if files.exists(queued) or files.exists(paths.ended(seat, task_id)):
+            files.set_aside(path, "nobody runs it, and its id was used already")
+        elif files.exists(paths.result(seat, task_id)):
+            pass  # a run that is over, and whose end the disk refuses for now
+        elif files.move(path, queued):
+            self._store.log.write("audit", "stray_put_back", path=path)
 
 
 def newest_record(store: Store, now: datetime) -> datetime | None:

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -333,6 +333,28 @@ def test_an_empty_prompt_template_is_broken(cli: Cli, state: Path) -> None:
     (state / "prompts" / "teller.md").write_text("")
     (found,) = findings(cli, "prompts")
     assert (found["level"], "empty file" in found["text"]) == ("broken", True)
+
+
+ODD_TEMPLATES: dict[str, Callable[[Path], object]] = {
+    "a fifo": os.mkfifo,
+    "a folder": Path.mkdir,
+    "a link to itself": lambda path: path.symlink_to(path),
+    "a link to nothing": lambda path: path.symlink_to("nowhere"),
+    "no text": lambda path: path.write_bytes("You are".encode("utf-16")),
+    "too large": lambda path: path.write_bytes(b"x" * (2**20 + 1)),
+}
+
+
+@pytest.mark.parametrize("make", ODD_TEMPLATES.values(), ids=ODD_TEMPLATES)
+def test_what_is_no_template_keeps_no_consumer_from_its_start(
+    cli: Cli, state: Path, make: Callable[[Path], object]
+) -> None:
+    make(state / "prompts" / "teller.md")
+    told = findings(cli, "prompts")
+    assert [finding["level"] for finding in told] == ["ok", "warning"]
+    assert "prompts/teller.md" in told[1]["text"]
+    assert "the shipped one serves" in told[1]["text"]
+    assert "broken" not in {finding["level"] for finding in findings(cli, "consumer")}
 
 
 def test_an_engine_that_was_named_and_can_not_serve_is_broken(

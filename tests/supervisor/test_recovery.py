@@ -10,7 +10,7 @@ import pytest
 from mimikit.conversation import turns
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Command, InboxItem, Task, TurnRecord
+from mimikit.protocol.models import Command, InboxItem, QueueName, Task, TurnRecord
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor import recovery
@@ -276,3 +276,51 @@ def test_a_start_reads_no_orders_where_nothing_ran_and_asks_a_folder_once(
     assert not [path for path in asked if path.startswith("commands/c")]
     product.retention.step(START)
     assert not [path for path in asked if path.startswith("worker/results/")]
+
+
+@pytest.mark.parametrize("seat", paths.QUEUES)
+def test_a_file_put_into_running_by_hand_goes_to_its_queue_and_runs(
+    files: Files, seat: QueueName
+) -> None:
+    product, runs = start(files)
+    task = TASK.but(role=seat)
+    files.save(paths.running(seat, "t1"), task)
+    product.idle()
+    assert (runs, files.names(f"{seat}/running")) == ([], ["t1.json"])  # it may be just claimed
+    for _ in range(4):
+        product.clock.advance(2)
+        product.idle()
+    assert runs[:1] == [("t1", 1)]
+    assert files.names(f"{seat}/running") == []
+    assert [facts["event"] for facts in product.log.audits].count("stray_put_back") == 1
+
+
+def test_a_task_that_ended_and_is_put_into_running_again_is_set_aside(files: Files) -> None:
+    product, runs = start(files)
+    files.save(paths.queued("worker", "t1"), TASK)
+    product.idle()
+    files.save(paths.running("worker", "t1"), TASK)
+    for _ in range(4):
+        product.clock.advance(2)
+        product.idle()
+    assert (runs, files.names("worker/running")) == ([("t1", 1)], [])
+    assert any(name.endswith("t1.json") for name in files.names(paths.CORRUPT, suffix=""))
+    assert len(transcript(files)) == 1
+
+
+def test_what_a_thread_has_claimed_is_no_stray_however_long_it_takes_to_begin(files: Files) -> None:
+    product, runs = start(files)
+    claimed = {"t1.json"}
+    strays = recovery.StrayTasks(product.store, lambda _seat, name: name in claimed, ())
+    files.save(paths.running("worker", "t1"), TASK)
+    for _ in range(10):
+        product.clock.advance(2)
+        strays.step(product.clock.now())
+    assert files.names("worker/running") == ["t1.json"]
+    files.save(paths.result("worker", "t1"), RESULT)
+    claimed.clear()
+    for _ in range(10):
+        product.clock.advance(2)
+        strays.step(product.clock.now())
+    assert files.names("worker/running") == ["t1.json"]  # its end is the applier's
+    assert runs == []
