@@ -22,6 +22,7 @@ from mimikit.protocol.ids import new_id
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import time_text
 from mimikit.protocol.records import whole_lines
+from mimikit.protocol.watch import BoundedThread
 
 SEGMENT_BYTES = 4 * 2**20
 _OLD_EVENTS = "events.1.jsonl"
@@ -96,8 +97,8 @@ class EventLog:
 
     def pack_soon(self) -> None:
         """Have rotated files packed by a thread of their own."""
-        with contextlib.suppress(RuntimeError):  # no thread is to be had: the next time, then
-            threading.Thread(target=self.pack, name="log-pack", daemon=True).start()
+        with contextlib.suppress(RuntimeError, MemoryError):  # no thread is to be had: next time
+            BoundedThread(self.pack, "log-pack").start()
 
     def pack(self) -> None:
         """Pack rotated files that are not packed yet, if nobody else is at it.

@@ -25,6 +25,7 @@ from typing import IO, Literal, TypeAlias
 from mimikit.engines import keeper, process_tree
 from mimikit.engines.base import CancelToken, Outcome
 from mimikit.errors import EngineError, ProgramLost, shortage_of
+from mimikit.protocol.watch import BoundedThread
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 OnOutput: TypeAlias = Callable[[Stream, bytes], None]
@@ -269,7 +270,7 @@ class _Run:
                 self._child.wait()
                 self._waker.ring()
 
-            threading.Thread(target=wait, daemon=True).start()
+            BoundedThread(wait).start()
         else:
             stack.callback(os.close, handle)
             self._selector.register(handle, selectors.EVENT_READ, self._noticed_exit)

@@ -296,7 +296,7 @@ class QueueFolder:
         if self.closed.is_set():
             return
         self._is_whole_heard |= self._intake.has_died()  # what it had taken up may be lost
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(RuntimeError, MemoryError):
             if self._heard or self._is_whole_heard:
                 self._intake.begin(self._take_in)
             if self._suspects:

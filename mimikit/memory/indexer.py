@@ -30,6 +30,7 @@ from mimikit.memory.index import (
 )
 from mimikit.memory.passages import FAR, NEAR, Passage, part_of, scope_of
 from mimikit.memory.terms import ChineseDictionary, Cutter, has_wide
+from mimikit.protocol.watch import BoundedThread
 
 SMALL_FILES, SMALL_BYTES = 12, 40_000
 """So much is taken in by whoever searches; more by a thread of its own."""
@@ -243,11 +244,11 @@ class Indexer:
         with self._looking:
             worker = self._worker
             if worker is None or not worker.is_alive():
-                worker = threading.Thread(target=self._work, name="index", daemon=True)
-                self._worker = worker
+                worker = BoundedThread(self._work, "index")
                 # The interpreter must not end while the library's own code runs in a thread.
                 atexit.register(self.close)
                 worker.start()
+                self._worker = worker
             return worker
 
     def close(self) -> None:

@@ -7,7 +7,6 @@ decide what is true.
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, tzinfo
@@ -24,7 +23,7 @@ from mimikit.memory.ranking import Match
 from mimikit.memory.terms import SEGMENTERS, ChineseDictionary, first_importable, terms
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit
-from mimikit.protocol.watch import FolderWatch
+from mimikit.protocol.watch import BoundedThread, FolderWatch
 
 MOST_TERMS = 64
 """Of a query: its rarest ones."""
@@ -145,7 +144,8 @@ class MemorySearch:
             with contextlib.suppress(StorageError, OSError):  # the turn that needs it will say so
                 self.recall("mimikit")
 
-        threading.Thread(target=read, name="warm-up", daemon=True).start()
+        with contextlib.suppress(RuntimeError, MemoryError):  # no thread: the first turn reads it
+            BoundedThread(read, "warm-up").start()
 
     def keep_up(self) -> None:
         """Have everything that has changed indexed meanwhile, so that no search finds it to do."""

@@ -8,16 +8,20 @@ stands in the text. Pure, but for the dictionary that a process may load.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import json
 import re
 import threading
+import time
 import unicodedata
 from collections.abc import Callable, Collection, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
+
+from mimikit.protocol.watch import BoundedThread
 
 Cutter: TypeAlias = Callable[[str], list[str]]
 """Cuts a run of simplified Chinese into the words of a dictionary, overlapping ones too."""
@@ -206,11 +210,11 @@ class ChineseDictionary:
         self._loading = threading.Lock()
         self.cut: Cutter | None = None
         """What cuts a run of Chinese into words; None until it is loaded."""
-        self._timer: threading.Timer | None = None
+        self._is_wanted = False
 
     @property
     def state(self) -> Literal["ready", "loading", "not loaded"]:
-        waiting = "loading" if self._timer is not None else "not loaded"
+        waiting = "loading" if self._is_wanted else "not loaded"
         return "ready" if self.cut is not None else waiting
 
     def load(self) -> Cutter:
@@ -230,8 +234,13 @@ class ChineseDictionary:
     def want(self) -> None:
         """Have it loaded a little later, by a thread of its own."""
         with self._loading:
-            if self.cut is not None or self._timer is not None:
+            if self.cut is not None or self._is_wanted:
                 return
-            self._timer = threading.Timer(REST_S, self.load)
-            self._timer.daemon = True
-            self._timer.start()
+
+            def rest_and_load() -> None:
+                time.sleep(REST_S)
+                self.load()
+
+            with contextlib.suppress(RuntimeError, MemoryError):  # no thread: the next one asks
+                BoundedThread(rest_and_load, "words").start()
+                self._is_wanted = True

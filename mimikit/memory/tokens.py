@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mimikit.errors import MimikitError
 from mimikit.protocol.models import Message
+from mimikit.protocol.watch import BoundedThread
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -210,8 +211,8 @@ class TokenCounter:
         if not self._started:
             self._started = True
             try:
-                threading.Thread(target=self.load, name="tokens", daemon=True).start()
-            except RuntimeError:  # no thread is to be had now: the next turn asks again
+                BoundedThread(self.load, "tokens").start()
+            except (RuntimeError, MemoryError):  # none is to be had: the next turn asks
                 self._started = False
 
 

@@ -1,9 +1,8 @@
-"""How a process learns that something lies in a folder: a bell between threads, a watch on folders.
+"""How a process learns that something lies in a folder: a bell, a watch on folders, their threads.
 
-`FolderWatch` is one thread that sleeps in the kernel until a name appears (inotify). Where there is
-no inotify it compares the folders' times every 50 ms. It reads no file and knows no record; whoever
-is told looks for itself, so one word too many costs nothing and a lost one is made good by the next
-comparison of times.
+`FolderWatch` is one thread that sleeps in the kernel until a name appears (inotify; without it, it
+compares times every 50 ms). It reads no file and knows no record; whoever is told looks for itself,
+so one word too many costs nothing and the next comparison of times makes good a lost one.
 """
 
 # inotify_simple carries no types: what comes from it is unknown to the checker.
@@ -32,6 +31,7 @@ _logger = logging.getLogger(__name__)
 Listener: TypeAlias = Callable[["list[str] | None"], None]
 """Told the names that changed in its folder; None means: look at the whole folder again."""
 
+_BIRTH_S = 5.0
 _GONE = flags.DELETE_SELF | flags.MOVE_SELF | flags.IGNORED
 _WANTED = (
     flags.CLOSE_WRITE | flags.MOVED_TO | flags.CREATE | flags.DELETE_SELF | flags.MOVE_SELF
@@ -54,6 +54,40 @@ class WakeBell:
         return rung
 
 
+class _Birth(threading.Event):
+    """What `Thread.start` waits for without limit; one that dies unborn never sets it."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return super().wait(_BIRTH_S if timeout is None else timeout)
+
+
+class BoundedThread(threading.Thread):
+    """A daemon thread that never runs once `start` has raised, however late it comes to life.
+
+    Where memory is out, a new thread may die before it says that it lives; the library's own
+    `start` then waits for ever, and with it whoever waits for a lock that its caller holds.
+    """
+
+    def __init__(self, run: Callable[[], object], name: str | None = None) -> None:
+        super().__init__(target=run, name=name, daemon=True)
+        self._started = _Birth()
+        self._claim = threading.Lock()  # of the two, who gives up and who runs, the first takes it
+
+    def start(self) -> None:
+        """Begin to run; RuntimeError, MemoryError: no thread is to be had."""
+        try:
+            super().start()
+        except MemoryError:  # perhaps it lives all the same
+            if self._claim.acquire(blocking=False):
+                raise
+        if not self._started.is_set() and self._claim.acquire(blocking=False):
+            raise RuntimeError("a new thread did not come to life")
+
+    def run(self) -> None:
+        if self._claim.acquire(blocking=False):
+            super().run()
+
+
 class LastingThread:
     """A thread that is begun again after it died; of one caller at a time."""
 
@@ -66,13 +100,9 @@ class LastingThread:
         return self.thread is not None and not self.thread.is_alive()
 
     def begin(self, run: Callable[[], object]) -> bool:
-        """Have it run this, unless it lives; gives whether it had died.
-
-        RuntimeError: no thread is to be had; nothing was begun.
-        """
-        died = self.has_died()
-        if died or self.thread is None:
-            thread = threading.Thread(target=run, name=self._name, daemon=True)
+        """Have it run this, unless it lives; gives whether it had died. Raises as `start` does."""
+        if (died := self.has_died()) or self.thread is None:
+            thread = BoundedThread(run, self._name)
             thread.start()
             self.thread = thread
         return died

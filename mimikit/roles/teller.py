@@ -197,7 +197,7 @@ class TellerThread:
                 begun = self._under_way.cancel.has_begun
                 reason: FailureReason = "error" if begun else "engine_unavailable"
                 found.append(TurnOutcome(self._under_way, None, said, reason, retry_at))
-            with contextlib.suppress(RuntimeError):  # no thread is to be had: the next look tries
+            with contextlib.suppress(RuntimeError, MemoryError):  # no thread: the next look tries
                 self._thread.begin(self._run)
         if found:
             self._under_way = None

@@ -30,7 +30,7 @@ from huey.consumer import Consumer, ConsumerStopped, Worker
 from mimikit.clock import Clock
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
-from mimikit.protocol.watch import FolderWatch, LastingThread
+from mimikit.protocol.watch import BoundedThread, FolderWatch, LastingThread
 from mimikit.runner.queues import TaskHuey, TaskStorage, open_queue
 
 _logger = logging.getLogger(__name__)
@@ -43,8 +43,11 @@ _END_AFTER_S = 120.0
 _LONGEST_STEP_S = 2.0
 """Between two looks at the supervisor; what is more was time in which nobody ran."""
 _REPORT_S = 5.0
+_GRACE_S = 10.0
+_DUMP_S = 10
+_STDERR = 2
 HUNG_EXIT = 70
-"""The exit code of a consumer that ended itself as its supervisor hung: EX_SOFTWARE."""
+"""The exit code of a consumer that ended itself as it hung: EX_SOFTWARE."""
 _DEQUEUE_WAIT_S = 30.0
 _FALL_TOLD_S = 10.0
 _SUPERVISOR_JOIN_S = 10.0
@@ -70,6 +73,7 @@ class PooledConsumer(Consumer):
     last_step: the steady time at which the supervisor's last operation began. When that is the
         same for 30 s, `on_hung(age_s, stack)` is called; after 120 s it is called again, and the
         process ends itself, as by a kill: nobody else can take the place of a thread that hangs.
+        Where the main thread stands still, or can not do so, a thread that waits for nobody does.
     others: by name, what starts another thread again if it died, and gives whether it had. They
         are asked each second. `fallen` tells of what died for a while; `on_fall(names)` is told
         of it once in that while.
@@ -136,6 +140,7 @@ class PooledConsumer(Consumer):
         self._stop_guard = threading.RLock()
         self._supervisor_stop = threading.Event()
         self._supervisor = LastingThread("supervisor")
+        self._watchdog = LastingThread("watchdog")
         super().__init__(
             first,
             workers=len(self._slots),
@@ -163,6 +168,8 @@ class PooledConsumer(Consumer):
         self._set_signal_handlers()
         with self._stop_guard:
             if not self._stopping:
+                self._looked_at = time.monotonic()
+                self._watchdog.begin(self._watch_over)
                 self._supervisor.begin(self._run_supervisor)
                 super().start()
                 self._started = True
@@ -249,6 +256,8 @@ class PooledConsumer(Consumer):
             yield "scheduler"
         if self._supervisor.begin(self._run_supervisor):
             yield "supervisor"
+        if self._watchdog.begin(self._watch_over):
+            yield "watchdog"
         for storage in self.storages.values():
             storage.bring_back()
         for name, bring_back in self._others.items():
@@ -256,6 +265,9 @@ class PooledConsumer(Consumer):
                 yield name
 
     # ---- Huey's hooks -----------------------------------------------------------------------
+
+    def _create_process(self, process: Any, name: str) -> threading.Thread:
+        return BoundedThread(super()._create_process(process, name).run, name)
 
     def _create_worker(self) -> Worker:
         return self._worker_for(next(self._next_slot))
@@ -309,6 +321,29 @@ class PooledConsumer(Consumer):
                 if is_over:
                     os._exit(HUNG_EXIT)
 
+    def _watch_over(self) -> None:
+        """End this process when the supervisor or the main thread stands still for too long.
+
+        What hangs may hold any lock, that of the log as well, and memory may be out: this takes no
+        lock, writes no file and asks for next to nothing. It counts seconds it slept itself, so a
+        SIGSTOP, or a machine that sleeps, is one second at most.
+        """
+        step_at = looked_at = 0.0
+        still_s = unseen_s = 0
+        while not self.stop_flag.is_set():
+            time.sleep(1)
+            with contextlib.suppress(MemoryError):
+                step = self._last_step() if self._last_step else self._looked_at
+                still_s = still_s + 1 if step == step_at else 0
+                unseen_s = unseen_s + 1 if looked_at == self._looked_at else 0
+                step_at, looked_at = step, self._looked_at
+            if max(still_s, unseen_s) > _END_AFTER_S + _GRACE_S and not self.stop_flag.is_set():
+                signal.alarm(_DUMP_S)  # should even this wait, as for a terminal that is held
+                try:
+                    faulthandler.dump_traceback(_STDERR, all_threads=True)
+                finally:
+                    os._exit(HUNG_EXIT)
+
     def _tell_hung(self) -> None:
         """Report where the supervisor stands; on a thread of its own, which may hang as well."""
         age_s = self._still_s
@@ -323,8 +358,8 @@ class PooledConsumer(Consumer):
             except Exception:
                 _logger.exception("the report of the hung supervisor failed")
 
-        thread = threading.Thread(target=report, name="hung-report", daemon=True)
-        with contextlib.suppress(RuntimeError):  # no thread is to be had: the line above says it
+        thread = BoundedThread(report, "hung-report")
+        with contextlib.suppress(RuntimeError, MemoryError):  # no thread: the line above says it
             thread.start()
             thread.join(_REPORT_S)
 

@@ -8,6 +8,7 @@ answer is a 4xx or a JSON-RPC answer, never a 5xx.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import secrets
@@ -24,7 +25,7 @@ from mimikit import __version__
 from mimikit.engines.base import ToolReply, ToolSpec
 from mimikit.errors import BadRecord, MimikitError, shortage_of
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.watch import LastingThread
+from mimikit.protocol.watch import BoundedThread, LastingThread
 
 PROTOCOLS = ("2025-11-25", "2025-06-18")
 """Versions of MCP that are spoken, newest first."""
@@ -162,7 +163,8 @@ class ToolServer(ThreadingHTTPServer):
             while len(self._strangers) > _MAX_STRANGERS:
                 self._end_oldest()
         try:
-            super().process_request(request, client_address)
+            answer = functools.partial(self.process_request_thread, request, client_address)
+            BoundedThread(answer).start()
         except (RuntimeError, MemoryError) as error:
             self._turn_away(request, shortage_of(error) or str(error))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import resource
 import signal
 import time
 
@@ -30,6 +32,21 @@ if "consumer" in sys.orig_argv:
 """Run by Python at its start: it shortens the wait, and has an operation hang on demand."""
 
 
+LOCK_SITE = (
+    SITE.replace("threading.Event().wait()", "hold_the_log()")
+    + """
+    def hold_the_log():
+        import logging
+        for handler in [*logging.getLogger().handlers, logging.lastResort]:
+            handler.acquire()
+        threading.Event().wait()
+
+    consumer._GRACE_S = 1.0
+"""
+)
+"""The same; and whoever logs waits as well: the main thread, as it tells of the one that hangs."""
+
+
 def prepare(world: World, monkeypatch: pytest.MonkeyPatch, site: str = SITE) -> None:
     place = world.root / "site"
     place.mkdir()
@@ -51,6 +68,45 @@ def test_a_consumer_whose_supervisor_hangs_ends_itself_and_is_started_again(
     assert all("in hang_once" in line["stack"] for line in hung)
     assert "exit code 70" in world.said("up")
     assert "in hang_once" in world.said("up"), "the stack stands where the consumer speaks"
+    up.terminate()
+    assert up.wait(30) == 0
+
+
+def test_a_consumer_ends_itself_though_its_main_thread_waits_for_a_lock_for_ever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(world, monkeypatch, LOCK_SITE)
+    up = start_up(world)
+    first = part_of(up, "consumer").pid
+    (world.state / "hang").write_bytes(b"")
+    until(lambda: part_of(up, "consumer").pid != first, "another takes its place")
+    assert world_answers(world, "msg-after", "hello") <= 30
+    said = world.said("up")
+    assert "exit code 70" in said
+    assert "in hold_the_log" in said, "the supervisor's stack"
+    assert "in check_worker_health" in said, "the main thread's stack"
+    up.terminate()
+    assert up.wait(30) == 0
+
+
+def test_a_consumer_that_was_out_of_memory_for_seconds_works_on_or_is_started_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any lock may be lost to a MemoryError, or a thread die unborn: nobody waits for that."""
+    prepare(world, monkeypatch, LOCK_SITE)
+    up = start_up(world)
+    world_answers(world, "msg-before", "run: echo before")
+    for turn in range(3):
+        pid = part_of(up, "consumer").pid
+        before = resource.prlimit(pid, resource.RLIMIT_AS)
+        resource.prlimit(pid, resource.RLIMIT_AS, (60 << 20, before[1]))
+        said = f"msg-{turn}"
+        assert world.post("/api/input", {"id": said, "text": f"run: echo {turn}"}).status == 202
+        time.sleep(4)
+        with contextlib.suppress(ProcessLookupError):  # it was ended, as by a kill
+            resource.prlimit(pid, resource.RLIMIT_AS, before)
+        until(lambda said=said: world.replies(said), "it is answered", facts=world.facts)
+    assert world_answers(world, "msg-after", "hello") <= 30
     up.terminate()
     assert up.wait(30) == 0
 
