@@ -115,6 +115,9 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
             if rights & ~os.fstat(top).st_mode & stat.S_IRWXU:  # else nobody works there any more
                 Path(f"/proc/self/fd/{top}").chmod(rights)
                 found.left.append(f"gave {workspace} its permissions back, which it had taken away")
+            elif stat.S_IMODE(os.fstat(top).st_mode) & ~rights:
+                Path(f"/proc/self/fd/{top}").chmod(rights)
+                found.left.append(f"took permissions of {workspace} away that had been added")
             found.left += [*remove_links(written), *set_indexes_aside(written)]
             found.left += [
                 f"{path} came while it ran: `{_UNFINISHED[path.name]}` runs what it says"

@@ -283,10 +283,11 @@ class _Run:
             look_at = self._kill_at or min(too_long, self._heard + self._idle_s)
             wait_s = max(0.0, min(_LOOK_EVERY_S, self.tick(), look_at - time.monotonic()))
             found = self._selector.select(wait_s)
+            if self._is_kept:  # what it started may have stopped the keeper
+                self._signal_group(signal.SIGCONT)
             # By this time all is judged: what passes until the next look is seen there.
             now = time.monotonic()
-            looked, self._looked = self._looked, now
-            late_s = now - looked - wait_s
+            late_s, self._looked = now - self._looked - wait_s, now
             if late_s > _LOOK_EVERY_S:
                 self._forgive(late_s)
             for key, _ in found:

@@ -306,3 +306,15 @@ def test_links_into_a_state_name_nothing_to_mount(here: Ground) -> None:
     (here.workspace / ".git" / "hooks" / "pre-commit").symlink_to(secret)
     with git.held(here.workspace, here.state) as found:
         assert secret not in found.shut
+
+
+@pytest.mark.parametrize("mode", ["777", "4750", "1770"])
+def test_permissions_that_a_run_adds_to_the_workspace_are_taken_back(
+    here: Ground, mode: str
+) -> None:
+    here.workspace.chmod(0o750)
+    with worker(here, here.workspace) as (inside, found):
+        process.output([*inside, "/bin/sh", "-c", f"chmod {mode} ."], cwd=here.workspace)
+        assert here.workspace.stat().st_mode & 0o7777 == int(mode, 8)
+    assert here.workspace.stat().st_mode & 0o7777 == 0o750
+    assert found.left == [f"took permissions of {here.workspace} away that had been added"]

@@ -533,3 +533,14 @@ def test_a_state_folder_keeps_its_name(tmp_path: Path) -> None:
     assert process_tree.state_id(folder) == process_tree.state_id(link)
     assert process_tree.state_id(folder) != process_tree.state_id(tmp_path)
     assert process_tree.state_id(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("end", ["exit 3", "(setsid sleep {tag} &); exit 3"])
+def test_a_line_that_stops_what_keeps_it_ends_all_the_same(tmp_path: Path, end: str) -> None:
+    name = tag()
+    line = f"kill -STOP $PPID; {end.format(tag=name)}"
+    mark, env = process_tree.mark(None, "kept"), process.environment()
+    program = Program(["/bin/sh", "-c", line], tmp_path, env, mark, timeout_s=20, kept=True)
+    ended = process.run(program, Heard(), CancelToken())
+    assert (ended.exit_code, ended.stopped) == (3, None)
+    assert alive(name) == []
