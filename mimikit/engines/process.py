@@ -249,9 +249,8 @@ class _Run:
 
     def _watch(self, stack: contextlib.ExitStack) -> None:
         """Let the selector wake on output, on the child's end and on a cancel."""
-        stdout, stderr = self._child.stdout, self._child.stderr
-        outputs: dict[Stream, IO[bytes] | None] = {"stdout": stdout, "stderr": stderr}
-        for name, pipe in outputs.items():
+        named: tuple[Stream, ...] = ("stdout", "stderr")
+        for name, pipe in zip(named, (self._child.stdout, self._child.stderr), strict=True):
             if pipe:
                 stack.callback(pipe.close)
                 os.set_blocking(pipe.fileno(), False)
