@@ -178,6 +178,10 @@ class Guard:
             RequestDenied: neither is good, or too many were not; or it is not the place.
         """
         self._check_page()
+        # A session's name is no secret, the signature is. It is signed before the proof is looked
+        # at: a token renewed between the two ends it.
+        session_id = secrets.token_hex(12)
+        session = NewSession(self._cookie_value(session_id), self._page_key(session_id))
         if token is not None:
             denied = RequestDenied(401, "that is not the token", reason="bad token", field="token")
             self._check_token(token, denied)
@@ -187,9 +191,7 @@ class Guard:
             )
         by = "token" if token is not None else "code"
         self._log.write("audit", "login", address=request.remote_addr, by=by)
-        # A session's name is no secret, the signature is.
-        session_id = secrets.token_hex(12)
-        return NewSession(self._cookie_value(session_id), self._page_key(session_id))
+        return session
 
     def log_out(self, caller: RequestCaller) -> None:
         if caller.session_id:

@@ -54,7 +54,13 @@ def load_session_key(files: Files) -> bytes:
 
 
 def renew_token(files: Files) -> str:
-    """Replace the kept token; every session and script that used the old one is out."""
+    """Replace the kept token; every session, link and script of the old one is out.
+
+    Crash: the links go first, so that none stands beside a new token.
+    """
+    for name in files.names(paths.SECRETS):
+        if name.startswith("login-"):
+            files.remove(f"{paths.SECRETS}/{name}")
     files.write(paths.TOKEN, _new_secret())
     return _read_secret(files, paths.TOKEN)
 

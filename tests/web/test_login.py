@@ -62,6 +62,36 @@ def test_a_link_is_good_for_an_hour(web) -> None:
     assert log_in(web, code=code).status_code == 401
 
 
+def test_a_link_made_before_the_token_was_renewed_logs_nobody_in(web) -> None:
+    links = [tokens.new_login_code(web.files, web.clock.now()) for _ in range(3)]
+    tokens.renew_token(web.files)
+    assert [log_in(web, code=code).status_code for code in links] == [401] * 3
+    after = tokens.new_login_code(web.files, web.clock.now())
+    assert log_in(web, code=after).status_code == 200
+
+
+def test_a_login_under_way_while_the_token_is_renewed_begins_no_session(
+    make_web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web = make_web()
+    web.files.write(paths.TOKEN, b"a-token-long-enough-for-an-operator\n")
+    web = make_web(disk=web.disk)
+    code = tokens.new_login_code(web.files, web.clock.now())
+    spend = tokens.spend_login_code
+
+    def renewed_then(files: Files, code: str, now: datetime) -> bool:
+        is_good = spend(files, code, now)
+        tokens.renew_token(files)
+        return is_good
+
+    monkeypatch.setattr(tokens, "spend_login_code", renewed_then)
+    response = log_in(web, code=code)
+    assert response.status_code == 200
+    web.key = response.get_json()["key"]
+    cookie = {"Cookie": response.headers["Set-Cookie"].partition(";")[0]}
+    assert web.ask("GET", "/api/status", headers=cookie, login=False).status_code == 401
+
+
 def test_codes_are_kept_as_hashes_and_swept() -> None:
     files = files_in_memory()
     code = tokens.new_login_code(files, NOW)
