@@ -233,9 +233,9 @@ def _merged(events: list[Hint]) -> list[Hint]:
     return merged
 
 
-def connection_check(sock: object) -> Callable[[], bool]:
+def connection_check(sock: socket.socket | None) -> Callable[[], bool]:
     """Whether the browser is still there, seen on the server's socket; always so without one."""
-    if not isinstance(sock, socket.socket):
+    if sock is None:
         return lambda: True
 
     def is_connected() -> bool:

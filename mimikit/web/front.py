@@ -4,6 +4,10 @@ A thread that waits for a client is held by it: forty slow clients held all ther
 reads every connection, and a thread gets only what has arrived. A client has ten seconds for a
 request; of too many that are half here the oldest make room.
 
+Nor does a thread wait for a client to read: what of an answer the kernel does not take at once is
+the loop's to send, and the next request of that connection is looked at after that. Only streams,
+whose number is limited, wait in their thread.
+
 Where this machine is short of open files or memory the connection that needed them ends, the worker
 does not: it has had its threads since its start, and one file to close in need.
 """
@@ -18,10 +22,12 @@ import socket
 import struct
 import threading
 import time
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
+from types import SimpleNamespace
 from typing import Any, cast
 
 from gunicorn.http import get_parser
@@ -34,10 +40,16 @@ from mimikit.web.guard import RequestDenied
 REQUEST_S = 10.0
 LEAVING_S = 2.0
 SEND_S = 20
+"""So long a client that is sent something may take none of it."""
+SEND_BUFFER_BYTES = 2**17
+"""What the kernel holds of an answer: so little that also a thin line is seen to take some."""
+MAX_SENDING = 96
+MAX_UNSENT_BYTES = 2**26
+"""Of answers that wait for their readers; of more those end that took nothing for longest."""
 MAX_OPEN = 256
 MAX_IDLE = 128
 MAX_CONNECTIONS = 600
-"""More than half-open, idle and answered ones together, so that the next one is always taken."""
+"""More than half-open, sent to, idle and answered ones together: the next one is always taken."""
 MAX_HEAD_BYTES = 2**16
 MAX_BODY_BYTES = 6 * 2**20 + 4096
 """A memory file that may be edited, each character of it escaped. Other routes take less."""
@@ -96,6 +108,39 @@ class OpenRequest:
     is_leaving: bool = False
 
 
+class AnswerSocket:
+    """A client's socket while one answer is given: what it does not take is kept for the loop."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._is_stream: bool | None = None
+        self.left: deque[memoryview] = deque()
+        self.moved_s = time.monotonic()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sock, name)
+
+    def sendall(self, data: bytes) -> None:
+        """Send what can be sent now; only a stream, whose length nobody knows, waits."""
+        if self._is_stream is None:  # these are the head's bytes
+            self._is_stream = b"\r\ntransfer-encoding: chunked\r\n" in data.lower()
+        if self._is_stream:
+            self._sock.sendall(data)
+        else:
+            self.left.append(memoryview(data))
+            self.send_some()
+
+    def send_some(self) -> None:
+        """Send until the kernel takes no more."""
+        with contextlib.suppress(BlockingIOError):
+            while self.left:
+                sent = self._sock.send(self.left[0], socket.MSG_DONTWAIT)
+                self.moved_s = time.monotonic()
+                self.left[0] = self.left[0][sent:]
+                if not self.left[0]:
+                    self.left.popleft()
+
+
 class RequestServer(ThreadWorker):
     """gunicorn's worker with threads, which wait for no client.
 
@@ -110,6 +155,9 @@ class RequestServer(ThreadWorker):
         """What is with a thread, and how many bytes it has."""
         self._held_bytes = 0
         """All that both of them have."""
+        self._answers: dict[TConn, AnswerSocket] = {}
+        self._sending: dict[TConn, AnswerSocket] = {}
+        """What took nothing for longest first."""
         self._spare = SpareFile()
 
     def get_thread_pool(self) -> ThreadPoolExecutor:
@@ -153,10 +201,11 @@ class RequestServer(ThreadWorker):
         parser: Any = conn.parser
         rest = b""
         if parser is None:
-            # A reader that never reads must not hold its thread: give up on it.
+            # A stream whose reader never reads must not hold its thread: give up on it.
             limit = struct.pack("ll", SEND_S, 0)
             with contextlib.suppress(OSError):  # it may be gone already
                 conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+                conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         else:
             rest = parser.unreader.take_buffered()
         opened = self._add(conn, REQUEST_S)
@@ -166,8 +215,49 @@ class RequestServer(ThreadWorker):
             self._read(opened)
 
     def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
-        """An answer was given. gunicorn would wait here for a client that does not go."""
+        """An answer was given; what is left of it is sent before anything else is."""
         self._held_bytes -= self._handed.pop(conn, 0)
+        answer = self._answers.pop(conn, None)
+        if answer is None or not answer.left or conn.sock.fileno() < 0:
+            self._go_on(conn, fs)
+            return
+        conn.sock.setblocking(False)
+        self._sending[conn] = answer
+        send_on = partial(self._send_on, conn, answer, fs)
+        self.poller.register(conn.sock, selectors.EVENT_WRITE, send_on)
+        while len(sending := self._sending) > 1 and (
+            len(sending) > MAX_SENDING
+            or sum(len(part) for it in sending.values() for part in it.left) > MAX_UNSENT_BYTES
+        ):
+            self._give_up(next(iter(sending)))
+
+    def _send_on(
+        self, conn: TConn, answer: AnswerSocket, fs: Future[Any], _socket: object = None
+    ) -> None:
+        """Its client takes some more: the last in line for being given up."""
+        if self._sending.get(conn) is not answer:
+            return  # it made room for another since the loop saw it
+        try:
+            answer.send_some()
+        except (OSError, MemoryError):
+            self._give_up(conn)
+            return
+        del self._sending[conn]
+        if answer.left:
+            self._sending[conn] = answer
+        else:
+            self.poller.unregister(conn.sock)
+            self._go_on(conn, fs)
+
+    def _give_up(self, conn: TConn) -> None:
+        del self._sending[conn]
+        with contextlib.suppress(KeyError):  # there was no memory to look at it
+            self.poller.unregister(conn.sock)
+        self.nr_conns -= 1
+        conn.close()
+
+    def _go_on(self, conn: TConn, fs: Future[Any]) -> None:
+        """All was sent. gunicorn would wait here for a client that does not go."""
         if not fs.cancelled() and fs.exception() is None and fs.result():
             super().finish_request(conn, fs)
         elif conn.sock.fileno() < 0:
@@ -183,8 +273,11 @@ class RequestServer(ThreadWorker):
                 self._refuse(opened, _denied(408))
             elif opened.end_s <= now_s or not (self.alive or opened.is_leaving):
                 self._drop(opened)
+        for conn in [c for c, it in self._sending.items() if it.moved_s + SEND_S <= now_s]:
+            self._give_up(conn)
         # Counted anew: what a want of memory cut short may have been counted and be gone.
-        self.nr_conns = len(self._open) + len(self._handed) + len(self.keepalived_conns)
+        busy = len(self._open) + len(self._handed) + len(self._sending)
+        self.nr_conns = busy + len(self.keepalived_conns)
 
     def handle_request(self, req: Any, conn: TConn) -> bool:
         """Answer, in a thread; where too many would stay open the client is told to go.
@@ -192,9 +285,11 @@ class RequestServer(ThreadWorker):
         All that are with a thread count too: gunicorn counts those the loop has taken back, and a
         busy machine answers many before. In this order none is missed but the one just moved.
         """
-        if len(self._handed) + len(self.keepalived_conns) >= MAX_IDLE:
+        if len(self._handed) + len(self._sending) + len(self.keepalived_conns) >= MAX_IDLE:
             req.force_close()
-        return super().handle_request(req, conn)
+        answer = self._answers[conn] = AnswerSocket(conn.sock)
+        kept = SimpleNamespace(sock=answer, client=conn.client, server=conn.server)
+        return super().handle_request(req, cast(Any, kept))
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """Whoever meets a want hears no more; gunicorn would answer with a 500 of its own."""
@@ -274,8 +369,7 @@ class RequestServer(ThreadWorker):
         self._leave(opened)
 
     def _send(self, opened: OpenRequest, data: bytes) -> None:
-        # So short that it fits, or nobody reads there.
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # so short that it fits, or nobody reads there
             opened.connection.sock.send(data)
 
     def _leave(self, opened: OpenRequest) -> None:

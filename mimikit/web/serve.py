@@ -344,6 +344,7 @@ class _Server(BaseApplication):
             "keepalive": 20,
             "graceful_timeout": 5,
             "max_requests": 0,
+            "sendfile": False,  # it would go around what front.py does with an answer
             "control_socket_disable": True,
             "http_protocols": "h1",
             "forwarded_allow_ips": "127.0.0.1,::1",

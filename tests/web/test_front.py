@@ -193,6 +193,73 @@ def test_who_does_not_read_its_answer_is_given_up(server: Server, connect: Conne
     assert time.monotonic() - begun >= front.SEND_S - 1, "a send may last so long"
 
 
+@pytest.mark.parametrize("is_known", [False, True], ids=["anybody", "with the token"])
+def test_who_asks_much_and_reads_nothing_holds_up_nobody(
+    server: Server, connect: Connect, is_known: bool
+) -> None:
+    (server.state / "memory.md").write_text("- a note of some length\n" * 40_000)
+    page = ask(server, "GET", "/")[1].decode()
+    assets = [found.lstrip("./") for found in re.findall(r'(?:src|href)="([^"#:]+)"', page)]
+    largest = max(assets, key=lambda path: len(ask(server, "GET", f"/{path}")[1]))
+    bearer = f"Authorization: Bearer {server.token}\r\n".encode() if is_known else b""
+    path, times = ("api/memory/memory.md", 2) if is_known else (largest, 300)
+    request = f"GET /{path} HTTP/1.1\r\n".encode() + HOST + bearer + b"\r\n"
+    deaf = [connect(server, request * times, narrow=True) for _ in range(MANY)]
+    deadline = time.monotonic() + 6
+    for number in range(1000):
+        begun = time.monotonic()
+        is_served_before(server, [], number)
+        assert time.monotonic() - begun < 5, "two requests, waited for by none of the deaf"
+        if begun > deadline:
+            break
+        time.sleep(0.1)
+    for client in deaf:
+        client.socket.close()
+    assert is_served_before(server, [])
+
+
+def test_a_thin_line_gets_its_whole_answers_in_order(server: Server, connect: Connect) -> None:
+    (server.state / "memory.md").write_text("- a note of some length\n" * 40_000)
+    bearer = f"Authorization: Bearer {server.token}\r\n".encode()
+    note = b"GET /api/memory/memory.md HTTP/1.1\r\n" + HOST + bearer
+    thin = connect(server, note + b"\r\n" + note + b"Connection: close\r\n\r\n", narrow=True)
+    whole = ask(server, "GET", "/api/memory/memory.md")[1]
+    begun, found = time.monotonic(), bytearray()
+    while data := thin.socket.recv(2000):
+        found += data
+        if time.monotonic() - begun < front.SEND_S + 3:
+            time.sleep(0.03)  # longer in all than a client may take nothing
+    assert time.monotonic() - begun > front.SEND_S
+    heads = found.split(whole)
+    assert [head[:15] for head in heads] == [b"HTTP/1.1 200 OK"] * 2 + [b""]
+
+
+def test_of_too_many_who_do_not_read_those_that_took_nothing_for_longest_end(
+    server: Server, connect: Connect
+) -> None:
+    (server.state / "memory.md").write_text("- a note of some length\n" * 40_000)
+    bearer = f"Authorization: Bearer {server.token}\r\n".encode()
+    note = b"GET /api/memory/memory.md HTTP/1.1\r\n" + HOST + bearer + b"\r\n"
+    reader = connect(server, note)
+    taken = len(reader.socket.recv(1000))
+    deaf: list[SlowClient] = []
+    for _ in range(front.MAX_SENDING + 20):
+        deaf.append(connect(server, note, narrow=True))
+        taken += len(reader.socket.recv(9000))
+        time.sleep(0.03)
+    assert is_served_before(server, [])
+    whole = len(ask(server, "GET", "/api/memory/memory.md")[1])
+    while taken < whole:
+        data = reader.socket.recv(65536)
+        assert data, "who reads goes on"
+        taken += len(data)
+    assert len(deaf[0].rest()) < whole, "the first of those that read nothing has ended"
+    (worker,) = psutil.Process(server.process.pid).children()
+    held = [it for it in worker.net_connections() if it.status == psutil.CONN_ESTABLISHED]
+    in_kernel = 2 * front.SEND_BUFFER_BYTES
+    assert len(held) <= front.MAX_UNSENT_BYTES // (whole - in_kernel) + 2
+
+
 def test_of_too_many_the_oldest_make_room(server: Server, connect: Connect) -> None:
     half = [connect(server, b"GET /") for _ in range(front.MAX_OPEN + 20)]
     assert is_served_before(server, [])
