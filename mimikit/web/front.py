@@ -123,7 +123,7 @@ class AnswerSocket:
     def sendall(self, data: bytes) -> None:
         """Send what can be sent now; only a stream, whose length nobody knows, waits."""
         if self._is_stream is None:  # these are the head's bytes
-            self._is_stream = b"\r\ntransfer-encoding: chunked\r\n" in data.lower()
+            self._is_stream = b"\r\ncontent-type: text/event-stream" in data.lower()
         if self._is_stream:
             self._sock.sendall(data)
         else:
