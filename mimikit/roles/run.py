@@ -300,11 +300,14 @@ def run_engine(
 
 
 def not_begun(context: RunContext, cancel: CancelToken, error: Exception) -> Outcome | None:
-    """The outcome of a run that could not begin for want of files, memory or processes.
+    """The outcome of a run that could not begin for want of files, memory, processes or a way in.
 
     None: it had begun, or the error was another. It costs no attempt, and is tried again soon.
     """
     reason = context.shortage.note(error)
+    is_shut = isinstance(error, PermissionError) and not os.access(context.workspace, os.X_OK)
+    if reason is None and is_shut:  # by another run: it gets its permissions back as that ends
+        reason = f"{context.workspace} can not be looked into: `chmod u+rwx` gives that back"
     if reason is None or cancel.has_begun:
         return None
     retry_at = context.clock.now() + timedelta(seconds=PAUSE_S)
