@@ -170,6 +170,9 @@ class _Group:
             procs = {pid: proc for pid in pids if (proc := _look(pid))}
             mine, spared = self.tell(procs)
             mine |= {pid for pid, proc in procs.items() if (pid, proc.started) in self._known}
+            # What ends a moment before its parent may be made anew by it: its session tells it.
+            begun = {pid for pid, _ in self._known if pid not in procs or pid in mine}
+            mine |= {pid for pid, proc in procs.items() if proc.session in begun}
             mine |= _descendants(mine, procs)
             mine -= _ancestors(os.getpid(), procs) | spared
         reap_orphans()
@@ -198,10 +201,7 @@ class RunProcesses(_Group):
         value = _mark_of(proc.pid)
         if value is not None or not _is_strange(proc):
             return value == self._mark
-        # An unmarked stray is ours if one of ours began its session (what ends a moment before its
-        # parent may be made anew), or if no other run is old enough to own it.
-        if any(pid == proc.session for pid, _ in self._known):
-            return True
+        # An unmarked stray is ours if no other run is old enough to own it.
         others = [other for other, _ in _live.values() if other.pid != self._leader.pid]
         return all(other.started > proc.started for other in others)
 

@@ -342,6 +342,21 @@ def test_what_was_found_is_not_lost_when_what_led_to_it_ends(tmp_path: Path) -> 
     assert [outcome.stopped for outcome in ended] == ["canceled", "canceled"]
 
 
+def made_anew(name: str) -> int:
+    """End the child of a deaf shell of that name, then the shell: what it made in between."""
+    young, deaf = (psutil.Process(pid) for pid in alive(name))
+    if young.parent() != deaf:
+        young, deaf = deaf, young
+    young.kill()
+    while len(found := alive(name)) != 2 or young.pid in found:
+        time.sleep(0.01)
+    found.remove(deaf.pid)
+    deaf.kill()
+    while psutil.Process(found[0]).ppid() == deaf.pid:
+        time.sleep(0.01)
+    return found[0]
+
+
 def test_what_is_made_anew_while_its_parent_is_ended_is_found(tmp_path: Path) -> None:
     name, env = tag(), process.environment()
     older = process_tree.spawn(("sleep", tag()), cwd=tmp_path, env=env, mark="older")
@@ -352,17 +367,8 @@ def test_what_is_made_anew_while_its_parent_is_ended_is_found(tmp_path: Path) ->
         assert younger.stdout.read(6) == b"ready\n"
         family = process_tree.RunProcesses(younger)
         family.members()
-        young, deaf = (psutil.Process(pid) for pid in alive(name))
-        if young.parent() != deaf:
-            young, deaf = deaf, young
-        young.kill()
-        while len(found := alive(name)) != 2 or young.pid in found:
-            time.sleep(0.01)
-        found.remove(deaf.pid)
-        deaf.kill()
-        while psutil.Process(found[0]).ppid() != os.getpid():
-            time.sleep(0.01)
-        assert found[0] in [proc.pid for proc in family.members()]
+        anew = made_anew(name)
+        assert anew in [proc.pid for proc in family.members()]
         process_tree.end_all(family.members, grace_s=0, patience_s=20)
         assert alive(name) == []
     finally:
@@ -495,6 +501,21 @@ def test_what_is_left_is_not_lost_when_what_led_to_it_ends(
     dead.wait()
     assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path))
     assert alive(name) == []
+
+
+def test_what_is_made_anew_of_what_a_killed_consumer_left_is_found(
+    tmp_path: Path, consumer: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    name, other = tag(), tag()
+    begin = DEAF_AND_UNMARKED.format(tag=name)
+    dead = consumer(f"exec 2>/dev/null; {begin}; echo ready; exec sleep {other}")
+    dead.kill()
+    dead.wait()
+    left = process_tree._Orphaned(process_tree.state_id(tmp_path))
+    assert len(left.members()) == 3
+    assert made_anew(name) in [proc.pid for proc in left.members()]
+    process_tree.end_all(left.members, grace_s=0, patience_s=20)
+    assert alive(name) == alive(other) == []
 
 
 def test_the_runs_of_a_living_consumer_and_of_other_states_are_spared(
