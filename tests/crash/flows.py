@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import EngineRequest
 from mimikit.errors import EngineError
 from mimikit.memory.archive import ArchiveRules
-from mimikit.protocol.models import MAX_TEXT, Command, time_text
+from mimikit.protocol.models import MAX_TEXT, Command, Task, time_text
 from mimikit.tasks import queue
 from tests.crash.driver import Client, Flow
 from tests.crash.oracle import Expected
@@ -95,6 +96,17 @@ def _write_a_message(client: Client) -> None:
         client.oracle.ack("message", "by-hand")
 
 
+def _put_into_running(client: Client) -> None:
+    """By hand, where only who claims a task puts it."""
+    task = Task(id="t1", prompt="one", created_at=START, trace_id="trace-t1", origin="cli")
+    client.put("worker/running/t1.json", json.dumps(task.to_dict()).encode())
+    if any(client.files.exists(f"worker/{place}/t1.json") for place in ("running", "queue")):
+        client.oracle.ack("task", "t1")
+    for _ in range(10):  # it may be one that is just claimed
+        client.product.idle()
+        client.at((client.now - START).total_seconds() + 2)
+
+
 def _edit_from_afar(client: Client) -> None:
     """An order that came by a page which other machines reach."""
     at = client.oracle.note("time of o1", client.now)
@@ -123,6 +135,7 @@ FLOWS = (
         hook=_lack_files,
         expected=Expected(limited=True),
     ),
+    Flow("put into running", (_put_into_running,)),
     Flow("long result", (lambda c: c.submit("t1", "long"),)),
     Flow(
         "clean stop",

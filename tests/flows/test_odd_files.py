@@ -574,7 +574,9 @@ def stays_as_it_is(client: Client, state: Path) -> None:
         for _ in range(100):
             client.product.clock.advance(1.5)
             client.product.tick()
-    fired = [line for line in client.product.log.audits[told:] if line["event"] != "order"]
+    # What lies in running/ and nobody runs goes to its queue, whose storage judges it.
+    usual = ("order", "stray_put_back")
+    fired = [line for line in client.product.log.audits[told:] if line["event"] not in usual]
     assert (reasons(state), fired) == (kept, [])
 
 
