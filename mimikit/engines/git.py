@@ -32,6 +32,7 @@ from mimikit.engines.git_folders import (
 from mimikit.engines.git_mend import (
     CLOSED,
     MOST_TOLD,
+    committed,
     cut,
     opened,
     part_names,
@@ -109,6 +110,8 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
             found.notes.append(said)
         unfinished = _unfinished(written)
         found.left += set_indexes_aside(written)  # of a run that was killed
+        shut = _shut_paths(found, workspace, state)
+        before = _committed(found, shut, workspace, state)
         try:
             yield found
         finally:
@@ -118,7 +121,18 @@ def held(workspace: Path, state: Path, known: Iterable[Path] = ()) -> Generator[
             elif stat.S_IMODE(os.fstat(top).st_mode) & ~rights:
                 Path(f"/proc/self/fd/{top}").chmod(rights)
                 found.left.append(f"took permissions of {workspace} away that had been added")
-            found.left += [*remove_links(written), *set_indexes_aside(written)]
+            found.left += remove_links(written)
+            of_owner = {path for path, _ in before}
+            untracked = [path for path in shut if path not in of_owner]
+            found.left += set_indexes_aside(written, found.writable, untracked)
+            now = _committed(found, shut, workspace, state)
+            found.left += cut(
+                [
+                    f"{name} has {os.fsdecode(path)}: to check it out or to merge it writes there"
+                    for (path, what), name in now.items()
+                    if (path, what) not in before
+                ]
+            )
             found.left += [
                 f"{path} came while it ran: `{_UNFINISHED[path.name]}` runs what it says"
                 for path in _unfinished(written)
@@ -144,6 +158,19 @@ def judge(entry: Path, workspace: Path, met: Sequence[Path]) -> FolderShare:
     except (EngineError, OSError, ValueError) as error:
         return _closed(entry, workspace, error)
     return FolderShare(entry, checked, () if entry in checked else (entry,), is_own=is_own)
+
+
+def _shut_paths(found: GitFolders, workspace: Path, state: Path) -> list[bytes]:
+    """What in the workspace no Worker writes, and git would if a commit or an index had it."""
+    shut = [state, *found.kin, *(path for path in found.met if path.name != ".git")]
+    inner = (path for path in shut if path != workspace and path.is_relative_to(workspace))
+    return [os.fsencode(path.relative_to(workspace)) for path in inner]
+
+
+def _committed(
+    found: GitFolders, shut: list[bytes], workspace: Path, state: Path
+) -> dict[tuple[bytes, str], str]:
+    return committed(found.writable[-1], shut, workspace, state) if found.writable else {}
 
 
 def _closed(entry: Path, workspace: Path, error: Exception) -> FolderShare:

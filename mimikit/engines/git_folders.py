@@ -43,7 +43,7 @@ SHUT = {
 folder's. What git writes when a Worker commits, merges or rebases can not be among it."""
 _SHUT_FOLDERS = frozenset(name[:-1] for name in SHUT if name.endswith("/"))
 _TELLING = frozenset({".git", *MARKS, *SPLIT})
-_KIN = (".hg", ".jj", ".sl", ".pijul", "_darcs")
+KIN = (".hg", ".jj", ".sl", ".pijul", "_darcs")
 """Where git's kin keep a repository, and what makes them run programs."""
 _MOST_CLOSED = 2000
 _MOST_LOOKED = 20_000
@@ -123,7 +123,7 @@ def _look(folder: Path, state: Path, found: GitFolders) -> tuple[set[str], list[
                     told.add(entry.name)
                 if entry.name == ".git" or not entry.is_dir(follow_symlinks=False):
                     continue
-                if entry.name in _KIN:
+                if entry.name in KIN:
                     found.kin.append(Path(entry.path))
                 elif entry.name == STATE_FOLDER and entry.path != str(state):
                     found.states.append(Path(entry.path))

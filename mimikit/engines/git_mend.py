@@ -12,11 +12,13 @@ import re
 import secrets
 import stat
 import struct
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from mimikit.engines.git_folders import shut_in, strange_in, text_of
+from mimikit.engines import process, sandbox
+from mimikit.engines.git_folders import KIN, shut_in, strange_in, text_of
 from mimikit.errors import EngineError
+from mimikit.protocol.paths import STATE_FOLDER
 
 CLOSED = (
     "can not be looked into since it ran: it is read-only to Workers until you mend its "
@@ -33,6 +35,14 @@ _FOLDER = 0o040000
 _UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 """What the file system of macOS leaves out of names."""
 _OUT = frozenset({b"", b".", b".."})
+_SHUT_NAMES = frozenset({".git", "git~1", STATE_FOLDER, *KIN})
+_SHUT_BEGINS = frozenset({name[:1].encode() for name in _SHUT_NAMES})
+_TIPS = """
+git for-each-ref --count=$1 --format='%(refname)' && echo HEAD && echo &&
+{ git for-each-ref --count=$1 --format="$2" && printf "$3"; } | git cat-file --batch-check
+"""
+"""Prints the name of each branch and tag, then for each of them, path by path, what is there."""
+_MOST_TIPS = 10_000
 
 
 @contextlib.contextmanager
@@ -110,13 +120,19 @@ def _is_link(name: str, at: int) -> bool:
     return stat.S_ISLNK(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
 
 
-def set_indexes_aside(written: Mapping[Path, int]) -> list[str]:
-    """Rename each index by which git would write where it must not; says so."""
+def set_indexes_aside(
+    written: Mapping[Path, int], own: Iterable[Path] = (), shut: Iterable[bytes] = ()
+) -> list[str]:
+    """Rename each index by which git would write where it must not; says so.
+
+    `shut`: where nothing is written either from the git folders of the workspace itself, `own`.
+    """
     said: list[str] = []
     for folder, at in written.items():
         with contextlib.suppress(OSError):
             names = [path.name for path in _path_of(at).iterdir() if _is_index(path.name)]
-            odd = _odd(sorted(names)[:_MOST_INDEXES], folder, at)
+            of_own = tuple(shut) if folder in own else ()
+            odd = _odd(sorted(names)[:_MOST_INDEXES], folder, at, of_own)
             if "index" in names and any(name.startswith("shared") for name in odd):
                 odd.setdefault("index", "may build on an odd one")
             for name, why in odd.items():
@@ -129,7 +145,7 @@ def _is_index(name: str) -> bool:
     return of_git and not name.endswith(".lock") and ".odd" not in name
 
 
-def _odd(names: Iterable[str], folder: Path, at: int) -> dict[str, str]:
+def _odd(names: Iterable[str], folder: Path, at: int, shut: Collection[bytes]) -> dict[str, str]:
     room, odd, hash_bytes = _MOST_BYTES, dict[str, str](), _hash_bytes(folder)
     for name in names:
         try:
@@ -142,7 +158,7 @@ def _odd(names: Iterable[str], folder: Path, at: int) -> dict[str, str]:
                 room -= found.st_size
                 why = "is too large to be looked at"
                 if room >= 0:
-                    why = why_odd(file.read(found.st_size), hash_bytes)
+                    why = why_odd(file.read(found.st_size), hash_bytes, shut)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -199,24 +215,26 @@ def _part(name: str, at: int) -> bool:
     return True
 
 
-def why_odd(data: bytes, hash_bytes: int = 20) -> str | None:
+def why_odd(data: bytes, hash_bytes: int = 20, shut: Collection[bytes] = ()) -> str | None:
     """Why nobody should check out an index; None where it is a plain one.
+
+    `shut`: paths below which it must name nothing.
 
     Git checks names when it adds them, not when it reads an index: by one that somebody else wrote
     `git restore .` writes hooks, and files outside of the workspace. What is read here otherwise
     than git would read it is odd too.
     """
     try:
-        return _look(data, hash_bytes)
+        return _look(data, hash_bytes, shut)
     except (struct.error, IndexError, ValueError):
         return "can not be read"
 
 
-def _look(data: bytes, hash_bytes: int) -> str | None:
+def _look(data: bytes, hash_bytes: int, shut: Collection[bytes]) -> str | None:
     sign, version, count = struct.unpack_from(">4sII", data)
     if sign != b"DIRC" or version not in (2, 3, 4):
         raise ValueError
-    entries = _Entries(data, version, hash_bytes)
+    entries = _Entries(data, version, hash_bytes, shut)
     odd = entries.odd(12, count)
     end, at, is_split = len(data) - hash_bytes, entries.end, False
     if at > end:
@@ -237,15 +255,20 @@ def _look(data: bytes, hash_bytes: int) -> str | None:
 
 
 class _Entries:
-    def __init__(self, data: bytes, version: int, hash_bytes: int) -> None:
+    def __init__(self, data: bytes, version: int, hash_bytes: int, shut: Collection[bytes]) -> None:
         self._data, self._is_packed, self._hash_bytes = data, version == 4, hash_bytes
+        self._shut = tuple(path + b"/" for path in shut)
         self.end = 0
 
     def odd(self, at: int, count: int) -> list[bytes]:
         """The odd names among those that begin somewhere; sees where they end."""
         if count > len(self._data):
             raise ValueError
-        return [name for name, is_folder in self._names(at, count) if _is_odd(name, is_folder)]
+        return [
+            name
+            for name, is_folder in self._names(at, count)
+            if _is_odd(name, is_folder) or (name + b"/").startswith(self._shut)
+        ]
 
     def _names(self, at: int, count: int) -> Generator[tuple[bytes, bool]]:
         data, name = self._data, b""
@@ -284,10 +307,38 @@ class _Entries:
 
 def _is_odd(name: bytes, is_folder: bool) -> bool:
     parts = (name.removesuffix(b"/") if is_folder else name).split(b"/")
-    return any(part in _OUT or (b"g" in part.lower() and _is_gits(part)) for part in parts)
+    return any(part in _OUT or _is_shut(part) for part in parts)
 
 
-def _is_gits(part: bytes) -> bool:
-    """Whether it is a git folder to any file system that git knows."""
+def _is_shut(part: bytes) -> bool:
+    """Whether a name is that of a git folder, or the like, to any file system that git knows."""
+    if part.isascii() and part[:1].lower() not in _SHUT_BEGINS:
+        return False
     text = _UNSEEN.sub("", part.decode(errors="replace")).lower()
-    return re.split(r"[\\:]", text)[0].rstrip(" .") in (".git", "git~1")
+    return re.split(r"[\\:]", text)[0].rstrip(" .") in _SHUT_NAMES
+
+
+def committed(
+    folder: Path, inner: Sequence[bytes], workspace: Path, state: Path
+) -> dict[tuple[bytes, str], str]:
+    """Which of some paths of a workspace branches and tags have: path and object, and one of them.
+
+    Who checks that out, or merges it, writes what it has there. In the sandbox, as what git reads
+    was written by Workers; where git or the sandbox can not be used, nothing is found.
+    """
+    inner = [path for path in inner if not re.search(rb"[\n\\]", path)]
+    asked = [path.decode(errors="surrogateescape").replace("%", "%%") for path in inner]
+    of_ref = "%0a".join(f"%(objectname):{path}" for path in asked)
+    of_head = "".join(f"HEAD:{path}\\n" for path in asked)
+    argv = ["/bin/sh", "-c", _TIPS, "sh", str(_MOST_TIPS), of_ref, of_head]
+    argv = sandbox.masked(argv, state, frozen=workspace)
+    env = process.environment(more={"GIT_DIR": str(folder)})
+    code, said, _ = process.output(argv, cwd=workspace, env=env) if inner else (None, "", "")
+    names, _, objects = said.partition("\n\n")
+    found, lines = dict[tuple[bytes, str], str](), iter(objects.splitlines() if code == 0 else ())
+    for name in names.splitlines():
+        for path in inner:
+            words = next(lines, "").split(" ")
+            if len(words) == 3 and words[2].isdigit():  # object, kind, size
+                found[path, words[0]] = name
+    return found

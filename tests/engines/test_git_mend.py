@@ -44,7 +44,10 @@ def index_of(folder: Path, names: list[str], version: int = 2) -> bytes:
     return data + bytes(20)
 
 
-ODD = [".git/hooks/pre-commit", "../home/.bashrc", "/etc/x", "a/./b", "a//b", "a/.GIT/x", "GIT~1/x"]
+ODD = [
+    ".git/hooks/pre-commit", "../home/.bashrc", "/etc/x", "a/./b", "a//b", "a/.GIT/x", "GIT~1/x",
+    ".mimikit/config.toml", "a/.Mimikit", "kept/.hg/hgrc",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -127,7 +130,9 @@ def test_each_name_that_leads_out_is_odd(here: Ground, name: str, version: int) 
     repository(here.workspace)
     for others in ([], ["z", "a", "a/b"]):
         assert repr(name) in str(why_odd(index_of(here.workspace, [name, *others], version)))
-    assert why_odd(index_of(here.workspace, [".gitignore", "a/...", "git", "a.git/b"])) is None
+    assert (
+        why_odd(index_of(here.workspace, [".gitignore", "a/...", "git", "a.git/b", "hg/x"])) is None
+    )
 
 
 def test_whatever_git_itself_writes_is_plain(here: Ground) -> None:
@@ -318,3 +323,58 @@ def test_permissions_that_a_run_adds_to_the_workspace_are_taken_back(
         assert here.workspace.stat().st_mode & 0o7777 == int(mode, 8)
     assert here.workspace.stat().st_mode & 0o7777 == 0o750
     assert found.left == [f"took permissions of {here.workspace} away that had been added"]
+
+
+PUT = """
+blob=$(echo {text} | git hash-object -w --stdin)
+git update-index --add --cacheinfo "100755,$blob,{path}"
+"""
+AS_BRANCH = """
+commit=$(git -c user.name=n -c user.email=a@b commit-tree -m more $(git write-tree))
+git update-ref refs/heads/{name} $commit
+"""
+GUARDED = [".mimikit/worker/queue/evil.json", "my origin.git/hooks/pre-push", "sub/.jj/x%(y)"]
+
+
+def guarded(here: Ground) -> None:
+    repository(here.workspace)
+    run_git(here.workspace, "init", "-q", "--bare", "my origin.git")
+    (here.workspace / "sub" / ".jj").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("path", GUARDED)
+def test_an_index_that_leads_where_no_worker_writes_is_set_aside(here: Ground, path: str) -> None:
+    """To the state, to a bare repository, to one of another program."""
+    guarded(here)
+    with worker(here, here.workspace) as (inside, found):
+        line = f"set -e {PUT.format(text='evil', path=path)}"
+        process.output([*inside, "/bin/sh", "-c", line], cwd=here.workspace)
+    assert f"has an entry named {path!r}: it was renamed to index.odd" in found.left[0]
+
+
+@pytest.mark.parametrize("path", GUARDED)
+def test_a_commit_that_leads_where_no_worker_writes_is_told_once(here: Ground, path: str) -> None:
+    """Who checks it out has git write there."""
+    guarded(here)
+    told: list[list[str]] = []
+    for name, text in (("one", "evil"), ("two", "evil"), ("one", "worse"), ("one", "worse")):
+        line = f"set -e; export GIT_INDEX_FILE=$PWD/mine {PUT.format(text=text, path=path)}"
+        line += AS_BRANCH.format(name=name)
+        with worker(here, here.workspace) as (inside, found):
+            process.output([*inside, "/bin/sh", "-c", line], cwd=here.workspace)
+        assert run_git(here.workspace, "show", f"{name}:{path}") == f"{text}\n"
+        told.append(found.left)
+    top = next(top for top in (".mimikit", "my origin.git", "sub/.jj") if path.startswith(top))
+    said = f"refs/heads/one has {top}: to check it out or to merge it writes there"
+    assert told == [[said], [], [said], []]
+
+
+def test_a_repository_in_another_whose_files_that_has_is_no_surprise(here: Ground) -> None:
+    """As those that a project keeps for its tests."""
+    guarded(here)
+    run_git(here.workspace, "add", "-f", "my origin.git")
+    run_git(here.workspace, "commit", "-qm", "for tests")
+    with worker(here, here.workspace) as (_, found):
+        pass
+    assert found.left == []
+    assert "my origin.git/config" in run_git(here.workspace, "ls-files")
