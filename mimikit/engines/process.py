@@ -212,6 +212,9 @@ class _Run:
             self._selector.register(self._waker.reader, selectors.EVENT_READ, self._woken)
             self._is_kept = program.kept and sys.platform == "linux"
             front = [*_KEEPER, str(os.getpid())] if self._is_kept else []
+            self._unwritten = memoryview(program.stdin)
+            idle_s = program.idle_timeout_s
+            self._idle_s = math.inf if idle_s is None else idle_s
             earlier, self.cancel.has_begun = self.cancel.has_begun, True
             try:
                 self._child = process_tree.spawn(
@@ -225,13 +228,9 @@ class _Run:
             except EngineError:
                 self.cancel.has_begun = earlier
                 raise
-            stack.callback(process_tree.release, self._child)
-            self._unwritten = memoryview(program.stdin)
-            self._family = process_tree.RunProcesses(self._child)
-            idle_s = program.idle_timeout_s
-            self._idle_s = math.inf if idle_s is None else idle_s
-            self._begun = self._heard = self._looked = time.monotonic()
             try:
+                stack.callback(process_tree.release, self._child)
+                self._family = process_tree.RunProcesses(self._child)
                 try:
                     self._watch(stack)
                     self._follow()
@@ -239,6 +238,7 @@ class _Run:
                     self._finish()
             except (OSError, MemoryError, RuntimeError) as error:
                 # No EngineError: it had begun, whatever there was too little of afterwards.
+                process_tree.give_up(self._child)
                 raise ProgramLost(f"{program.argv[0]} was ended: {error!r}") from None
         begun = True
         if program.boxed is not None and self._child.returncode == 1:
@@ -249,6 +249,7 @@ class _Run:
 
     def _watch(self, stack: contextlib.ExitStack) -> None:
         """Let the selector wake on output, on the child's end and on a cancel."""
+        self._begun = self._heard = self._looked = time.monotonic()
         named: tuple[Stream, ...] = ("stdout", "stderr")
         for name, pipe in zip(named, (self._child.stdout, self._child.stderr), strict=True):
             if pipe:

@@ -30,7 +30,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mimikit.errors import EngineError, shortage_of
+from mimikit.errors import EngineError, ProgramLost, shortage_of
 from mimikit.protocol import ids
 
 MARK = "MIMIKIT_RUN"
@@ -83,11 +83,13 @@ def spawn(
 
     Raises:
         EngineError: it can not be started; the message says why.
+        ProgramLost: it had begun, and was ended, as there was too little memory to follow it.
     """
-    with _lock:
-        _adopt_orphans()
-        try:
-            child = subprocess.Popen(
+    child: subprocess.Popen[bytes] = object.__new__(subprocess.Popen)  # seen if its start fails
+    try:
+        with _lock:
+            _adopt_orphans()
+            child.__init__(
                 list(argv),
                 cwd=cwd,
                 env={**env, MARK: mark},
@@ -98,15 +100,30 @@ def spawn(
                 start_new_session=True,
                 pass_fds=given,
             )
-        except (OSError, ValueError, MemoryError, RuntimeError) as error:
-            if not shortage_of(error) and not cwd.is_dir():
-                said = f"expected a folder to work in, got none at {cwd}; make it"
-                raise EngineError(said) from None
-            said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            raise EngineError(f"{argv[0]} can not be started: {said}") from error
-        unseen = ProcessEntry(child.pid, os.getpid(), child.pid, child.pid, started=0, dead=False)
-        _live[child.pid] = _look(child.pid) or unseen, mark
+            unseen = ProcessEntry(child.pid, os.getpid(), child.pid, child.pid, 0, dead=False)
+            _live[child.pid] = _look(child.pid) or unseen, mark
+    except (OSError, ValueError, MemoryError, RuntimeError) as error:
+        if getattr(child, "pid", None) and child.returncode is None:
+            give_up(child)
+            raise ProgramLost(f"{argv[0]} was ended: {error!r}") from error
+        if not shortage_of(error) and not cwd.is_dir():
+            raise EngineError(f"expected a folder to work in, got none at {cwd}; make it") from None
+        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise EngineError(f"{argv[0]} can not be started: {said}") from error
     return child
+
+
+def give_up(child: subprocess.Popen[bytes]) -> None:
+    """Kill a program that can not be followed any more, with its group, and forget it."""
+    _live.pop(child.pid, None)
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
+    if child.returncode is None:  # else its number may be another's by now
+        with contextlib.suppress(OSError):
+            os.killpg(child.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired, MemoryError):
+            child.wait(_PATIENCE_S)
 
 
 def release(child: subprocess.Popen[bytes]) -> None:

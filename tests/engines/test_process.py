@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import resource
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import psutil
@@ -17,7 +20,7 @@ import pytest
 from mimikit.engines import process, process_tree
 from mimikit.engines.base import CancelToken
 from mimikit.engines.process import Program, ProgramOutcome
-from mimikit.errors import EngineError
+from mimikit.errors import EngineError, ProgramLost
 from tests.support.runs import alive, open_files, tag, zombies
 
 pytestmark = [
@@ -442,6 +445,7 @@ def test_a_program_is_given_few_variables_and_no_secrets(monkeypatch: pytest.Mon
 CONSUMER = """
 import sys
 from pathlib import Path
+from types import FrameType
 from mimikit.engines import process, process_tree
 from mimikit.engines.base import CancelToken
 state, line = Path(sys.argv[1]), sys.argv[2]
@@ -564,3 +568,52 @@ def test_a_line_that_stops_what_keeps_it_ends_all_the_same(tmp_path: Path, end: 
     ended = process.run(program, Heard(), CancelToken())
     assert (ended.exit_code, ended.stopped) == (3, None)
     assert alive(name) == []
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # a file that was just opened is dropped
+def test_memory_that_runs_out_while_a_program_is_started_leaves_and_repeats_none(
+    tmp_path: Path,
+) -> None:
+    """At each call, in Python or C: an EngineError says that nothing was begun."""
+    name = tag()
+    log = tmp_path / "log"
+    program = shell(f"echo begun >> log; exec sleep {name}", tmp_path)
+    ended: Counter[str] = Counter()
+    frees = {"__exit__", "release", "close"}
+
+    def lack_at(call: int) -> Callable[[FrameType, str, Any], None]:
+        calls = itertools.count()
+
+        def lack(frame: FrameType, event: str, called: Any) -> None:
+            is_over = frame.f_code.co_name == "_follow"
+            name = called.__name__ if event == "c_call" else frame.f_code.co_name
+            if (
+                event in ("call", "c_call")
+                and name not in frees
+                and (next(calls) == call or is_over)
+            ):
+                sys.setprofile(None)
+                raise MemoryError("over" if is_over else "")
+
+        return lack
+
+    for at in range(10_000):
+        try:
+            sys.setprofile(lack_at(at))
+            process.run(program, lambda _stream, _data: None, CancelToken())
+        except (EngineError, MemoryError) as error:
+            time.sleep(0.02)
+            assert not log.exists(), (at, error)
+            ended["not begun"] += 1
+        except ProgramLost as error:
+            ended["lost"] += 1
+            if "over" in str(error):
+                break
+        finally:
+            sys.setprofile(None)
+        log.unlink(missing_ok=True)
+        assert alive(name) == [], at
+    assert alive(name) == []
+    assert ended["not begun"] > 20
+    assert ended["lost"] > 20
+    assert zombies() == []
