@@ -24,7 +24,7 @@ from mimikit import __version__, app
 from mimikit.cli import terminal
 from mimikit.cli.frame import GITIGNORE
 from mimikit.config import Settings, asset_folder, local_host, system_zone
-from mimikit.engines import sandbox
+from mimikit.engines import mounts, sandbox
 from mimikit.engines.base import EngineRegistry
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.shell import OR_WITHOUT
@@ -152,7 +152,7 @@ def search_modules() -> Iterator[Finding]:
 def disk(folder: Path) -> Iterator[Finding]:
     mount = None
     with contextlib.suppress(OSError):  # only Linux tells
-        mount = sandbox.mount_holding(Path(os.path.realpath(folder)), sandbox.mounts_here())
+        mount = mounts.mount_holding(Path(os.path.realpath(folder)), mounts.mounts_here())
     kind = mount.kind if mount else ""
     if kind.startswith(_WEAK_DISKS):
         yield warning(

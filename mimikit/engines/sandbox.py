@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import platform
 import re
@@ -26,6 +27,7 @@ from typing import Literal, NamedTuple
 
 from mimikit.config import asset_folder
 from mimikit.engines import process
+from mimikit.engines.mounts import Mount, mounts_here, other_places
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -68,12 +70,12 @@ _DOORS = (
     *("var/lib/lxd/unix.socket", "var/lib/incus/unix.socket", "run/snapd*.socket"),
     *("run/systemd/private", "run/systemd/notify", "run/systemd/journal"),
 )
-_KEY_CALLS = {
-    "x86_64": ((0xC000003E, 248), (0x40000003, 286)),
-    "aarch64": ((0xC00000B7, 217), (0x40000028, 309)),
+_SHUT_CALLS = {
+    "x86_64": ((0xC000003E, 248, 72, 72), (0x40000003, 286, 55, 221)),
+    "aarch64": ((0xC00000B7, 217, 25, 25), (0x40000028, 309, 55, 221)),
 }
-"""Of a machine's programs of 64 and of 32 bits: what the kernel calls them, and the number of
-`add_key`; `request_key` and `keyctl` follow it."""
+"""Of a machine's programs of 64 and of 32 bits: what the kernel calls them, the number of
+`add_key`, which `request_key` and `keyctl` follow, and those of `fcntl`."""
 _FILTERED = """
 import os, sys
 filter = os.memfd_create("filter", 0)
@@ -96,9 +98,6 @@ done
 echo "all was" tried
 """
 """What a masked shell tries in order to read one file of the state and to write another."""
-_LINE = re.compile(r"^[^ \n]+ [^ \n]+ ([^ \n]+) ([^ \n]+) ([^ \n]+) .*? - ([^ \n]+)", re.MULTILINE)
-_ESCAPED = re.compile(r"\\([0-7]{3})")
-"""How a space, a tab, a newline and a backslash stand there."""
 
 
 class SandboxAnswer(NamedTuple):
@@ -107,52 +106,6 @@ class SandboxAnswer(NamedTuple):
     can: Literal["works", "not here", "not now"]
     """Not now: something it needs is used up, which passes."""
     reason: str = ""
-
-
-class Mount(NamedTuple):
-    """A folder or file of a file system, and where that is seen: what the kernel says."""
-
-    device: str
-    root: Path
-    """What of the file system it is, from the file system's own top."""
-    point: Path
-    kind: str
-
-
-def mounts_here() -> list[Mount]:
-    """The mounts that this process sees."""
-    return parsed_mounts(os.fsdecode(Path("/proc/self/mountinfo").read_bytes()))
-
-
-def parsed_mounts(mountinfo: str) -> list[Mount]:
-    def path(text: str) -> Path:
-        return Path(_ESCAPED.sub(lambda match: chr(int(match[1], 8)), text))
-
-    found = _LINE.findall(mountinfo)
-    return [Mount(device, path(root), path(point), kind) for device, root, point, kind in found]
-
-
-def mount_holding(path: Path, mounts: Sequence[Mount]) -> Mount | None:
-    """The mount in which a real path lies: the nearest around it, of two at one point the later."""
-    around = [mount for mount in mounts if path.is_relative_to(mount.point)]
-    return max(reversed(around), key=lambda mount: len(mount.point.parts), default=None)
-
-
-def other_places(path: Path, mounts: Sequence[Mount]) -> list[Path]:
-    """Where else the files at and below a real path are seen, or some of them."""
-    parts = [(mount.device, mount.root) for mount in mounts if mount.point.is_relative_to(path)]
-    if mount := mount_holding(path, mounts):
-        parts.append((mount.device, mount.root / path.relative_to(mount.point)))
-    places = [
-        # Of a mount of a part of it, that part; of one around it, what it is there.
-        mount.point / (part.relative_to(mount.root) if part.is_relative_to(mount.root) else "")
-        for device, part in parts
-        for mount in mounts
-        if mount.device == device
-        if part.is_relative_to(mount.root) or mount.root.is_relative_to(part)
-    ]
-    apart = (at for at in places if not (at.is_relative_to(path) or path.is_relative_to(at)))
-    return list(dict.fromkeys(apart))
 
 
 def find_bwrap() -> str | None:
@@ -256,26 +209,34 @@ def masked(
     for path in (path for path, how in made.items() if how == "--tmpfs"):
         wrapped += ["--remount-ro", str(path)]
     wrapped += ["--", *argv]
-    calls = () if as_owner else _KEY_CALLS.get(platform.machine(), ())
-    start = [sys.executable, "-I", "-S", "-c", _FILTERED, _without_keys(calls).hex()]
+    calls = () if as_owner else _SHUT_CALLS.get(platform.machine(), ())
+    start = [sys.executable, "-I", "-S", "-c", _FILTERED, _call_filter(calls).hex()]
     return [*start, *wrapped] if calls else wrapped
 
 
-def _without_keys(calls: Iterable[tuple[int, int]]) -> bytes:
-    """A filter with which the kernel seems to keep no keys: they are the owner's (tickets, disks).
+def _call_filter(calls: Iterable[tuple[int, int, int, int]]) -> bytes:
+    """A filter with which the kernel seems to keep no keys, and gives no leases.
+
+    The keys are the owner's (tickets, disks). A lease on a file that the owner may read has whoever
+    opens that wait for 45 seconds.
 
     Each line of it: what to do, how many lines to pass over if it is so and if not, a number.
     """
     lines = list[tuple[int, int, int, int]]()
-    for kind, first in calls:
+    for kind, first, *of_files in calls:
         lines += [
             (0x20, 0, 0, 4),  # whose numbers these are
-            (0x15, 0, 6, kind),
+            (0x15, 0, 11, kind),
             (0x20, 0, 0, 0),  # the call
             (0x54, 0, 0, 0xBFFFFFFF),  # of the shorter pointers (x32) too
             (0x35, 0, 2, first),
             (0x25, 1, 0, first + 2),
             (0x06, 0, 0, 0x50000 | errno.ENOSYS),
+            (0x15, 1, 0, of_files[0]),
+            (0x15, 0, 3, of_files[1]),
+            (0x20, 0, 0, 24),  # what is asked of a file
+            (0x15, 0, 1, fcntl.F_SETLEASE),
+            (0x06, 0, 0, 0x50000 | errno.EACCES),
             (0x06, 0, 0, 0x7FFF0000),  # let it be made
         ]
     lines.append((0x06, 0, 0, 0x7FFF0000))

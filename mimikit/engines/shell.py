@@ -10,7 +10,6 @@ the settings say that they may without.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import signal
@@ -81,11 +80,12 @@ class ShellEngine:
         if (answer := self._can_box()).can != "works":
             return Outcome("failed", error=answer.reason, failure_reason="engine_unavailable")
         try:
-            told = os.memfd_create("sandbox", 0)
-        except OSError as error:
-            raise EngineError(f"no program can be started: {error.strerror}") from error
-        with contextlib.closing(os.fdopen(told, "rb")):
-            return self._run(request, of_chain, told)
+            with os.fdopen(os.memfd_create("sandbox", 0), "rb") as told:
+                return self._run(request, of_chain, told.fileno())
+        except (OSError, MemoryError, RuntimeError) as error:
+            if request.cancel.has_begun or not shortage_of(error):
+                raise
+            raise EngineError(f"no program can be started: {error}") from error
 
     def _run(self, request: EngineRequest, of_chain: dict[str, str], boxed: int | None) -> Outcome:
         """Run a line; `boxed`: in the sandbox, which tells in this file how it went."""

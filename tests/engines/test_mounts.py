@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.engines import sandbox
+from mimikit.engines import mounts
 
-MOUNTS = sandbox.parsed_mounts("""\
+MOUNTS = mounts.parsed_mounts("""\
 22 1 0:20 / / rw - ext4 /dev/sda rw
 30 22 0:30 / /home rw - nfs4 server:/home rw
 31 30 0:31 / /home/my\\040disk rw shared:1 master:2 - 9p share rw
@@ -28,14 +28,14 @@ broken line
     ],
 )
 def test_the_nearest_mount_holds_a_path(path: str, kind: str) -> None:
-    mount = sandbox.mount_holding(Path(path), MOUNTS)
+    mount = mounts.mount_holding(Path(path), MOUNTS)
     assert mount is not None
     assert mount.kind == kind
 
 
 def test_of_two_mounts_at_one_point_the_later_is_seen() -> None:
-    both = sandbox.parsed_mounts("1 0 0:1 / / rw - rootfs x rw\n2 1 0:2 / / rw - overlay x rw")
-    mount = sandbox.mount_holding(Path("/x"), both)
+    both = mounts.parsed_mounts("1 0 0:1 / / rw - rootfs x rw\n2 1 0:2 / / rw - overlay x rw")
+    mount = mounts.mount_holding(Path("/x"), both)
     assert mount is not None
     assert mount.kind == "overlay"
 
@@ -65,9 +65,9 @@ STATE = "/home/me/work/.mimikit"
 def test_each_place_of_the_same_files_is_found(mounted: list[str], places: list[str]) -> None:
     lines = ["8:0 / /", "8:1 / /home", *mounted]
     text = "\n".join(f"1 1 {line} rw,noatime - ext4 /dev/sda rw" for line in lines)
-    found = sandbox.other_places(Path(STATE), sandbox.parsed_mounts(text))
+    found = mounts.other_places(Path(STATE), mounts.parsed_mounts(text))
     assert sorted(found) == sorted(map(Path, places))
 
 
 def test_this_machine_tells_its_mounts() -> None:
-    assert sandbox.mount_holding(Path("/"), sandbox.mounts_here()) is not None
+    assert mounts.mount_holding(Path("/"), mounts.mounts_here()) is not None

@@ -322,6 +322,24 @@ def test_sockets_of_other_programs_are_hidden(
 
 
 @pytest.mark.parametrize("as_owner", [False, True])
+def test_a_worker_has_nobody_wait_for_its_files(here: Ground, as_owner: bool) -> None:
+    """By a lease on a file of the owner's it would: on each of the program's, one after another."""
+    if platform.machine() not in ("x86_64", "aarch64"):
+        pytest.skip("this machine's numbers are not known")
+    (here.workspace / "file").touch()
+    line = (
+        "import fcntl; file = open('file')\n"
+        "print(fcntl.fcntl(file, fcntl.F_GETFD))\n"
+        "fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)\n"
+        "fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK); print('leased')\n"
+    )
+    argv = sandbox.masked([sys.executable, "-c", line], here.state, as_owner=as_owner)
+    _, said, complaints = process.output(argv, cwd=here.workspace)
+    assert said.split() == (["1", "leased"] if as_owner else ["1"])
+    assert ("Permission denied" in complaints) == (not as_owner)
+
+
+@pytest.mark.parametrize("as_owner", [False, True])
 def test_a_worker_finds_no_keys_in_the_kernel(here: Ground, as_owner: bool) -> None:
     """Tickets and keys of disks of whoever started this; an owner's command has them."""
     first = {"x86_64": 248, "aarch64": 217}.get(platform.machine())

@@ -338,7 +338,7 @@ def test_a_shell_that_can_not_be_forked_is_a_want(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(subprocess, "Popen", refuse)
+        patch.setattr(subprocess.Popen, "__init__", refuse)
         with pytest.raises(EngineError) as caught:
             shell.run(here.request("true"))
     assert shortage_of(caught.value)
@@ -357,7 +357,7 @@ def test_a_sandbox_that_could_not_be_tried_is_not_done_without(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(subprocess, "Popen", refuse)
+        patch.setattr(subprocess.Popen, "__init__", refuse)
         outcome = shell.run(here.request("touch made"))
     assert outcome.failure_reason == "engine_unavailable"
     assert "no sandbox can be made just now" in (outcome.error or "")
