@@ -178,9 +178,11 @@ class Guard:
             RequestDenied: neither is good, or too many were not; or it is not the place.
         """
         self._check_page()
+        # Who is in stays in the same one: an answer cut off leaves a new cookie beside the old key.
+        caller, _ = self._session_here()
         # A session's name is no secret, the signature is. It is signed before the proof is looked
         # at: a token renewed between the two ends it.
-        session_id = secrets.token_hex(12)
+        session_id = caller.session_id if caller else secrets.token_hex(12)
         session = NewSession(self._cookie_value(session_id), self._page_key(session_id))
         if token is not None:
             denied = RequestDenied(401, "that is not the token", reason="bad token", field="token")
@@ -225,13 +227,20 @@ class Guard:
             self._check_token(bearer, RequestDenied(401, _LOG_IN, reason="bad bearer"))
             return RequestCaller("token")
         self._check_page()
+        caller, reason = self._session_here()
+        if caller is None:
+            raise RequestDenied(401, _LOG_IN, reason=reason)
+        return caller
+
+    def _session_here(self) -> tuple[RequestCaller | None, str]:
+        """Whose session the request belongs to; else why to none."""
+        caller, reason = None, "no login"
         # Other servers of this host set cookies of any name: theirs come first, beside ours.
-        reason = "no login"
         for value in request.cookies.getlist(self._cookie):
             caller, reason = self._session(value)
             if caller is not None:
-                return caller
-        raise RequestDenied(401, _LOG_IN, reason=reason)
+                break
+        return caller, reason
 
     def _session(self, cookie: str) -> tuple[RequestCaller | None, str]:
         """Whose session this cookie is, if the request has its key too; else why nobody's."""

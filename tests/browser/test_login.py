@@ -9,7 +9,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.pages import Chat, Complaints
 from tests.browser.product import Product
@@ -88,11 +88,28 @@ def test_another_server_of_this_machine_gets_a_cookie_that_opens_nothing(chat: C
 def test_a_spent_link_does_no_harm_to_who_is_in(chat: Chat) -> None:
     chat.complaints.expect(REFUSED)
     link = chat.product.link()
-    chat.page.goto(link)
-    expect(chat.page).to_have_url(re.compile(r"/$"))
+    for status in (200, 401):
+        with chat.page.expect_response("**/api/login") as answer:
+            chat.page.goto(link)
+        assert answer.value.status == status
+        expect(chat.page.locator("#composer")).to_be_visible()
+        chat.page.goto("about:blank")
+
+
+def test_a_login_whose_answer_is_lost_does_no_harm_to_who_is_in(chat: Chat) -> None:
+    """As when the tab is closed just then: the browser has the cookie, the page never its key."""
+
+    def lose(route: Route) -> None:
+        answers.append(route.fetch().status)
+        route.abort()
+
+    answers: list[int] = []
+    chat.complaints.expect("ERR_FAILED")
+    chat.page.route("**/api/login", lose)
     chat.page.goto("about:blank")
-    chat.page.goto(link)
+    chat.page.goto(chat.product.link())
     expect(chat.page.locator("#composer")).to_be_visible()
+    assert answers == [200]
 
 
 def test_logging_out_leaves_in_every_tab_and_in_again_heals_them(

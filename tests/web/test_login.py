@@ -15,7 +15,8 @@ from mimikit.protocol.files import Files
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
 from mimikit.web import tokens
-from mimikit.web.guard import RateLimit
+from mimikit.web.guard import KEY_HEADER, RateLimit
+from tests.web.conftest import TOKEN
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -54,6 +55,33 @@ def test_a_link_logs_in_once(web) -> None:
     again = log_in(web, code=code)
     assert again.status_code == 401
     assert "mimikit token" in again.get_json()["error"]["message"]
+
+
+def test_who_is_in_and_logs_in_once_more_stays_in_whatever_comes_of_the_answer(web) -> None:
+    before, key = web.log_in(), web.key
+    headers = {"Cookie": before, KEY_HEADER: key}
+    web.clock.advance(60)
+    again = web.ask("POST", "/api/login", {"token": TOKEN}, login=False, headers=headers)
+    cookie = again.headers["Set-Cookie"].partition(";")[0]
+    assert (again.get_json()["key"], cookie != before) == (key, True)
+    # The answer was cut off: the browser has taken up the cookie, the page still has its own key.
+    assert web.ask("GET", "/api/status", headers={"Cookie": cookie}).status_code == 200
+
+
+@pytest.mark.parametrize("key", ["", "0" * 64])
+def test_a_cookie_alone_begins_a_session_of_its_own(web, key: str) -> None:
+    before, own = web.log_in(), web.key
+    headers = {"Cookie": before, KEY_HEADER: key}
+    again = web.ask("POST", "/api/login", {"token": TOKEN}, login=False, headers=headers)
+    assert again.get_json()["key"] not in ("", own)
+
+
+def test_a_session_that_was_ended_is_not_gone_on_with(web) -> None:
+    before = web.log_in()
+    assert web.ask("POST", "/api/logout", {}, headers={"Cookie": before}).status_code == 200
+    ended = web.key
+    again = web.ask("POST", "/api/login", {"token": TOKEN}, headers={"Cookie": before})
+    assert (again.status_code, again.get_json()["key"] == ended) == (200, False)
 
 
 def test_a_link_is_good_for_an_hour(web) -> None:
