@@ -234,13 +234,9 @@ class Guard:
 
     def _session_here(self) -> tuple[RequestCaller | None, str]:
         """Whose session the request belongs to; else why to none."""
-        caller, reason = None, "no login"
         # Other servers of this host set cookies of any name: theirs come first, beside ours.
-        for value in request.cookies.getlist(self._cookie):
-            caller, reason = self._session(value)
-            if caller is not None:
-                break
-        return caller, reason
+        found = [self._session(value) for value in request.cookies.getlist(self._cookie)]
+        return next((one for one in found if one[0]), found[-1] if found else (None, "no login"))
 
     def _session(self, cookie: str) -> tuple[RequestCaller | None, str]:
         """Whose session this cookie is, if the request has its key too; else why nobody's."""
