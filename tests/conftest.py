@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
 
+from mimikit.engines import process_tree
 from tests.support import summaries
 from tests.support.programs import is_installed
+from tests.support.runs import zombies
 
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
@@ -42,6 +46,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def size(pytestconfig: pytest.Config) -> int:
     """How many times the normal amount of work a slow test shall do."""
     return pytestconfig.option.size
+
+
+@pytest.fixture(scope="module", autouse=True)
+def waits_for_what_it_starts() -> Iterator[None]:
+    """What a file left unwaited for is told there, not by a later one that looks for such.
+
+    As in a consumer, orphans become ours: else which file is first would count.
+    """
+    process_tree.reap_orphans()
+    yield
+    left: list[int] = []
+    for pid in zombies():
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            if os.getsid(pid) == os.getsid(0):  # what is of another session any run takes note of
+                os.waitpid(pid, os.WNOHANG)
+                left.append(pid)
+    assert left == []
 
 
 def pytest_configure(config: pytest.Config) -> None:

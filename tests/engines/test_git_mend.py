@@ -204,7 +204,7 @@ def test_many_links_fill_no_result(here: Ground) -> None:
     repository(here.workspace)
     with git.held(here.workspace, here.state) as found:
         for number in range(50):
-            (here.workspace / ".git" / "objects" / str(number)).symlink_to("/")
+            (here.workspace / ".git" / "objects" / f"link{number}").symlink_to("/")
     assert [len(found.left), found.left[-1]] == [git_mend.MOST_TOLD + 1, "… and 30 more"]
     assert not any(path.is_symlink() for path in (here.workspace / ".git").rglob("*"))
 

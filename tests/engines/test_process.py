@@ -346,7 +346,9 @@ def test_what_was_found_is_not_lost_when_what_led_to_it_ends(tmp_path: Path) -> 
 
 def made_anew(name: str) -> int:
     """End the child of a deaf shell of that name, then the shell: what it made in between."""
-    young, deaf = (psutil.Process(pid) for pid in alive(name))
+    while len(found := alive(name)) != 2:  # until it has become another, the first bears it, too
+        time.sleep(0.01)
+    young, deaf = map(psutil.Process, found)
     if young.parent() != deaf:
         young, deaf = deaf, young
     young.kill()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -265,6 +266,7 @@ def servers(tmp_path: Path) -> Generator[Callable[..., Server]]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         started.append(process)
         assert process.stdout is not None
@@ -275,5 +277,7 @@ def servers(tmp_path: Path) -> Generator[Callable[..., Server]]:
 
     yield start
     for process in started:
-        process.kill()
+        # Its worker, too, which would live on for a moment as our child that nobody waits for.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
