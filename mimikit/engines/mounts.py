@@ -1,10 +1,15 @@
-"""What file systems are mounted where: at which other places the same files are seen."""
+"""What file systems are mounted where: at which other places the same files are seen.
+
+As a program it is what a sandbox begins with: it looks whether all is mounted as it was meant, and
+goes on as another. It needs the standard library alone.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,3 +62,56 @@ def other_places(path: Path, mounts: Sequence[Mount]) -> list[Path]:
     ]
     apart = (at for at in places if not (at.is_relative_to(path) or path.is_relative_to(at)))
     return list(dict.fromkeys(apart))
+
+
+def strange_mounts(
+    inside: Sequence[Mount],
+    outside: Sequence[Mount],
+    masked: Collection[Path],
+    shown: Collection[Path],
+) -> list[str]:
+    """What a sandbox shows that it must not, or does not mask, in words.
+
+    Mounts are made by name, and who goes on beside may exchange what has the name for a link. So
+    whatever is mounted has to show what stands there anyway.
+
+    outside: the mounts as they are without it.
+    masked: what is there and empty; below that nothing is mounted but at `shown`.
+    """
+    known, said = set(outside), list[str]()
+    for mount in inside:
+        point = mount.point
+        is_mask = mount.kind == "tmpfs" or mount.root.name == "null"
+        if mount in known or (point in masked and is_mask):
+            continue
+        if mount.kind == "proc" and point == Path("/proc", *mount.root.parts[1:]):
+            continue  # the sandbox's own
+        around, is_hidden = mount_holding(point, outside), any(map(point.is_relative_to, masked))
+        same = around and (around.device, around.root / point.relative_to(around.point))
+        if same != (mount.device, mount.root) or (is_hidden and point not in shown):
+            said.append(f"{point} shows {mount.root}")
+    last = {mount.point: mount for mount in inside}
+    for path in masked:
+        there = last.get(path)
+        if there is None or not (there.kind == "tmpfs" or there.root.name == "null"):
+            said.append(f"{path} is not masked")
+    return said
+
+
+def _enter(handle: str, masked: str, shown: str, *words: str) -> None:
+    """Go on as another program, if nothing strange is mounted.
+
+    handle: a file with what was mounted outside. masked, shown: how many words are such paths.
+    """
+    with os.fdopen(int(handle), "rb") as file:
+        file.seek(0)
+        outside = parsed_mounts(os.fsdecode(file.read()))
+    first, second = int(masked), int(masked) + int(shown)
+    paths = [Path(word) for word in words[:second]]
+    if said := strange_mounts(mounts_here(), outside, paths[:first], paths[first:]):
+        sys.exit(f"bwrap: exchanged meanwhile: {'; '.join(said[:5])}")
+    os.execvp(words[second], words[second:])  # noqa: S606 - it becomes what it was given
+
+
+if __name__ == "__main__":
+    _enter(*sys.argv[1:])

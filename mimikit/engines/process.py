@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, TypeAlias
 
-from mimikit.engines import keeper, process_tree
+from mimikit.engines import keeper, process_table, process_tree
 from mimikit.engines.base import CancelToken, Outcome
 from mimikit.errors import EngineError, ProgramLost, shortage_of
 from mimikit.protocol.watch import BoundedThread
@@ -213,8 +213,7 @@ class _Run:
             self._is_kept = program.kept and sys.platform == "linux"
             front = [*_KEEPER, str(os.getpid())] if self._is_kept else []
             self._unwritten = memoryview(program.stdin)
-            idle_s = program.idle_timeout_s
-            self._idle_s = math.inf if idle_s is None else idle_s
+            self._idle_s = math.inf if program.idle_timeout_s is None else program.idle_timeout_s
             earlier, self.cancel.has_begun = self.cancel.has_begun, True
             try:
                 self._child = process_tree.spawn(
@@ -304,7 +303,7 @@ class _Run:
                     self._signal_group(signal.SIGTERM)
                 own = self._child.pid
                 told = [p for p in members if (p.pid if boxed else p.group) != own]
-                process_tree.send_all(told, signal.SIGTERM)
+                process_table.send_all(told, signal.SIGTERM)
 
     def _forgive(self, late_s: float) -> None:
         """This process was stopped so long: neither limit nor grace runs meanwhile."""
@@ -337,7 +336,7 @@ class _Run:
                 grace_s = min(_LEFTOVER_GRACE_S, self.program.kill_after_s)
             # Until the keeper is the last, nothing is out of its sight.
             keeper = self._child.pid if self._is_kept else 0
-            found = process_tree.end_all(
+            found = process_table.end_all(
                 lambda: [proc for proc in self._family.members() if proc.pid != keeper],
                 grace_s=grace_s,
                 patience_s=_PATIENCE_S,

@@ -7,10 +7,8 @@ sight. What is found by mark alone belongs to a run of this process or of a dead
 A program that this process starts in a session of its own must be started with `spawn`: a child
 nobody knows counts as left behind by a run.
 
-A process is known by its number and its start in ticks since boot: a number alone is used again,
-and a start by the wall clock, as psutil tells it, moves when the clock is set. One read of its
-`stat` gives number, parent, group and session of one moment. Where there is no /proc (macOS)
-nothing is found; what a run left is then reached by its group alone.
+Where there is no /proc (macOS) nothing is found; what a run left is then reached by its group
+alone.
 """
 
 from __future__ import annotations
@@ -21,28 +19,31 @@ import functools
 import hashlib
 import itertools
 import os
-import select
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from mimikit.engines.process_table import (
+    MARK,
+    PROC,
+    ProcessEntry,
+    ancestors,
+    descendants,
+    end_all,
+    look,
+    mark_of,
+)
 from mimikit.errors import EngineError, ProgramLost, shortage_of
 from mimikit.protocol import ids
 
-MARK = "MIMIKIT_RUN"
 _SWEEP_GRACE_S = 2.0
 """What a dead consumer left may take this long to end by itself: no result waits for it."""
 _PATIENCE_S = 5.0
-_PROC = Path("/proc")
 _HAS_PROC = Path("/proc/self/stat").exists()
 _LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 _SET_CHILD_SUBREAPER = 36
-
-# ---- runs: started, marked, found again
 
 
 _lock = threading.Lock()
@@ -68,6 +69,10 @@ def mark(state: Path | None, run_id: str) -> str:
     return f"{state_id(state) if state else ''}:{run_id}:{owner}:{next(_count)}"
 
 
+class _Child(subprocess.Popen[bytes]):
+    """One that is known before its start, which may fail after it has begun."""
+
+
 def spawn(
     argv: Sequence[str],
     *,
@@ -85,7 +90,7 @@ def spawn(
         EngineError: it can not be started; the message says why.
         ProgramLost: it had begun, and was ended, as there was too little memory to follow it.
     """
-    child: subprocess.Popen[bytes] = object.__new__(subprocess.Popen)  # seen if its start fails
+    child = _Child.__new__(_Child)
     try:
         with _lock:
             _adopt_orphans()
@@ -101,7 +106,7 @@ def spawn(
                 pass_fds=given,
             )
             unseen = ProcessEntry(child.pid, os.getpid(), child.pid, child.pid, 0, dead=False)
-            _live[child.pid] = _look(child.pid) or unseen, mark
+            _live[child.pid] = look(child.pid) or unseen, mark
     except (OSError, ValueError, MemoryError, RuntimeError) as error:
         if getattr(child, "pid", None) and child.returncode is None:
             give_up(child)
@@ -158,7 +163,7 @@ def reap_orphans() -> bool:
                     pids += map(int, (Path(thread.path) / "children").read_bytes().split())
         except OSError:
             return True
-        strange = [proc for pid in pids if (proc := _look(pid)) and _is_strange(proc)]
+        strange = [proc for pid in pids if (proc := look(pid)) and _is_strange(proc)]
         for proc in strange:
             if proc.dead:
                 with contextlib.suppress(ChildProcessError):
@@ -182,16 +187,16 @@ class _Group:
     def members(self) -> list[ProcessEntry]:
         """All that live, and all that stands below them."""
         with _lock:
-            names = [entry.name for entry in os.scandir(_PROC)] if _HAS_PROC else []
+            names = [entry.name for entry in os.scandir(PROC)] if _HAS_PROC else []
             pids = [int(name) for name in names if name.isdigit()]
-            procs = {pid: proc for pid in pids if (proc := _look(pid))}
+            procs = {pid: proc for pid in pids if (proc := look(pid))}
             mine, spared = self.tell(procs)
             mine |= {pid for pid, proc in procs.items() if (pid, proc.started) in self._known}
             # What ends a moment before its parent may be made anew by it: its session tells it.
             begun = {pid for pid, _ in self._known if pid not in procs or pid in mine}
             mine |= {pid for pid, proc in procs.items() if proc.session in begun}
-            mine |= _descendants(mine, procs)
-            mine -= _ancestors(os.getpid(), procs) | spared
+            mine |= descendants(mine, procs)
+            mine -= ancestors(os.getpid(), procs) | spared
         reap_orphans()
         found = [procs[pid] for pid in mine if pid in procs and not procs[pid].dead]
         self._known.update((proc.pid, proc.started) for proc in found)
@@ -215,7 +220,7 @@ class RunProcesses(_Group):
             return False
         if self._leader.pid in (proc.session, proc.group):
             return True
-        value = _mark_of(proc.pid)
+        value = mark_of(proc.pid)
         if value is not None or not _is_strange(proc):
             return value == self._mark
         # An unmarked stray is ours if no other run is old enough to own it.
@@ -236,9 +241,9 @@ class _Orphaned(_Group):
         self._state_id = state_id
 
     def tell(self, procs: dict[int, ProcessEntry]) -> tuple[set[int], set[int]]:
-        spared = set(_live) | _descendants(_live, procs)
-        marked = {pid for pid in procs if self._is_orphaned(_mark_of(pid) or "")}
-        marked -= spared | _ancestors(os.getpid(), procs)
+        spared = set(_live) | descendants(_live, procs)
+        marked = {pid for pid in procs if self._is_orphaned(mark_of(pid) or "")}
+        marked -= spared | ancestors(os.getpid(), procs)
         sessions = {procs[pid].session for pid in marked}
         sessions = {session for session in sessions if session not in procs or session in marked}
         return marked | {proc.pid for proc in procs.values() if proc.session in sessions}, spared
@@ -254,73 +259,6 @@ class _Orphaned(_Group):
         return not pid.isdigit() or ids.start_time(int(pid)) != started
 
 
-# ---- the table of processes, as the kernel shows it
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessEntry:
-    """One process as the kernel shows it."""
-
-    pid: int
-    ppid: int
-    group: int
-    session: int
-    started: int
-    """Ticks since boot; with the pid it names one process."""
-    dead: bool
-    """A zombie: it has ended, its parent has not looked yet."""
-
-    def lives(self) -> bool:
-        """Whether it is there still, by a new look."""
-        now = _look(self.pid)
-        return now is not None and now.started == self.started and not now.dead
-
-
-def _look(pid: int) -> ProcessEntry | None:
-    """What the kernel knows of `pid`; None when there is no such process."""
-    try:
-        stat = (_PROC / str(pid) / "stat").read_bytes()
-    except OSError:
-        return None
-    # The command name may hold blanks and brackets: count fields from its closing bracket.
-    field = stat[stat.rindex(b")") + 2 :].split()
-    ids = map(int, (*field[1:4], field[19]))
-    return ProcessEntry(pid, *ids, dead=field[0] in (b"Z", b"X"))
-
-
-def _mark_of(pid: int) -> str | None:
-    """The mark in the environment a process was started with; None if it has none."""
-    try:
-        environ = (_PROC / str(pid) / "environ").read_bytes()
-    except OSError:
-        return None
-    marks = [entry for entry in environ.split(b"\0") if entry.startswith(f"{MARK}=".encode())]
-    return marks[0].partition(b"=")[2].decode(errors="replace") if marks else None
-
-
-def _descendants(roots: Iterable[int], procs: dict[int, ProcessEntry]) -> set[int]:
-    """Everything that stands below `roots`, themselves left out."""
-    below: dict[int, list[int]] = {}
-    for proc in procs.values():
-        below.setdefault(proc.ppid, []).append(proc.pid)
-    found: set[int] = set()
-    todo = list(roots)
-    while todo:
-        fresh = [child for child in below.get(todo.pop(), []) if child not in found]
-        found.update(fresh)
-        todo += fresh
-    return found
-
-
-def _ancestors(pid: int, procs: dict[int, ProcessEntry]) -> set[int]:
-    """Everything that stands above `pid`, itself included."""
-    found = {pid}
-    while (proc := procs.get(pid)) and proc.ppid not in found:
-        pid = proc.ppid
-        found.add(pid)
-    return found
-
-
 @functools.cache
 def _adopt_orphans() -> bool:
     """From now on whatever a run leaves behind becomes this process's child, and so is found.
@@ -331,82 +269,3 @@ def _adopt_orphans() -> bool:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
     return libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-
-
-def send(proc: ProcessEntry, signum: int) -> None:
-    """Send a signal to that very process, if it is there still and ours to end."""
-    handle = _handle(proc.pid)
-    with contextlib.suppress(OSError):
-        if proc.lives():
-            if handle is None:
-                os.kill(proc.pid, signum)
-            else:
-                signal.pidfd_send_signal(handle, signum)
-    if handle is not None:
-        os.close(handle)
-
-
-def send_all(procs: Iterable[ProcessEntry], signum: int) -> None:
-    """Send a signal to all of them as at one moment.
-
-    One after the other, a shell would go on with its next command as the one before has ended.
-    """
-    procs = list(procs)
-    for step in (signal.SIGSTOP, signum, signal.SIGCONT):
-        for proc in procs:
-            send(proc, step)
-
-
-def _handle(pid: int) -> int | None:
-    """A descriptor of a process, which never becomes another's; None where there is none."""
-    try:
-        return os.pidfd_open(pid)
-    except (OSError, AttributeError):  # gone, or a system without such descriptors
-        return None
-
-
-def _wait_gone(procs: Collection[ProcessEntry], timeout_s: float) -> None:
-    """Wait until all of them have ended, or `timeout_s` has passed."""
-    deadline = time.monotonic() + timeout_s
-    with contextlib.ExitStack() as stack:
-        poll = select.poll()
-        handles = [handle for proc in procs if (handle := _handle(proc.pid)) is not None]
-        for handle in handles:
-            stack.callback(os.close, handle)
-            poll.register(handle, select.POLLIN)
-        if not handles:
-            poll.poll(20)  # nothing to wait on: do not spin
-        while handles and (left_s := deadline - time.monotonic()) > 0:
-            for handle, _ in poll.poll(left_s * 1000):
-                poll.unregister(handle)
-                handles.remove(handle)
-
-
-def end_all(
-    find: Callable[[], list[ProcessEntry]], *, grace_s: float, patience_s: float
-) -> list[int]:
-    """End what `find` gives until it gives nothing: asked first, killed after `grace_s`.
-
-    Gives the pids that were found; `patience_s` after the kill it gives up on those of others.
-    What was found once is not lost: that its parent has ended meanwhile may hide it from `find`.
-    """
-    seen: dict[int, ProcessEntry] = {}
-
-    def present() -> list[ProcessEntry]:
-        found = {proc.pid: proc for proc in find()}
-        found |= {p: proc for p, proc in seen.items() if p not in found and proc.lives()}
-        seen.update(found)
-        return list(found.values())
-
-    ask_until = time.monotonic() + grace_s
-    asked: set[int] = set()
-    while (procs := present()) and (left_s := ask_until - time.monotonic()) > 0:
-        send_all((proc for proc in procs if proc.pid not in asked), signal.SIGTERM)
-        asked |= {proc.pid for proc in procs}
-        _wait_gone(procs, min(left_s, 0.5))
-    kill_until = time.monotonic() + patience_s
-    while procs and time.monotonic() < kill_until:
-        send_all(procs, signal.SIGKILL)
-        _wait_gone(procs, 0.2)
-        procs = present()
-    return sorted(seen)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from mimikit.config import asset_folder
-from mimikit.engines import process
+from mimikit.engines import mounts, process
 from mimikit.engines.mounts import Mount, mounts_here, other_places
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
@@ -76,14 +76,18 @@ _SHUT_CALLS = {
 }
 """Of a machine's programs of 64 and of 32 bits: what the kernel calls them, the number of
 `add_key`, which `request_key` and `keyctl` follow, and those of `fcntl`."""
-_FILTERED = """
+_START = """
 import os, sys
-filter = os.memfd_create("filter", 0)
-os.write(filter, bytes.fromhex(sys.argv[1]))
-os.lseek(filter, 0, os.SEEK_SET)
-os.execvp(sys.argv[2], [sys.argv[2], "--seccomp", str(filter), *sys.argv[3:]])
+kept, seen = os.memfd_create("filter", 0), os.memfd_create("mounts", 0)
+with open(kept, "wb", closefd=False) as file: file.write(bytes.fromhex(sys.argv[1]))
+with open(seen, "wb", closefd=False) as file: file.write(open("/proc/self/mountinfo", "rb").read())
+os.lseek(kept, 0, os.SEEK_SET)
+at, words = int(sys.argv[2]), sys.argv[3:]
+words[at] = str(seen)
+if sys.argv[1]: words[1:1] = ["--seccomp", str(kept)]
+os.execvp(words[0], words)
 """
-"""Starts bubblewrap with a filter of system calls, which it takes from an open file."""
+"""Starts bubblewrap with a filter of system calls, and has it told what is mounted now."""
 _TRIED = "all was tried"
 _ATTACK = """
 try() { cat "$1/$2"; echo forged > "$1/$3"; }
@@ -159,7 +163,9 @@ def masked(
     state: Path,
     *,
     writable: Iterable[Path] = (),
+    shown: Iterable[Path] = (),
     read_only: Iterable[Path] = (),
+    reopened: Iterable[Path] = (),
     pinned: Iterable[Path] = (),
     hidden: Iterable[Path] = (),
     sealed: Iterable[Path] = (),
@@ -169,28 +175,39 @@ def masked(
 ) -> list[str]:
     """`argv` with the sandbox in front of it.
 
-    `writable` stays so within what is masked or made read-only. `read_only` is so wherever it lies,
-    `pinned` can neither be moved nor replaced, `hidden` is there and empty. In a `sealed` folder
-    nothing is made, moved or removed; its folders and documents are written. `frozen` is a folder
-    around the state folder that is read-only but for what is `writable`. `as_owner` keeps the
-    rights the owner has, but for those that open the mask. The folders around the state folder stay
-    where they are: who moves one away makes a state of his own in its place. The state and what is
-    hidden are so at each place where they are mounted. `told`: where bubblewrap tells how it went.
+    `writable` stays so within what is masked or made read-only, and `shown` is read there.
+    `read_only` is so wherever else it lies, `reopened` is written within that, `pinned` can neither
+    be moved nor replaced: these may have been named by Workers. `hidden` is there and empty. In a
+    `sealed` folder nothing is made, moved or removed; its folders and documents are written.
+    `frozen` is a folder around the state folder that is read-only but for what is `writable`.
+    `as_owner` keeps the rights the owner has, but for those that open the mask. The folders around
+    the state folder stay where they are: who moves one away makes a state of his own in its place.
+    The state and what is hidden are so at each place where they are mounted. `told`: where
+    bubblewrap tells how it went.
     """
     real, sealed, mounted = _real(state), [_real(path) for path in sealed], mounts_here()
     states = _places(real, mounted)
     hidden = [place for path in hidden for place in _places(_real(path), mounted)]
-    shut = [*read_only, *sealed, *([] if frozen is None else [frozen])]
-    closed = dict.fromkeys(map(_real, shut), "--ro-bind")
+    opened, shown = set(map(_real, writable)), list(map(_real, shown))
+    trusted = [*opened, *shown]
+
+    def seen(paths: Iterable[Path]) -> list[Path]:
+        found = (
+            (path, any(map(path.is_relative_to, (*states, *hidden)))) for path in map(_real, paths)
+        )
+        return [path for path, is_masked in found if not is_masked or path in trusted]
+
+    shut = seen([*read_only, *sealed, *([] if frozen is None else [frozen])])
+    closed = dict.fromkeys([*shown, *shut], "--ro-bind")
     if os.geteuid() == 0:  # what root reaches without a capability
         closed |= dict.fromkeys((Path("/sys"), Path("/proc/sys")), "--ro-bind")
         closed |= dict.fromkeys(_raw_disks(), "--dev-bind")
     for path in (*hidden, *states):
         closed[path] = "--tmpfs" if path == real or path.is_dir() else "--dev-bind"
-    opened = set(map(_real, writable)).union(*map(_written_in, sealed))
+    opened = opened.union(seen(reopened), *map(_written_in, sealed))
     again = [path for path in opened if any(map(path.is_relative_to, closed))]
     around = [folder for path in states for folder in path.parents if _can_be_moved(folder)]
-    pins = [*map(_real, pinned), *around]
+    pins = [*seen(pinned), *around]
     pins = [path for path in pins if not _is_shut(path, closed, opened)]  # it would open it again
     made = {**dict.fromkeys([*pins, *again], "--bind"), **closed}
     wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid"]
@@ -208,10 +225,15 @@ def masked(
         wrapped += [made[path], *([source] if made[path] != "--tmpfs" else []), str(path)]
     for path in (path for path, how in made.items() if how == "--tmpfs"):
         wrapped += ["--remount-ro", str(path)]
-    wrapped += ["--", *argv]
-    calls = () if as_owner else _SHUT_CALLS.get(platform.machine(), ())
-    start = [sys.executable, "-I", "-S", "-c", _FILTERED, _call_filter(calls).hex()]
-    return [*start, *wrapped] if calls else wrapped
+    if as_owner:
+        return [*wrapped, "--", *argv]
+    wrapped += ["--", sys.executable, "-I", "-S", mounts.__file__]
+    calls = _call_filter(_SHUT_CALLS.get(platform.machine(), ()))
+    start = [sys.executable, "-I", "-S", "-c", _START, calls.hex(), str(len(wrapped))]
+    masks = [str(path) for path, how in made.items() if how in ("--tmpfs", "--dev-bind")]
+    within = [str(path) for path in trusted]
+    counts = [str(len(masks)), str(len(within))]
+    return [*start, *wrapped, "the mounts", *counts, *masks, *within, *argv]
 
 
 def _call_filter(calls: Iterable[tuple[int, int, int, int]]) -> bytes:

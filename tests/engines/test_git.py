@@ -68,8 +68,9 @@ def worker(
         inside = sandbox.masked(
             [],
             here.state,
-            writable=[workspace, *folders.opened],
+            writable=[workspace],
             read_only=folders.shut,
+            reopened=folders.opened,
             pinned=folders.pinned,
         )
         yield inside, folders

@@ -71,3 +71,39 @@ def test_each_place_of_the_same_files_is_found(mounted: list[str], places: list[
 
 def test_this_machine_tells_its_mounts() -> None:
     assert mounts.mount_holding(Path("/"), mounts.mounts_here()) is not None
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ([], []),
+        # What stands there anyway, and what a sandbox makes.
+        (["8:1 /me/work/it /home/me/work/it ext4", "8:0 /etc /etc ext4"], []),
+        (["0:9 / /proc proc", "0:9 /sys /proc/sys proc"], []),
+        (["8:1 /me/work/a\\040b /home/me/work/a\\040b ext4"], []),
+        (["0:5 /null /home/me/keys devtmpfs"], []),
+        (["8:1 /me/work/.mimikit/cache/x /home/me/work/.mimikit/cache/x ext4"], []),
+        # Something else at a name; the state elsewhere, in its place, over its mask.
+        (["8:1 /me/work/.mimikit/secrets /home/me/work/it ext4"], ["/home/me/work/it shows"]),
+        (["8:0 /etc /home/me/work/it ext4"], ["/home/me/work/it shows /etc"]),
+        (["8:1 /me/work/x//deleted /home/me/work/x ext4"], ["/home/me/work/x shows"]),
+        (["8:2 / /home/me/work/it tmpfs"], ["/home/me/work/it shows /"]),
+        (["8:1 /me/work/.mimikit/in /home/me/work/.mimikit/in ext4"], [".mimikit/in shows"]),
+        (["8:1 /me/work/.mimikit /home/me/work/.mimikit ext4"], [".mimikit shows", "not masked"]),
+        (["0:9 /1/root /home/me/work/it proc"], ["/home/me/work/it shows /1/root"]),
+    ],
+)  # fmt: skip
+def test_what_a_sandbox_shows_that_it_must_not_is_told(more: list[str], said: list[str]) -> None:
+    def table(lines: list[str]) -> list[mounts.Mount]:
+        words = (line.rsplit(" ", 1) for line in lines)
+        return mounts.parsed_mounts("\n".join(f"1 1 {at} rw - {kind} x rw" for at, kind in words))
+
+    outside = ["8:0 / / ext4", "8:1 / /home ext4"]
+    masks = ["0:7 / /home/me/work/.mimikit tmpfs", "0:5 /null /home/me/keys devtmpfs"]
+    masked = [Path(STATE), Path("/home/me/keys")]
+    shown = [Path(STATE, "cache/x")]
+    found = mounts.strange_mounts(table(outside + masks + more), table(outside), masked, shown)
+    assert len(found) == len(said)
+    assert all(one in told for one, told in zip(said, found, strict=True)), found
+    without = mounts.strange_mounts(table(outside), table(outside), masked, shown)
+    assert without == [f"{path} is not masked" for path in masked]

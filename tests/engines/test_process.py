@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from mimikit.engines import process, process_tree
+from mimikit.engines import process, process_table, process_tree
 from mimikit.engines.base import CancelToken
 from mimikit.engines.process import Program, ProgramOutcome
 from mimikit.errors import EngineError, ProgramLost
@@ -373,7 +373,7 @@ def test_what_is_made_anew_while_its_parent_is_ended_is_found(tmp_path: Path) ->
         family.members()
         anew = made_anew(name)
         assert anew in [proc.pid for proc in family.members()]
-        process_tree.end_all(family.members, grace_s=0, patience_s=20)
+        process_table.end_all(family.members, grace_s=0, patience_s=20)
         assert alive(name) == []
     finally:
         for each in (older, younger, *map(psutil.Process, alive(name))):
@@ -448,7 +448,7 @@ CONSUMER = """
 import sys
 from pathlib import Path
 from types import FrameType
-from mimikit.engines import process, process_tree
+from mimikit.engines import process, process_table, process_tree
 from mimikit.engines.base import CancelToken
 state, line = Path(sys.argv[1]), sys.argv[2]
 program = process.Program(("/bin/sh", "-c", line), Path("/"), process.environment(),
@@ -519,7 +519,7 @@ def test_what_is_made_anew_of_what_a_killed_consumer_left_is_found(
     left = process_tree._Orphaned(process_tree.state_id(tmp_path))
     assert len(left.members()) == 3
     assert made_anew(name) in [proc.pid for proc in left.members()]
-    process_tree.end_all(left.members, grace_s=0, patience_s=20)
+    process_table.end_all(left.members, grace_s=0, patience_s=20)
     assert alive(name) == alive(other) == []
 
 

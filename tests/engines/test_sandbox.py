@@ -107,11 +107,48 @@ def test_what_a_run_needs_of_the_state_stays_visible(here: Ground) -> None:
         f"cat {scratch}/upstream/result.md; echo x > {scratch}/made; "
         f"echo x > {scratch}/upstream/forged; cat .mimikit/secret; ls {here.state}"
     )
-    said = inside(here, line, writable=[scratch], read_only=[scratch / "upstream"])
+    said = inside(here, line, writable=[scratch], shown=[scratch / "upstream"])
     assert "UPSTREAM" in said
     assert "SECRET" not in said
     assert (scratch / "made").exists()
     assert not (scratch / "upstream" / "forged").exists()
+
+
+@pytest.mark.parametrize("option", ["read_only", "reopened", "pinned"])
+@pytest.mark.parametrize("path", [".mimikit", ".mimikit/inner", "link", "keys/inner", "keys"])
+def test_nothing_that_a_worker_named_shows_what_is_masked(
+    here: Ground, option: str, path: str
+) -> None:
+    for folder in (here.state / "inner", here.workspace / "keys" / "inner"):
+        folder.mkdir(parents=True)
+        (folder / "secret").write_text("SECRET")
+    (here.workspace / "link").symlink_to(".mimikit/inner")
+    given: dict[str, Any] = {option: [here.workspace / path]}
+    line = "cat .mimikit/inner/secret keys/inner/secret link/secret; echo end"
+    said = inside(here, line, hidden=[here.workspace / "keys"], **given)
+    assert "end" in said
+    assert "SECRET" not in said
+
+
+@pytest.mark.parametrize("option", ["read_only", "reopened", "pinned"])
+@pytest.mark.parametrize("other", [".mimikit/inner", ".mimikit", "other"])
+def test_what_is_exchanged_while_it_is_mounted_is_noticed(
+    here: Ground, option: str, other: str
+) -> None:
+    """A name is looked up twice, for what is mounted and for where: it may lead elsewhere once."""
+    for folder in (here.state / "inner", here.workspace / "other", here.workspace / "it"):
+        folder.mkdir()
+        (folder / "secret").write_text("SECRET")
+    path = here.workspace / "it"
+    frozen = here.workspace if option == "reopened" else None
+    given: dict[str, Any] = {option: [path], "frozen": frozen}
+    argv = sandbox.masked(["/bin/sh", "-c", "cat it/secret; echo end"], here.state, **given)
+    code, said, _ = process.output(argv, cwd=here.workspace)
+    assert (code, said) == (0, "SECRETend\n")
+    argv[argv.index(str(path))] = str(here.workspace / other)
+    code, said, complaints = process.output(argv, cwd=here.workspace)
+    assert (code, said) == (1, "")
+    assert complaints.startswith(f"bwrap: exchanged meanwhile: {path} shows ")
 
 
 def test_a_state_folder_behind_a_link_is_masked_too(here: Ground, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from mimikit.config import CodexSettings
 from mimikit.engines import process
 from mimikit.engines.base import EngineRequest, EventKind, OnEvent
-from mimikit.engines.process_tree import MARK
+from mimikit.engines.process_table import MARK
 from mimikit.engines.sandbox import packaged_program
 from mimikit.errors import BadRecord
 from mimikit.language.plain_text import plain

@@ -193,15 +193,15 @@ class CodexEngine:
             said = f"{path}: nothing can be made or removed right in it, this program starts there"
             request.on_event("note", said, {})
         shown = [request.scratch / UPSTREAM, self._catalogue]
-        secret = [*sandbox.secrets_of_home(self._codex.secrets), *folders.states]
-        masks = [Path(os.path.realpath(path)) for path in (*secret, self._state)]
-        # A mount within what is masked would show it: Workers name what is shut, by their links.
-        shut = [path for path in folders.shut if not any(map(path.is_relative_to, masks))]
+        states = [path for path in folders.states if os.path.realpath(path) == str(path)]
+        secret = [*sandbox.secrets_of_home(self._codex.secrets), *states]
         return sandbox.masked(
             argv,
             self._state,
-            writable=[request.scratch, place.home, workspace, *folders.opened],
-            read_only=[*(path for path in shown if path and path.exists()), *own, *shut],
+            writable=[request.scratch, place.home, workspace],
+            shown=[path for path in shown if path and path.exists()],
+            read_only=[*own, *folders.shut],
+            reopened=folders.opened,
             pinned=[*folders.pinned, *sandbox.folders_around([*own, *sealed], workspace)],
             hidden=[*secret, *sandbox.doors()],
             sealed=sealed if not request.read_only else (),
