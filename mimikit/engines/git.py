@@ -222,8 +222,8 @@ def _new_since(found: GitFolders, workspace: Path, state: Path) -> list[str]:
         for path in there
         if path not in before and not (path.name == ".git" and _is_empty(path))
     ]
-    parted = [said for path in now.met if path not in found.met for said in part_names(path)]
-    return [*more, *closed[:MOST_TOLD], *cut(new), *cut(parted)]
+    parted = part_names(path for path in now.met if path not in found.met)
+    return [*more, *closed[:MOST_TOLD], *cut(new), *parted]
 
 
 def _is_empty(path: Path) -> bool:

@@ -29,6 +29,8 @@ _MOST_INDEXES = 100
 _MOST_BYTES = 128 * 1024 * 1024
 """Of the indexes of one git folder together: more than a million files."""
 _MOST_PARTED_BYTES = 1024 * 1024
+_MOST_PARTED_IN_ALL = 16 * _MOST_PARTED_BYTES
+"""By one run: each name of one file becomes a file."""
 _MODE, _HASH_AT = 24, 40
 _EXTENDED, _NAME_BITS = 0x4000, 0xFFF
 _FOLDER = 0o040000
@@ -189,30 +191,35 @@ def _set_aside(path: Path, at: int, why: str) -> str:
     return f"{path} {why}: it was renamed to {to}; `git reset` makes a new one"
 
 
-def part_names(folder: Path) -> list[str]:
-    """Give what is shut in a git folder, and has other names too, a file of its own; says so."""
-    said: list[str] = []
-    for path, found in shut_in(folder):
+def part_names(folders: Iterable[Path]) -> list[str]:
+    """Give what is shut in git folders, and has other names too, files of their own; says so."""
+    said, stay, room = list[str](), list[str](), _MOST_PARTED_IN_ALL
+    for path, found in (one for folder in folders for one in shut_in(folder)):
         if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
             with contextlib.suppress(OSError, EngineError), opened(path.parent) as at:
-                if _part(path.name, at):
-                    said.append(f"{path} was the same file as another: it is one of its own now")
-    return said
+                copied = _part(path.name, at, min(room, _MOST_PARTED_BYTES))
+                if copied is None:
+                    stay.append(f"{path} is the same file as another: give it a copy of its own")
+                    continue
+                room -= copied
+                said.append(f"{path} was the same file as another: it is one of its own now")
+    return [*cut(stay), *cut(said)]
 
 
-def _part(name: str, at: int) -> bool:
+def _part(name: str, at: int, most: int) -> int | None:
+    """How many bytes were copied; None where it is no file, or has more than `most`."""
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_PARTED_BYTES:
-            return False
+        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
+            return None
         data = file.read(found.st_size)
     new, flags = f"{name}.{secrets.token_hex(8)}", os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with os.fdopen(os.open(new, flags, 0o600, dir_fd=at), "wb") as file:
         file.write(data)
         os.fchmod(file.fileno(), stat.S_IMODE(found.st_mode) & 0o777)
     os.rename(new, name, src_dir_fd=at, dst_dir_fd=at)
-    return True
+    return len(data)
 
 
 def why_odd(data: bytes, hash_bytes: int = 20, shut: Collection[bytes] = ()) -> str | None:

@@ -255,6 +255,28 @@ def test_a_repository_that_a_run_made_shares_no_file_with_the_workspace(here: Gr
     assert found.notes == []
 
 
+def test_many_names_of_one_file_do_not_fill_the_disk(here: Ground) -> None:
+    names = 40
+    with git.held(here.workspace, here.state) as found:
+        for repo in (here.workspace / "one", here.workspace / "two"):
+            repo.mkdir()
+            run_git(repo, "init", "-q")
+            for number in range(names // 2):
+                hook = repo / ".git" / "hooks" / f"hook-{number}"
+                file = here.workspace / "one" / ".git" / "hooks" / "hook-0"
+                if hook == file:
+                    file.write_bytes(bytes(2**20))
+                else:
+                    hook.hardlink_to(file)
+    inodes = {path.stat().st_ino for path in here.workspace.rglob("hook-*")}
+    assert len(inodes) == 17  # sixteen copies, and the one that the rest go on sharing
+    told = " ".join(found.left)
+    assert told.count("/hook-") == names - 4
+    assert told.count("is the same file as another: give it a copy") == git_mend.MOST_TOLD
+    assert "… and 4 more" in told
+    assert told.count("it is one of its own now") == 16
+
+
 def test_what_is_the_same_file_as_another_is_told_in_each_run_and_stays_so(here: Ground) -> None:
     """The owner may have made it so; and a run that made it may have been killed."""
     subprocess.run(["/bin/sh", "-c", HARD], cwd=here.workspace, check=True)
