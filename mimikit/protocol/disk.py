@@ -405,7 +405,10 @@ class DiskErrors:
 
 
 _REMEDY = {
-    errno.ENOSPC: "the disk is full; free some space, nothing was changed",
+    errno.ENOSPC: (  # of bytes or of inodes
+        "the disk is full, or can hold no more files; free some space or remove files, "
+        "nothing was changed"
+    ),
     errno.EDQUOT: "the disk quota is used up; free some space, nothing was changed",
     errno.EROFS: "the disk is read-only; make it writable, nothing was changed",
     errno.EIO: "the disk failed to read or write; check it, nothing was changed",

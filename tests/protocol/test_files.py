@@ -100,7 +100,7 @@ def test_a_refused_write_leaves_the_old_file_and_no_temp(
 ) -> None:
     files.write(paths.HISTORY, b"old")
     refusing(disk, operation)
-    with pytest.raises(StorageError, match=r"history\.json: the disk is full; free some space"):
+    with pytest.raises(StorageError, match=r"history\.json: the disk is full"):
         files.write(paths.HISTORY, b"newer")
     assert disk.read(paths.HISTORY) == b"old"
     assert [name for name in names(disk, "") if name.startswith(".tmp-")] == []
@@ -127,7 +127,7 @@ def test_a_flush_that_failed_is_not_repeated_on_the_same_file(
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        (errno.ENOSPC, "the disk is full; free some space"),
+        (errno.ENOSPC, "the disk is full, or can hold no more files; free some space or remove"),
         (errno.EDQUOT, "the disk quota is used up"),
         (errno.EROFS, "the disk is read-only; make it writable"),
         (errno.EIO, "the disk failed to read or write; check it"),
