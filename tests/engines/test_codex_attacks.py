@@ -6,7 +6,10 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -267,6 +270,91 @@ def test_with_full_access_the_login_is_open_and_the_other_secrets_are_not(here: 
     _, seen = work(here, line, sandbox="danger-full-access")
     assert ("canary-login" in seen, "canary-of-home" in seen) == (True, False)
     assert (home / ".codex" / "auth.json").read_text() == "canary-loginx\n"
+
+
+LOCKER = """
+import fcntl, os, sys, time
+held = {}
+print("begun", flush=True)
+while True:
+    for top in sys.argv[1:]:
+        for path in [os.path.join(at, name) for at, _, names in os.walk(top) for name in names]:
+            for how in (os.O_RDONLY, os.O_RDWR):
+                try:
+                    if (path, how) not in held:
+                        held[path, how] = os.open(path, how | os.O_NONBLOCK)
+                        fcntl.lockf(held[path, how], fcntl.LOCK_SH | fcntl.LOCK_NB)
+                        fcntl.flock(held[path, how], fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        print("locked", path, flush=True)
+                except OSError:
+                    pass
+    time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["a new home", "a home in use"])
+def test_no_codex_waits_for_locks_of_another_ones_shell(here: Here, is_new: bool) -> None:
+    """The first run of all makes what it locks; its shells must not have it either."""
+    (here.workspace / "locker.py").write_text(LOCKER)
+    home = here.root / "home" / ".codex"
+    if not is_new:
+        assert work(here, "true")[0].status == "done"
+        (home / "history.jsonl").touch()
+    line = f"exec {sys.executable} locker.py {home} {here.root / 'tmp'}"
+    begin = {"name": "exec_command", "arguments": {"cmd": line, "yield_time_ms": 1000}}
+    holds, over, seen = threading.Event(), threading.Event(), list[str]()
+
+    def wait(body: dict[str, Any]) -> dict[str, Any]:
+        seen.append(str(body["input"][-1]["output"]))
+        holds.set()
+        over.wait(95)
+        session = int(seen[0].split("session ID ")[1].split()[0])
+        asked = {"session_id": session, "yield_time_ms": 1000}
+        return {"call": {"name": "write_stdin", "arguments": asked}}
+
+    def end(body: dict[str, Any]) -> dict[str, Any]:
+        seen.append(str(body["input"][-1]["output"]))
+        return {"text": "done"}
+
+    others, outputs = list[Outcome](), list[str]()
+    with FakeLLM([{"call": begin}, wait, end]) as llm, ThreadPoolExecutor() as threads:
+        long: dict[str, Any] = {"run_id": "run-locker", "timeout_s": 100, "idle_timeout_s": 100}
+        locker = threads.submit(here.engine(llm).run, here.ask("lock", **long))
+        try:
+            assert holds.wait(30)
+            for role in ("worker", "teller", "worker"):
+                shell = [{"shell": "echo fi''ne"}] if role == "worker" else []
+                with FakeLLM([*shell, {"text": "it is done"}]) as other:
+                    asked = here.ask("work", role=role, run_id="run-other")
+                    others.append(here.engine(other).run(asked))
+                    outputs += [json.dumps(other.requests[-1:])] if shell else []
+        finally:
+            over.set()
+        assert locker.result().status == "done"
+    assert [(outcome.status, outcome.error) for outcome in others] == [("done", None)] * 3
+    assert all("fine" in output for output in outputs)
+    told = "".join(seen)
+    assert "begun" in told
+    locked = {line.split(str(here.root))[1] for line in told.splitlines() if "locked" in line}
+    shut = ["installation_id", ".sqlite", "thread-writer-locks", "mount-targets"]
+    shut += [] if is_new else ["history.jsonl"]
+    assert [path for path in locked if any(name in path for name in shut)] == []
+
+
+def test_a_worker_works_where_codex_has_no_folder_for_its_names(here: Here) -> None:
+    """As when the shell of another one has locked that before codex did."""
+    line = "echo fi''ne; echo x > ../made; echo x > $TMPDIR/../aliases/x"
+    with FakeLLM([{"text": "one"}, {"shell": line}, {"text": "two"}]) as llm:
+        engine = here.engine(llm)
+        assert engine.run(here.ask("do it")).status == "done"  # the sandbox is proved by now
+        shutil.rmtree(temporary := here.root / "home" / ".codex" / "tmp")
+        temporary.mkdir()
+        for name in ("arg0", "arg0-linux"):
+            (temporary / name).touch()
+        outcome = engine.run(here.ask("do it"))
+        seen = json.dumps(llm.requests[-1]["input"][-1])
+    assert (outcome.text, "fine" in seen) == ("two", True)
+    assert seen.count("Read-only file system") == 2
 
 
 # ---- nothing lives on

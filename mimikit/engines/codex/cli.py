@@ -19,6 +19,7 @@ from typing import Any
 from mimikit.config import CodexSettings
 from mimikit.engines import process
 from mimikit.engines.base import EngineRequest, EventKind, OnEvent
+from mimikit.engines.codex.workspace import CodexLocation
 from mimikit.engines.process_table import MARK
 from mimikit.engines.sandbox import packaged_program
 from mimikit.errors import BadRecord
@@ -29,8 +30,6 @@ from mimikit.protocol.models import Usage
 LEAST_VERSION = (0, 163, 0)
 PROFILE = "mimikit"
 """What the permissions of a Worker's shell are named in codex."""
-_LOGINS = ("auth.json", ".credentials.json")
-"""Where codex keeps its own login, and those to servers of tools."""
 TOOLS_TOKEN = "MIMIKIT_TOOLS_TOKEN"  # noqa: S105 - a variable's name
 _API_KEY = "CODEX_API_KEY"
 _NETWORK = (
@@ -48,21 +47,6 @@ _TALK_ONLY = (  # off for Teller and Planner: they have nothing but talk and our
 )
 _ABROAD = ("multi_agent", "apps", "plugins", "tool_suggest", "image_generation", "hooks", "goals")
 """What leads out of the sandbox, or starts more agents: off for the Worker."""
-
-
-@dataclass(frozen=True, slots=True)
-class CodexLocation:
-    """An installed codex, and where it keeps its login."""
-
-    program: str
-    home: Path
-    own_home: bool
-    """Whether the settings name its home; else it is the user's."""
-
-    def logins(self) -> list[str]:
-        """The real files of its logins, as far as they are there."""
-        paths = [self.home / name for name in _LOGINS]
-        return [os.path.realpath(path) for path in paths if os.access(path, os.F_OK)]
 
 
 def find(settings: CodexSettings) -> CodexLocation | None:
@@ -123,6 +107,8 @@ def surroundings(
         env[TOOLS_TOKEN] = request.tools_token
     if request.role != "worker":
         env["CODEX_EXEC_SERVER_URL"] = "none"  # no place to run anything in
+    else:
+        env["PATH"] = f"{place.aliases(request.scratch)}{os.pathsep}{env['PATH']}"
     return env
 
 
@@ -152,13 +138,14 @@ def confinement(
 ) -> dict[str, str]:
     """The keys of codex's own sandbox: what its shells may read and write.
 
-    Its login they may not read. Only here can that be said: codex itself has to read it.
+    Its login they may not read, nor lock its files. Only here can that be said: codex itself has
+    to read them.
     """
     rules = {":root": '"read"'}
     if not request.read_only:
         rules |= {":workspace_roots": '{"."="write"}'}
         rules |= {str(path): '"write"' for path in (_temporary(request), *writable)}
-    rules |= dict.fromkeys(place.logins(), '"deny"')
+    rules |= dict.fromkeys(place.closed(), '"deny"')
     listed = ",".join(f"{_toml(path)}={rule}" for path, rule in rules.items())
     network = "true" if settings.network and not request.read_only else "false"
     profile = f"{{filesystem={{{listed}}},network={{enabled={network}}}}}"

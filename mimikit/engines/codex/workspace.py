@@ -1,14 +1,16 @@
-"""What of a workspace codex takes up before it does anything, and stumbles over.
+"""Where codex keeps its things, and what of a workspace it takes up first and stumbles over.
 
-A Worker, a clone or a backup may leave any thing in the place of these files: it must not end all
-that is done there later.
+A Worker, a clone or a backup may leave any thing in the place of a workspace's files: it must not
+end all that is done there later.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 LITTER = (".git", ".codex", ".agents", ".aws")
@@ -17,6 +19,53 @@ _DOCUMENTS = ("AGENTS.override.md", "AGENTS.md")
 _SETTINGS = ".codex/config.toml"
 _MOST_BYTES = 2**20
 """Codex uses the first 32 KiB, and refuses to start where there are 512 MiB."""
+_LOGINS = ("auth.json", ".credentials.json")
+"""Where codex keeps its own login, and those to servers of tools."""
+_LOCKED = ("installation_id", "thread-writer-locks", "*.sqlite*")
+"""What each codex locks in its home, or waits for; the pattern is codex's, read for each shell."""
+_MOUNTS = "codex-bwrap-synthetic-mount-targets"
+"""What each codex of a user locks among temporary files while it starts a shell."""
+_ALIASES = ("codex-linux-sandbox", "apply_patch", "applypatch")
+
+
+@dataclass(frozen=True, slots=True)
+class CodexLocation:
+    """An installed codex, and where it keeps its login."""
+
+    program: str
+    home: Path
+    own_home: bool
+    """Whether the settings name its home; else it is the user's."""
+
+    def logins(self) -> list[str]:
+        """The real files of its logins, as far as they are there."""
+        paths = [self.home / name for name in _LOGINS]
+        return [os.path.realpath(path) for path in paths if os.access(path, os.F_OK)]
+
+    def closed(self) -> list[str]:
+        """What codex opens and its shells must not: who may read a file can lock it.
+
+        Then each other codex waits, or loses what it writes. Shells need `tmp`, where codex puts
+        what starts them, their snapshots, and the owner's skills.
+        """
+        home = Path(os.path.realpath(self.home))
+        beside = [path for path in home.glob("*") if path.is_file() and not path.is_symlink()]
+        closed = [path for path in beside if path.name not in _DOCUMENTS]
+        closed += [home / name for name in _LOCKED]
+        closed.append(Path(os.environ.get("TMPDIR") or "/tmp") / f"{_MOUNTS}-{os.geteuid()}")  # noqa: S108
+        return [*self.logins(), *map(str, closed)]
+
+    def aliases(self, scratch: Path) -> Path:
+        """A folder with the names by which codex starts itself for its shells.
+
+        It makes one in its home: another one's shell that is quick to lock that takes it.
+        """
+        folder = scratch / "aliases"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in _ALIASES:
+            with contextlib.suppress(FileExistsError):
+                (folder / name).symlink_to(os.path.realpath(self.program))
+        return folder
 
 
 def odd_documents(workspace: Path, closed: Collection[str]) -> list[str]:
