@@ -562,6 +562,8 @@ def test_who_is_logged_in(here: Here, tmp_path: Path, monkeypatch: pytest.Monkey
     own.mkdir()
     (own / "auth.json").write_text("{}")
     assert said(home=str(own)) is None
+    own.rename(odd := tmp_path / "own[x]")  # a rule that keeps the login from shells is a pattern
+    assert "expected a home whose path is no pattern to codex, got '['" in str(said(home=str(odd)))
     monkeypatch.setenv("CODEX_API_KEY", "x")
     assert said() is None
 

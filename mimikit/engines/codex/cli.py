@@ -88,6 +88,11 @@ def unavailable(settings: CodexSettings) -> str | None:
     if version < LEAST_VERSION:
         least, got = (".".join(map(str, v)) for v in (LEAST_VERSION, version))
         return f"expected codex {least} or newer, got {got}; update it"
+    if odd := re.search(r"[*?\[{]", os.path.realpath(place.home)):
+        return (
+            f"expected a home whose path is no pattern to codex, got {odd[0]!r} in {place.home}: "
+            "its login could not be kept from shells; name another by `codex.home`"
+        )
     elsewhere = os.environ.get(_API_KEY) or "model_provider" in settings.config
     if not elsewhere and not (place.home / "auth.json").exists():
         return f"codex is not logged in: no {place.home / 'auth.json'}; run `codex login`"
