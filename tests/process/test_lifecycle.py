@@ -99,6 +99,9 @@ def test_runs_of_a_killed_consumer_do_not_hold_its_lock(world: World) -> None:
     world.settings["COMMAND__SANDBOX"] = "off"  # in the sandbox none lives on
     consumer = world.start_consumer()
     number = run_long(world)
+    # Stopped, it lives on: what stands before it ends it else, at times before one can look.
+    for pid in (consumer.pid, *alive(number)):
+        os.kill(pid, signal.SIGSTOP)
     consumer.kill()
     consumer.wait()
     assert alive(number)
