@@ -147,7 +147,7 @@ def judge(entry: Path, workspace: Path, met: Sequence[Path]) -> FolderShare:
     if entry.is_symlink():  # no mount can hold it: it is no reason to give anything
         note = f"the git folder of {entry} is read-only: it is a link"
         return FolderShare(entry, note=note if is_own else None)
-    if not is_own and len(met) > MOST_WRITABLE:
+    if (not is_own and len(met) > MOST_WRITABLE) or (is_own and _is_empty(entry)):
         return FolderShare(entry, shut=(entry,))
     try:
         if entry.is_dir():

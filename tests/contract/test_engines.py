@@ -152,7 +152,8 @@ def test_it_serves_several_at_once_and_leaves_nothing_open(case: Case) -> None:
     def one(number: int) -> str:
         scratch = case.here.scratch / str(number)
         scratch.mkdir()
-        return case.engine.run(case.request(case.quick, run_id=f"r-{number}", scratch=scratch)).text
+        outcome = case.engine.run(case.request(case.quick, run_id=f"r-{number}", scratch=scratch))
+        return outcome.text or str(outcome)
 
     with ThreadPoolExecutor(4) as pool:
         assert [text.strip() for text in pool.map(one, range(8))] == ["hello"] * 8

@@ -190,14 +190,18 @@ def plant_kinds(planted: Planted) -> None:
 def plant_contents(planted: Planted) -> None:
     """Files under proper names that can not be used."""
 
-    def put(kind: str, data: Callable[[str], bytes]) -> Path:
+    def put(
+        kind: str, data: Callable[[str], bytes], change: Callable[[Path], None] = lambda _: None
+    ) -> None:
         stem = _stem(planted, 20 + len(planted.contents))
         path = planted.contents[kind] = planted.path(stem)
-        path.write_bytes(data(stem))
-        return path
+        hidden = path.with_name(f".{path.name}")  # one that runs would take it before it is changed
+        hidden.write_bytes(data(stem))
+        change(hidden)
+        hidden.rename(path)
 
-    put("mode 000", planted.data).chmod(0)
-    os.truncate(put("huge", lambda _: b""), HUGE)
+    put("mode 000", planted.data, lambda path: path.chmod(0))
+    put("huge", lambda _: b"", lambda path: os.truncate(path, HUGE))
     put("no text", lambda _: b"\x80\x00\xff{")
     put("cut short", lambda stem: planted.data(stem)[:9])
     if planted.name not in (paths.COMMANDS_DONE, *LINES):

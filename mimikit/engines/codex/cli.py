@@ -112,8 +112,6 @@ def surroundings(
         env[TOOLS_TOKEN] = request.tools_token
     if request.role != "worker":
         env["CODEX_EXEC_SERVER_URL"] = "none"  # no place to run anything in
-    else:
-        env["PATH"] = f"{place.aliases(request.scratch)}{os.pathsep}{env['PATH']}"
     return env
 
 

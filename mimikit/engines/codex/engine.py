@@ -59,6 +59,8 @@ class CodexEngine:
         self._reason = _remembered(lambda: codex_cli.unavailable(self._codex), _REMEMBER_S)
         self._sandboxed = _remembered(lambda: sandbox.ask().reason or None, _SANDBOX_REMEMBER_S)
         self._lock = threading.Lock()
+        self._working, self._before = 0, set[str]()
+        """How many Workers are at it, and what of codex' litter was there before the first."""
         self._proved: set[tuple[Path, bool]] = set()
         """Workspaces, each as one to work in or as a read-only one, in which the sandbox holds."""
         self._catalogue: Path | None = None
@@ -101,12 +103,15 @@ class CodexEngine:
 
     def _work(self, request: EngineRequest, place: CodexLocation) -> Outcome:
         workspace = Path(os.path.realpath(request.workspace))
-        if not request.read_only and workspace in sandbox.own_files(workspace)[1]:
-            for path in (workspace / name for name in LITTER):
-                if not os.path.lexists(path):  # in the sandbox codex could not make it any more
-                    path.mkdir()
-        before = {name for name in LITTER if (request.workspace / name).exists()}
         earlier = _usage_before(place.home, request.resume) if request.resume else Usage()
+        with self._lock:
+            if not self._working:
+                self._before = {name for name in LITTER if os.path.lexists(workspace / name)}
+            self._working += 1
+            # Else each codex makes them for its shells, and removes them under those of others.
+            for path in (workspace / name for name in LITTER if not request.read_only):
+                with contextlib.suppress(OSError):
+                    path.mkdir()
         left = list[str]()
         try:
             if request.read_only:  # the whole workspace is, git's folders with it
@@ -120,10 +125,13 @@ class CodexEngine:
                 for note in left:
                     request.on_event("note", note, {})
         finally:
-            for path in (request.workspace / name for name in LITTER if name not in before):
-                if path.is_dir() and not path.is_symlink():
-                    with contextlib.suppress(OSError):  # not empty: not litter
-                        path.rmdir()
+            with self._lock:  # what others work with stays until the last is done
+                self._working -= 1
+                came = [name for name in LITTER if name not in self._before and not self._working]
+                for path in (request.workspace / name for name in came):
+                    if path.is_dir() and not path.is_symlink():
+                        with contextlib.suppress(OSError):  # not empty: not litter
+                            path.rmdir()
         if request.resume and outcome.error and "no rollout found" in outcome.error:
             request.on_event("note", "its earlier session is gone: it begins anew", {})
             outcome, earlier = self._work(replace(request, resume=None), place), Usage()

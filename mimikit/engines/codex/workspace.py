@@ -6,7 +6,6 @@ end all that is done there later.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 from collections.abc import Collection
@@ -21,11 +20,9 @@ _MOST_BYTES = 2**20
 """Codex uses the first 32 KiB, and refuses to start where there are 512 MiB."""
 _LOGINS = ("auth.json", ".credentials.json")
 """Where codex keeps its own login, and those to servers of tools."""
-_LOCKED = ("installation_id", "thread-writer-locks", "*.sqlite*")
-"""What each codex locks in its home, or waits for; the pattern is codex's, read for each shell."""
-_MOUNTS = "codex-bwrap-synthetic-mount-targets"
-"""What each codex of a user locks among temporary files while it starts a shell."""
-_ALIASES = ("codex-linux-sandbox", "apply_patch", "applypatch")
+_LOCKED = ("installation_id", "thread-writer-locks")
+"""What each codex waits for in its home, and is always there. Its databases are not among it: they
+come and go, and what goes while a shell is started fails that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +46,8 @@ class CodexLocation:
         what starts them, their snapshots, and the owner's skills.
         """
         home = Path(os.path.realpath(self.home))
-        beside = [path for path in home.glob("*") if path.is_file() and not path.is_symlink()]
-        closed = [path for path in beside if path.name not in _DOCUMENTS]
-        closed += [home / name for name in _LOCKED]
-        closed.append(Path(os.environ.get("TMPDIR") or "/tmp") / f"{_MOUNTS}-{os.geteuid()}")  # noqa: S108
+        closed = [home / name for name in _LOCKED]
         return [*self.logins(), *map(str, closed)]
-
-    def aliases(self, scratch: Path) -> Path:
-        """A folder with the names by which codex starts itself for its shells.
-
-        It makes one in its home: another one's shell that is quick to lock that takes it.
-        """
-        folder = scratch / "aliases"
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in _ALIASES:
-            with contextlib.suppress(FileExistsError):
-                (folder / name).symlink_to(os.path.realpath(self.program))
-        return folder
 
 
 def odd_documents(workspace: Path, closed: Collection[str]) -> list[str]:
