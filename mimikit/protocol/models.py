@@ -55,6 +55,8 @@ Origin = Literal[
 ]
 Notify = Literal["teller", "message", "change", "failure", "none"]
 EndStatus = Literal["done", "failed", "canceled"]
+REMINDER = "reminder"
+"""The profile of words that code tells at their time: no engine, no pool, always told."""
 FailureReason = Literal[
     "timeout", "error", "killed", "canceled",
     "engine_unavailable", "rate_limited", "budget", "refused",
@@ -109,6 +111,7 @@ class Task(Record):
     type: Literal["oneshot"] = "oneshot"
     role: QueueName = "worker"
     profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
+    """Who carries it out; with `reminder` nobody: the prompt is the text that is told."""
     title: Annotated[str, StringConstraints(max_length=200)] = ""
     prompt: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
     priority: Annotated[int, Field(ge=0, le=10)] = 5
@@ -166,6 +169,8 @@ class Message(Record):
     engine: str | None = None
     failed: bool = False
     """It says that a turn failed; the messages it replies to may be sent again."""
+    reminder: str | None = None
+    """The words of the reminder that it tells, whose task `task_ids` names."""
 
 
 class History(Record):
