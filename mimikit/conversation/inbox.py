@@ -17,6 +17,7 @@ from heapq import heapify, heappop, heappush
 from mimikit.conversation.history import HistoryStore
 from mimikit.errors import BadInput, BadRecord, UnsafeFile
 from mimikit.language import phrases
+from mimikit.language.phrases import Language
 from mimikit.log import ChangeFeed
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
@@ -277,7 +278,7 @@ class InboxIndex:
             take_out(self._files, id_)
             self._drop(id_)
 
-    def language(self, text: str | None = None) -> str:
+    def language(self, text: str | None = None) -> Language:
         """The language of a text, or of what the user said last."""
         if text is None:
             said = (m.text for m in reversed(self._conversation.messages) if m.role == "user")

@@ -116,6 +116,37 @@ class ToldResult:
     error: str | None
     failure_reason: str | None
     task_id: str
+    reminder: ToldReminder | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToldReminder:
+    """What is told of a reminder beside its words."""
+
+    zone: str | None = None
+    """The one its time is meant in; None: the workspace's."""
+    planned_at: datetime | None = None
+    """When it was to be told, of one that is late."""
+    missed: int = 0
+    """How many later times of it have passed since."""
+
+
+def reminder(text: str, told: ToldReminder, language: Language, zone: ZoneInfo) -> str:
+    """A reminder in its user's words, as they are; of a late one the time it was meant for."""
+    space = "" if language == "zh" else " "
+    if told.planned_at is None:
+        return f"{say('reminder', language)}{space}{text}"
+    when = moment_words(told.planned_at, named_zone(told.zone) or zone, language)
+    key = "reminder_late_missed" if told.missed else "reminder_late"
+    return f"{say(key, language, when=when, missed=told.missed)}{space}{text}"
+
+
+def named_zone(name: str | None) -> ZoneInfo | None:
+    """The zone of that name; None where there is none."""
+    try:
+        return ZoneInfo(name) if name else None
+    except (KeyError, ValueError, OSError):
+        return None
 
 
 def results(told: Sequence[ToldResult], language: str) -> str:

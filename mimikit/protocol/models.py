@@ -140,7 +140,7 @@ class Task(Record):
     upstream: list[Id] = Field(default_factory=list[str])
     """The tasks whose results it builds on."""
     timezone: str | None = None
-    """Of a Planner task: the zone its user's times are meant in."""
+    """The zone that times are meant in: its user's, or those of the trigger that made it."""
     covers: SummaryScope | None = None
     """Of a run that makes a summary of memory."""
     notify: Notify = "message"

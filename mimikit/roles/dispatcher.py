@@ -13,7 +13,14 @@ from mimikit.engines.base import CancelToken, Outcome, TurnInput
 from mimikit.errors import BadSettings, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import EndStatus, FailureReason, PageAddress, QueueName, Task
+from mimikit.protocol.models import (
+    REMINDER,
+    EndStatus,
+    FailureReason,
+    PageAddress,
+    QueueName,
+    Task,
+)
 from mimikit.protocol.results import TaskResult
 from mimikit.roles.run import (
     RunContext,
@@ -237,6 +244,8 @@ def _outcome(
     if refusal := context.insist(partial(task_refusal, *known)):
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
         return _failed(refusal, "refused"), "", True
+    if task.profile == REMINDER:  # put into the queue by hand: others never come here
+        return Outcome("done", task.prompt, data=queue.lateness(task.not_before, now)), "", False
     try:
         choice = context.engines.for_role("worker", task.profile)
     except BadSettings as error:

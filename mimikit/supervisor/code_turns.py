@@ -9,11 +9,12 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
+from zoneinfo import ZoneInfo
 
 from mimikit.language import phrases
-from mimikit.language.phrases import ToldResult
+from mimikit.language.phrases import Language, ToldReminder, ToldResult
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import InboxItem, Message, Question, Task, TurnRecord
+from mimikit.protocol.models import REMINDER, InboxItem, Message, Question, Task, TurnRecord, to_utc
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult, TriggerState
 
@@ -48,17 +49,53 @@ def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
         error=outcome.error,
         failure_reason=outcome.failure_reason,
         task_id=task.id,
+        reminder=None if is_plan else _told_reminder(task, outcome),
     )
 
 
+def _told_reminder(task: Task, result: TaskResult) -> ToldReminder | None:
+    """What is told of a reminder; None: it is none, or it did not come to its time."""
+    if task.profile != REMINDER or result.status != "done":
+        return None
+    planned, missed = result.result.get("plannedAt"), result.result.get("missed")
+    try:
+        planned_at = to_utc(datetime.fromisoformat(planned)) if isinstance(planned, str) else None
+    except ValueError:
+        planned_at = None
+    return ToldReminder(task.timezone, planned_at, missed if isinstance(missed, int) else 0)
+
+
 def message_turn(
-    items: Sequence[InboxItem], told: Sequence[ToldResult], language: str, record_base: TurnRecord
+    items: Sequence[InboxItem],
+    told: Sequence[ToldResult],
+    language: Language,
+    record_base: TurnRecord,
+    zone: ZoneInfo,
 ) -> TurnRecord:
-    """The turn by which code tells results: one message, no mind, consuming their entries."""
-    text = phrases.results(told, language)
-    return record_base.but(
-        consumed=[item.id for item in items],
-        messages=[system_message(record_base, text, task_ids=[r.task_id for r in told])],
+    """The turn by which code tells results, consuming their entries: no mind.
+
+    Results are one message; each reminder is one of its own, in the language of its words.
+    """
+    results = [result for result in told if result.reminder is None]
+    messages = [
+        reminder_message(record_base, result, result.reminder, language, zone)
+        for result in told
+        if result.reminder is not None
+    ]
+    if results:
+        text, ids = phrases.results(results, language), [result.task_id for result in results]
+        messages.append(system_message(record_base, text, task_ids=ids))
+    return record_base.but(consumed=[item.id for item in items], messages=messages)
+
+
+def reminder_message(
+    record: TurnRecord, told: ToldResult, how: ToldReminder, language: Language, zone: ZoneInfo
+) -> Message:
+    """A reminder as it stands in the chat; the same one has the same id, whatever tells it."""
+    own = phrases.language(told.prompt, language)
+    text = phrases.reminder(told.prompt, how, own, zone)
+    return system_message(record, text, task_ids=[told.task_id]).but(
+        id=derived_id("msg", "reminder", told.task_id), reminder=told.prompt
     )
 
 
@@ -76,6 +113,8 @@ def system_message(record: TurnRecord, text: str, *, task_ids: list[str]) -> Mes
 
 def telling(task: Task, result: TaskResult, before: TriggerState | None) -> Told | None:
     """Who tells this result: the Teller, a plain message, or nobody. Source: spec 0."""
+    if task.profile == REMINDER:
+        return "message"
     if task.internal or task.notify == "none":
         return None
     if task.notify == "teller":

@@ -183,13 +183,12 @@ class CommandApplier:
         if trigger is None:
             raise BadInput(broken or f"no trigger {command.target}")
         task = make_run(trigger, f"order {command.id}", now)
-        queue.submit(self._files, task)
+        self._store.submit(task)
         if self._ledger.newest_order(trigger.id) != task.id:
             title = trigger.title or None
             self._ledger.write("ordered", trigger.id, now, taskId=task.id, title=title)
         state = registry.state(self._files, trigger.id)
         registry.save_state(self._files, trigger.id, state.but(last_task_id=task.id))
-        self._feed.tell("task", id=task.id, seat=task.role)
         return _Outcome(f"started as {task.id}", result_id=task.id)
 
     def _trigger_edit(self, command: Command, now: datetime) -> _Outcome:

@@ -245,10 +245,9 @@ class CommitApplier:
 
     def submit(self, task: Task) -> None:
         """Queue a task, once, and write that down."""
-        if queue.submit(self._files, task) or not self._ledger.is_known(task.id):
+        if self._store.submit(task) or not self._ledger.is_known(task.id):
             facts = {"seat": task.role, "traceId": task.trace_id, "retryOf": task.retry_of}
             self._ledger.write("queued", task.id, task.created_at, **facts)
-        self._feed.tell("task", id=task.id, seat=task.role)
 
     def _publish(self, task: Task, now: datetime) -> None:
         """Queue a task of a turn or plan, unless its request has led to as many as it may by now.

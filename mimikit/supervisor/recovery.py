@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.models import Health, QueueName, Task
+from mimikit.protocol.models import REMINDER, Health, QueueName, Task
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor.commit_applier import CommitApplier
@@ -151,6 +151,10 @@ def _recover_running(
         return
     if task.released:
         queue.finish_release(files, task)
+        return
+    if task.profile == REMINDER:  # its words can be told as well now
+        queue.tell_reminder(files, task.but(created_at=now), task.not_before)
+        applier.end_run(seat, task.id)
         return
     # The consumer died under this run: a failed attempt, or the task's end.
     ended = RunEnd("failed", "killed", interrupted=True)

@@ -15,11 +15,12 @@ from mimikit.errors import NewerState, UnsafeFile
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import History, QueueName, RuntimeState
+from mimikit.protocol.models import REMINDER, History, QueueName, RuntimeState, Task
 from mimikit.protocol.records import written_at
 from mimikit.protocol.results import StatusCheckpoint
 from mimikit.protocol.watch import WakeBell
 from mimikit.roles.run import LiveRuns
+from mimikit.tasks import queue as task_queue
 from mimikit.tasks.ledger import Ledger
 
 T = TypeVar("T")
@@ -105,6 +106,21 @@ class Store:
             conversation=conversation,
             runtime=runtime,
         )
+
+    def submit(self, task: Task, *, planned_at: datetime | None = None, missed: int = 0) -> bool:
+        """Have a task begin; False when it had before.
+
+        A reminder comes to its end at once: no pool is to be free for it. `planned_at`, `missed`:
+        of its slot.
+        """
+        if task.profile == REMINDER:
+            is_new = task_queue.tell_reminder(self.files, task, planned_at, missed)
+            if is_new:
+                self.events.ended_runs.put((task.role, task.id))
+        else:
+            is_new = task_queue.submit(self.files, task)
+        self.feed.tell("task", id=task.id, seat=task.role)
+        return is_new
 
     def save_runtime(self, **changes: object) -> None:
         self.runtime = self.runtime.but(**changes)

@@ -230,7 +230,8 @@ class TellerScheduler:
             return False
         base = code_record(derived_id("turn", "code", *sorted(item.id for item in batch)), now)
         told = [self._told(item) for item in batch]
-        self._commit(message_turn(batch, told, self.inputs.language(), base))
+        zone = self._store.settings.zone
+        self._commit(message_turn(batch, told, self.inputs.language(), base, zone))
         return True
 
     def _told(self, item: InboxItem) -> ToldResult:

@@ -15,7 +15,6 @@ from mimikit.protocol.triggers import FiringIntent, Trigger, TriggerState
 from mimikit.supervisor.commit_applier import SLICE_S
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.trigger_facts import FactReader, TriggerIndex
-from mimikit.tasks import queue
 from mimikit.triggers import conditions, registry, schedule
 from mimikit.triggers.decide import (
     LOOK_AGAIN,
@@ -339,8 +338,7 @@ class TriggerScheduler:
         Crash: it stands in the state until the last step, and every step may be repeated.
         """
         store, task, now = self._store, firing.task, firing.fired_at
-        queue.submit(store.files, task)
-        store.feed.tell("task", id=task.id, seat=task.role)
+        store.submit(task, planned_at=firing.planned_at, missed=firing.missed)
         self._write_slot(
             trigger, firing.slot, now, state="ran", missed=firing.missed, taskId=task.id,
             plannedAt=firing.planned_at if firing.planned_at != now else None,

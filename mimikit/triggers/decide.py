@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.json import dump_line
-from mimikit.protocol.models import Task, time_text
+from mimikit.protocol.models import REMINDER, Task, time_text
 from mimikit.protocol.triggers import (
     Condition,
     FiringIntent,
@@ -246,7 +246,8 @@ def decide_condition(
 def _piles_up(trigger: Trigger, state: TriggerState, facts: TriggerFacts) -> bool:
     """Whether a run would come on top of one that is not over, and shall not."""
     last = state.last_task_id
-    return trigger.overlap == "skip" and last is not None and facts.is_live(last)
+    may_pile_up = trigger.overlap == "queue" or trigger.profile == REMINDER
+    return not may_pile_up and last is not None and facts.is_live(last)
 
 
 def _edge_firing(
@@ -352,4 +353,5 @@ def make_run(trigger: Trigger, slot: str, now: datetime, upstream: tuple[str, ..
         allow_triggers=trigger.allow_triggers,
         upstream=list(upstream),
         remote=trigger.remote,
+        timezone=trigger.schedule.timezone if trigger.schedule else None,
     )

@@ -118,6 +118,11 @@ def _edit_from_afar(client: Client) -> None:
     client.oracle.ack("order", "o1")
 
 
+def _remind_once(client: Client) -> None:
+    at = time_text(START + timedelta(seconds=60))
+    client.make("g1", "call mum", type="scheduled", profile="reminder", schedule={"runAt": at})
+
+
 FLOWS = (
     # a task by itself, and what may become of it
     Flow("task", (lambda c: c.submit("t1", "one"),)),
@@ -494,6 +499,24 @@ FLOWS = (
     Flow(
         "trigger",
         (lambda c: c.trigger("g1", 60, "tick"), lambda c: c.at(60), lambda c: c.at(125)),
+    ),
+    Flow(
+        "reminder",
+        (
+            lambda c: c.trigger("g1", 60, "drink water", profile="reminder", notify="none"),
+            lambda c: c.at(60),
+            lambda c: c.at(400),
+            lambda c: c.order("o1", "trigger_run", "g1"),
+        ),
+        expected=Expected(fires=(("g1", 2),)),
+    ),
+    Flow("reminder told once", (_remind_once, lambda c: c.say("m1", "hello"), lambda c: c.at(90))),
+    Flow(
+        "reminder in the queue",
+        (
+            lambda c: c.submit("t1", "drink water", profile="reminder"),
+            lambda c: c.order("o1", "retry", "t1"),
+        ),
     ),
     Flow("planned trigger", (lambda c: c.say("m1", "every 60: tick"), lambda c: c.at(61))),
     Flow(

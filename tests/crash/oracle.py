@@ -375,8 +375,12 @@ def _tasks(folder: Folder, oracle: Oracle) -> list[str]:
                 f"ledger says {line['status']} of {line['id']}, its outcome {outcome['status']}"
             )
     began = {id_ for id_, _ in oracle.runs}
+    reminders = {
+        id_ for id_, task in folder.tasks["worker"].items() if task["profile"] == "reminder"
+    }
+    found += [f"an engine ran the reminder {id_}" for id_ in sorted(reminders & began)]
     for id_, result in folder.results.items():
-        if result["status"] == "done" and id_ not in began:
+        if result["status"] == "done" and id_ not in began | reminders:
             found.append(f"task {id_} is done, but no engine ran it")
     return found
 
@@ -411,7 +415,7 @@ def _told(folder: Folder) -> list[str]:
 
 def _telling(task: Record, status: str | None) -> tuple[int, int]:
     """How often a result is to be told, at least and at most."""
-    if task["notify"] in ("teller", "message"):
+    if task["notify"] in ("teller", "message") or task["profile"] == "reminder":
         return 1, 1
     if task["notify"] == "change":
         return 0, 1

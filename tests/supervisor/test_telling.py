@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -45,6 +46,11 @@ def test_who_is_told(
     notify: Any, status: Any, before: TriggerState | None, told: str | None
 ) -> None:
     assert telling(TASK.but(notify=notify), RESULT.but(status=status), before) == told
+
+
+@pytest.mark.parametrize("notify", ["teller", "message", "change", "failure", "none"])
+def test_a_reminder_is_always_told_by_code(notify: Any) -> None:
+    assert telling(TASK.but(notify=notify, profile="reminder"), RESULT, SAME) == "message"
 
 
 def test_a_failure_is_told_again_and_again() -> None:
@@ -90,11 +96,12 @@ def test_several_results_make_one_message_that_names_them_all() -> None:
     ]
     told = [told_result(TASK.but(id=f"t{n}", title=f"job {n}"), RESULT) for n in (1, 2)]
     base = TurnRecord(id="turn-x", author="code", started_at=START, completed_at=START)
-    turn = message_turn(items, told, "en", base)
+    zone = ZoneInfo("UTC")
+    turn = message_turn(items, told, "en", base, zone)
     assert turn.consumed == ["res-t1", "res-t2"]
     (message,) = turn.messages
     assert (message.role, message.task_ids, message.turn_id) == ("system", ["t1", "t2"], "turn-x")
     assert "job 1" in message.text
     assert "job 2" in message.text
-    assert message_turn(items, told, "en", base) == turn
-    assert message_turn(items, told, "zh", base).messages[0].text != message.text
+    assert message_turn(items, told, "en", base, zone) == turn
+    assert message_turn(items, told, "zh", base, zone).messages[0].text != message.text

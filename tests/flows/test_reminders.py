@@ -1,0 +1,133 @@
+"""Reminders: told by code, at their time, always, once, and by nobody else."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from mimikit.conversation import history
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import Message, time_text
+from tests.crash.driver import Client
+from tests.support.product import START
+from tests.support.reading import loaded, results, slots
+
+
+def at(client: Client, seconds: float) -> None:
+    client.at(seconds)
+    client.product.idle()
+
+
+def told(files: Files) -> list[Message]:
+    return [m for m in history.page(files, limit=1000).messages if m.reminder is not None]
+
+
+def texts(files: Files) -> list[str]:
+    return [message.text for message in told(files)]
+
+
+def once(client: Client, id_: str, text: str, seconds: float, **more: str) -> None:
+    """Store a reminder that is told once, `seconds` after the start."""
+    run_at = time_text(START + timedelta(seconds=seconds))
+    schedule = {"runAt": run_at, **more}
+    client.make(id_, text, type="scheduled", profile="reminder", schedule=schedule)
+
+
+@pytest.mark.parametrize("notify", ["message", "change", "none", "failure", "teller"])
+def test_equal_words_are_told_each_time_by_no_engine(judged: Client, notify: str) -> None:
+    judged.trigger("g1", 60, "drink water", profile="reminder", notify=notify)
+    for seconds in (60, 120, 180):
+        at(judged, seconds)
+    assert texts(judged.files) == ["Reminder: drink water"] * 3
+    assert [message.role for message in told(judged.files)] == ["system"] * 3
+    assert len({message.id for message in told(judged.files)}) == 3
+    assert judged.oracle.runs == []
+    assert set(results(judged.files).values()) == {"done"}
+    assert [line["state"] for line in slots(judged.files, "g1")] == ["ran"] * 3
+
+
+def test_it_is_told_at_its_time_while_everything_else_is_paused(judged: Client) -> None:
+    judged.order("o1", "pause")
+    once(judged, "g1", "turn off the oven", 60)
+    at(judged, 59)
+    assert texts(judged.files) == []
+    at(judged, 60)
+    assert texts(judged.files) == ["Reminder: turn off the oven"]
+    assert loaded(judged.files, "triggers/g1.json") is None
+
+
+def test_reminders_of_one_moment_are_a_message_each(judged: Client) -> None:
+    once(judged, "g1", "call mum", 60)
+    once(judged, "g2", "给妈妈打电话", 60)
+    at(judged, 60)
+    assert sorted(texts(judged.files)) == ["Reminder: call mum", "提醒：给妈妈打电话"]
+    assert all(len(message.task_ids) == 1 for message in told(judged.files))
+
+
+def test_one_that_was_due_while_the_machine_was_off_is_told_once_with_its_time(
+    judged: Client,
+) -> None:
+    once(judged, "g1", "call mum", 60, timezone="Asia/Shanghai")
+    judged.product.idle()
+    judged.stop()
+    judged.at(7200)
+    judged.restart()
+    judged.product.idle()
+    judged.restart()
+    judged.product.idle()
+    assert texts(judged.files) == [
+        "Reminder that was meant for you on Tuesday, 2026-12-01 at 17:01 (Asia/Shanghai): call mum"
+    ]
+
+
+def test_of_many_that_were_missed_one_is_told_and_the_others_are_counted(judged: Client) -> None:
+    judged.trigger("g1", 600, "喝水", profile="reminder")
+    judged.product.idle()
+    judged.stop()
+    judged.at(3600)
+    judged.restart()
+    judged.product.idle()
+    assert texts(judged.files) == [
+        "迟到的提醒，原定 2026-12-01（周二）09:10（UTC），此后又错过 5 次：喝水"
+    ]
+
+
+def test_a_daily_one_follows_its_zone_over_the_change_of_clocks(judged: Client) -> None:
+    day = 86400
+    at(judged, 116 * day)  # 2027-03-27 at 09:00 UTC; in Berlin it is summer from the 28th on
+    cron = {"cron": "30 10 * * *", "timezone": "Europe/Berlin"}
+    judged.make("g1", "tea", type="recurring", profile="reminder", schedule=cron)
+    for seconds in (116 * day + 1800, 117 * day - 1801, 117 * day - 1800):
+        at(judged, seconds)
+    assert [line["slot"] for line in slots(judged.files, "g1")] == [
+        "2027-03-27T09:30:00.000Z",
+        "2027-03-28T08:30:00.000Z",
+    ]
+    assert texts(judged.files) == ["Reminder: tea"] * 2
+
+
+def test_run_now_tells_it_now_and_leaves_its_times(judged: Client) -> None:
+    judged.trigger("g1", 60, "stretch", profile="reminder")
+    judged.product.idle()
+    judged.order("o1", "trigger_run", "g1")
+    judged.product.idle()
+    assert texts(judged.files) == ["Reminder: stretch"]
+    at(judged, 60)
+    assert texts(judged.files) == ["Reminder: stretch"] * 2
+
+
+def test_one_put_into_the_queue_by_hand_is_told_by_no_engine_either(judged: Client) -> None:
+    judged.submit("t1", "stretch", profile="reminder")
+    judged.product.idle()
+    assert texts(judged.files) == ["Reminder: stretch"]
+    assert judged.oracle.runs == []
+
+
+def test_its_words_stay_as_they_are_whatever_is_in_them(judged: Client) -> None:
+    text = "5 - 3 at 09:13.  The **rest**\n- `x`\n\n    done"
+    once(judged, "g1", text, 60)
+    at(judged, 60)
+    (message,) = told(judged.files)
+    assert message.reminder == text
+    assert message.text == f"Reminder: {text}"
