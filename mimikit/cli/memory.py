@@ -145,7 +145,7 @@ def show(state: ReadOnlyState, path: str | None, as_json: bool) -> None:
 @pass_frame_and_json
 def add(frame: CliContext, text: str, long_term: bool, as_json: bool) -> None:
     """Remember a note; `-` reads it from the input."""
-    content = " ".join((sys.stdin.read() if text == "-" else text).split())
+    content = (sys.stdin.read() if text == "-" else text).strip()
     check_length(content, MAX_TEXT, f"a note of 1 to {MAX_TEXT} characters")
     state = frame.open()
     now = state.clock.now()

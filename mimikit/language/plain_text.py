@@ -46,11 +46,11 @@ def as_json(value: object, *, indent: int | None = None) -> str:
 
 
 def indented(text: str) -> str:
-    """A text whose further lines are set in, whatever ends them.
+    """A text whose further lines are set in, whatever ends them; else as it is.
 
     What begins at the margin of a list is so the list's own: no text forges an entry of it.
     """
-    return "\n  ".join(text.splitlines())
+    return "  ".join([*text.splitlines(keepends=True)[:-1], *text.splitlines()[-1:]])
 
 
 # An escape, or a line end, of which only the beginning has come.

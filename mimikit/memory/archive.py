@@ -323,7 +323,6 @@ _ALIKE = 0.6
 
 _END = re.compile(r"(?<=[。！？；!?…])\s*|(?<=[.;])\s+|\n+")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_BULLET = re.compile(r"^(?:[-*+>#]+|\d{1,3}[.)])\s+")
 _COMMENT = re.compile(r"<!--(?:(?!<!--|-->).)*-->")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]+|\d(?:[\d.:/-]*\d)?|[\u3400-\u4dbf\u4e00-\u9fff]+")
 _FACT = re.compile(r"\d|`[^`]+`|https?://|[A-Za-z_]+[/.][A-Za-z_]+")
@@ -388,10 +387,12 @@ def summarise(said: Iterable[DatedText]) -> str:
 
 
 def _sentences(said: DatedText) -> list[_Sentence]:
-    text = _COMMENT.sub(" ", _CODE.sub(" ", said.text))
+    prose = [part for text in _CODE.split(said.text) for part in _COMMENT.split(text)]
     found: list[_Sentence] = []
-    for raw in _END.split(text):
-        sentence = " ".join(_BULLET.sub("", raw.strip()).split())
+    for raw in (raw for text in prose for raw in _END.split(text)):
+        sentence = raw.strip()
+        if said.role == "summary":  # a line of a list of ours: it gets a sign again
+            sentence = sentence.removeprefix("- ")
         terms: set[str] = set()
         """Words, numbers, and pairs of Chinese characters."""
         for word in _WORD.findall(sentence):

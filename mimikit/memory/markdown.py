@@ -91,7 +91,7 @@ def ids(text: str) -> frozenset[str]:
 
 
 def note_ids(text: str) -> frozenset[str]:
-    marks = map(_note_mark, text.split("\n"))
+    marks = map(note_mark, text.split("\n"))
     return frozenset(mark["id"] for mark in marks if mark)
 
 
@@ -121,11 +121,24 @@ def with_note(text: str, note_id: str, content: str) -> str:
     """A file with a note at its end; one already there (by its id) is not written again."""
     if note_id in note_ids(text):
         return text
-    line = f"- {' '.join(_whole(content).split())} <!-- {note_id} -->\n"
+    block = _note_block(_whole(content).strip(), f"<!-- {note_id} -->")
     if not text.strip():
-        return line
+        return block
     bare = text.rstrip("\n")
-    return f"{bare}\n{line}" if _note_mark(bare.rpartition("\n")[2]) else _joined(text, line)
+    return f"{bare}\n{block}" if note_mark(bare.rpartition("\n")[2]) else _joined(text, block)
+
+
+def _note_block(content: str, mark: str) -> str:
+    """An item of a list; of several lines the further ones are set in, and the mark is the last.
+
+    A first line that looks like a mark of ours stands below the item's sign: there it is escaped.
+    """
+    if "\n" not in content:
+        return f"- {content} {mark}\n"
+    first, *rest = escape(content).split("\n")
+    begun = "-" if _is_mark(first.lstrip("\\")) else f"- {first}"
+    rest = [first, *rest] if begun == "-" else rest
+    return "\n".join([begun, *(f"  {line}" if line else "" for line in rest), f"  {mark}\n"])
 
 
 def entries(text: str) -> list[Entry]:
@@ -137,14 +150,28 @@ def entries(text: str) -> list[Entry]:
     """Where the text under way began, as an index of `lines`."""
     for number, line in enumerate(lines[start:], start):
         next_head = HEAD.fullmatch(line)
-        mark = None if next_head else _note_mark(line)
+        mark = None if next_head else note_mark(line)
         if next_head or mark:
-            found += _closed(head, lines[start:number], start)
+            note = _note(lines, start, number, mark) if mark else None
+            found += _closed(head, lines[start : note.line - 1 if note else number], start)
+            found += [note] if note else []
             head, start = next_head, number + 1
-        if mark:
-            said = line[: mark.start()].strip().removeprefix("- ").strip()
-            found.append(Entry("note", said, number + 1, number + 1, mark["id"]))
     return found + _closed(head, lines[start:], start)
+
+
+def _note(lines: list[str], start: int, number: int, mark: re.Match[str]) -> Entry:
+    """The note whose mark stands on line `number`; it begins there, or behind line `start`."""
+    said = lines[number][: mark.start()].strip()
+    first = number - 1
+    if not said and lines[number].startswith("  "):  # of several lines: its mark stands alone
+        while first > start and (lines[first][:2] == "  " or not lines[first].strip()):
+            first -= 1
+        if first >= start and lines[first][:2] in ("- ", "-"):
+            body = [lines[first][2:]] if lines[first][2:] else []
+            body += [line.removeprefix("  ") for line in lines[first + 1 : number]]
+            return Entry("note", unescape("\n".join(body)), first + 1, first + 1, mark["id"])
+    said = "" if said == "-" else said.removeprefix("- ").strip()
+    return Entry("note", said, number + 1, number + 1, mark["id"])
 
 
 def _closed(head: re.Match[str] | None, lines: list[str], start: int) -> list[Entry]:
@@ -220,8 +247,10 @@ def _is_mark(line: str) -> bool:
     return _LIKE_HEAD.fullmatch(line) is not None
 
 
-def _note_mark(line: str) -> re.Match[str] | None:
-    return NOTE_MARK.search(line) if "<!-- " in line and line[0] != "\\" else None
+def note_mark(line: str) -> re.Match[str] | None:
+    """The mark with which a line ends a note; None: it does not."""
+    is_escaped = line.startswith(("\\", "  \\"))
+    return NOTE_MARK.search(line) if "<!-- " in line and not is_escaped else None
 
 
 def _whole(text: str) -> str:

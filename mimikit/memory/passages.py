@@ -1,5 +1,7 @@
 """Cuts what is remembered into passages: what a search finds and a prompt quotes. Pure.
 
+Each is a piece of what was said or written, as it stands there: nothing is joined, nothing cleaned.
+
 A message, a note and a paragraph are a passage each; what is long is cut further, at the ends of
 lines and sentences. A passage knows its neighbours by its number in the file.
 """
@@ -69,6 +71,9 @@ class Passage:
     task_id: str | None = None
     alone: bool = False
     """What stands beside it has nothing to do with it (notes)."""
+    is_cut_before: bool = False
+    """It is a piece of a long text, of which more stands before it."""
+    is_cut_after: bool = False
 
 
 class Scope(NamedTuple):
@@ -157,7 +162,7 @@ def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:
     elif b"\0" in data:  # no text, whatever its name says
         found = iter(())
     else:
-        text = data.decode("utf-8", "replace").replace("\r\n", "\n").removeprefix("\ufeff")
+        text = data.decode("utf-8", "replace").removeprefix("\ufeff")
         found = _summary(text) if kind == "summary" else _raw(text, zone)
         if before := part_of(path).lines:
             found = (replace(p, line=p.line + before) for p in found)
@@ -234,9 +239,10 @@ def _pieces(whole: Passage, line: int | None = None) -> Iterator[Passage]:
         passed += part.count("\n")
     if piece.strip():
         pieces.append((piece, begun))
-    for text, offset in pieces:
+    for at, (text, offset) in enumerate(pieces):
         number = whole.line if line is None else line + offset
-        yield replace(whole, text=text.strip(), line=number)
+        cuts = {"is_cut_before": at > 0, "is_cut_after": at + 1 < len(pieces)}
+        yield replace(whole, text=text.strip(), line=number, **cuts)
 
 
 def _fitting(text: str) -> Iterator[str]:
@@ -255,18 +261,20 @@ def _paragraphs(text: str, line: int) -> Iterator[Passage]:
     """Paragraphs of a document under its headings. `line`: of the file, where the text begins."""
     headings: list[tuple[int, str]] = []
     """Level and words of those that stand above."""
-    # Without what no reader sees, on the same lines; a comment that is never closed stays.
+    # What no reader sees makes no heading and no passage, but is no gap in a line that has more.
     closed, mark, rest = text.rpartition("-->")
     bare = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), closed + mark) + rest
+    seen = [*bare.split("\n"), ""]
     block: list[str] = []
     begun = line
     in_code = False
     bare_heading: list[Passage] = []
     """A heading under which nothing stands (yet), not even another: then it is a passage itself."""
-    for number, written in enumerate([*bare.split("\n"), ""], line):
-        in_code ^= _FENCE.match(written) is not None
-        heading = None if in_code else _HEADING.fullmatch(written)
-        if heading or not written.strip():
+    for number, written in enumerate([*text.split("\n"), ""], line):
+        is_seen = bool(seen[number - line].strip())
+        in_code ^= is_seen and _FENCE.match(written) is not None
+        heading = _HEADING.fullmatch(written) if is_seen and not in_code else None
+        if heading or not is_seen:
             yield from _block(block, begun, _words(headings))
             block = []
             if heading:
@@ -302,8 +310,6 @@ def _block(lines: list[str], begun: int, above: str) -> Iterator[Passage]:
             groups.append([line])
     for group in groups:
         text = "\n".join(group).strip()
-        if len(group) == 1:  # an item that stands alone is shown without its mark
-            text = _ITEM.sub("", text, count=1)
         yield from _pieces(Passage(text, begun, above), begun)
         begun += len(group)
 
@@ -311,6 +317,7 @@ def _block(lines: list[str], begun: int, above: str) -> Iterator[Passage]:
 _KEPT_AS = {
     "text": "t", "line": "l", "context": "c", "at": "a", "day": "d",
     "role": "r", "message_id": "m", "task_id": "k", "alone": "s",
+    "is_cut_before": "b", "is_cut_after": "e",
 }  # fmt: skip
 
 

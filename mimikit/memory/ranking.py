@@ -205,7 +205,9 @@ def _group(
 
 
 def _line(passage: Passage) -> str:
-    return f"{passage.role}: {passage.text}" if passage.role else passage.text
+    before, after = CUT * passage.is_cut_before, CUT * passage.is_cut_after
+    role = f"{passage.role}: " if passage.role else ""
+    return f"{role}{before}{passage.text}{after}"
 
 
 # ---- without an index

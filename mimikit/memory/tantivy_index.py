@@ -42,7 +42,7 @@ from mimikit.memory.terms import Cutter
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 
-FORMAT = 3
+FORMAT = 4
 """Of terms, weights and fields: an index of another format is made anew."""
 _FOLDER = f"{paths.CACHE}/search"
 _MANIFEST = f"{_FOLDER}/manifest.json"

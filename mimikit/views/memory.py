@@ -306,7 +306,7 @@ def unmarked(line: str) -> tuple[str, bool, bool]:
         return f"## {head['hour']}:{head['minute']} {head['role']}", True, False
     if markdown.PART.fullmatch(line):
         return "", True, False
-    mark = None if line.startswith("\\") else markdown.NOTE_MARK.search(line)
+    mark = markdown.note_mark(line)
     if mark is not None:
         return line[: mark.start()].rstrip(), False, True
     return markdown.unescape(line), False, False

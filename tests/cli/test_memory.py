@@ -74,7 +74,7 @@ def test_a_note_is_written_where_it_belongs_and_found(cli: Cli, known: Path, is_
     assert path in ({"memory.md"} if is_long else {f"memory/{day}.md" for day in days})
     text = (known / path).read_text()
     (note,) = markdown.entries(text)
-    assert (note.kind, note.text) == ("note", "The deploy key is in the drawer")
+    assert (note.kind, note.text) == ("note", "The deploy key\nis in the drawer")
     assert f"{path}:1\n  The deploy key is in the drawer\n" in cli("memory", "search", "key").stdout
 
 

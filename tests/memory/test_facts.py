@@ -1,0 +1,127 @@
+"""What was said is stored, found and quoted as it was said: cut where a mark says so, no more."""
+
+from __future__ import annotations
+
+from datetime import UTC, date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimikit.memory import archive, markdown
+from mimikit.memory.passages import LONGEST, Passage, of_file
+from mimikit.memory.ranking import snippet
+from mimikit.memory.terms import terms
+from tests.memory.questions import ZONE, lines, result, said
+
+DAY = date(2026, 1, 28)
+EXACT = [
+    "The score was 5 - 3 at half-time.",
+    "The door opens at 09:13. The alarm rings at 21:40.",
+    "Flat 12. Door 3) left.",
+    "  - nested   item",
+    "1. first\n2. second\n10) tenth",
+    "- [x] done - or not",
+    "# A heading",
+    "* * *",
+    "> 5 GB are needed",
+    "| a | b |\n|---|---|\n|  1 |  - 2 |",
+    "```python\nif a  <  b:\n\treturn a - b  # 1. no item\n```",
+    "a <!-- unseen --> b",
+    "<!-- one\nof two lines -->",
+    "x  =  1;\ty = 2",
+    "会议在 9:30。改到 10 - 11 点！ 三楼，3) 室；好…",
+    "價格：1,280 元 － 折扣 5 - 3",
+    "-5 degrees. -- 3 . 4",
+    "one\r\ntwo\r\n\r\nthree",
+    "tea\u00a0time\u2028later\x0bon",
+    "\\n \\## 09:30 user",
+    "## 09:30 user",
+    "it is <!-- note-1 -->",
+    "",
+    "   ",
+]
+PIECE = st.sampled_from(EXACT) | st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30
+)
+TEXT = st.lists(PIECE, min_size=1, max_size=8).map("\n".join)
+LONG = st.tuples(TEXT, st.integers(1, 60)).map(lambda made: (made[0] + "\n") * made[1])
+
+
+def of_message(text: str) -> list[Passage]:
+    written = markdown.extended("", DAY, [said(1, text, "user", "2026-01-28")], ZONE)
+    return of_file("memory/2026-01-28.md", written.encode(), ZONE)
+
+
+@given(TEXT | LONG)
+def test_a_passage_is_a_piece_of_what_was_said(text: str) -> None:
+    told = lines([said(1, text, "user", "2026-01-28")]).encode()
+    found = [
+        *of_message(text),
+        *of_file("history/2026-01-28.jsonl", told, ZONE),
+        *of_file("worker/results/task-1.json", result("task-1", text), ZONE),
+        *of_file("docs/a.md", text.encode(), UTC),
+        *of_file("memory/summary/2026-01.md", text.encode(), UTC),
+    ]
+    for passage in found:
+        assert passage.text in text
+
+
+@given(TEXT.filter(lambda text: text.strip() and len(text) <= LONGEST))
+def test_a_message_that_fits_is_whole(text: str) -> None:
+    assert [p.text for p in of_message(text)] == [text]
+
+
+@given(LONG)
+def test_where_a_long_text_was_cut_its_pieces_say_so(text: str) -> None:
+    found = of_message(text)
+    at = 0
+    for number, passage in enumerate(found):
+        gap, at = text[at:].index(passage.text), at + text[at:].index(passage.text)
+        assert not text[at - gap : at].strip()
+        assert (passage.is_cut_before, passage.is_cut_after) == (
+            number > 0,
+            number + 1 < len(found),
+        )
+        at += len(passage.text)
+
+
+@given(st.lists(TEXT.filter(str.strip), min_size=1, max_size=4))
+def test_a_note_comes_back_as_it_was_said(texts: list[str]) -> None:
+    written = ""
+    for number, text in enumerate(texts):
+        written = markdown.with_note(written, f"mem-{number}", text)
+        assert markdown.with_note(written, f"mem-{number}", "another") == written
+    found = markdown.entries(written)
+    assert [(e.kind, e.id, e.text) for e in found] == [
+        ("note", f"mem-{number}", text.strip()) for number, text in enumerate(texts)
+    ]
+
+
+@given(TEXT)
+def test_a_summary_without_a_mind_has_the_sentences_as_they_were(text: str) -> None:
+    made = archive.summarise([archive.DatedText("2026-01-28 09:30", "user", text)])
+    for line in made.split("\n") if made else []:
+        sentence = line.removeprefix("- 2026-01-28 09:30 user: ").removesuffix("…")
+        assert sentence in text
+
+
+@given(TEXT | LONG, st.integers(0, 5))
+def test_a_snippet_is_cut_and_not_changed(text: str, number: int) -> None:
+    wanted = dict.fromkeys(terms(text)[number : number + 2], 1.0)
+    shown = snippet(text, wanted)
+    assert shown.removeprefix("…").removesuffix("…") in text or shown in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The score was 5 - 3.",
+        "It rings at 09:13. The door opens.",
+        "1. flour 200 g\n2. eggs 3",
+        "- 5 degrees at night",
+    ],
+)
+@pytest.mark.parametrize("path", ["docs/a.md", "memory.md", "memory/2026-01-28.md"])
+def test_a_line_that_stands_alone_keeps_its_signs_and_numbers(path: str, text: str) -> None:
+    assert [p.text for p in of_file(path, text.encode(), UTC)] == [text]
