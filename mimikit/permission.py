@@ -30,7 +30,9 @@ TOOLS: dict[str, tuple[str, ...]] = {
     ),
     "worker": (),
 }
-EDITABLE = frozenset({"title", "prompt", "priority", "schedule", "condition", "cooldown", "once"})
+EDITABLE = frozenset(
+    {"title", "prompt", "priority", "schedule", "condition", "cooldown", "once", "notify"}
+)
 """What a plan may change of a trigger that exists."""
 
 
@@ -134,7 +136,7 @@ def check_cancel(*, is_command: bool, by_user: bool, allow_llm_commands: bool) -
 
 def has_command_run(action: str, changed: Iterable[str]) -> bool:
     """Whether a change of a command's trigger runs it or says when; to stop or name it does not."""
-    return action in ("run", "resume") or not {"title", "priority"}.issuperset(changed)
+    return action in ("run", "resume") or not {"title", "priority", "notify"}.issuperset(changed)
 
 
 def profile_change_refusal(origin: str, old: str, new: str) -> str | None:

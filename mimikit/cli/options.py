@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, fields
 from datetime import MAXYEAR, UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import click
 from pydantic import ValidationError
@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from mimikit.cli import client
 from mimikit.errors import BadInput
 from mimikit.protocol import triggers
+from mimikit.protocol.models import Notify
 from mimikit.protocol.records import bad_record
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
@@ -168,6 +169,14 @@ _OPTIONS = [
         help="After a firing, not again for so long.",
     ),
 ]
+
+
+notify_option = click.option(
+    "--notify",
+    type=WordOption(get_args(Notify)),
+    help="Who is told: teller, message, change (of the output), failure (only), none.",
+)
+"""Left out: what is usual for its kind."""
 
 
 def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,10 +18,17 @@ from mimikit.cli.frame import (
     pass_frame_and_json,
     pass_state_and_json,
 )
-from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
+from mimikit.cli.options import (
+    Duration,
+    NumberRange,
+    TimingOptions,
+    WordOption,
+    notify_option,
+    timing_options,
+)
 from mimikit.cli.triggers import promises
 from mimikit.protocol import paths
-from mimikit.protocol.models import Task
+from mimikit.protocol.models import Notify, Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
 from mimikit.tools import requests
@@ -67,6 +74,7 @@ Examples:
     "--max-attempts", type=NumberRange(1, 100), default=1, help="Tries before it fails (1)."
 )
 @click.option("--title", default="", help="A short name for lists.")
+@notify_option
 @timing_options
 @click.option("--once", is_flag=True, default=None, help="Of a condition: fire once, then be gone.")
 @click.option("--wait", is_flag=True, help="Wait for the end and print the result.")
@@ -80,6 +88,7 @@ def enqueue(
     timeout: float | None,
     max_attempts: int,
     title: str,
+    notify: Notify | None,
     wait: bool,
     as_json: bool,
     **options: Any,
@@ -102,6 +111,7 @@ def enqueue(
         priority=priority,
         timeout=timeout,
         max_attempts=max_attempts,
+        notify=notify,
     )
     requests.check_request(wanted, type(state.settings.profiles).model_fields)
     if times.clock or times.events:

@@ -11,7 +11,14 @@ import click
 
 from mimikit.cli import client, terminal
 from mimikit.cli.frame import CliContext, PlainGroup, pass_frame_and_json, pass_state_and_json
-from mimikit.cli.options import Duration, NumberRange, TimingOptions, WordOption, timing_options
+from mimikit.cli.options import (
+    Duration,
+    NumberRange,
+    TimingOptions,
+    WordOption,
+    notify_option,
+    timing_options,
+)
 from mimikit.errors import BadInput
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Record
@@ -21,6 +28,7 @@ from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import Explanation, SlotExplanation, trigger_words
+from mimikit.triggers.notify import told_words
 from mimikit.views import triggers as shown
 
 
@@ -106,6 +114,7 @@ def explain(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
 @click.option(
     "--overlap", type=WordOption(("skip", "queue")), help="What to do while a run is not over."
 )
+@notify_option
 @timing_options
 @click.option("--once/--no-once", default=None, help="Be gone after firing once, or stay.")
 @pass_frame_and_json
@@ -199,6 +208,7 @@ def promises(state: ReadOnlyState, trigger: Trigger) -> list[str]:
     if len(times) > 1:
         shown_times = [terminal.moment(time, here.now, here.zone) for time in times]
         told.append(f"the next times: {', '.join(shown_times)}")
+    told.append(told_words(trigger)["en"])
     every_s = state.settings.triggers.llm_eval_interval_s
     return told + [note["en"] for note in shown.notes(trigger, here, asked_every_s=every_s)]
 

@@ -59,8 +59,9 @@ REMINDER = "reminder"
 """The profile of words that code tells at their time: no engine, no pool, always told."""
 FailureReason = Literal[
     "timeout", "error", "killed", "canceled",
-    "engine_unavailable", "rate_limited", "budget", "refused",
+    "engine_unavailable", "rate_limited", "budget", "refused", "upstream",
 ]  # fmt: skip
+"""upstream: a step of a chain that never ran, as one before it failed or was canceled."""
 
 
 class Record(BaseModel):
@@ -144,6 +145,8 @@ class Task(Record):
     covers: SummaryScope | None = None
     """Of a run that makes a summary of memory."""
     notify: Notify = "message"
+    notify_given: bool = False
+    """Somebody said who is told: what a chain's inner steps are by default does not count."""
     origin: Origin = "file"
     remote: bool = False
     """What asked for it came by a page that other machines reach, where commands were off."""
@@ -167,6 +170,8 @@ class Message(Record):
     duration_ms: int | None = None
     quote: str | None = None
     engine: str | None = None
+    trigger_id: Id | None = None
+    """It tells runs of this trigger and nothing else: views show such messages as one line."""
     failed: bool = False
     """It says that a turn failed; the messages it replies to may be sent again."""
     reminder: str | None = None
@@ -196,6 +201,12 @@ class InboxItem(Record):
     seat: QueueName | None = None
     notify: Notify = "teller"
     trace_id: Id | None = None
+    trigger_id: Id | None = None
+    """Of a task_result: the trigger whose run it was."""
+    not_before: Instant | None = None
+    """Of a task_result: until then it is gathered with what else comes of its trigger."""
+    tripped: bool = False
+    """Of a task_result: the failure at which the circuit breaker paused its trigger."""
     remote: bool = False
     """It came by a page that other machines reach, where commands were off; or its task did."""
 

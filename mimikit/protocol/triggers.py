@@ -196,7 +196,10 @@ class Trigger(Record):
     once: bool = False
     role: QueueName = "worker"
     allow_triggers: bool = False
-    notify: Notify = "change"
+    notify: Notify | None = None
+    """None: as `triggers.notify` has it for what this trigger is."""
+    notify_given: bool = False
+    """As of a task: somebody said so."""
     schedule: Schedule | None = None
     condition: Condition | None = None
     cooldown: Annotated[float, Field(ge=0, le=366 * 86400)] | None = None
@@ -235,6 +238,16 @@ class NodeAnswer(Record):
     at: Instant
 
 
+class RunEnd(Record):
+    """What the end of a trigger's run comes to; decided once, carried out however often."""
+
+    told: Literal["teller", "message"] | None = None
+    not_before: Instant | None = None
+    """It is told then, together with what else has come of the trigger."""
+    trips: bool = False
+    """The circuit breaker pauses the trigger."""
+
+
 class TriggerState(Record):
     """What the consumer knows of a trigger. Lives in `triggers/state/`."""
 
@@ -259,7 +272,16 @@ class TriggerState(Record):
     """It was seen paused: the slots since then are skipped, not missed."""
     last_outcome: str | None = None
     """A hash of the last run's status and text, for `notify: change`."""
+    last_failure: str | None = None
+    """A hash of why the last run failed; None: it did not."""
     failure_streak: int = 0
+    """So many runs in a row failed in the same way."""
+    paused_by: Literal["breaker"] | None = None
+    """Who paused it, where that was not its user."""
+    told_at: Instant | None = None
+    """When a run of a standing condition was told last, or is to be told next."""
+    ends: dict[Id, RunEnd] = Field(default_factory=dict[str, RunEnd])
+    """By run, until its end is carried out."""
     blocked_by: Id | None = None
     last_good: dict[str, Any] | None = None
     """The definition as it was last valid: it stays active when its user breaks the file."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
-from mimikit.protocol.models import MAX_TEXT
+from mimikit.protocol.models import MAX_TEXT, Notify
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Short = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -48,6 +48,16 @@ ConditionTree = Annotated[
 Cooldown = Annotated[float, Field(ge=0, le=366 * 86400)]
 
 
+WhoIsTold = Annotated[
+    Notify,
+    Field(
+        description="only if the user said so: message tells each run, change only when its text "
+        "is another than the last time or it failed, failure only when it failed, none never; "
+        "teller has each run told in your own words"
+    ),
+]
+
+
 class _PlannedArguments(ToolArguments):
     prompt: Text
     title: Short | None = None
@@ -58,6 +68,7 @@ class _PlannedArguments(ToolArguments):
     profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
     priority: Annotated[int, Field(ge=0, le=10)] = 5
     timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
+    notify: WhoIsTold | None = None
 
 
 class DelegateArguments(_PlannedArguments):
@@ -90,7 +101,7 @@ class ChangeTriggerArguments(ToolArguments):
     """Pause, resume, run now or edit a trigger, by its id; `cancel_task` removes it.
 
     changes, for edit: title, prompt, priority, schedule {interval | cron, timezone | runAt},
-    condition, cooldown, once.
+    condition, cooldown, once, notify.
     """
 
     id: Short

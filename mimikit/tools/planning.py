@@ -25,6 +25,7 @@ from mimikit.protocol.triggers import (
 from mimikit.tools import arguments, reader
 from mimikit.tools.session import ToolSession, first_line
 from mimikit.triggers import conditions, explain, registry
+from mimikit.triggers.notify import notify_of_run, settled, told_words
 
 
 class PlannerSession(ToolSession):
@@ -41,13 +42,16 @@ class PlannerSession(ToolSession):
             condition = conditions.all_of(done)
         if condition is not None:
             once = args.once or args.type == "oneshot"
-            more = {"once": once, "notify": self._notify() if once else "change"}
             return self._add_trigger(
-                args, None, condition=condition, max_attempts=args.max_attempts, **more
+                args, None, condition=condition, max_attempts=args.max_attempts, once=once
             )
         self._check_profile(args.profile)
         task = self._task(args.prompt, args.title, args.priority).but(
-            profile=args.profile, timeout=args.timeout, max_attempts=args.max_attempts
+            profile=args.profile,
+            timeout=args.timeout,
+            max_attempts=args.max_attempts,
+            notify=args.notify or self._asked() or notify_of_run(args.profile, self._origin),
+            notify_given=args.notify is not None,
         )
         self._check_plan_size()
         self.effects.tasks.append(task)
@@ -93,8 +97,7 @@ class PlannerSession(ToolSession):
             timezone=args.timezone or (None if args.interval else self._caller.timezone),
             run_at=_instant(args.run_at, "runAt") if args.run_at else None,
         )
-        notify = self._notify() if args.type == "scheduled" else "change"
-        return self._add_trigger(args, schedule, notify=notify)
+        return self._add_trigger(args, schedule)
 
     def _add_trigger(
         self,
@@ -115,13 +118,15 @@ class PlannerSession(ToolSession):
             priority=args.priority,
             timeout=args.timeout,
             created_at=self._caller.now,
-            origin=permission.origin_of(self.role, by_user=self._caller.by_user),
+            origin=self._origin,
             remote=self._caller.remote,
             trace_id=self._caller.trace_id,
             parent_task_id=parent.id if parent else None,
             cooldown=args.cooldown,
+            notify=args.notify or self._asked(),
             schedule=schedule,
         ).but(**more)
+        trigger = settled(trigger)
         registry.check(trigger)
         if trigger.type != args.type and args.type != "oneshot":
             raise BadInput(
@@ -132,9 +137,9 @@ class PlannerSession(ToolSession):
         if args.label is not None:
             self._labels[args.label] = trigger.id
         every_s = self._settings.triggers.llm_eval_interval_s
-        notes = [note["en"] for note in explain.notes(trigger, asked_every_s=every_s)]
+        notes = [told_words(trigger), *explain.notes(trigger, asked_every_s=every_s)]
         told = f"scheduled as {trigger.id}: {explain.trigger_words(trigger)['en']}"
-        return " ".join([told, *notes])
+        return " ".join([f"{told}.", *(note["en"] for note in notes)])
 
     def _change_trigger(self, args: arguments.ChangeTriggerArguments) -> str:
         trigger = self._reader.trigger(args.id)
@@ -173,9 +178,10 @@ class PlannerSession(ToolSession):
         before = _until(args.after, args.before)
         return reader.hits_text(self._reader.search(args.query, args.limit, after, before))
 
-    def _notify(self) -> Notify:
-        """Who is told of a run that comes once: the same as of a task of this plan."""
-        return self._caller.parent.notify if self._caller.parent else "teller"
+    def _asked(self) -> Notify | None:
+        """Who is told as of the plan itself; None: that is the Teller, as usual."""
+        asked = self._caller.parent.notify if self._caller.parent else "teller"
+        return asked if asked != "teller" else None
 
     def _check_profile(self, profile: str) -> None:
         permission.check_profile(profile, ProfilesSettings.model_fields)

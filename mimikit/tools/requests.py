@@ -23,6 +23,7 @@ from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, registry
+from mimikit.triggers.notify import notify_of_run, settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class TaskRequest:
     priority: int = 5
     timeout: float | None = None
     max_attempts: int = 1
+    notify: Notify | None = None
+    """None: what is usual for its kind."""
 
 
 class TriggerFields(TypedDict, total=False):
@@ -47,7 +50,6 @@ class TriggerFields(TypedDict, total=False):
     cooldown: float
     once: bool
     overlap: Literal["skip", "queue"]
-    notify: Notify
 
 
 def check_request(wanted: TaskRequest, profiles: Iterable[str]) -> None:
@@ -65,7 +67,9 @@ def new_task(wanted: TaskRequest, now: datetime) -> Task:
     """
     id_ = wanted.id or new_id("task", now)
     try:
-        return Task.model_validate(_fields(wanted, id_, now))
+        told = wanted.notify or notify_of_run(wanted.profile, wanted.origin)
+        more = {"notify": told, "notify_given": wanted.notify is not None}
+        return Task.model_validate({**_fields(wanted, id_, now), **more})
     except ValidationError as error:
         raise bad_record(error) from None
 
@@ -80,9 +84,10 @@ def new_trigger(files: Files, wanted: TaskRequest, fields: TriggerFields, now: d
     condition = fields.get("condition")
     try:
         type_ = registry.type_of(fields.get("schedule"))
-        trigger = Trigger.model_validate({**_fields(wanted, id_, now), "type": type_, **fields})
+        made = Trigger.model_validate({**_fields(wanted, id_, now), "type": type_, **fields})
     except ValidationError as error:
         raise bad_record(error) from None
+    trigger = settled(made)
     registry.check_new(files, trigger)
     if condition is None:
         return trigger

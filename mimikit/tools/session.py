@@ -25,6 +25,7 @@ from mimikit.memory.notes import backlog_items, changed_backlog, plain_item
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     BacklogChange,
+    Origin,
     Question,
     RememberedNote,
     Role,
@@ -97,6 +98,7 @@ class ToolSession:
         self._lock = threading.Lock()
         self._closed = False
         self._room = MOST_CHARACTERS
+        self._origin: Origin = permission.origin_of(self.role, by_user=caller.by_user)
         self._labels: dict[str, str] = {}
         """The ids that labels of a plan stand for."""
 
@@ -207,7 +209,7 @@ class ToolSession:
             parent_task_id=parent.id if parent else None,
             source_trigger_id=parent.source_trigger_id if parent else None,
             notify=parent.notify if parent else "teller",
-            origin=permission.origin_of(self.role, by_user=self._caller.by_user),
+            origin=self._origin,
             remote=self._caller.remote,
         )
 

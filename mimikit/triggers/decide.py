@@ -29,6 +29,7 @@ from mimikit.protocol.triggers import (
 )
 from mimikit.triggers import conditions, schedule
 from mimikit.triggers.conditions import Verdict
+from mimikit.triggers.notify import notify_of
 
 LOOK_AGAIN = timedelta(seconds=60)
 """How often a condition is looked at that waits for something of which an event should tell."""
@@ -347,7 +348,8 @@ def make_run(trigger: Trigger, slot: str, now: datetime, upstream: tuple[str, ..
         parent_task_id=upstream[0] if upstream else trigger.parent_task_id,
         source_trigger_id=trigger.id,
         triggered_at=now,
-        notify=trigger.notify,
+        notify=notify_of(trigger),
+        notify_given=trigger.notify_given,
         origin="trigger",
         trigger_origin=trigger.origin,
         allow_triggers=trigger.allow_triggers,

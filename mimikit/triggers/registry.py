@@ -21,6 +21,7 @@ from mimikit.protocol.models import time_text
 from mimikit.protocol.records import bad_record, most_bytes, written_at
 from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.triggers import conditions, schedule
+from mimikit.triggers.notify import settled
 
 
 def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
@@ -48,6 +49,7 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
             "createdAt": time_text(seen_at),
             "traceId": derived_id("trace", trigger_id),
             "origin": "file",
+            "notifyGiven": given.get("notify") is not None,
         }
         given |= {name: value for name, value in known.items() if given.get(name) is None}
         trigger = Trigger.model_validate_json(dump_line(given))
@@ -101,11 +103,15 @@ def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
         given["condition"] = None
     elif changes.get("condition") is not None:
         given["schedule"] = None
+    if not trigger.notify_given and "notify" not in changes:
+        given["notify"] = None  # as is usual for what it becomes
     kept = {"id", "createdAt", "origin", "remote", "traceId", "parentTaskId"}
     given |= {name: value for name, value in trigger.to_dict().items() if name in kept}
     try:
         new = Trigger.model_validate_json(dump_line(given))
         new = new.but(type=type_of(new.schedule))
+        if trigger.notify is not None or "notify" in changes:
+            new = settled(new)
     except ValidationError as error:
         complaint = bad_record(error)
         raise BadInput(str(complaint), field=complaint.field) from None

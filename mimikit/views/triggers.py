@@ -16,11 +16,12 @@ from mimikit.language.phrases import say_both
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import EngineStatus, Health, Instant, to_utc
+from mimikit.protocol.models import EngineStatus, Health, Instant, Notify, to_utc
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, explain, registry, schedule
 from mimikit.triggers.explain import Explanation, ExplanationContext, TitleOf
+from mimikit.triggers.notify import notify_of
 from mimikit.views.base import Title, View, Words, first_line
 
 MAX_LISTED = 500
@@ -50,7 +51,8 @@ class TriggerView(View):
     """The one in force."""
     once: bool
     overlap: Literal["skip", "queue"]
-    notify: str
+    notify: Notify
+    """Who is told of its runs: as asked for, else what is usual for its kind."""
     timeout: float | None
     max_attempts: int
     origin: str
@@ -76,7 +78,7 @@ class TriggerList(View):
 _BROKEN: dict[str, Any] = {
     "type": "broken", "words": say_both("trigger_never"), "enabled": False, "created_at": "",
     "prompt": "", "profile": "", "priority": 5, "schedule": None, "condition": None, "cooldown": 0,
-    "once": False, "overlap": "skip", "notify": "change", "timeout": None, "max_attempts": 1,
+    "once": False, "overlap": "skip", "notify": "message", "timeout": None, "max_attempts": 1,
     "origin": "file",
 }  # fmt: skip
 """What is shown of a definition that can not be read."""
@@ -191,6 +193,7 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
         title=title(trigger),
         words=explain.trigger_words(trigger, here.title_of),
         cooldown=cooldown_of(trigger),
+        notify=notify_of(trigger),
     )
 
 

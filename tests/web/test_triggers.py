@@ -156,7 +156,11 @@ def test_a_trigger_is_on_disk_as_asked_before_it_is_acknowledged(web) -> None:
         "cooldown": 30, "condition": DONE,
     }  # fmt: skip
     response = web.ask("POST", "/api/triggers", body)
-    assert (response.status_code, response.get_json()) == (202, {"id": "trig-9", "notes": []})
+    told = {"en": "I'll tell you only if it fails.", "zh": "只有失败时我才会告诉你。"}
+    assert (response.status_code, response.get_json()) == (
+        202,
+        {"id": "trig-9", "told": told, "notes": []},
+    )
     made = stored(web, "trig-9").to_dict()
     assert {name: made[name] for name in body} == body
     assert (made["type"], made["origin"], made["traceId"]) == ("conditional", "http", "trace-1")

@@ -11,7 +11,7 @@ from mimikit.config import ProfilesSettings
 from mimikit.errors import NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
-from mimikit.protocol.models import MAX_TEXT, Command
+from mimikit.protocol.models import MAX_TEXT, Command, Notify
 from mimikit.tasks import queue
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
@@ -54,9 +54,12 @@ class TaskInput(Input):
     priority: Annotated[int, Field(ge=0, le=10)] = 5
     timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 1
+    notify: Notify | None = None
+    """Who is told of it; what is usual for its kind unless given."""
 
 
-_ASKED = TaskInput.model_fields.keys()
+_ASKED = TaskInput.model_fields.keys() - {"notify"}
+"""What tells one task from another under the same id."""
 
 
 class CommandInput(Input):

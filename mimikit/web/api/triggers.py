@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from mimikit.errors import BadInput, Conflict, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Instant, Notify, Record, Task, to_utc
+from mimikit.protocol.models import Instant, Record, Task, to_utc
 from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
@@ -19,6 +19,7 @@ from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest, TriggerFields
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import trigger_words
+from mimikit.triggers.notify import told_words
 from mimikit.views import chain_graph
 from mimikit.views import triggers as views
 from mimikit.views.base import View, Words
@@ -63,7 +64,6 @@ class TriggerInput(tasks.TaskInput, TimingInput):
 
     overlap: Literal["skip", "queue"] = "skip"
     once: bool = False
-    notify: Notify = "change"
 
 
 class TriggerChanges(TriggerInput):
@@ -87,6 +87,8 @@ class TriggerPreview(View):
 
 class CreatedTrigger(View):
     id: str
+    told: Words | None
+    """Who is told of its runs."""
     notes: list[Words]
     """What its maker should know: costs, and what is in its way."""
 
@@ -154,13 +156,14 @@ def create(asked: TriggerInput) -> CreatedTrigger:
     trigger, _ = views.active(here.files, id_)
     every_s, around = here.settings.triggers.llm_eval_interval_s, here.state.situation()
     notes = views.notes(trigger, around, asked_every_s=every_s) if trigger else []
-    return CreatedTrigger(id=id_, notes=notes)
+    told = told_words(trigger) if trigger else None
+    return CreatedTrigger(id=id_, told=told, notes=notes)
 
 
 def _asked_for(here: Site, asked: TriggerInput, now: datetime) -> Trigger:
     """The trigger that a request asks for, if it comes at `now`."""
     fields = timing(asked, now=now, zone=here.settings.zone)
-    fields.update(overlap=asked.overlap, once=asked.once, notify=asked.notify)
+    fields.update(overlap=asked.overlap, once=asked.once)
     with bad_value():
         return requests.new_trigger(here.files, tasks.request_of(asked), fields, now)
 
