@@ -41,6 +41,7 @@ TOKEN = "secrets/token"  # noqa: S105 - a path, not a token
 SESSION_KEY = "secrets/session_key"
 CACHE = "cache"
 SIDE = "side"
+DIFFS = "side/diffs"
 CORRUPT = "corrupt"
 REASON = ".reason.txt"
 """What ends the name of the file in `corrupt/` that tells why another lies there."""
@@ -63,7 +64,8 @@ FOLDERS: tuple[str, ...] = (
     *QUEUES,
     *(f"{queue}/{part}" for queue in QUEUES for part in ("queue", "running", "results", "ended")),
     "planner/done",
-    TRIGGERS, TRIGGER_STATE, LEDGER, RUNS, HUEY, SECRETS, CACHE, SIDE, CORRUPT, PAGES, PROMPTS,
+    TRIGGERS, TRIGGER_STATE, LEDGER, RUNS, HUEY, SECRETS, CACHE, SIDE, DIFFS, CORRUPT, PAGES,
+    PROMPTS,
 )  # fmt: skip
 
 
@@ -95,7 +97,7 @@ RECORDS: dict[str, RecordNames] = {
         INBOX, COMMANDS, COMMANDS_DONE, TURNS_NEW, TURNS_DONE, "planner/done",
         *(f"{queue}/{part}" for queue in QUEUES
           for part in ("queue", "running", "results", "ended")),
-        TRIGGERS, TRIGGER_STATE,
+        TRIGGERS, TRIGGER_STATE, DIFFS,
     )
 } | {
     TURNS: RecordNames(".started"),
@@ -200,3 +202,8 @@ def run_output(run_id: str) -> str:
 def side(record_id: str) -> str:
     """The whole of a text too long for its record."""
     return f"{SIDE}/{record_id}.txt"
+
+
+def diff(task_id: str) -> str:
+    """What a task's attempts changed in the workspace."""
+    return f"{DIFFS}/{task_id}.json"

@@ -10,6 +10,8 @@ from pydantic import Field
 from mimikit.protocol.models import EndStatus, FailureReason, Id, Instant, Record, Task, Usage
 from mimikit.protocol.paths import QueueName
 
+ResultType = Literal["text", "code_change", "analysis", "summary"]
+
 
 class ResultFacts(TypedDict):
     """What a task's result and a plan's say alike of how their run ended."""
@@ -26,7 +28,7 @@ class TaskResult(Record):
 
     id: Id
     status: EndStatus
-    result_type: Literal["text", "code_change", "analysis", "summary"] = "text"
+    result_type: ResultType = "text"
     result: dict[str, Any] = Field(default_factory=dict)
     error: str | None = None
     failure_reason: FailureReason | None = None
@@ -42,6 +44,8 @@ class TaskResult(Record):
     usage: Usage = Usage()
     engine: str = ""
     session_id: str | None = None
+    diff: str | None = None
+    """Where what it changed in the workspace lies: `side/diffs/{task}.json`."""
 
     @classmethod
     def of(cls, task: Task, status: EndStatus, **end: Unpack[ResultFacts]) -> Self:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 from mimikit import permission
 from mimikit.config import Settings
+from mimikit.engines import sandbox
 from mimikit.engines.base import CancelToken, Outcome, TurnInput
+from mimikit.engines.changes import RunRecording
 from mimikit.errors import BadSettings, StorageError
 from mimikit.protocol import paths
+from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import (
     REMINDER,
@@ -22,6 +27,7 @@ from mimikit.protocol.models import (
     Task,
 )
 from mimikit.protocol.results import TaskResult
+from mimikit.roles.result_type import typed_result
 from mimikit.roles.run import (
     RunContext,
     cut_to_side,
@@ -180,24 +186,48 @@ def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     Crash: the result is written once, exclusively; without it recovery decides by the same rule.
     """
     started = context.clock.now()
-    outcome, engine, final = _outcome(context, task, started, cancel)
+    run = _worker_run(context, task, started, cancel)
+    outcome = run.outcome
 
-    def facts(_status: EndStatus) -> dict[str, object]:
+    def facts(status: EndStatus) -> dict[str, object]:
         """What only the Worker knows."""
         short = cut_to_side(context, task.id, outcome.text, note=False)
         text: dict[str, object] = {"text": short}
         if short != outcome.text:
             text |= {"truncated": True, "whole": paths.side(task.id)}
+        type_, more = typed_result(task, status, outcome.text, run.diff, looked=run.looked)
         return {
-            "result": {**text, **outcome.data},
+            "result_type": type_,
+            "result": {**text, **outcome.data, **more},
+            "diff": paths.diff(task.id) if run.diff else None,
             "exit_code": outcome.exit_code,
             "usage": outcome.usage,
-            "engine": engine,
+            "engine": run.engine,
             "session_id": outcome.session_id,
         }
 
     delay_s = context.settings.limits.retry_delay_s
-    return end_or_retry(context, task, outcome, started, facts, retry_delay_s=delay_s, final=final)
+    return end_or_retry(
+        context, task, outcome, started, facts, retry_delay_s=delay_s, final=run.final
+    )
+
+
+def _kept_diff(context: RunContext, task: Task, recording: RunRecording) -> TaskDiff | None:
+    """What the task has changed up to now, this attempt and those before it, once it is written.
+
+    Crash: it lies there before the result that names it; what names none lies there for its time.
+    """
+    path, found = paths.diff(task.id), None
+    try:
+        found = recording.diff(task.id, task.attempts + 1)
+    except (OSError, MemoryError, ValueError, RecursionError) as error:  # the work itself is done
+        context.log.write("error", "changes_not_seen", taskId=task.id, error=repr(error))
+    earlier = context.insist(lambda: context.files.load(path, TaskDiff))
+    if found is None:
+        return earlier
+    whole = (earlier.then(found) if earlier else found).but(interrupted=task.interruptions)
+    context.insist(lambda: context.files.save(path, whole))
+    return whole
 
 
 def task_refusal(
@@ -235,32 +265,64 @@ def _pages(files: Files, wait: Callable[[float], object]) -> list[PageAddress]:
     return pages
 
 
-def _outcome(
-    context: RunContext, task: Task, now: datetime, cancel: CancelToken
-) -> tuple[Outcome, str, bool]:
-    """The outcome, the engine's name, and whether trying again could not help."""
+@dataclass(frozen=True, slots=True)
+class _WorkerRun:
+    """How one attempt went."""
+
+    outcome: Outcome
+    engine: str = ""
+    final: bool = False
+    """Trying again could not help."""
+    diff: TaskDiff | None = None
+    looked: bool = False
+    """It ran commands or used tools."""
+
+
+def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelToken) -> _WorkerRun:
     upstream = context.insist(lambda: _upstream(context, task))
     known = task, context.settings, context.files, context.stopping.wait
     if refusal := context.insist(partial(task_refusal, *known)):
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
-        return _failed(refusal, "refused"), "", True
+        return _WorkerRun(_failed(refusal, "refused"), final=True)
     if task.profile == REMINDER:  # put into the queue by hand: others never come here
-        return Outcome("done", task.prompt, data=queue.lateness(task.not_before, now)), "", False
+        return _WorkerRun(Outcome("done", task.prompt, data=queue.lateness(task.not_before, now)))
     try:
         choice = context.engines.for_role("worker", task.profile)
     except BadSettings as error:
-        return _failed(str(error), "refused"), "", True
+        return _WorkerRun(_failed(str(error), "refused"), final=True)
     engine = choice.engine.name
     if choice.waiting:
         lasts = engine == "command"  # what it lacks comes by the owner alone
         reason: FailureReason = "refused" if lasts else "engine_unavailable"
-        return _failed(choice.waiting, reason), engine, lasts
+        return _WorkerRun(_failed(choice.waiting, reason), engine, lasts)
     timezone = context.settings.zone.key
     turn_input = TurnInput(now=now, timezone=timezone, task=task, upstream=upstream)
-    run_id, attempt = task.id, task.attempts + 1
-    outcome = run_engine(
-        context, "worker", turn_input, choice, None, run_id=run_id, attempt=attempt, cancel=cancel
-    )
+    with _recorded(context, task, engine) as recording:
+        outcome = run_engine(
+            context,
+            "worker",
+            turn_input,
+            choice,
+            None,
+            run_id=task.id,
+            attempt=task.attempts + 1,
+            cancel=cancel,
+            watch=recording and recording.event,
+        )
+        diff = recording and _kept_diff(context, task, recording)
     is_unavailable = outcome.failure_reason == "engine_unavailable"
     final = engine == "builtin" and is_unavailable and outcome.retry_at is None
-    return outcome, engine, final
+    looked = engine != "command" and recording is not None and recording.looked
+    return _WorkerRun(outcome, engine, final, diff, looked)
+
+
+def _recorded(
+    context: RunContext, task: Task, engine: str
+) -> contextlib.AbstractContextManager[RunRecording | None]:
+    """While a run works: what it changes is seen; of the owner's own lines only that they work."""
+    if task.internal or engine == "builtin":  # they change nothing
+        return contextlib.nullcontext()
+    closed = [context.state, *sandbox.secrets_of_home(context.settings.codex.secrets)]
+    return context.changes.recording(
+        context.workspace, closed, context.clock.monotonic, looks=engine != "command"
+    )

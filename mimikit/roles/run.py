@@ -25,10 +25,12 @@ from mimikit.engines.base import (
     EngineRegistry,
     EngineRequest,
     EventKind,
+    OnEvent,
     Outcome,
     ToolReply,
     TurnInput,
 )
+from mimikit.engines.changes import ChangeRecorder
 from mimikit.engines.process_tree import state_id
 from mimikit.errors import EngineError, StorageError
 from mimikit.language.plain_text import plain
@@ -135,6 +137,7 @@ class RunContext:
     state: Path
     shortage: RunShortage
     tool_server: ToolServer | None = None
+    changes: ChangeRecorder = field(default_factory=ChangeRecorder)
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def open_session(self, kind: type[S], caller: ToolCaller) -> S:
@@ -184,14 +187,18 @@ class RunOutput:
     Output is for following, not for keeping: a disk that refuses a line never ends the run.
     """
 
-    def __init__(self, context: RunContext, run_id: str, *, is_turn: bool) -> None:
-        """`is_turn` streams its deltas to the page as they come."""
-        self._context, self._run_id = context, run_id
+    def __init__(
+        self, context: RunContext, run_id: str, *, is_turn: bool, watch: OnEvent | None = None
+    ) -> None:
+        """`is_turn` streams its deltas to the page as they come; `watch` is told of each event."""
+        self._context, self._run_id, self._watch = context, run_id, watch
         self._left = context.settings.limits.output_bytes
         self._is_turn = is_turn
         self._lock = threading.Lock()
 
     def event(self, kind: EventKind, text: str, data: Mapping[str, object]) -> None:
+        if self._watch is not None:
+            self._watch(kind, text, dict(data))
         if kind == "delta" and self._is_turn:
             self._context.feed.tell("delta", turnId=self._run_id, text=text)
         if kind in ("command", "tool", "note", "file"):
@@ -234,13 +241,14 @@ def run_engine(
     run_id: str,
     attempt: int,
     cancel: CancelToken,
+    watch: OnEvent | None = None,
 ) -> Outcome:
     """Run one engine with its tools served, its output followed, its scratch removed.
 
     Whatever an engine raises becomes a failed outcome: a role never dies of its engine.
     """
     engine, task, server = choice.engine, turn_input.task, context.tool_server
-    output = RunOutput(context, run_id, is_turn=role == "teller")
+    output = RunOutput(context, run_id, is_turn=role == "teller", watch=watch)
     output.write("started", engine.name, {"attempt": attempt})
     specs = session.specs() if session else ()
     timeout_s, idle_timeout_s = _timeouts(role, task, choice, context.settings.limits)

@@ -29,6 +29,7 @@ BATCH = 200
 _SUFFIXES = {
     paths.RUNS: ".jsonl",
     paths.SIDE: ".txt",
+    paths.DIFFS: ".json",
     paths.TURNS_DONE: ".json",
     paths.COMMANDS_DONE: ".json",
     "planner/done": ".json",

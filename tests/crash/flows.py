@@ -142,6 +142,7 @@ FLOWS = (
     ),
     Flow("put into running", (_put_into_running,)),
     Flow("long result", (lambda c: c.submit("t1", "long"),)),
+    Flow("changed files", (lambda c: c.submit("t1", "change a.txt", max_attempts=2),)),
     Flow(
         "clean stop",
         (

@@ -578,8 +578,12 @@ def _sides(folder: Folder) -> list[str]:
     ]
     ends = [result["result"] for result in folder.results.values()]
     named += [(end["whole"], end["text"]) for end in ends if "whole" in end]
+    diffs = [result["diff"] for result in folder.results.values() if result.get("diff")]
     return [
-        f"{path} does not hold the whole of {text[:40]!r}"
-        for path, text in named
-        if not folder.text(path).startswith(text[:100])
+        *(
+            f"{path} does not hold the whole of {text[:40]!r}"
+            for path, text in named
+            if not folder.text(path).startswith(text[:100])
+        ),
+        *(f"{path} holds no diff" for path in diffs if not folder.record(path)),
     ]

@@ -81,6 +81,7 @@ RECORDS: dict[str, dict[str, Any]] = {
     paths.LEDGER: {"event": "ended", "status": "done", "at": AT},
     paths.RUNS: {"at": AT, "type": "note", "text": "x"},
     paths.SIDE: {},
+    paths.DIFFS: {"files": [{"path": "a", "action": "added"}]},
 }  # fmt: skip
 """Of each folder a record as it may lie there, but for its id."""
 

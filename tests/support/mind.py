@@ -4,9 +4,10 @@ Teller: `plan: …` is delegated word for word · `fail…` fails · `remember �
 `wait…` calls the hook · anything else is heard. Planner: `plan: a; b` plans a task for each part ·
 `ask: … | a; b` asks first · `every 60: x` schedules · `chain: a > b` chains · `change: id action`
 changes a trigger · `find: …` finds and tells. Worker: `bad…` fails · `flaky…` fails at its first
-attempt · `long` tells much · anything else is done. A plan or part that holds `~` calls the hook
-while it runs. `limited` is turned away the first time, `patient` too, for a quarter of an hour.
-Summaries of memory count what they cover.
+attempt · `long` tells much · `change a` says it changed the file a, and fails but for the last
+attempt · anything else is done. A plan or part that holds `~` calls the hook while it runs.
+`limited` is turned away the first time, `patient` too, for a quarter of an hour. Summaries of
+memory count what they cover.
 """
 
 from __future__ import annotations
@@ -131,6 +132,10 @@ class Mind:
             prompt.startswith("flaky") and request.attempt == 1
         ):
             return Outcome("failed", error="it broke", failure_reason="error", exit_code=1)
+        if prompt.startswith("change "):
+            request.on_event("file", prompt.removeprefix("change "), {"kind": "add"})
+            if request.attempt < (task.max_attempts if task else 1):
+                return Outcome("failed", error="not yet", failure_reason="error")
         is_first = self.runs.count((request.run_id, request.attempt)) == 1
         if prompt.startswith("limited") and is_first:
             return Outcome("failed", error="wait", failure_reason="rate_limited")

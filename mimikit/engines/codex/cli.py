@@ -283,8 +283,6 @@ class TurnReader:
     """What it complained of last, final or not."""
     acted: bool = False
     """Whether a tool, a command or a change of a file came to its end."""
-    files: dict[str, str] = field(default_factory=dict[str, str])
-    """What was done to which file."""
     usage: Usage = field(default_factory=Usage)
     """Of the whole thread so far, turns before this one included."""
     working: set[str] = field(default_factory=set[str])
@@ -339,8 +337,7 @@ class TurnReader:
             changes = item.get("changes")
             for change in changes if isinstance(changes, list) else []:
                 if path := _text(change, "path"):
-                    self.files[path] = _text(change, "kind")
-                    self._tell("file", path, {"kind": self.files[path]})
+                    self._tell("file", path, {"kind": _text(change, "kind")})
         elif kind == "reasoning":
             self._tell("note", _text(item, "text"), {"reasoning": True})
         elif kind == "web_search":

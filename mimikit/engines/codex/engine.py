@@ -268,7 +268,6 @@ class CodexEngine:
             self._judge(request.role, program, ended, output),
             usage=turn.usage,
             session_id=turn.session_id if request.role == "worker" else None,
-            data={"files": turn.files} if turn.files else {},
         )
 
     def _judge(

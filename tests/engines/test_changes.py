@@ -1,0 +1,254 @@
+"""What a run changed in a workspace, whatever lies there and whoever else works in it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimikit.engines import changes, snapshot
+from mimikit.engines.changes import ChangeRecorder, RunRecording
+from mimikit.protocol.diffs import FileDiff, TaskDiff
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    path = tmp_path / "work"
+    (path / ".mimikit").mkdir(parents=True)
+    (path / "notes.txt").write_text("".join(f"line {n}\n" for n in range(1, 31)))
+    (path / "src").mkdir()
+    (path / "src/main.py").write_text("print('a')\n")
+    return path
+
+
+@pytest.fixture
+def recorder() -> ChangeRecorder:
+    return ChangeRecorder()
+
+
+@pytest.fixture
+def run(recorder: ChangeRecorder, workspace: Path) -> Iterator[RunRecording]:
+    """A run that has just begun."""
+    with recorder.recording(
+        workspace, [workspace / ".mimikit"], time.monotonic, looks=True
+    ) as recording:
+        yield recording
+
+
+def told(run: RunRecording) -> TaskDiff:
+    found = run.diff("t1", 1)
+    assert found is not None
+    return found
+
+
+def files(run: RunRecording) -> dict[str, FileDiff]:
+    return {file.path: file for file in told(run).files}
+
+
+def lines(file: FileDiff) -> list[str]:
+    return [line for hunk in file.hunks for line in hunk.lines if line[0] != " "]
+
+
+def test_nothing_changed_is_no_diff(run: RunRecording, workspace: Path) -> None:
+    (workspace / "notes.txt").touch()
+    assert run.diff("t1", 1) is None
+
+
+def test_changed_new_and_deleted_files_are_told_with_their_lines(
+    run: RunRecording, workspace: Path
+) -> None:
+    text = (workspace / "notes.txt").read_text()
+    (workspace / "notes.txt").write_text(text.replace("line 9\n", "nine\n"))
+    (workspace / "new.md").write_text("# New\n")
+    (workspace / "src/main.py").unlink()
+    found = files(run)
+    assert {path: (f.action, f.added, f.removed) for path, f in found.items()} == {
+        "notes.txt": ("modified", 1, 1),
+        "new.md": ("added", 1, 0),
+        "src/main.py": ("deleted", 0, 1),
+    }
+    assert lines(found["notes.txt"]) == ["-line 9", "+nine"]
+    assert lines(found["new.md"]) == ["+# New"]
+    assert lines(found["src/main.py"]) == ["-print('a')"]
+    assert not any(file.shared for file in found.values())
+
+
+def test_a_file_written_again_at_once_with_as_many_bytes_is_seen(
+    recorder: ChangeRecorder, workspace: Path
+) -> None:
+    path = workspace / "racy.txt"
+    path.write_text("a")
+    was = path.stat()
+    with recorder.recording(workspace, [], time.monotonic, looks=True) as run:
+        with path.open("r+") as file:
+            file.write("b")
+        os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+        assert lines(files(run)["racy.txt"])[0] == "-a"
+
+
+def test_renamed_files_are_one_change_also_when_they_changed_a_little(
+    run: RunRecording, workspace: Path
+) -> None:
+    (workspace / "src/main.py").rename(workspace / "src/app.py")
+    text = (workspace / "notes.txt").read_text()
+    (workspace / "notes.txt").unlink()
+    (workspace / "old").mkdir()
+    (workspace / "old/notes.md").write_text(text.replace("line 3\n", "three\n"))
+    found = files(run)
+    assert {(f.from_path, p, f.action) for p, f in found.items()} == {
+        ("src/main.py", "src/app.py", "renamed"),
+        ("notes.txt", "old/notes.md", "renamed"),
+    }
+    assert found["src/app.py"].hunks == []
+    assert lines(found["old/notes.md"]) == ["-line 3", "+three"]
+
+
+def test_binary_and_large_files_are_told_by_their_sizes(run: RunRecording, workspace: Path) -> None:
+    (workspace / "a.png").write_bytes(b"\x89PNG\0" * 10)
+    (workspace / "big.txt").write_text("x\n" * snapshot.MOST_FILE_BYTES)
+    found = files(run)
+    assert (found["a.png"].unshown, found["a.png"].new_size) == ("binary", 50)
+    assert (found["big.txt"].unshown, found["big.txt"].new_size) == ("big", 2 * 2**20)
+    assert found["a.png"].old_size is None
+
+
+def test_permissions_and_links_are_told(run: RunRecording, workspace: Path) -> None:
+    (workspace / "src/main.py").chmod(0o755)
+    (workspace / "link").symlink_to("/etc/hostname")
+    found = files(run)
+    assert (found["src/main.py"].new_mode, found["src/main.py"].hunks) == ("755", [])
+    assert lines(found["link"])[0] == "+/etc/hostname"
+
+
+def test_git_the_state_and_what_programs_make_anew_are_not_looked_at(
+    run: RunRecording, workspace: Path
+) -> None:
+    for folder in (".git", ".mimikit", "node_modules/x", "venv", "src/.git"):
+        (workspace / folder).mkdir(parents=True, exist_ok=True)
+        (workspace / folder / "file").write_text("x")
+    (workspace / "venv/pyvenv.cfg").touch()
+    (workspace / "seen").touch()
+    found = told(run)
+    assert [file.path for file in found.files] == ["seen"]
+    assert found.unseen == ["node_modules", "venv"]
+
+
+def test_a_folder_that_was_looked_at_is_so_again_whatever_it_says(
+    run: RunRecording, workspace: Path
+) -> None:
+    (workspace / "src/CACHEDIR.TAG").touch()
+    assert list(files(run)) == ["src/CACHEDIR.TAG"]
+
+
+def test_pipes_and_folders_in_a_files_place_are_no_trap(run: RunRecording, workspace: Path) -> None:
+    os.mkfifo(workspace / "pipe")
+    (workspace / "src/main.py").unlink()
+    (workspace / "src/main.py").mkdir()
+    assert [(f.path, f.action) for f in told(run).files] == [("src/main.py", "deleted")]
+
+
+def test_a_folder_exchanged_for_a_link_is_not_followed(
+    run: RunRecording, workspace: Path, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "main.py").write_text("password\n")
+    (workspace / "src/main.py").unlink()
+    (workspace / "src").rmdir()
+    (workspace / "src").symlink_to(secret)
+    assert "password" not in told(run).to_json().decode()
+    assert {f.path: f.action for f in told(run).files} == {"src": "added", "src/main.py": "deleted"}
+
+
+def test_a_workspace_that_is_not_there_has_what_the_run_says(tmp_path: Path) -> None:
+    with ChangeRecorder().recording(tmp_path / "no", [], time.monotonic, looks=True) as run:
+        run.event("file", "a.txt", {"kind": "add"})
+        run.event("file", "/elsewhere/b.txt", {"kind": "add"})
+        (file,) = told(run).files
+    assert (file.path, file.action, file.unshown) == ("a.txt", "added", "unknown")
+
+
+def test_more_than_can_be_looked_at_is_told(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, recorder: ChangeRecorder
+) -> None:
+    monkeypatch.setattr(snapshot, "MOST_FILES", 1)
+    with recorder.recording(workspace, [], time.monotonic, looks=True) as run:
+        run.event("file", str(workspace / "src/main.py"), {"kind": "update"})
+        (workspace / "src/main.py").write_text("print('b')\n")
+        found = told(run)
+    assert [(f.path, f.unshown) for f in found.files] == [("src/main.py", "unknown")]
+    assert found.unseen[0] == "."
+
+
+def test_more_files_than_are_listed_are_counted(
+    run: RunRecording, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "MOST_FILES", 2)
+    for name in "abc":
+        (workspace / name).write_text(name)
+    run.event("file", str(workspace / "c"), {"kind": "add"})
+    found = told(run)
+    assert [file.path for file in found.files] == ["c", "a"]
+    assert found.more_files == 1
+
+
+def test_of_too_many_lines_the_files_that_are_left_have_their_sizes(
+    run: RunRecording, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "MOST_CHARACTERS", 1)
+    for name in "ab":
+        (workspace / name).write_text(name)
+    found = files(run)
+    assert (found["a"].unshown, found["b"].unshown) == (None, "big")
+
+
+def test_what_another_run_says_it_wrote_is_that_ones(
+    run: RunRecording, recorder: ChangeRecorder, workspace: Path
+) -> None:
+    def wrote(by: RunRecording, name: str) -> None:
+        (workspace / name).write_text(f"{name}\n")
+        by.event("file", str(workspace / name), {"kind": "add"})
+
+    with recorder.recording(workspace, [], time.monotonic, looks=True) as other:
+        wrote(run, "mine")
+        wrote(other, "theirs")
+        (workspace / "anybody's").touch()
+        assert {p: f.shared for p, f in files(run).items()} == {"mine": False, "anybody's": True}
+        theirs = files(other)
+    assert {p: f.shared for p, f in theirs.items()} == {"theirs": False, "anybody's": True}
+    (workspace / "later").touch()
+    assert files(run)["later"].shared, "the other one worked meanwhile, and nobody saw when"
+
+
+def test_a_run_nobody_asks_about_still_counts_as_one_that_works(
+    run: RunRecording, recorder: ChangeRecorder, workspace: Path
+) -> None:
+    with recorder.recording(workspace, [], time.monotonic, looks=False) as line:
+        (workspace / "x").touch()
+        assert line.diff("t2", 1) is None
+    assert files(run)["x"].shared
+
+
+def test_names_that_are_no_text_can_be_written_down(run: RunRecording, workspace: Path) -> None:
+    Path(os.fsdecode(os.fsencode(workspace) + b"/\xff")).touch()
+    assert list(files(run)) == ["\\xff"]
+
+
+@pytest.mark.parametrize("data", [{}, {"kind": 5}])
+def test_an_event_without_a_kind_is_a_change(run: RunRecording, data: dict[str, Any]) -> None:
+    run.event("file", "gone/x", data)
+    assert run.named == {"gone/x": "modified"}
+
+
+def test_attempts_stand_one_after_another() -> None:
+    def one(path: str, attempt: int) -> TaskDiff:
+        file = FileDiff(path=path, action="added", attempt=attempt)
+        return TaskDiff(id="t1", files=[file], more_files=attempt)
+
+    both = one("a", 1).then(one("a", 2))
+    assert [(f.path, f.attempt) for f in both.files] == [("a", 1), ("a", 2)]
+    assert both.more_files == 3
