@@ -57,6 +57,8 @@ _STARTERS = (
 )
 """What starts a checkout: `make up`."""
 _DOCUMENTS = (".md", ".rst")
+_TOP = Path("/")
+_OF_OTHERS = (Path("/dev/shm"), Path("/dev/pts"))  # noqa: S108 - what is kept from a sandbox
 _MOST_OPENED = 100
 """Entries of a sealed folder that can be written: each is a mount."""
 _SECRETS = (
@@ -171,6 +173,8 @@ def masked(
     sealed: Iterable[Path] = (),
     frozen: Path | None = None,
     as_owner: bool = False,
+    confined: bool = False,
+    network: bool = True,
     told: int | None = None,
 ) -> list[str]:
     """`argv` with the sandbox in front of it.
@@ -180,6 +184,8 @@ def masked(
     be moved nor replaced: these may have been named by Workers. `hidden` is there and empty. In a
     `sealed` folder nothing is made, moved or removed; its folders and documents are written.
     `frozen` is a folder around the state folder that is read-only but for what is `writable`.
+    `confined` is for what has no sandbox of its own in this one: all is read-only but for what is
+    `writable`, terminals and shared memory are gone. Without `network` there is none.
     `as_owner` keeps the rights the owner has, but for those that open the mask. The folders around
     the state folder stay where they are: who moves one away makes a state of his own in its place.
     The state and what is hidden are so at each place where they are mounted. `told`: where
@@ -187,7 +193,8 @@ def masked(
     """
     real, sealed, mounted = _real(state), [_real(path) for path in sealed], mounts_here()
     states = _places(real, mounted)
-    hidden = [place for path in hidden for place in _places(_real(path), mounted)]
+    gone = [path for path in _OF_OTHERS if path.is_dir()] if confined else []
+    hidden = [place for path in (*hidden, *gone) for place in _places(_real(path), mounted)]
     opened, shown = set(map(_real, writable)), list(map(_real, shown))
     trusted = [*opened, *shown]
 
@@ -198,7 +205,7 @@ def masked(
         return [path for path, is_masked in found if not is_masked or path in trusted]
 
     shut = seen([*read_only, *sealed, *([] if frozen is None else [frozen])])
-    closed = dict.fromkeys([*shown, *shut], "--ro-bind")
+    closed = dict.fromkeys([*shown, *shut, *([_TOP] if confined else [])], "--ro-bind")
     if os.geteuid() == 0:  # what root reaches without a capability
         closed |= dict.fromkeys((Path("/sys"), Path("/proc/sys")), "--ro-bind")
         closed |= dict.fromkeys(_raw_disks(), "--dev-bind")
@@ -216,10 +223,13 @@ def masked(
         wrapped += [word for name in _UNMASKING for word in ("--cap-drop", f"CAP_{name}")]
     else:
         wrapped += ["--cap-drop", "ALL"]
-        if os.geteuid() == 0:
+        if os.geteuid() == 0 and not confined:
             # What root needs, and all it needs, to make the agent's own sandbox inside this one.
             wrapped += ["--cap-add", "CAP_SETFCAP"]
-    wrapped += ["--dev-bind", "/", "/", "--proc", "/proc"]
+    top = ["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"] if confined else []
+    wrapped += [*(top or ["--dev-bind", "/", "/"]), "--proc", "/proc"]
+    wrapped += [] if network else ["--unshare-net"]
+    made.pop(_TOP, None)
     for path in sorted(made, key=lambda path: len(path.parts)):  # else the outer covers the inner
         source = "/dev/null" if made[path] == "--dev-bind" else str(path)
         wrapped += [made[path], *([source] if made[path] != "--tmpfs" else []), str(path)]
@@ -351,19 +361,32 @@ def doors(root: Path = Path("/")) -> list[Path]:
 
 
 def canary(
-    state: Path, workspace: Path, *, inner: Sequence[str] = (), frozen: bool = False
+    state: Path,
+    workspace: Path,
+    *,
+    inner: Sequence[str] = (),
+    frozen: bool = False,
+    confined: bool = False,
+    network: bool = True,
 ) -> str | None:
     """Prove that a masked shell can neither read nor write the state; else the reason in words.
 
     With `inner`, the start of a command line that runs another, the shell runs within that; with
-    `frozen` in a workspace that is read-only.
+    `frozen` in a workspace that is read-only; `confined` and `network` are those of `masked`.
     """
     if reason := ask().reason:
         return reason
     tag, secret = secrets.token_hex(8), secrets.token_hex(16)
     bait, forged = f"{paths.CACHE}/canary-{tag}", f"{paths.CACHE}/forged-{tag}"
     argv = [*inner, "/bin/sh", "-c", _ATTACK, "sh", os.path.realpath(state), bait, forged]
-    argv = masked(argv, state, writable=[workspace], frozen=workspace if frozen else None)
+    argv = masked(
+        argv,
+        state,
+        writable=[workspace],
+        frozen=workspace if frozen else None,
+        confined=confined,
+        network=network,
+    )
     with contextlib.closing(RealDisk(state)) as disk:
         files = Files(disk, durable=False)
         files.make_folders()

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.engines.codex.cli import TurnReader, minus, usage_in_rollout
-from mimikit.engines.codex.engine import failure_reason, retry_at
+from mimikit.engines.codex.engine import failure_reason
+from mimikit.engines.limits import retry_at
 from mimikit.protocol.models import Usage
 from tests.support.engine_requests import Desk
 

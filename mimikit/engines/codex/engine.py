@@ -16,29 +16,24 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 from mimikit.clock import Clock, SystemClock
-from mimikit.config import Settings, system_zone
-from mimikit.engines import git, process, process_tree, sandbox
-from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
+from mimikit.config import Settings
+from mimikit.engines import process, process_tree, sandbox
+from mimikit.engines.base import EngineRequest, OnEvent, Outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation, TurnReader
 from mimikit.engines.codex.workspace import LITTER, odd_documents, odd_settings
 from mimikit.engines.git_folders import GitFolders
+from mimikit.engines.limits import retry_at
 from mimikit.engines.process import Program, ProgramOutcome, Stream
+from mimikit.engines.worker_sandbox import WorkerSandbox, write_cache
 from mimikit.errors import EngineError, StorageError, shortage_of
-from mimikit.language.phrases import MONTHS
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol import paths
-from mimikit.protocol.disk import RealDisk
-from mimikit.protocol.files import Files
 from mimikit.protocol.models import FailureReason, Role, Usage
 
-GIT_PINS = f"{paths.CACHE}/git-folders"
-"""What was found of git, as paths with zero bytes between them: where commits go, what was met."""
 _LINE_BYTES = 16 * 2**20
 _STDERR_CHARACTERS = 8000
 _REMEMBER_S = 5.0
@@ -56,13 +51,12 @@ class CodexEngine:
         self._limits = settings.limits
         self._state = state
         self._clock = clock or SystemClock()
+        self._sandbox = WorkerSandbox(state, settings.codex.secrets)
         self._reason = _remembered(lambda: codex_cli.unavailable(self._codex), _REMEMBER_S)
         self._sandboxed = _remembered(lambda: sandbox.ask().reason or None, _SANDBOX_REMEMBER_S)
         self._lock = threading.Lock()
         self._working, self._before = 0, set[str]()
         """How many Workers are at it, and what of codex' litter was there before the first."""
-        self._proved: set[tuple[Path, bool]] = set()
-        """Workspaces, each as one to work in or as a read-only one, in which the sandbox holds."""
         self._catalogue: Path | None = None
 
     def unavailable(self, role: Role | None = None) -> str | None:
@@ -114,16 +108,9 @@ class CodexEngine:
                     path.mkdir()
         left = list[str]()
         try:
-            if request.read_only:  # the whole workspace is, git's folders with it
-                outcome = self._work_with(GitFolders(), request, place)
-            else:
-                went, met = self._git_pins()
-                with git.held(request.workspace, self._state, met) as folders:
-                    self._pin(folders, went, request.on_event)
-                    outcome = self._work_with(folders, request, place)
-                left = folders.left
-                for note in left:
-                    request.on_event("note", note, {})
+            with self._sandbox.git_held(request) as folders:
+                outcome = self._work_with(folders, request, place)
+            left = folders.left
         finally:
             with self._lock:  # what others work with stays until the last is done
                 self._working -= 1
@@ -137,27 +124,6 @@ class CodexEngine:
             outcome, earlier = self._work(replace(request, resume=None), place), Usage()
         text = "\n\n".join([outcome.text, *left]).strip()
         return replace(outcome, text=text, usage=codex_cli.minus(outcome.usage, earlier))
-
-    def _git_pins(self) -> tuple[list[Path], list[Path]]:
-        """Where commits went first, and what was met of git before."""
-        with contextlib.closing(RealDisk(self._state)) as disk:
-            went, _, met = (Files(disk).read(GIT_PINS) or b"").partition(b"\0\0")
-        first, second = (
-            [Path(os.fsdecode(path)) for path in part.split(b"\0") if path] for part in (went, met)
-        )
-        return first, second
-
-    def _pin(self, folders: GitFolders, went: list[Path], on_event: OnEvent) -> None:
-        """Keep what was found of git for the runs to come; say what is not as it was."""
-        commits = folders.writable or went
-        parts = (b"\0".join(map(os.fsencode, paths)) for paths in (commits, folders.met))
-        with self._lock:
-            self._write(GIT_PINS, b"\0\0".join(parts))
-        for note in folders.notes:
-            on_event("note", note, {})
-        if went and commits != went:
-            now, before = (", ".join(map(str, paths)) for paths in (commits, went))
-            on_event("note", f"commits go to {now} now, no longer to {before}", {})
 
     def _work_with(
         self, folders: GitFolders, request: EngineRequest, place: CodexLocation
@@ -195,40 +161,15 @@ class CodexEngine:
                 raise EngineError(reason)
             request.on_event("note", f"no sandbox, as the settings allow: {reason}", {})
             return argv
-        workspace = request.workspace
-        own, sealed = sandbox.own_files(workspace)
-        for path in sealed if not request.read_only else ():
-            said = f"{path}: nothing can be made or removed right in it, this program starts there"
-            request.on_event("note", said, {})
-        shown = [request.scratch / UPSTREAM, self._catalogue]
-        states = [path for path in folders.states if os.path.realpath(path) == str(path)]
-        secret = [*sandbox.secrets_of_home(self._codex.secrets), *states]
-        return sandbox.masked(
-            argv,
-            self._state,
-            writable=[request.scratch, place.home, workspace],
-            shown=[path for path in shown if path and path.exists()],
-            read_only=[*own, *folders.shut],
-            reopened=folders.opened,
-            pinned=[*folders.pinned, *sandbox.folders_around([*own, *sealed], workspace)],
-            hidden=[*secret, *sandbox.doors()],
-            sealed=sealed if not request.read_only else (),
-            frozen=workspace if request.read_only else None,
-        )
+        shown = [self._catalogue] if self._catalogue else []
+        return self._sandbox.masked(argv, request, folders, writable=[place.home], shown=shown)
 
     def _unproved(self, request: EngineRequest, place: CodexLocation) -> str | None:
-        """Why the sandbox does not hold here; looked at once for each workspace."""
-        workspace, read_only = request.workspace, request.read_only
-        with self._lock:
-            if (workspace, read_only) in self._proved:
-                return None
-            inner: list[str] = []
-            if codex_cli.is_confined(self._codex, request):
-                inner = codex_cli.confined_argv(self._codex, place, request)
-            reason = sandbox.canary(self._state, workspace, inner=inner, frozen=read_only)
-            if reason is None:
-                self._proved.add((workspace, read_only))
-            return reason
+        """Why the sandbox does not hold here."""
+        inner: list[str] = []
+        if codex_cli.is_confined(self._codex, request):
+            inner = codex_cli.confined_argv(self._codex, place, request)
+        return self._sandbox.unproved(request, inner=inner)
 
     def _models(self, request: EngineRequest, place: CodexLocation) -> Path | None:
         """The catalogue that shows our tools to every model; None when it is not needed."""
@@ -236,15 +177,9 @@ class CodexEngine:
             return None
         with self._lock:
             if self._catalogue is None and (data := codex_cli.models(place)):
-                self._write(name := f"{paths.CACHE}/codex-models.json", data)
+                write_cache(self._state, name := f"{paths.CACHE}/codex-models.json", data)
                 self._catalogue = self._state / name
             return self._catalogue
-
-    def _write(self, name: str, data: bytes) -> None:
-        with contextlib.closing(RealDisk(self._state)) as disk:
-            files = Files(disk, durable=False)
-            files.make_folders()
-            files.write(name, data)
 
     def _carry_out(
         self, request: EngineRequest, place: CodexLocation, argv: list[str], mark: str
@@ -296,7 +231,7 @@ class CodexEngine:
         if said.startswith("bwrap: ") and turn.session_id is None:
             reason = "engine_unavailable"  # what it had to mount was gone: nothing was tried
         if reason == "rate_limited":
-            again = retry_at(said, self._clock.now(), ZoneInfo(system_zone()))
+            again = retry_at(said, self._clock.now())
         return Outcome("failed", text, said, reason, exit_code=code, retry_at=again)
 
 
@@ -353,17 +288,6 @@ _UNAVAILABLE = re.compile(
     r"|connection failed|network is unreachable",
     re.IGNORECASE,
 )
-_AGAIN_AT = re.compile(
-    r"try again at (?:(?P<month>[a-z]{3}) (?P<day>\d{1,2})[a-z]{0,2}, (?P<year>\d{4}) )?"
-    r"(?P<hour>\d{1,2}):(?P<minute>\d\d) ?(?P<half>[ap]m)",
-    re.IGNORECASE,
-)
-_PIECE = (
-    r"(\d+(?:\.\d+)?) ?"
-    r"(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])"
-)
-_AGAIN_IN = re.compile(rf"try again in ((?:{_PIECE}[ ,]*(?:and )?)+)", re.IGNORECASE)
-_UNIT_S = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def failure_reason(said: str) -> FailureReason:
@@ -371,28 +295,3 @@ def failure_reason(said: str) -> FailureReason:
     if _LIMITED.search(said):
         return "rate_limited"
     return "engine_unavailable" if _UNAVAILABLE.search(said) else "error"
-
-
-def retry_at(said: str, now: datetime, zone: tzinfo) -> datetime | None:
-    """When codex says to try again; `zone` is the one its clock times are in."""
-    if found := _AGAIN_IN.search(said):
-        seconds = 0.0
-        for number, unit in re.findall(_PIECE, found[1].lower()):
-            unit_s = _UNIT_S.get(unit[:3]) or _UNIT_S.get(unit) or _UNIT_S[unit[0]]
-            seconds += float(number) * unit_s
-        return now + timedelta(seconds=min(seconds, 366 * 86400))
-    found = _AGAIN_AT.search(said)
-    if found is None:
-        return None
-    hour = int(found["hour"]) % 12 + (12 if found["half"].lower() == "pm" else 0)
-    local = now.astimezone(zone).replace(second=0, microsecond=0)
-    try:
-        if found["year"]:
-            month = MONTHS[found["month"].lower()]
-            local = local.replace(year=int(found["year"]), month=month, day=int(found["day"]))
-        at = local.replace(hour=hour, minute=int(found["minute"]))
-    except (KeyError, ValueError):
-        return None
-    if not found["year"] and at < now - timedelta(minutes=1):
-        at += timedelta(days=1)
-    return at.astimezone(now.tzinfo)

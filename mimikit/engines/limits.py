@@ -1,0 +1,50 @@
+"""When an engine says to try again, read from its words."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+from mimikit.config import system_zone
+from mimikit.language.phrases import MONTHS
+
+_AGAIN_AT = re.compile(
+    r"try again at (?:(?P<month>[a-z]{3}) (?P<day>\d{1,2})[a-z]{0,2}, (?P<year>\d{4}) )?"
+    r"(?P<hour>\d{1,2}):(?P<minute>\d\d) ?(?P<half>[ap]m)",
+    re.IGNORECASE,
+)
+_PIECE = (
+    r"(\d+(?:\.\d+)?) ?"
+    r"(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])"
+)
+_AGAIN_IN = re.compile(rf"try again in ((?:{_PIECE}[ ,]*(?:and )?)+)", re.IGNORECASE)
+_UNIT_S = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def retry_at(said: str, now: datetime, zone: tzinfo | None = None) -> datetime | None:
+    """When an engine says to try again; `zone` is the one its clock times are in, or the system's.
+
+    None where it does not say.
+    """
+    if found := _AGAIN_IN.search(said):
+        seconds = 0.0
+        for number, unit in re.findall(_PIECE, found[1].lower()):
+            unit_s = _UNIT_S.get(unit[:3]) or _UNIT_S.get(unit) or _UNIT_S[unit[0]]
+            seconds += float(number) * unit_s
+        return now + timedelta(seconds=min(seconds, 366 * 86400))
+    found = _AGAIN_AT.search(said)
+    if found is None:
+        return None
+    hour = int(found["hour"]) % 12 + (12 if found["half"].lower() == "pm" else 0)
+    local = now.astimezone(zone or ZoneInfo(system_zone())).replace(second=0, microsecond=0)
+    try:
+        if found["year"]:
+            month = MONTHS[found["month"].lower()]
+            local = local.replace(year=int(found["year"]), month=month, day=int(found["day"]))
+        at = local.replace(hour=hour, minute=int(found["minute"]))
+    except (KeyError, ValueError):
+        return None
+    if not found["year"] and at < now - timedelta(minutes=1):
+        at += timedelta(days=1)
+    return at.astimezone(now.tzinfo)
