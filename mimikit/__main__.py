@@ -34,6 +34,7 @@ SECTIONS = {
         "status": ("status", "Everything that matters on one screen."),
         "doctor": ("doctor", "Check everything and say how to mend it."),
         "logs": ("status", "What happened, newest last."),
+        "engine": ("engines", "What does the thinking: use another, or go on without one."),
         "token": ("up", "The token for scripts, or a login link for the page."),
     },
 }

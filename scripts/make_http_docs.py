@@ -67,6 +67,7 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
     "GET /api/tasks/{task_id}/output": ("/api/tasks/task-1/output", None),
     "POST /api/tasks/{task_id}/cancel": ("/api/tasks/task-1/cancel", {"id": "cmd-1"}),
     "POST /api/tasks/{task_id}/retry": ("/api/tasks/task-1/retry", {"id": "cmd-2"}),
+    "POST /api/engines": ("/api/engines", {"use": "builtin", "id": "cmd-8"}),
     "POST /api/triggers": (
         "/api/triggers",
         {"id": "trig-2", "prompt": "check the backups", "when": "every day at 7:00"},

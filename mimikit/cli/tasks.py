@@ -197,6 +197,8 @@ def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> 
 
 def _when(task: shown.TaskView, now: datetime) -> str:
     if task.state == "queued":
+        if task.waits_for:
+            return f"waits for {task.waits_for}"
         if task.not_before and task.not_before > now:
             return f"starts {terminal.ago(task.not_before, now)}"
         return f"waits {terminal.short_span((now - task.created_at).total_seconds())}"
@@ -267,6 +269,8 @@ def _facts(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[tuple[st
     }
     yield "from", ", ".join(f"{word}{origin}" for word, origin in origins.items() if origin)
     yield "queued", f"{terminal.moment(created, now, zone)}, {terminal.ago(created, now)}"
+    if task.waits_for and task.state == "queued":
+        yield "waits for", f"{task.waits_for}, which can not serve: `mimikit status` says why"
     if task.not_before and task.state == "queued":
         yield "not before", terminal.moment(task.not_before, now, zone)
     if task.wait_ms is not None and task.wait_ms >= _WORTH_TELLING_MS:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mimikit import permission
-from mimikit.engines.base import CancelToken, EngineChoice, Outcome, TurnInput
+from mimikit.engines.base import CancelToken, Outcome, TurnInput
+from mimikit.engines.registry import EngineChoice
 from mimikit.errors import StorageError
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord

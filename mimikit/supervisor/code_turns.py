@@ -11,10 +11,20 @@ from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from mimikit.engines.registry import want_words
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, ToldReminder, ToldResult
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import REMINDER, InboxItem, Message, Question, Task, TurnRecord, to_utc
+from mimikit.protocol.models import (
+    REMINDER,
+    EngineStatus,
+    InboxItem,
+    Message,
+    Question,
+    Task,
+    TurnRecord,
+    to_utc,
+)
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult, TriggerState
 
@@ -34,6 +44,24 @@ def question_message(question: Question, record: TurnRecord) -> Message:
         text=question.question,
         created_at=question.created_at,
         turn_id=record.id,
+    )
+
+
+def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneInfo) -> str:
+    """Why an engine is waited for, how much waits, and what may be done."""
+    what = [
+        phrases.say(f"{name}_one" if count == 1 else f"{name}_some", language, n=count)
+        for name, count in (("messages", status.messages), ("tasks", status.tasks))
+        if count
+    ]
+    own = "zh" if language == "zh" else "en"
+    mend = f"engine_mend_{status.want}"
+    return phrases.say(
+        "engine_waits",
+        language,
+        why=want_words(status, now, zone)[own],
+        what=phrases.say("engine_and", language).join(what),
+        mend=phrases.say(mend, language) if mend in phrases.TABLE["en"] else "",
     )
 
 

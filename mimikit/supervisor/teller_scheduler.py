@@ -5,6 +5,7 @@ Order: outcomes of attempts → answers and questions → a new Teller turn → 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
@@ -13,7 +14,8 @@ from typing import Protocol
 from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.conversation.inbox import InboxIndex
-from mimikit.engines.base import EngineChoice, TurnInput
+from mimikit.engines.base import TurnInput
+from mimikit.engines.registry import EngineChoice
 from mimikit.errors import BadRecord, StorageError
 from mimikit.language import phrases
 from mimikit.language.phrases import ToldResult
@@ -24,6 +26,7 @@ from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
 from mimikit.supervisor.code_turns import code_record, message_turn, system_message, told_result
 from mimikit.supervisor.commit_applier import CommitApplier
+from mimikit.supervisor.engine_watch import EngineWatch
 from mimikit.supervisor.question_scheduler import QuestionScheduler
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
@@ -66,6 +69,7 @@ class TellerScheduler:
         """The same by the steady clock: whichever comes first, as the other may be set."""
         self.waiting: EngineStatus | None = None
         """The engine that inputs wait for, and why; None when none does."""
+        self.engines = EngineWatch(store, context.engines, self.inputs, self._commit)
 
     def step(self, now: datetime) -> bool:
         # Turns whose application the disk cut short come first: until they are applied, their
@@ -74,6 +78,9 @@ class TellerScheduler:
         done = self._take_outcomes(now) or done
         done = self.inputs.refresh(now) or done
         done = self.questions.step(now, may_ask=self._under_way is None) or done
+        awaited = self.waiting.engine if self.waiting else None
+        if self.engines.step(now, awaited) or self._is_served_otherwise(awaited):
+            self._not_before = None
         # What the user said does not wait for what code tells.
         done = self._start_turn(now) or done
         return self._tell_plainly(now) or done
@@ -85,11 +92,49 @@ class TellerScheduler:
         if self._context.shortage.reason():
             return False  # health says so; a turn that can not run would only be tried in vain
         if is_early and self._store.clock.monotonic() < self._retry_s:
-            return False
+            return self._answer_commands(now)
         items, attempt, excused = self._next_inputs()
         if not items:
             self.waiting = None
             return False
+        choice = self._context.engines.for_role("teller")
+        if choice.waiting:
+            self._wait(choice, choice.waiting, None, now)
+            return self._answer_commands(now)
+        self.waiting = None
+        return self._take(items, attempt, excused, choice, now)
+
+    def _answer_commands(self, now: datetime) -> bool:
+        """While a mind is waited for, code answers what is exactly a command, and nothing else."""
+        code = self._context.engines.code
+        if code is None or self.waiting is None:
+            return False
+        tasks = functools.cache(lambda: self._context.reader.tasks("all"))
+        items, has_more = self.inputs.pick(lambda text: code.understands(text, tasks), now)
+        if not items:
+            return has_more
+        choice = self._context.engines.for_role("teller", by_code=True)
+        choice = EngineChoice(code, choice.seat)
+        items = items[: self._most_inputs(code.name)]
+        turn_id = turns.turn_id([item.id for item in items])
+        cut_short = (turn for turn in turns.open_turns(self._store.files) if turn.id == turn_id)
+        before = next(cut_short, None)
+        attempt, excused = (before.attempts + 1, before.excused) if before else (1, 0)
+        return self._take(items, attempt, excused, choice, now) or has_more
+
+    def _is_served_otherwise(self, awaited: str | None) -> bool:
+        """Whether the owner has chosen another engine than the one that is waited for."""
+        return awaited not in (None, self._context.engines.for_role("teller").engine.name)
+
+    def _take(
+        self,
+        items: list[InboxItem],
+        attempt: int,
+        excused: int,
+        choice: EngineChoice,
+        now: datetime,
+    ) -> bool:
+        """Begin a turn, unless it is over or was tried too often."""
         ids = [item.id for item in items]
         turn_id = turns.turn_id(ids)
         if turns.is_committed(self._store.files, turn_id):
@@ -98,11 +143,6 @@ class TellerScheduler:
         if attempt - excused > turns.MAX_ATTEMPTS:
             self._end_by_code(turn_id, items, now, error="both attempts were cut short")
             return True
-        choice = self._context.engines.for_role("teller")
-        if choice.waiting:
-            self._wait(choice, choice.waiting, None, now)
-            return False
-        self.waiting = None
         inputs = tuple(item for item in items if item.kind != "task_result")
         newest = inputs[-1] if inputs else None
         turn_input = TurnInput(
@@ -143,13 +183,14 @@ class TellerScheduler:
             found.append(item)
         return found, 1, 0
 
-    def _most_inputs(self) -> int:
+    def _most_inputs(self, engine: str | None = None) -> int:
         """Of how many inputs a turn is to be.
 
         Without a model each may be an order, of a plan and its task, and all share the turn's trace
         and what that is allowed.
         """
-        if not permission.is_by_user(self._context.engines.for_role("teller").engine.name):
+        engine = engine or self._context.engines.for_role("teller").engine.name
+        if not permission.is_by_user(engine):
             return MOST_INPUTS
         return min(MOST_INPUTS, max(1, self._context.settings.limits.tasks_per_trace // 2))
 

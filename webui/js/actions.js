@@ -243,6 +243,11 @@ export class Actions {
     return this.ordered(id, "remove", true, () => this.api.removeTrigger(id));
   }
 
+  /** @param {string} name  What is to serve from now on. */
+  async useEngine(name) {
+    return this.ordered("engine", "engine", true, () => this.api.useEngine(name, newId("cmd")));
+  }
+
   /** @param {string} id ask before a trigger is deleted; empty: no more */
   confirmRemoval(id) {
     this.store.set({ confirming: id });

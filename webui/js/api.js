@@ -120,6 +120,8 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     previewTrigger: (body) => call("POST", "/api/triggers/preview", body),
     /** @param {string} trigger */
     removeTrigger: (trigger) => call("DELETE", `/api/triggers/${id(trigger)}`),
+    /** @param {string} use @param {string} command */
+    useEngine: (use, command) => call("POST", "/api/engines", { use, id: command }),
     memory: () => call("GET", "/api/memory"),
     /** @param {string} path */
     note: (path) => call("GET", noteAddress(path)),

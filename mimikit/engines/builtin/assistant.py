@@ -8,7 +8,7 @@ request gives the same calls.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -166,6 +166,24 @@ class Turn:
             return say(key, self._language, **values)
         what = code(_line(self._sentence, _TITLE))
         return say("refused", self._language, what=what, reason=reply.text)
+
+
+def is_command(text: str, tasks: Callable[[], Sequence[TaskLine]], is_program: IsProgram) -> bool:
+    """Whether a message needs no mind, though one is there: `tasks`, `status`, `cancel`, `run:`.
+
+    What is to be canceled must be there: else it is talk, such as "stop worrying".
+    """
+    match grammar.parse(text.strip(), is_program):
+        case grammar.ShowIntent(what):
+            return what in ("help", "status", "tasks")
+        case grammar.RunIntent():
+            return True
+        case grammar.CancelIntent(reference):
+            return not _words(reference) or bool(
+                _ID.match(reference) or resolve(reference, tasks())
+            )
+        case _:
+            return False
 
 
 def sentence_language(text: str, intent: Intent, locale: str) -> Language:

@@ -97,7 +97,8 @@ function metaView(task, state) {
     const when = later
       ? html`<span>${t("tasks.notBefore")} ${ago(task.notBefore ?? "", state.now)}</span>`
       : html`<span>${since(task.createdAt, state.now)}</span>`;
-    return html`${when}${seat}`;
+    const mind = task.waitsFor ? t("tasks.waitsFor", { engine: task.waitsFor }) : "";
+    return html`${mind ? html`<span>${mind}</span>` : when}${seat}`;
   }
   const reason = task.state === "failed" ? word("reason", task.failureReason) : "";
   return html`<span>${since(task.completedAt ?? task.createdAt, state.now)}</span>${
