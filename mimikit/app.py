@@ -222,6 +222,7 @@ class ConsumerApp:
         commits = CommitApplier(
             store,
             task_ended=triggers.task_ended,
+            steps_after=triggers.steps_after,
             answers_came=llm_eval.take_in,
             summary_came=archiver.take_in,
         )

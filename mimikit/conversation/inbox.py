@@ -35,6 +35,7 @@ terminal, results that need a mind, other results, files made by hand. Where the
 hand, what came by page or terminal goes before them."""
 MOST_AT_ONCE = 300
 """Files that one look reads; the next goes on."""
+_MOST_GATHERED = timedelta(minutes=1)
 _TAKING = ".taking.json"
 _RESULTS = paths.result_inbox_id("")
 _BY_PROGRAM = re.compile(rf"msg-[0-9A-Za-z-]{{26,36}}|{_RESULTS}.*")
@@ -254,15 +255,23 @@ class InboxIndex:
         if (item := self._items.pop(item_id, None)) is not None:
             self._kinds[_kind(item)] -= 1
 
-    def waiting(self, *, for_teller: bool) -> Iterator[InboxItem]:
+    def waiting(
+        self, *, for_teller: bool, has_mind: bool = True, now: datetime | None = None
+    ) -> Iterator[InboxItem]:
         """What the Teller is to answer, or what code tells without it; oldest first.
+
+        has_mind: whether the Teller has one; without, code tells every result.
+        now: what is gathered until later is left out.
 
         A result counts once its task's end is complete: repeated, that would enter it anew.
         """
         is_heap = self._kinds["by hand"] >= MOST_HELD["by hand"]
         items = sorted(self._items.values(), key=_age)
         for item in sorted(items, key=lambda item: is_heap and _kind(item) == "by hand"):
-            if _needs_mind(item) == for_teller and _is_over(self._files, item):
+            is_plain = item.kind == "task_result" and not has_mind
+            needs_mind = _needs_mind(item) and not is_plain
+            is_gathered = now is not None and _is_gathered(item, now)
+            if needs_mind == for_teller and not is_gathered and _is_over(self._files, item):
                 yield item
 
     def pick(self, is_wanted: Callable[[str], bool], now: datetime) -> tuple[list[InboxItem], bool]:
@@ -337,6 +346,11 @@ def _age(item: InboxItem) -> tuple[datetime, str]:
 
 def _needs_mind(item: InboxItem) -> bool:
     return item.kind != "task_result" or item.notify == "teller"
+
+
+def _is_gathered(item: InboxItem, now: datetime) -> bool:
+    """Whether a result is told later; never much later, also where the clock was set back."""
+    return item.not_before is not None and now < item.not_before <= now + _MOST_GATHERED
 
 
 def _is_over(files: Files, item: InboxItem) -> bool:

@@ -207,8 +207,10 @@ class InboxItem(Record):
     """Of a task_result: the trigger whose run it was."""
     not_before: Instant | None = None
     """Of a task_result: until then it is gathered with what else comes of its trigger."""
-    tripped: bool = False
-    """Of a task_result: the failure at which the circuit breaker paused its trigger."""
+    tripped: int = 0
+    """Of a task_result: at so many failures like this the circuit breaker paused its trigger."""
+    steps: Annotated[list[str], Field(max_length=20)] = Field(default_factory=list[str])
+    """Of a task_result: titles of the steps that waited for it and will not run."""
     remote: bool = False
     """It came by a page that other machines reach, where commands were off; or its task did."""
 

@@ -120,6 +120,8 @@ def _record(
     said = user_messages(job.items, job.id)
     answered = [message.id for message in said]
     told = [item.task_id for item in job.items if item.task_id]
+    of = {item.trigger_id for item in job.items}
+    of_trigger = of.pop() if len(of) == 1 else None
     answers = [
         Message(
             id=derived_id("msg", job.id, str(number)),
@@ -132,6 +134,7 @@ def _record(
             usage=outcome.usage,
             duration_ms=max(0, int((now - started).total_seconds() * 1000)),
             engine=job.choice.engine.name,
+            trigger_id=of_trigger,
         )
         for number, text in enumerate(replies)
     ]

@@ -77,6 +77,7 @@ def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
         error=outcome.error,
         failure_reason=outcome.failure_reason,
         task_id=task.id,
+        trigger_id=task.source_trigger_id,
         reminder=None if is_plan else _told_reminder(task, outcome),
     )
 
@@ -102,17 +103,26 @@ def message_turn(
 ) -> TurnRecord:
     """The turn by which code tells results, consuming their entries: no mind.
 
-    Results are one message; each reminder is one of its own, in the language of its words.
+    Results are one message, and those of each trigger are; each reminder is one of its own, in the
+    language of its words.
     """
-    results = [result for result in told if result.reminder is None]
+    groups: dict[str | None, list[ToldResult]] = {}
+    for result in told:
+        if result.reminder is None:
+            groups.setdefault(result.trigger_id, []).append(result)
     messages = [
         reminder_message(record_base, result, result.reminder, language, zone)
         for result in told
         if result.reminder is not None
     ]
-    if results:
+    for trigger_id, results in groups.items():
         text, ids = phrases.results(results, language), [result.task_id for result in results]
-        messages.append(system_message(record_base, text, task_ids=ids))
+        messages.append(
+            system_message(record_base, text, task_ids=ids).but(
+                id=derived_id("msg", record_base.id, "system", trigger_id or ""),
+                trigger_id=trigger_id,
+            )
+        )
     return record_base.but(consumed=[item.id for item in items], messages=messages)
 
 
@@ -139,17 +149,27 @@ def system_message(record: TurnRecord, text: str, *, task_ids: list[str]) -> Mes
     )
 
 
-def telling(task: Task, result: TaskResult, before: TriggerState | None) -> Told | None:
-    """Who tells this result: the Teller, a plain message, or nobody. Source: spec 0."""
+def telling(
+    task: Task, result: TaskResult, before: TriggerState | None, *, waited_for: bool = False
+) -> Told | None:
+    """Who tells this result: the Teller, a plain message, or nobody. Source: spec 0.
+
+    waited_for: it is an inner step of a chain, which goes on with it or ends.
+    """
     if task.profile == REMINDER:
         return "message"
-    if task.internal or task.notify == "none":
+    if task.internal or task.notify == "none" or result.failure_reason == "upstream":
         return None
-    if task.notify == "teller":
+    if waited_for and result.status == "canceled":
+        return "message"
+    notify = "failure" if waited_for and not task.notify_given else task.notify
+    if notify == "teller":
         return "message" if result.status == "canceled" else "teller"
-    if task.notify == "failure":
+    if notify == "failure":
         return "message" if result.status == "failed" else None
-    if task.notify == "change":
+    if notify == "change":
+        if result.status == "canceled":
+            return None
         # No outcome yet: the first run, which is a change.
         changed = before is None or before.last_outcome != outcome_hash(result)
         return "message" if changed or result.status == "failed" else None

@@ -5,8 +5,9 @@ Order: outcomes of attempts → answers and questions → a new Teller turn → 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Protocol
@@ -93,7 +94,7 @@ class TellerScheduler:
             return False  # health says so; a turn that can not run would only be tried in vain
         if is_early and self._store.clock.monotonic() < self._retry_s:
             return self._answer_commands(now)
-        items, attempt, excused = self._next_inputs()
+        items, attempt, excused = self._next_inputs(now)
         if not items:
             self.waiting = None
             return False
@@ -165,7 +166,7 @@ class TellerScheduler:
         self._seat.start(job)
         return True
 
-    def _next_inputs(self) -> tuple[list[InboxItem], int, int]:
+    def _next_inputs(self, now: datetime) -> tuple[list[InboxItem], int, int]:
         """What a turn is to be about, oldest first: one that was cut short, or what is next.
 
         With the number of its attempt, and how many before it do not count.
@@ -176,12 +177,25 @@ class TellerScheduler:
             turns.drop_marks(self._store.files, turn.id)
         found: list[InboxItem] = []
         left, most = MOST_CHARACTERS, self._most_inputs()
-        for item in self.inputs.waiting(for_teller=True):
+        for item in self.inputs.waiting(for_teller=True, has_mind=self._has_mind(), now=now):
             left -= len(item.text) + len(item.quote or "")
             if found and (left < 0 or len(found) == most):
                 break
             found.append(item)
-        return found, 1, 0
+        return [*found, *self._of_their_traces(found, most - len(found), now)], 1, 0
+
+    def _of_their_traces(
+        self, found: Sequence[InboxItem], most: int, now: datetime
+    ) -> Iterator[InboxItem]:
+        """Results that code would tell by itself, of requests whose others the Teller tells."""
+        traces = {item.trace_id for item in found if item.kind == "task_result"}
+        if traces:
+            plain = self.inputs.waiting(for_teller=False, now=now)
+            yield from islice((item for item in plain if item.trace_id in traces), max(0, most))
+
+    def _has_mind(self) -> bool:
+        """Whether a model serves the Teller, if only later; else code tells results."""
+        return not permission.is_by_user(self._context.engines.for_role("teller").engine.name)
 
     def _most_inputs(self, engine: str | None = None) -> int:
         """Of how many inputs a turn is to be.
@@ -189,8 +203,7 @@ class TellerScheduler:
         Without a model each may be an order, of a plan and its task, and all share the turn's trace
         and what that is allowed.
         """
-        engine = engine or self._context.engines.for_role("teller").engine.name
-        if not permission.is_by_user(engine):
+        if self._has_mind() if engine is None else not permission.is_by_user(engine):
             return MOST_INPUTS
         return min(MOST_INPUTS, max(1, self._context.settings.limits.tasks_per_trace // 2))
 
@@ -266,7 +279,8 @@ class TellerScheduler:
 
     def _tell_plainly(self, now: datetime) -> bool:
         """Tell waiting results that need no mind, together."""
-        batch = list(islice(self.inputs.waiting(for_teller=False), MAX_TOLD_AT_ONCE))
+        plain = self.inputs.waiting(for_teller=False, has_mind=self._has_mind(), now=now)
+        batch = list(islice(plain, MAX_TOLD_AT_ONCE))
         if not batch:
             return False
         base = code_record(derived_id("turn", "code", *sorted(item.id for item in batch)), now)
@@ -278,7 +292,8 @@ class TellerScheduler:
     def _told(self, item: InboxItem) -> ToldResult:
         view = queue.show(self._store.files, item.task_id) if item.task_id else None
         if view is not None and view.outcome is not None:
-            return told_result(view.task, view.outcome)
+            told = told_result(view.task, view.outcome)
+            return dataclasses.replace(told, steps=tuple(item.steps), paused=item.tripped)
         task_id = item.task_id or item.id
         return ToldResult(
             title=item.text or task_id,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from mimikit.language.phrases import Words, say_both
-from mimikit.protocol.models import Notify, Origin
+from mimikit.protocol.models import REMINDER, Notify, Origin
 from mimikit.protocol.triggers import Schedule, Trigger
 
 CONVERSATION: frozenset[Origin] = frozenset({"teller", "planner", "builtin"})
 """Origins of work that somebody asked for in the conversation."""
 OFTEN_S = 3600
 """Runs that are less than this apart are told only when something changed."""
-_BY_CODE = frozenset({"command", "reminder"})
+_BY_CODE = frozenset({"command", REMINDER})
 
 
 def notify_of_run(profile: str, origin: Origin) -> Notify:
@@ -22,7 +22,7 @@ def notify_of(trigger: Trigger) -> Notify:
     """Who is told of a trigger's runs: what was asked for, else what is usual for its kind."""
     if trigger.notify is not None:
         return trigger.notify
-    if trigger.profile == "reminder":
+    if trigger.profile == REMINDER:
         return "message"
     if trigger.schedule is not None and _is_often(trigger.schedule):
         return "change"

@@ -390,7 +390,7 @@ def _told(folder: Folder) -> list[str]:
     consumed = Counter(id_ for turn in folder.turns.values() for id_ in turn["consumed"])
     for id_, task in folder.tasks["worker"].items():
         status = folder.results.get(id_, {}).get("status")
-        least, most = _telling(task, status)
+        least, most = _telling(folder, task, status)
         times = consumed[f"res-{id_}"]
         if not least <= times <= most:
             found.append(f"result {id_} ({task['notify']}, {status}) was told {times} times")
@@ -413,14 +413,56 @@ def _told(folder: Folder) -> list[str]:
     return found
 
 
-def _telling(task: Record, status: str | None) -> tuple[int, int]:
+def _telling(folder: Folder, task: Record, status: str | None) -> tuple[int, int]:
     """How often a result is to be told, at least and at most."""
-    if task["notify"] in ("teller", "message") or task["profile"] == "reminder":
+    if task["profile"] == "reminder" or _tripped(folder, task["id"]):
+        return 1, 1
+    if _is_upstream(folder, task["id"]):
+        return 0, 0
+    if _is_inner(folder, task):
+        told = status == "canceled" or (status == "failed" or task.get("notifyGiven", False))
+        return told, told
+    if task["notify"] in ("teller", "message"):
         return 1, 1
     if task["notify"] == "change":
         return 0, 1
     failed = task["notify"] == "failure" and status == "failed"
     return failed, failed
+
+
+def _is_upstream(folder: Folder, task_id: str) -> bool:
+    """Whether it is a step that never ran, as one before it did not succeed."""
+    return folder.results.get(task_id, {}).get("failureReason") == "upstream"
+
+
+def _is_inner(folder: Folder, task: Record) -> bool:
+    """Whether a step that fires once came after it, or waited for it in vain."""
+    names = {task["id"], task["sourceTriggerId"]}
+    skipped = (line["slot"] for line in folder.ledger if line.get("reason") == "upstream")
+    if any(slot.removeprefix("upstream ") in names for slot in skipped):
+        return True
+    return any(
+        task["id"] in step["upstream"]
+        and f"{step['sourceTriggerId']}.json" not in folder.names("triggers")
+        for step in folder.tasks["worker"].values()
+    )
+
+
+def _tripped(folder: Folder, task_id: str) -> bool:
+    """Whether this run failed as the two before it of its trigger did: each third one counts."""
+    trigger_id = folder.tasks["worker"][task_id]["sourceTriggerId"]
+    if trigger_id is None:
+        return False
+    runs = [r for r in folder.results.values() if r["sourceTriggerId"] == trigger_id]
+    alike: list[str] = []
+    for run in sorted(runs, key=lambda run: run["completedAt"]):
+        same = alike and folder.results[alike[-1]]["error"] == run["error"]
+        alike = [*(alike if same else []), run["id"]] if run["status"] == "failed" else []
+        if len(alike) == 3:
+            if task_id == run["id"]:
+                return True
+            alike = []
+    return False
 
 
 def _orders(folder: Folder, oracle: Oracle, *, faulty: bool) -> list[str]:
@@ -510,6 +552,8 @@ def _runs(folder: Folder, tasks: dict[str, Record], known: set[str]) -> list[str
     ordered = {o["resultId"] for o in folder.records("commands/done").values()}
     by_trigger: dict[str, set[str]] = {id_: set() for id_ in known}
     for id_, task in tasks.items():
+        if _is_upstream(folder, id_):
+            continue
         if task["sourceTriggerId"] is not None and task["origin"] == "trigger":
             by_trigger.setdefault(task["sourceTriggerId"], set()).add(id_)
     return [

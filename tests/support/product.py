@@ -175,6 +175,7 @@ class Product:
         self.applier = CommitApplier(
             self.store,
             task_ended=triggers.task_ended,
+            steps_after=triggers.steps_after,
             answers_came=self.llm_eval.take_in,
             summary_came=self.archiver.take_in,
         )

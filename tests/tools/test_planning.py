@@ -77,7 +77,8 @@ def test_steps_named_by_labels_become_a_chain_whose_last_result_is_told() -> Non
     (build,), (test, publish) = effects.tasks, effects.triggers
     assert test.condition is not None
     assert publish.condition is not None
-    assert (test.type, test.once, test.notify) == ("conditional", True, "teller")
+    assert (test.type, test.once, test.notify) == ("conditional", True, "failure")
+    assert (build.notify, publish.notify) == ("failure", "teller")
     assert test.condition.to_dict() == done(build.id)
     assert publish.condition.to_dict() == {
         "type": "and",
