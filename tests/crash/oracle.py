@@ -200,14 +200,26 @@ def judge(contents: Contents, oracle: Oracle, expected: Expected = Expected()) -
     return found
 
 
+def _gathered(folder: Folder) -> set[str]:
+    """What lies in the inbox to be told later, together with what comes until then."""
+    return {id_ for id_, item in folder.records("inbox").items() if item.get("notBefore")}
+
+
+def told_as_expected(contents: Contents) -> list[str]:
+    """What is not told at the end of a flow."""
+    return [f"left in inbox: {id_}" for id_ in sorted(_gathered(Folder(contents)))]
+
+
 def _stuck(folder: Folder) -> list[str]:
     found: list[str] = []
     paused = (folder.record("runtime.json") or {}).get("paused", False)
     empty = ["inbox", "turns/new", "commands", "planner/running", "worker/running"]
     if not paused:
         empty += ["planner/queue", "worker/queue"]
+    gathered = {f"{id_}.json" for id_ in _gathered(folder)}
     for name in empty:
-        found += [f"left in {name}: {left}" for left in folder.names(name) if left[0] != "."]
+        there = [left for left in folder.names(name) if left[0] != "." and left not in gathered]
+        found += [f"left in {name}: {left}" for left in there]
     found += [f"mark left: {name}" for name in folder.names("turns")]
     for path, names in folder.contents.items():
         found += [f"temp file left: {path}/{name}" for name in names if name.startswith(".tmp-")]
@@ -392,6 +404,8 @@ def _told(folder: Folder) -> list[str]:
         status = folder.results.get(id_, {}).get("status")
         least, most = _telling(folder, task, status)
         times = consumed[f"res-{id_}"]
+        if times == 0 and f"res-{id_}" in _gathered(folder):
+            continue
         if not least <= times <= most:
             found.append(f"result {id_} ({task['notify']}, {status}) was told {times} times")
         naming = [
