@@ -23,6 +23,7 @@ SECTIONS = {
     "Talk and work": {
         "chat": ("chat", "Send a message and see the reply; without a text, a conversation."),
         "enqueue": ("tasks", "Put a task into the queue, or have it repeat with --every."),
+        "remind": ("triggers", "Have yourself told something at a time, or again and again."),
         "tasks": ("tasks", "List tasks, show one, follow its output, cancel or retry it."),
         "triggers": ("triggers", "List what repeats; pause, resume, run or remove it."),
         "memory": ("memory", "Search what is known, show it, add a note."),

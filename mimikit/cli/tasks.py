@@ -27,8 +27,9 @@ from mimikit.cli.options import (
     timing_options,
 )
 from mimikit.cli.triggers import promises
+from mimikit.config import ProfilesSettings
 from mimikit.protocol import paths
-from mimikit.protocol.models import Notify, Task
+from mimikit.protocol.models import REMINDER, Notify, Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
 from mimikit.tools import requests
@@ -113,8 +114,10 @@ def enqueue(
         max_attempts=max_attempts,
         notify=notify,
     )
-    requests.check_request(wanted, type(state.settings.profiles).model_fields)
-    if times.clock or times.events:
+    is_trigger = bool(times.clock or times.events)
+    known = requests.TRIGGER_PROFILES if is_trigger else ProfilesSettings.model_fields
+    requests.check_request(wanted, known)
+    if is_trigger:
         now = state.clock.now()
         made = requests.new_trigger(state.files, wanted, times.build(state, now), now)
         registry.create(state.files, made)
@@ -260,7 +263,8 @@ def _facts(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[tuple[st
     if task.title != task.prompt.strip():
         yield "title", task.title
     what = "planner" if task.seat == "planner" else f"worker, profile {task.profile}"
-    yield "for", f"{what}, priority {task.priority}"
+    is_reminder = task.profile == REMINDER
+    yield "for", "you, as a reminder" if is_reminder else f"{what}, priority {task.priority}"
     origins = {
         "": _ORIGINS.get(task.origin, task.origin),
         "trigger ": task.source_trigger_id,

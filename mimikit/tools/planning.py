@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from mimikit.protocol.triggers import (
     TaskParameters,
     Trigger,
 )
-from mimikit.tools import arguments, reader
+from mimikit.tools import arguments, reader, requests
 from mimikit.tools.session import ToolSession, first_line
 from mimikit.triggers import conditions, explain, registry
 from mimikit.triggers.notify import notify_of_run, settled, told_words
@@ -118,7 +118,7 @@ class PlannerSession(ToolSession):
         **more: object,
     ) -> str:
         permission.check_new_trigger(may_trigger=self._caller.may_trigger)
-        self._check_profile(args.profile)
+        self._check_profile(args.profile, requests.TRIGGER_PROFILES)
         self._check_plan_size()
         parent = self._caller.parent
         trigger = Trigger(
@@ -195,8 +195,10 @@ class PlannerSession(ToolSession):
         asked = self._caller.parent.notify if self._caller.parent else "teller"
         return asked if asked != "teller" else None
 
-    def _check_profile(self, profile: str) -> None:
-        permission.check_profile(profile, ProfilesSettings.model_fields)
+    def _check_profile(
+        self, profile: str, known: Iterable[str] = ProfilesSettings.model_fields
+    ) -> None:
+        permission.check_profile(profile, known)
         permission.check_planned_profile(
             profile,
             by_user=self._caller.by_user,

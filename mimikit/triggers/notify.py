@@ -20,10 +20,10 @@ def notify_of_run(profile: str, origin: Origin) -> Notify:
 
 def notify_of(trigger: Trigger) -> Notify:
     """Who is told of a trigger's runs: what was asked for, else what is usual for its kind."""
+    if trigger.profile == REMINDER:
+        return "message"  # always, whatever was asked for
     if trigger.notify is not None:
         return trigger.notify
-    if trigger.profile == REMINDER:
-        return "message"
     if trigger.schedule is not None and _is_often(trigger.schedule):
         return "change"
     if trigger.condition is not None and not trigger.once:
@@ -40,6 +40,8 @@ def settled(trigger: Trigger) -> Trigger:
 def told_words(trigger: Trigger) -> Words:
     """The same for whoever makes it: `I'll tell you when the output changes …`."""
     told = notify_of(trigger)
+    if trigger.profile == REMINDER:
+        return say_both("notify_reminder")
     if told not in ("teller", "message"):
         return say_both(f"notify_{told}")
     if trigger.type == "conditional" and not trigger.once:

@@ -40,6 +40,8 @@ class MessageView(View):
     duration_ms: int | None
     quote: str | None
     engine: str | None
+    reminder: str | None
+    """The words of the reminder that it tells, whose task `task_ids` names."""
     memory: int
     """How many hits of memory its turn was given."""
 

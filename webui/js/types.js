@@ -192,6 +192,7 @@
  * @property {number | null} durationMs
  * @property {string | null} quote
  * @property {string | null} engine
+ * @property {string | null} reminder The words of the reminder that it tells, whose task `task_ids` names.
  * @property {number} memory How many hits of memory its turn was given.
  *
  * @typedef {object} MessagesPage Some messages, oldest first, and the cursor of those before them.

@@ -57,7 +57,7 @@ class Turn:
         said += [item.text for item in self._input.inputs]
         newest = said[-1] if said else ""
         intent = grammar.parse(newest, is_program)
-        self._language = sentence_language(newest, intent, self._input.locale)
+        self._language: Language = sentence_language(newest, intent, self._input.locale)
 
     def take(self) -> Outcome:
         inputs, results, language = self._input.inputs, self._input.results, self._language
@@ -116,12 +116,11 @@ class Turn:
 
     def _remind(self, item: InboxItem, intent: RemindIntent) -> str:
         """Have the Planner set up a reminder; of one that is put off it is told the words."""
-        language = self._language
-        plan = plan_of(intent, self._input, self._input.now, language)
+        plan = plan_of(intent, self._input, self._input.now, self._language)
         if isinstance(plan, str):
             return plan
         is_whole = isinstance(grammar.parse(item.text), RemindIntent)
-        prompt = item.text if is_whole else say("remind_me", language, when=intent.when)
+        prompt = item.text if is_whole else say("remind_me", self._language, when=intent.when)
         prompt += "" if is_whole else intent.text
         arguments = {"prompt": prompt, "title": _title(intent.text)}
         key = "reminding_at" if plan.arguments["type"] == "scheduled" else "reminding"
