@@ -29,13 +29,13 @@ from mimikit.cli.options import (
 from mimikit.errors import BadInput
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import REMINDER, Record
+from mimikit.protocol.notify import told_words
 from mimikit.protocol.triggers import Trigger
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import Explanation, SlotExplanation, trigger_words
-from mimikit.triggers.notify import told_words
 from mimikit.views import triggers as shown
 
 _EXAMPLES = """\b

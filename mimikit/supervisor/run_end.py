@@ -11,6 +11,7 @@ from collections.abc import Container
 from datetime import timedelta
 
 from mimikit.protocol.models import REMINDER, Task
+from mimikit.protocol.notify import is_standing
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import RunEnd, Trigger, TriggerState
 from mimikit.supervisor.code_turns import outcome_hash, telling
@@ -45,7 +46,7 @@ def after_end(
     if result.status == "failed" and trigger.enabled and state.failure_streak >= BREAKS_AT:
         ended = RunEnd(told="message", trips=True)
         state = state.but(paused_by="breaker")
-    elif told and trigger.condition is not None and not trigger.once:
+    elif told and is_standing(trigger):
         ended, state = _gathered(ended, state, task, result)
     kept = {id_: end for id_, end in state.ends.items() if id_ in under_way}
     return state.but(ends={**kept, task.id: ended})

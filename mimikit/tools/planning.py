@@ -10,6 +10,7 @@ from mimikit import permission
 from mimikit.config import ProfilesSettings
 from mimikit.errors import BadInput, Refused
 from mimikit.protocol.models import Notify, Task, to_utc
+from mimikit.protocol.notify import settled, told_words, usual
 from mimikit.protocol.triggers import (
     AndCondition,
     Condition,
@@ -25,7 +26,6 @@ from mimikit.protocol.triggers import (
 from mimikit.tools import arguments, reader, requests
 from mimikit.tools.session import ToolSession, first_line
 from mimikit.triggers import conditions, explain, registry
-from mimikit.triggers.notify import notify_of_run, settled, told_words
 
 Planned = TypeVar("Planned", Task, Trigger)
 
@@ -54,7 +54,7 @@ class PlannerSession(ToolSession):
             profile=args.profile,
             timeout=args.timeout,
             max_attempts=args.max_attempts,
-            notify=args.notify or self._asked() or notify_of_run(args.profile, self._origin),
+            notify=args.notify or self._asked() or usual(args.profile, self._origin),
             notify_given=args.notify is not None,
         )
         self._check_plan_size()

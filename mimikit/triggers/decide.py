@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import REMINDER, Task, time_text
+from mimikit.protocol.notify import notify_of
 from mimikit.protocol.triggers import (
     Condition,
     FiringIntent,
@@ -29,7 +30,6 @@ from mimikit.protocol.triggers import (
 )
 from mimikit.triggers import conditions, schedule
 from mimikit.triggers.conditions import Verdict
-from mimikit.triggers.notify import notify_of
 
 LOOK_AGAIN = timedelta(seconds=60)
 """How often a condition is looked at that waits for something of which an event should tell."""

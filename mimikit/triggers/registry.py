@@ -18,10 +18,10 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, dump_line, line_of, parse_object
 from mimikit.protocol.models import REMINDER, time_text
+from mimikit.protocol.notify import settled
 from mimikit.protocol.records import bad_record, most_bytes, written_at
 from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.triggers import conditions, schedule
-from mimikit.triggers.notify import settled
 
 
 def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:

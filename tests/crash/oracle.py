@@ -451,7 +451,7 @@ def _is_upstream(folder: Folder, task_id: str) -> bool:
 
 def _is_inner(folder: Folder, task: Record) -> bool:
     """Whether a step that fires once came after it, or waited for it in vain."""
-    names = {task["id"], task["sourceTriggerId"]}
+    names = {task["id"], None if task["retryOf"] else task["sourceTriggerId"]}
     skipped = (line["slot"] for line in folder.ledger if line.get("reason") == "upstream")
     if any(slot.removeprefix("upstream ") in names for slot in skipped):
         return True

@@ -12,6 +12,7 @@ from mimikit.errors import BadInput, Conflict, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import REMINDER, Instant, Record, Task, to_utc
+from mimikit.protocol.notify import told_words
 from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
@@ -19,7 +20,6 @@ from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest, TriggerFields
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import trigger_words
-from mimikit.triggers.notify import told_words
 from mimikit.views import chain_graph
 from mimikit.views import triggers as views
 from mimikit.views.base import View, Words

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from mimikit.language.phrases import Words, say_both
 from mimikit.protocol.models import REMINDER, Notify, Origin
 from mimikit.protocol.triggers import Schedule, Trigger
@@ -13,22 +15,32 @@ OFTEN_S = 3600
 _BY_CODE = frozenset({"command", REMINDER})
 
 
-def notify_of_run(profile: str, origin: Origin) -> Notify:
-    """Who is told of work that is done once."""
-    return "teller" if origin in CONVERSATION and profile not in _BY_CODE else "message"
+def usual(
+    profile: str, origin: Origin, *, schedule: Schedule | None = None, is_standing: bool = False
+) -> Notify:
+    """Who is told of work of this kind: done once, again and again, or at each edge."""
+    if schedule is not None and profile != REMINDER and _is_often(schedule):
+        return "change"
+    if profile in _BY_CODE:
+        return "message"
+    return "teller" if is_standing or origin in CONVERSATION else "message"
 
 
 def notify_of(trigger: Trigger) -> Notify:
     """Who is told of a trigger's runs: what was asked for, else what is usual for its kind."""
     if trigger.profile == REMINDER:
-        return "message"  # always, whatever was asked for
-    if trigger.notify is not None:
-        return trigger.notify
-    if trigger.schedule is not None and _is_often(trigger.schedule):
-        return "change"
-    if trigger.condition is not None and not trigger.once:
-        return "message" if trigger.profile in _BY_CODE else "teller"
-    return notify_of_run(trigger.profile, trigger.origin)
+        return "message"  # always, whatever somebody said
+    return trigger.notify or usual(
+        trigger.profile,
+        trigger.origin,
+        schedule=trigger.schedule,
+        is_standing=is_standing(trigger),
+    )
+
+
+def is_standing(trigger: Trigger) -> bool:
+    """Whether it fires at each edge of a condition."""
+    return trigger.condition is not None and not trigger.once
 
 
 def settled(trigger: Trigger) -> Trigger:
@@ -39,14 +51,14 @@ def settled(trigger: Trigger) -> Trigger:
 
 def told_words(trigger: Trigger) -> Words:
     """The same for whoever makes it: `I'll tell you when the output changes …`."""
-    told = notify_of(trigger)
-    if trigger.profile == REMINDER:
-        return say_both("notify_reminder")
-    if told not in ("teller", "message"):
-        return say_both(f"notify_{told}")
-    if trigger.type == "conditional" and not trigger.once:
-        return say_both("notify_gathered")
-    return say_both("notify_each" if trigger.type == "recurring" else "notify_once")
+    times = "once" if trigger.type == "scheduled" or trigger.once else "each"
+    return words(notify_of(trigger), "gathered" if is_standing(trigger) else times)
+
+
+def words(told: Notify, times: Literal["once", "each", "gathered"]) -> Words:
+    """Who is told of work that is done so many times: at each edge it is gathered."""
+    by_kind = told in ("teller", "message")
+    return say_both(f"notify_{times if by_kind else told}")
 
 
 def _is_often(schedule: Schedule) -> bool:
