@@ -2,7 +2,7 @@
 
 import { html, icon, nothing } from "../html.js";
 import { language, t, tn } from "../i18n.js";
-import { ago, duration } from "../time.js";
+import { duration, relativeTime } from "../time.js";
 
 /**
  * @param {import("../state-types.js").State} state
@@ -54,7 +54,8 @@ function consumerBanner(status) {
  */
 function mindBanner(mind, state, act) {
   if (mind.state !== "waiting" || !(mind.messages || mind.tasks)) return nothing;
-  const until = mind.want === "limited" && mind.until ? ago(mind.until, state.now) : "";
+  const { until: at, want } = mind;
+  const until = want === "limited" && at ? relativeTime(at, state.now, language()) : "";
   const why = t(`mind.${until ? "until" : mind.want}`, { engine: mind.engine, until });
   const counts = [
     mind.messages ? tn("mind.messages", mind.messages) : "",
