@@ -183,7 +183,7 @@
  * @property {string} id
  * @property {"user" | "agent" | "system"} role
  * @property {string} text
- * @property {string | null} html Rendered and sanitised by the server; null for what a user wrote, which is no markdown.
+ * @property {string | null} html Rendered and sanitised by the server; null for a user's words, which are no markdown.
  * @property {string} createdAt
  * @property {string | null} turnId
  * @property {string[]} inReplyTo

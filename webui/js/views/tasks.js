@@ -86,7 +86,7 @@ function rowView(task, state, act) {
 /** @param {Task} task @param {State} state */
 function metaView(task, state) {
   const times = taskTimes(task, state.now);
-  const seat = html`<span>${task.seat === "planner" ? t("seat.planner") : task.profile}</span>`;
+  const seat = html`<span>${task.seat === "planner" ? t("seat.planner") : word("profile", task.profile)}</span>`;
   if (task.state === "running") {
     return html`<span class="ticking">${elapsed(times.runMs ?? 0)}</span>${seat}${
         task.headline ? html`<span class="row-headline">${task.headline}</span>` : nothing
