@@ -23,6 +23,7 @@ SECTIONS = {
     "Talk and work": {
         "chat": ("chat", "Send a message and see the reply; without a text, a conversation."),
         "enqueue": ("tasks", "Put a task into the queue, or have it repeat with --every."),
+        "remind": ("triggers", "Have yourself told something at a time, or again and again."),
         "tasks": ("tasks", "List tasks, show one, follow its output, cancel or retry it."),
         "triggers": ("triggers", "List what repeats; pause, resume, run or remove it."),
         "memory": ("memory", "Search what is known, show it, add a note."),
@@ -34,6 +35,7 @@ SECTIONS = {
         "status": ("status", "Everything that matters on one screen."),
         "doctor": ("doctor", "Check everything and say how to mend it."),
         "logs": ("status", "What happened, newest last."),
+        "engine": ("engines", "What does the thinking: use another, or go on without one."),
         "token": ("up", "The token for scripts, or a login link for the page."),
     },
 }

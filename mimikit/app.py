@@ -22,7 +22,8 @@ from mimikit.protocol.models import LockHolder, QueueName, Task
 from mimikit.state import State, hold_little, make_search
 
 if TYPE_CHECKING:
-    from mimikit.engines.base import Engine, EngineRegistry
+    from mimikit.engines.base import Engine
+    from mimikit.engines.registry import EngineRegistry
     from mimikit.roles.prompts import Prompts
     from mimikit.roles.run import RunContext
     from mimikit.runner.consumer import PooledConsumer
@@ -140,7 +141,7 @@ class ConsumerApp:
     def __init__(self, state: State, lock: Lock, engines: list[Engine] | None = None) -> None:
         """Wire everything; nothing runs before `run`. `lock`: the consumer's, which is held."""
         hold_little()
-        from mimikit.engines.base import EngineRegistry
+        from mimikit.engines.registry import EngineRegistry
         from mimikit.protocol.watch import FolderWatch
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.run import LiveRuns
@@ -160,7 +161,8 @@ class ConsumerApp:
         self.events = self.store.events
         """What other threads tell the supervisor."""
         found = engines if engines is not None else engines_of(state)
-        registry, prompts = EngineRegistry(found, state.settings), Prompts(state.files)
+        registry = EngineRegistry(found, state.settings, self.store.runtime.engines)
+        prompts = Prompts(state.files)
         self.tool_server = ToolServer(  # once nothing of the settings can stop the start any more
             on_refused=lambda facts: state.log.write("audit", "tools_door_refused", **facts)
         )
@@ -220,10 +222,11 @@ class ConsumerApp:
         commits = CommitApplier(
             store,
             task_ended=triggers.task_ended,
+            steps_after=triggers.steps_after,
             answers_came=llm_eval.take_in,
             summary_came=archiver.take_in,
         )
-        commands = CommandApplier(store, commits, pause_changed=self._apply_pause)
+        commands = CommandApplier(store, commits, context.engines, pause_changed=self._apply_pause)
         teller = TellerScheduler(store, commits, context, self.teller, self._facts)
         self.inputs = teller.inputs
         passed_over = context.prompts.passed_over

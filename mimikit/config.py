@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import os
+import re
 import stat
 import tomllib
 from pathlib import Path
@@ -21,6 +22,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from mimikit.errors import BadSettings, NotFound
 
 EngineName = Literal["auto", "codex", "builtin", "command", "scripted"]
+UsedEngine = Literal["auto", "codex", "builtin", "scripted"]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 _MOST_BYTES = 2**20
@@ -31,6 +33,7 @@ _ENDLESS: dict[type[Exception], str] = {  # all else is told by errors of a kind
     ValueError: "expected numbers of a few digits, got one of thousands; shorten it",
 }
 _MOST_SHOWN = 100
+_ENGINE = re.compile(r"\s*\"?engine\"?\s*=")
 _PACKAGE = Path(__file__).resolve().parent
 _STATE_ONLY = frozenset({"MIMIKIT_STATE", "MIMIKIT_WORKSPACE", "MIMIKIT_TOKEN", "MIMIKIT_RUN"})
 
@@ -61,9 +64,9 @@ class PlannerSettings(ProfileSettings):
 
 
 class DeferredSettings(ProfileSettings):
-    """Light housekeeping, by code."""
+    """Light housekeeping: by code where code can do it, else by the mind at low effort."""
 
-    engine: EngineName = "builtin"
+    effort: str | None = "low"
 
 
 class ShellSettings(ProfileSettings):
@@ -177,6 +180,8 @@ class Settings(BaseSettings):
     """`fast` skips the flushes: a power cut may lose the last seconds, a kill never does."""
     timezone: str = ""
     """IANA name; empty is the system's."""
+    engine: UsedEngine = "auto"
+    """What serves each role and profile that names no engine of its own."""
     max_concurrency: Annotated[int, Field(ge=1, le=64)] = 3
     allow_llm_commands: bool = False
     """May an LLM role name the `command` profile?"""
@@ -251,6 +256,31 @@ def load(state: Path) -> Settings:
     except (ValueError, RecursionError) as error:  # of the environment's: those of tables and lists
         said = f"expected JSON in MIMIKIT_* variables of tables and lists: {error}"
         raise BadSettings(f"environment: {said}") from None
+
+
+def with_engine(text: str, name: str) -> str:
+    """The text of a `config.toml` in which that engine serves what names none; the rest stays.
+
+    Raises:
+        BadSettings: it is not one, or is written in a way that only a person can change.
+    """
+    lines = text.splitlines(keepends=True)
+    top = next((n for n, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
+    given = (n for n, line in enumerate(lines[:top]) if _ENGINE.match(line))
+    if (number := next(given, None)) is None:
+        lines.insert(0, "")
+        number = 0
+    lines[number] = f'engine = "{name}"\n'
+    new = "".join(lines)
+    try:
+        if tomllib.loads(new) == {**tomllib.loads(text), "engine": name}:
+            return new
+    except (ValueError, RecursionError):
+        pass
+    raise BadSettings(
+        f"config.toml: expected settings that can be added to, got others; write {lines[number]!r} "
+        "at its top"
+    )
 
 
 def _shown(value: object) -> str:

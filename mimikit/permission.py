@@ -62,8 +62,9 @@ def origin_of(role: str, *, by_user: bool) -> Literal["builtin", "teller", "plan
 
 def check_profile(profile: str, known: Iterable[str]) -> None:
     if profile not in (names := list(known)):
+        more = ": a reminder needs a time, make a trigger of it" * (profile == "reminder")
         raise BadInput(
-            f"profile: expected one of {', '.join(names)}; got {profile!r}", field="profile"
+            f"profile: expected one of {', '.join(names)}; got {profile!r}{more}", field="profile"
         )
 
 

@@ -67,6 +67,11 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
     "GET /api/tasks/{task_id}/output": ("/api/tasks/task-1/output", None),
     "POST /api/tasks/{task_id}/cancel": ("/api/tasks/task-1/cancel", {"id": "cmd-1"}),
     "POST /api/tasks/{task_id}/retry": ("/api/tasks/task-1/retry", {"id": "cmd-2"}),
+    "POST /api/engines": ("/api/engines", {"use": "builtin", "id": "cmd-8"}),
+    "POST /api/tasks/{task_id}/snooze": (
+        "/api/tasks/task-3/snooze",
+        {"id": "trig-3", "when": "in 20 minutes"},
+    ),
     "POST /api/triggers": (
         "/api/triggers",
         {"id": "trig-2", "prompt": "check the backups", "when": "every day at 7:00"},
@@ -129,6 +134,10 @@ def make_state(files: Files, clock: FakeClock) -> None:
     )  # fmt: skip
     files.save("worker/ended/task-1.json", task)
     files.save(paths.result("worker", "task-1"), result)
+    tea = Task(
+        id="task-3", prompt="the tea", profile="reminder", trace_id="task-3", created_at=made
+    )
+    files.save("worker/ended/task-3.json", tea)
     ledger = Ledger(files)
     ledger.load()
     ledger.write("queued", "task-1", made, traceId="task-1")

@@ -25,13 +25,14 @@ from mimikit.cli import terminal
 from mimikit.cli.frame import GITIGNORE
 from mimikit.config import Settings, asset_folder, local_host, system_zone
 from mimikit.engines import mounts, sandbox
-from mimikit.engines.base import EngineRegistry
 from mimikit.engines.codex import cli as codex_cli
+from mimikit.engines.registry import EngineRegistry
 from mimikit.engines.shell import OR_WITHOUT
 from mimikit.errors import BadSettings, MimikitError
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import TEMP_PREFIX, Files
+from mimikit.protocol.models import RuntimeState
 from mimikit.roles.prompts import Prompts
 from mimikit.state import State, misplaced
 from mimikit.triggers import registry
@@ -220,7 +221,9 @@ def _is_ours(host: str, number: int) -> bool:
 def engines(state: State) -> Iterator[Finding]:
     try:
         found = app.engines_of(state)
-        served = EngineRegistry(found, state.settings).status()
+        runtime = state.files.peek(paths.RUNTIME, RuntimeState)
+        once = runtime.engines if runtime else ()
+        served = EngineRegistry(found, state.settings, once).status()
     except MimikitError as error:
         yield broken("engines", str(error))
         return

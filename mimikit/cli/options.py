@@ -144,13 +144,16 @@ def check_length(text: str, most: int, expected: str) -> None:
         raise click.UsageError(f"expected {expected}, got {got}")
 
 
-_OPTIONS = [
+_CLOCK_OPTIONS = [
     click.option(
         "--at", metavar="TIME", help='Once, then: 10m, "tomorrow 9:00", 2026-12-01T09:00.'
     ),
     click.option("--every", type=Duration(), help="Again and again at this interval: 10m, 1d."),
     click.option("--cron", metavar="LINE", help='By a cron line: "0 9 * * 1-5".'),
     click.option("--tz", metavar="ZONE", help="The zone --at and --cron are meant in."),
+]
+_OPTIONS = [
+    *_CLOCK_OPTIONS,
     click.option(
         "--when-changed",
         metavar="GLOB",
@@ -179,6 +182,13 @@ notify_option = click.option(
 """Left out: what is usual for its kind."""
 
 
+def clock_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command those that name a time."""
+    for option in reversed(_CLOCK_OPTIONS):
+        command = option(command)
+    return command
+
+
 def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command all of them; `TimingOptions` takes their values."""
     for option in reversed(_OPTIONS):
@@ -203,7 +213,8 @@ class TimingOptions:
     @classmethod
     def take(cls, options: dict[str, Any]) -> Self:
         """Those among a command's options, which lose them."""
-        return cls(**{field.name: options.pop(field.name) for field in fields(cls)})
+        given = [field.name for field in fields(cls) if field.name in options]
+        return cls(**{name: options.pop(name) for name in given})
 
     @property
     def clock(self) -> list[str]:

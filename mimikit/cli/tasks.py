@@ -27,8 +27,9 @@ from mimikit.cli.options import (
     timing_options,
 )
 from mimikit.cli.triggers import promises
+from mimikit.config import ProfilesSettings
 from mimikit.protocol import paths
-from mimikit.protocol.models import Notify, Task
+from mimikit.protocol.models import REMINDER, Notify, Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
 from mimikit.tools import requests
@@ -113,8 +114,10 @@ def enqueue(
         max_attempts=max_attempts,
         notify=notify,
     )
-    requests.check_request(wanted, type(state.settings.profiles).model_fields)
-    if times.clock or times.events:
+    is_trigger = bool(times.clock or times.events)
+    known = requests.TRIGGER_PROFILES if is_trigger else ProfilesSettings.model_fields
+    requests.check_request(wanted, known)
+    if is_trigger:
         now = state.clock.now()
         made = requests.new_trigger(state.files, wanted, times.build(state, now), now)
         registry.create(state.files, made)
@@ -197,6 +200,8 @@ def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> 
 
 def _when(task: shown.TaskView, now: datetime) -> str:
     if task.state == "queued":
+        if task.waits_for:
+            return f"waits for {task.waits_for}"
         if task.not_before and task.not_before > now:
             return f"starts {terminal.ago(task.not_before, now)}"
         return f"waits {terminal.short_span((now - task.created_at).total_seconds())}"
@@ -258,7 +263,8 @@ def _facts(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[tuple[st
     if task.title != task.prompt.strip():
         yield "title", task.title
     what = "planner" if task.seat == "planner" else f"worker, profile {task.profile}"
-    yield "for", f"{what}, priority {task.priority}"
+    is_reminder = task.profile == REMINDER
+    yield "for", "you, as a reminder" if is_reminder else f"{what}, priority {task.priority}"
     origins = {
         "": _ORIGINS.get(task.origin, task.origin),
         "trigger ": task.source_trigger_id,
@@ -267,6 +273,8 @@ def _facts(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[tuple[st
     }
     yield "from", ", ".join(f"{word}{origin}" for word, origin in origins.items() if origin)
     yield "queued", f"{terminal.moment(created, now, zone)}, {terminal.ago(created, now)}"
+    if task.waits_for and task.state == "queued":
+        yield "waits for", f"{task.waits_for}, which can not serve: `mimikit status` says why"
     if task.not_before and task.state == "queued":
         yield "not before", terminal.moment(task.not_before, now, zone)
     if task.wait_ms is not None and task.wait_ms >= _WORTH_TELLING_MS:

@@ -10,26 +10,40 @@ from typing import Any
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.frame import CliContext, PlainGroup, pass_frame_and_json, pass_state_and_json
+from mimikit.cli.frame import (
+    CliContext,
+    LeafCommand,
+    PlainGroup,
+    pass_frame_and_json,
+    pass_state_and_json,
+)
 from mimikit.cli.options import (
     Duration,
     NumberRange,
     TimingOptions,
     WordOption,
+    clock_options,
     notify_option,
     timing_options,
 )
 from mimikit.errors import BadInput
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Record
+from mimikit.protocol.models import REMINDER, Record
+from mimikit.protocol.notify import told_words
 from mimikit.protocol.triggers import Trigger
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import Explanation, SlotExplanation, trigger_words
-from mimikit.triggers.notify import told_words
 from mimikit.views import triggers as shown
+
+_EXAMPLES = """\b
+Examples:
+  mimikit remind "call mum" --at "tomorrow 9:00"
+  mimikit remind "drink water" --every 2h
+  mimikit remind "stand-up" --cron "30 9 * * 1-5" --tz Europe/Berlin
+"""
 
 
 @click.group(cls=PlainGroup)
@@ -54,7 +68,8 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
             if trigger.enabled and trigger.next_run_at
             else "-",
             str(trigger.fire_count),
-            terminal.one_line(trigger.title),
+            ("reminder: " if trigger.profile == REMINDER else "")
+            + terminal.one_line(trigger.title),
         )
         for trigger in found
     ]
@@ -135,7 +150,7 @@ def edit(frame: CliContext, trigger_id: str, as_json: bool, **options: Any) -> N
         raise click.UsageError("expected an option that says what to change, got none")
     new = registry.edited(trigger, changes)
     wanted = TaskRequest(prompt=new.prompt, origin="cli", profile=new.profile)
-    requests.check_request(wanted, type(state.settings.profiles).model_fields)
+    requests.check_request(wanted, requests.TRIGGER_PROFILES)
     registry.check_new(state.files, new)
     outcome = client.give_command(state, "trigger_edit", id_, changes)
     terminal.show(outcome, [terminal.sentence(outcome.message)], as_json=as_json)
@@ -191,6 +206,33 @@ def remove(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
         terminal.out(terminal.sentence(message))
 
 
+@click.command(cls=LeafCommand, epilog=_EXAMPLES)
+@click.argument("text")
+@clock_options
+@pass_frame_and_json
+def remind(frame: CliContext, text: str, as_json: bool, **options: Any) -> None:
+    """Have yourself told TEXT, just so, at a time; `-` reads it from the input."""
+    times = TimingOptions.take(options)
+    times.check()
+    if not times.clock:
+        raise click.UsageError("expected one of --at, --every, --cron; got none of them")
+    state = frame.open()
+    prompt = sys.stdin.read().strip("\n") if text == "-" else text
+    wanted = TaskRequest(prompt=prompt, origin="cli", profile=REMINDER)
+    requests.check_request(wanted, requests.TRIGGER_PROFILES)
+    now = state.clock.now()
+    made = requests.new_trigger(state.files, wanted, times.build(state, now), now)
+    registry.create(state.files, made)
+    if as_json:
+        terminal.print_json(made.to_dict())
+        return
+    terminal.out(made.id)
+    for line in promises(state, made):
+        terminal.note(terminal.sentence(line))
+    if not client.look_at_consumer(state).is_there:
+        terminal.note(f"It waits: {client.HINT}.")
+
+
 _MARKS = {True: ("✓", "ok"), False: ("✗", "failed"), None: ("?", "paused")}
 _STATES = {"ran": "done", "skipped": "paused", "missed": "failed"}
 
@@ -198,7 +240,9 @@ _STATES = {"ran": "done", "skipped": "paused", "missed": "failed"}
 def promises(state: ReadOnlyState, trigger: Trigger) -> list[str]:
     """When a new trigger will run, in sentences, and what it costs."""
     here = client.situation(state)
-    said = f"runs {trigger_words(trigger, here.title_of)['en']}"
+    is_reminder = trigger.profile == REMINDER
+    verb = "reminds you" if is_reminder else "runs"
+    said = f"{verb} {trigger_words(trigger, here.title_of)['en']}"
     plan = trigger.schedule
     times = schedule.upcoming(plan, now=here.now, zone=here.zone) if plan else []
     if times:
@@ -208,7 +252,8 @@ def promises(state: ReadOnlyState, trigger: Trigger) -> list[str]:
     if len(times) > 1:
         shown_times = [terminal.moment(time, here.now, here.zone) for time in times]
         told.append(f"the next times: {', '.join(shown_times)}")
-    told.append(told_words(trigger)["en"])
+    if not is_reminder:
+        told.append(told_words(trigger)["en"])
     every_s = state.settings.triggers.llm_eval_interval_s
     return told + [note["en"] for note in shown.notes(trigger, here, asked_every_s=every_s)]
 
@@ -224,9 +269,10 @@ def facts(trigger: shown.TriggerView, now: datetime, zone: tzinfo) -> Iterator[t
         yield "broken", f"{trigger.broken}; the last good definition stays in force"
     if trigger.title != trigger.prompt:
         yield "title", trigger.title
-    yield "when", trigger.words["en"]
+    yield "reminds you" if trigger.profile == REMINDER else "when", trigger.words["en"]
     yield "now", trigger.headline["en"]
-    yield "profile", trigger.profile
+    if trigger.profile != REMINDER:
+        yield "profile", trigger.profile
     yield "made", moment(trigger.created_at or now)  # only a broken one does not tell
     yield "last run", moment(trigger.last_run_at) if trigger.last_run_at else "never"
     if trigger.next_run_at and trigger.enabled:

@@ -10,7 +10,7 @@ import contextlib
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
 
@@ -35,6 +35,7 @@ terminal, results that need a mind, other results, files made by hand. Where the
 hand, what came by page or terminal goes before them."""
 MOST_AT_ONCE = 300
 """Files that one look reads; the next goes on."""
+_MOST_GATHERED = timedelta(minutes=1)
 _TAKING = ".taking.json"
 _RESULTS = paths.result_inbox_id("")
 _BY_PROGRAM = re.compile(rf"msg-[0-9A-Za-z-]{{26,36}}|{_RESULTS}.*")
@@ -175,6 +176,8 @@ class InboxIndex:
         """Heaps of what there was no room for, each kind's own: names alone."""
         self._kinds: Counter[str] = Counter()
         """How many of each are known."""
+        self._judged: dict[str, bool] = {}
+        """By id: whether what the user said is what is picked out; each is judged once."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -219,24 +222,29 @@ class InboxIndex:
                 left -= 1
         return not left
 
-    def _read_in(self, new: str, now: datetime) -> None:
-        if new in self._items:  # heard of twice
-            return
+    def _load(self, new: str, now: datetime) -> InboxItem | None:
+        """One that is to be known, if it is a new one."""
         item = load(self._files, new, now)
         if item is None:
             if self._files.exists(paths.inbox(new)):  # not whole yet
                 self.hear([f"{new}.json"])
-            return
+            return None
         is_result = item.kind == "task_result"
         if not is_result and self._conversation.has(new, item.created_at.date()):
             take_out(self._files, new)  # repeated by a client that had not heard of the first
+            return None
+        return item
+
+    def _read_in(self, new: str, now: datetime) -> None:
+        # It may be heard of twice.
+        if new in self._items or (item := self._load(new, now)) is None:
             return
         if self._kinds[kind := _kind(item)] >= MOST_HELD[kind]:  # its name did not tell
             heappush(self._left[kind], new)
             return
         self._keep(item)
         self._locale = item.locale or self._locale
-        if not is_result:
+        if item.kind != "task_result":
             self._feed.tell("inbox", id=new)
 
     def _keep(self, item: InboxItem) -> None:
@@ -247,16 +255,48 @@ class InboxIndex:
         if (item := self._items.pop(item_id, None)) is not None:
             self._kinds[_kind(item)] -= 1
 
-    def waiting(self, *, for_teller: bool) -> Iterator[InboxItem]:
+    def waiting(
+        self, *, for_teller: bool, has_mind: bool = True, now: datetime | None = None
+    ) -> Iterator[InboxItem]:
         """What the Teller is to answer, or what code tells without it; oldest first.
+
+        has_mind: whether the Teller has one; without, code tells every result.
+        now: what is gathered until later is left out.
 
         A result counts once its task's end is complete: repeated, that would enter it anew.
         """
         is_heap = self._kinds["by hand"] >= MOST_HELD["by hand"]
         items = sorted(self._items.values(), key=_age)
         for item in sorted(items, key=lambda item: is_heap and _kind(item) == "by hand"):
-            if _needs_mind(item) == for_teller and _is_over(self._files, item):
+            is_plain = item.kind == "task_result" and not has_mind
+            needs_mind = _needs_mind(item) and not is_plain
+            is_gathered = now is not None and _is_gathered(item, now)
+            if needs_mind == for_teller and not is_gathered and _is_over(self._files, item):
                 yield item
+
+    def pick(self, is_wanted: Callable[[str], bool], now: datetime) -> tuple[list[InboxItem], bool]:
+        """What the user said that is wanted by its text, oldest first; also of what is not held.
+
+        And whether more is to be read, for which there was no time.
+        """
+        left = [id_ for kind in ("said", "by hand") for id_ in self._left[kind]]
+        there = self._items.keys() | set(left)
+        self._judged = {id_: wanted for id_, wanted in self._judged.items() if id_ in there}
+        fresh = [id_ for id_ in there if id_ not in self._judged]
+        for id_ in fresh[:MOST_AT_ONCE]:
+            if (item := self._items.get(id_) or self._load(id_, now)) is None:
+                continue  # not whole yet
+            self._judged[id_] = wanted = item.kind == "user_input" and is_wanted(item.text)
+            if wanted and id_ not in self._items:
+                self._keep(item)
+        found = [it for id_, it in self._items.items() if self._judged.get(id_)]
+        return sorted(found, key=_age), len(fresh) > MOST_AT_ONCE
+
+    @property
+    def for_mind(self) -> int:
+        """How many messages and results there are for the Teller, also of what is not read yet."""
+        kinds = ("said", "for a mind", "by hand")
+        return sum(self._kinds[kind] + len(self._left.get(kind, ())) for kind in kinds)
 
     def of(self, ids: Sequence[str]) -> list[InboxItem]:
         """These, oldest first; none when one of them is gone."""
@@ -281,8 +321,9 @@ class InboxIndex:
     def language(self, text: str | None = None) -> Language:
         """The language of a text, or of what the user said last."""
         if text is None:
+            waiting = [item for item in self._items.values() if item.kind == "user_input"]
             said = (m.text for m in reversed(self._conversation.messages) if m.role == "user")
-            text = next(said, "")
+            text = max(waiting, key=_age).text if waiting else next(said, "")
         return phrases.language(text, self._locale)
 
 
@@ -305,6 +346,11 @@ def _age(item: InboxItem) -> tuple[datetime, str]:
 
 def _needs_mind(item: InboxItem) -> bool:
     return item.kind != "task_result" or item.notify == "teller"
+
+
+def _is_gathered(item: InboxItem, now: datetime) -> bool:
+    """Whether a result is told later; never much later, also where the clock was set back."""
+    return item.not_before is not None and now < item.not_before <= now + _MOST_GATHERED
 
 
 def _is_over(files: Files, item: InboxItem) -> bool:

@@ -1,22 +1,17 @@
-"""The contract of every engine, and which one serves a role or profile.
-
-One request in, one outcome out, events and tools on the way.
-"""
+"""The contract of every engine: one request in, one outcome out, events and tools on the way."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
-from mimikit.config import ProfileSettings, Settings
-from mimikit.errors import BadSettings
 from mimikit.language.phrases import ToldResult
 from mimikit.protocol.models import (
-    EngineStatus,
+    EngineWant,
     FailureReason,
     Hit,
     InboxItem,
@@ -176,6 +171,18 @@ class Outcome:
         return cls("failed", text, "ended because the consumer stops", "killed")
 
 
+class Unavailable(str):
+    """Why an engine can not serve, in words; and what kind of trouble that is."""
+
+    want: EngineWant
+    __slots__ = ("want",)
+
+    def __new__(cls, reason: str, want: EngineWant = "unready") -> Self:
+        self = super().__new__(cls, reason)
+        self.want = want
+        return self
+
+
 class Engine(Protocol):
     """Runs one request at a time per call; calls may come from several threads."""
 
@@ -185,7 +192,10 @@ class Engine(Protocol):
         ...
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """Why it can not serve (that role) now, and what to do; None when it can. Cheap: cached."""
+        """Why it can not serve (that role) now, and what to do; None when it can. Cheap: cached.
+
+        One that knows the kind of trouble gives an `Unavailable`.
+        """
         ...
 
     def run(self, request: EngineRequest) -> Outcome:
@@ -193,66 +203,10 @@ class Engine(Protocol):
         ...
 
 
-# ---- which engine serves whom
+@runtime_checkable
+class CodeEngine(Engine, Protocol):
+    """One that needs no mind, and says which messages it can answer in place of one."""
 
-AUTO_ORDER = ("codex", "builtin")
-
-
-@dataclass(frozen=True, slots=True)
-class EngineChoice:
-    """The engine for one run. `waiting` says why it can not serve now; then the work waits."""
-
-    engine: Engine
-    seat: ProfileSettings
-    waiting: str | None = None
-    passed_over: tuple[str, ...] = ()
-    """`name: reason` of each engine that `auto` would have preferred."""
-
-
-class EngineRegistry:
-    """All engines of this process, by name."""
-
-    def __init__(self, engines: list[Engine], settings: Settings) -> None:
-        self._engines = {engine.name: engine for engine in engines}
-        self._settings = settings
-
-    def for_role(self, role: Role, profile: str = "standard") -> EngineChoice:
-        """Choose for a Teller, a Planner, or a Worker of a profile.
-
-        Raises:
-            BadSettings: the profile is unknown.
-        """
-        roles, profiles = self._settings.roles, self._settings.profiles
-        if role != "worker":
-            return self._choose(roles.teller if role == "teller" else roles.planner, role)
-        names = type(profiles).model_fields
-        if profile not in names:
-            raise BadSettings(f"profile: expected one of {', '.join(names)}; got {profile!r}")
-        return self._choose(getattr(profiles, profile), role)
-
-    def status(self) -> dict[str, EngineStatus]:
-        """Who serves each role and each profile of the Worker, by its name."""
-        choices = {name: self.for_role(name) for name in ("teller", "planner")}
-        for name in type(self._settings.profiles).model_fields:
-            choices[name] = self.for_role("worker", name)
-        return {
-            name: EngineStatus(
-                engine=choice.engine.name,
-                state="waiting" if choice.waiting else "ready",
-                reason=choice.waiting or "; ".join(choice.passed_over) or None,
-            )
-            for name, choice in choices.items()
-        }
-
-    def _choose(self, seat: ProfileSettings, role: Role) -> EngineChoice:
-        if seat.engine != "auto":
-            engine = self._engines[seat.engine]
-            return EngineChoice(engine, seat, engine.unavailable(role))
-        passed: list[str] = []
-        for name in AUTO_ORDER:
-            if engine := self._engines.get(name):
-                reason = engine.unavailable(role)
-                if reason is None:
-                    return EngineChoice(engine, seat, None, tuple(passed))
-                passed.append(f"{name}: {reason}")
-        raise BadSettings("no engine is left for `auto`; set one by name")
+    def understands(self, text: str, tasks: Callable[[], Sequence[TaskLine]]) -> bool:
+        """Whether a message is exactly a command; `tasks` gives what one may name."""
+        ...

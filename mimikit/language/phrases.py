@@ -116,6 +116,11 @@ class ToldResult:
     error: str | None
     failure_reason: str | None
     task_id: str
+    trigger_id: str | None = None
+    steps: tuple[str, ...] = ()
+    """Titles of the steps that waited for it and will not run."""
+    paused: int = 0
+    """After so many failures like this one its trigger was paused."""
     reminder: ToldReminder | None = None
 
 
@@ -179,10 +184,23 @@ def _result(result: ToldResult, language: str, limit: int) -> str:
         head = say("result_failed", language, title=title, reason=why)
         error = (result.error or "").strip()
         output = "" if text.strip() == error else text
-        return paragraphs(head, cut(error), cut(output, end=True))
+        return paragraphs(head, cut(error), cut(output, end=True), _follows(result, language))
     if result.status == "canceled":
-        return say("result_canceled", language, title=title)
+        head = say("result_canceled", language, title=title)
+        return paragraphs(head, _follows(result, language))
     return say("result_other", language, title=title, status=result.status)
+
+
+def _follows(result: ToldResult, language: str) -> str:
+    """What became of the chain or the trigger that a run was of, which did not succeed."""
+    parts: list[str] = []
+    if result.steps:
+        steps = ("、" if language == "zh" else ", ").join(map(code, result.steps))
+        parts.append(say("result_steps", language, steps=steps))
+    if result.paused:
+        id_ = result.trigger_id
+        parts.append(say("result_paused", language, count=result.paused, id=id_))
+    return paragraphs(*parts)
 
 
 # ---- times in words

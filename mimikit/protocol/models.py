@@ -8,7 +8,7 @@ version loses nothing. Times are UTC with milliseconds. Records are frozen: a ch
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -132,6 +132,8 @@ class Task(Record):
     retry_of: Id | None = None
     released: bool = False
     """Set while a running file is on its way back to the queue for a next attempt."""
+    waits_for: str | None = None
+    """The engine that could not serve when it was tried last."""
     interruptions: Annotated[int, Field(ge=0)] = 0
     """Times a consumer died under it; three end it for good."""
     trigger_origin: Origin | None = None
@@ -205,8 +207,10 @@ class InboxItem(Record):
     """Of a task_result: the trigger whose run it was."""
     not_before: Instant | None = None
     """Of a task_result: until then it is gathered with what else comes of its trigger."""
-    tripped: bool = False
-    """Of a task_result: the failure at which the circuit breaker paused its trigger."""
+    tripped: int = 0
+    """Of a task_result: at so many failures like this the circuit breaker paused its trigger."""
+    steps: Annotated[list[str], Field(max_length=20)] = Field(default_factory=list[str])
+    """Of a task_result: titles of the steps that waited for it and will not run."""
     remote: bool = False
     """It came by a page that other machines reach, where commands were off; or its task did."""
 
@@ -319,6 +323,7 @@ class Command(Record):
     action: Literal[
         "cancel", "retry", "pause", "resume",
         "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
+        "engine_use",
     ]  # fmt: skip
     target: str = ""
     args: dict[str, Any] = Field(default_factory=dict)
@@ -350,6 +355,35 @@ class ClockDoubt(Record):
     lived_s: float = 0.0
 
 
+EngineWant: TypeAlias = Literal["missing", "logged_out", "limited", "unready"]
+
+
+class EngineStatus(Record):
+    """An engine, of itself or as it serves a role or profile, and whether it can now."""
+
+    engine: str
+    state: Literal["ready", "waiting"] = "ready"
+    want: EngineWant | None = None
+    """Of one that is waited for: what kind of trouble it is."""
+    reason: str | None = None
+    """Why it waits; of one that is ready: why a better one was passed over."""
+    since: Instant | None = None
+    """When what waits for it began to, where that is known."""
+    until: Instant | None = None
+    """When the limit it waits for is known to end."""
+    messages: int = 0
+    """How many messages and results wait for it, where that is told."""
+    tasks: int = 0
+    """How many tasks do."""
+
+    @property
+    def text(self) -> str:
+        """In words, as page and terminal show it."""
+        if self.state == "waiting":
+            return f"{self.engine} — waiting: {self.reason}"
+        return f"{self.engine} ({self.reason})" if self.reason else self.engine
+
+
 class RuntimeState(Record):
     """`runtime.json`: the few facts no folder shows. Losing it costs time, never data."""
 
@@ -363,6 +397,9 @@ class RuntimeState(Record):
     """Recent starts that did not end cleanly: three within five minutes make tasks wait."""
     asking: Id | None = None
     """The run that asks a model about conditions, from before it is queued."""
+    engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
+    """By name: each mind that was ready here once, and how it was last. Where one ever was, no code
+    takes its place."""
 
 
 class LockHolder(Record):
@@ -399,26 +436,6 @@ class LiveRun(Record):
     headline: str = ""
 
 
-class EngineStatus(Record):
-    """The engine that serves a role or profile, and whether it can now."""
-
-    engine: str
-    state: Literal["ready", "waiting"] = "ready"
-    reason: str | None = None
-    """Why it waits; of one that is ready: why a better one was passed over."""
-    since: Instant | None = None
-    """When what waits for it began to, where that is known."""
-    until: Instant | None = None
-    """When the limit it waits for is known to end."""
-
-    @property
-    def text(self) -> str:
-        """In words, as page and terminal show it."""
-        if self.state == "waiting":
-            return f"{self.engine} — waiting: {self.reason}"
-        return f"{self.engine} ({self.reason})" if self.reason else self.engine
-
-
 class Health(Record):
     """`health.json`: the consumer's heartbeat, at most every 5 s and at each change of seats."""
 
@@ -434,4 +451,6 @@ class Health(Record):
     paused: bool = False
     engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
     """By role or profile."""
+    minds: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
+    """By name: those that served here, and what waits for each."""
     degraded: str | None = None

@@ -197,7 +197,7 @@ class Trigger(Record):
     role: QueueName = "worker"
     allow_triggers: bool = False
     notify: Notify | None = None
-    """None: as `triggers.notify` has it for what this trigger is."""
+    """None: as `protocol.notify` has it for what this trigger is."""
     notify_given: bool = False
     """As of a task: somebody said so."""
     schedule: Schedule | None = None

@@ -55,10 +55,11 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
     started = context.clock.now()
     cancel = context.live.start(claimed.id, queue_name, claimed.title or claimed.prompt, started)
     context.feed.tell("task", id=claimed.id, seat=queue_name)
+    context.engines.waits(queue_name, claimed.id, None)
     try:
         task = claimed
         if claimed.released:
-            task = claimed.but(released=False)
+            task = claimed.but(released=False, waits_for=None)
             context.insist(lambda: context.files.save(paths.running(queue_name, task.id), task))
         run = run_planner if queue_name == "planner" else run_worker
         return run(context, task, cancel)
@@ -93,14 +94,16 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     Crash: without the record nothing of the plan exists, and recovery decides by the same rule.
     """
     started = context.clock.now()
-    timezone = task.timezone or context.settings.zone.key
-    bare = TurnInput(now=started, timezone=timezone, task=task)
-    turn_input = context.insist(lambda: with_context(context, bare))
-    choice = context.engines.for_role("planner")
+    # What code has understood as a command is planned by code, too.
+    by_code = task.origin == "builtin" and task.parent_task_id is None
+    choice = context.engines.for_role("planner", by_code=by_code)
     effects = Effects()
     if choice.waiting:
         outcome = _failed(choice.waiting, "engine_unavailable")
     else:
+        timezone = task.timezone or context.settings.zone.key
+        bare = TurnInput(now=started, timezone=timezone, task=task)
+        turn_input = context.insist(lambda: with_context(context, bare))
         caller = ToolCaller(
             task.id,
             task.trace_id,
@@ -151,7 +154,10 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
         return told | {name: getattr(effects, name) for name in planned}
 
     retry_delay_s = min(context.settings.limits.retry_delay_s, 5)
-    return end_or_retry(context, task, outcome, started, facts, retry_delay_s=retry_delay_s)
+    engine = choice.engine.name
+    return end_or_retry(
+        context, task, outcome, started, facts, engine=engine, retry_delay_s=retry_delay_s
+    )
 
 
 # ---- the Worker: one task, from its file to its result or its next attempt
@@ -208,7 +214,14 @@ def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
 
     delay_s = context.settings.limits.retry_delay_s
     return end_or_retry(
-        context, task, outcome, started, facts, retry_delay_s=delay_s, final=run.final
+        context,
+        task,
+        outcome,
+        started,
+        facts,
+        engine=run.engine,
+        retry_delay_s=delay_s,
+        final=run.final,
     )
 
 
@@ -287,7 +300,8 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
     if task.profile == REMINDER:  # put into the queue by hand: others never come here
         return _WorkerRun(Outcome("done", task.prompt, data=queue.lateness(task.not_before, now)))
     try:
-        choice = context.engines.for_role("worker", task.profile)
+        by_code = task.profile == "deferred" and task.covers is not None
+        choice = context.engines.for_role("worker", task.profile, by_code=by_code)
     except BadSettings as error:
         return _WorkerRun(_failed(str(error), "refused"), final=True)
     engine = choice.engine.name

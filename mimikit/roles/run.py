@@ -21,8 +21,6 @@ from mimikit.engines import process
 from mimikit.engines.base import (
     UPSTREAM,
     CancelToken,
-    EngineChoice,
-    EngineRegistry,
     EngineRequest,
     EventKind,
     OnEvent,
@@ -32,6 +30,7 @@ from mimikit.engines.base import (
 )
 from mimikit.engines.changes import ChangeRecorder
 from mimikit.engines.process_tree import state_id
+from mimikit.engines.registry import EngineChoice, EngineRegistry
 from mimikit.errors import EngineError, StorageError
 from mimikit.language.plain_text import plain
 from mimikit.log import ChangeFeed, EventLog
@@ -43,7 +42,7 @@ from mimikit.protocol.results import TaskResult
 from mimikit.roles.prompts import Prompts, prompt_of
 from mimikit.roles.shortage import PAUSE_S, RunShortage
 from mimikit.tasks import queue
-from mimikit.tasks.retry import RunEnd, TaskEnd, after_run, result_of
+from mimikit.tasks.retry import WAITING, RunEnd, TaskEnd, after_run, result_of
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller, ToolSession
 
@@ -286,6 +285,7 @@ def run_engine(
         )
         outcome = engine.run(request)
         cancel.has_begun = True
+        context.engines.heard(engine.name, role, outcome)
     except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
         # An EngineError says that nothing began; of what else an engine raises nobody knows.
         cancel.has_begun = request is not None and not isinstance(error, EngineError)
@@ -396,12 +396,14 @@ def end_or_retry(
     started: datetime,
     facts: Callable[[EndStatus], Mapping[str, object]],
     *,
+    engine: str,
     retry_delay_s: float,
     final: bool = False,
 ) -> bool:
     """Write a task's end, or give it back for its next attempt; True when it ended.
 
     facts: what only the role knows of the result, by its fields.
+    engine: who carried it out, or is waited for.
     final: trying again could not help.
     """
     now = context.clock.now()
@@ -414,6 +416,9 @@ def end_or_retry(
             context.insist(lambda: queue.finish(context.files, result.but(**facts(end.status))))
             return True
         case release:
+            if outcome.failure_reason in WAITING:
+                release = release.but(waits_for=engine)
+                context.engines.waits(task.role, task.id, engine)
             context.insist(lambda: queue.release(context.files, release))
             return False
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mimikit import permission
-from mimikit.engines.base import CancelToken, EngineChoice, Outcome, TurnInput
+from mimikit.engines.base import CancelToken, Outcome, TurnInput
+from mimikit.engines.registry import EngineChoice
 from mimikit.errors import StorageError
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
@@ -119,6 +120,8 @@ def _record(
     said = user_messages(job.items, job.id)
     answered = [message.id for message in said]
     told = [item.task_id for item in job.items if item.task_id]
+    of = {item.trigger_id for item in job.items}
+    of_trigger = of.pop() if len(of) == 1 else None
     answers = [
         Message(
             id=derived_id("msg", job.id, str(number)),
@@ -131,6 +134,7 @@ def _record(
             usage=outcome.usage,
             duration_ms=max(0, int((now - started).total_seconds() * 1000)),
             engine=job.choice.engine.name,
+            trigger_id=of_trigger,
         )
         for number, text in enumerate(replies)
     ]

@@ -11,10 +11,20 @@ from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from mimikit.engines.registry import want_words
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, ToldReminder, ToldResult
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import REMINDER, InboxItem, Message, Question, Task, TurnRecord, to_utc
+from mimikit.protocol.models import (
+    REMINDER,
+    EngineStatus,
+    InboxItem,
+    Message,
+    Question,
+    Task,
+    TurnRecord,
+    to_utc,
+)
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult, TriggerState
 
@@ -37,6 +47,24 @@ def question_message(question: Question, record: TurnRecord) -> Message:
     )
 
 
+def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneInfo) -> str:
+    """Why an engine is waited for, how much waits, and what may be done."""
+    what = [
+        phrases.say(f"{name}_one" if count == 1 else f"{name}_some", language, n=count)
+        for name, count in (("messages", status.messages), ("tasks", status.tasks))
+        if count
+    ]
+    own = "zh" if language == "zh" else "en"
+    mend = f"engine_mend_{status.want}"
+    return phrases.say(
+        "engine_waits",
+        language,
+        why=want_words(status, now, zone)[own],
+        what=phrases.say("engine_and", language).join(what),
+        mend=phrases.say(mend, language) if mend in phrases.TABLE["en"] else "",
+    )
+
+
 def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
     """A result with what was asked, for an input or a message."""
     is_plan = isinstance(outcome, PlanResult)
@@ -49,6 +77,7 @@ def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
         error=outcome.error,
         failure_reason=outcome.failure_reason,
         task_id=task.id,
+        trigger_id=task.source_trigger_id,
         reminder=None if is_plan else _told_reminder(task, outcome),
     )
 
@@ -74,17 +103,26 @@ def message_turn(
 ) -> TurnRecord:
     """The turn by which code tells results, consuming their entries: no mind.
 
-    Results are one message; each reminder is one of its own, in the language of its words.
+    Results are one message, and those of each trigger are; each reminder is one of its own, in the
+    language of its words.
     """
-    results = [result for result in told if result.reminder is None]
+    groups: dict[str | None, list[ToldResult]] = {}
+    for result in told:
+        if result.reminder is None:
+            groups.setdefault(result.trigger_id, []).append(result)
     messages = [
         reminder_message(record_base, result, result.reminder, language, zone)
         for result in told
         if result.reminder is not None
     ]
-    if results:
+    for trigger_id, results in groups.items():
         text, ids = phrases.results(results, language), [result.task_id for result in results]
-        messages.append(system_message(record_base, text, task_ids=ids))
+        messages.append(
+            system_message(record_base, text, task_ids=ids).but(
+                id=derived_id("msg", record_base.id, "system", trigger_id or ""),
+                trigger_id=trigger_id,
+            )
+        )
     return record_base.but(consumed=[item.id for item in items], messages=messages)
 
 
@@ -111,17 +149,27 @@ def system_message(record: TurnRecord, text: str, *, task_ids: list[str]) -> Mes
     )
 
 
-def telling(task: Task, result: TaskResult, before: TriggerState | None) -> Told | None:
-    """Who tells this result: the Teller, a plain message, or nobody. Source: spec 0."""
+def telling(
+    task: Task, result: TaskResult, before: TriggerState | None, *, waited_for: bool = False
+) -> Told | None:
+    """Who tells this result: the Teller, a plain message, or nobody. Source: spec 0.
+
+    waited_for: it is an inner step of a chain, which goes on with it or ends.
+    """
     if task.profile == REMINDER:
         return "message"
-    if task.internal or task.notify == "none":
+    if task.internal or task.notify == "none" or result.failure_reason == "upstream":
         return None
-    if task.notify == "teller":
+    if waited_for and result.status == "canceled":
+        return "message"
+    notify = "failure" if waited_for and not task.notify_given else task.notify
+    if notify == "teller":
         return "message" if result.status == "canceled" else "teller"
-    if task.notify == "failure":
+    if notify == "failure":
         return "message" if result.status == "failed" else None
-    if task.notify == "change":
+    if notify == "change":
+        if result.status == "canceled":
+            return None
         # No outcome yet: the first run, which is a change.
         changed = before is None or before.last_outcome != outcome_hash(result)
         return "message" if changed or result.status == "failed" else None

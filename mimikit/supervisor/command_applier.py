@@ -6,13 +6,15 @@ a canceled run, say, keeps its command until the result says `canceled`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
-from mimikit import permission
+from mimikit import config, permission
 from mimikit.conversation import inbox, turns
-from mimikit.errors import BadInput, Refused, UnsafeFile
+from mimikit.engines.registry import EngineRegistry
+from mimikit.errors import BadInput, BadSettings, Refused, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, is_id
 from mimikit.protocol.models import Command, CommandResult, Task
@@ -39,12 +41,20 @@ class CommandApplier:
     """Applies commands; the supervisor's thread alone."""
 
     def __init__(
-        self, store: Store, applier: CommitApplier, *, pause_changed: Callable[[], None]
+        self,
+        store: Store,
+        applier: CommitApplier,
+        engines: EngineRegistry,
+        *,
+        pause_changed: Callable[[], None],
     ) -> None:
         """`pause_changed` is told when the queues are paused or go on."""
         self._store, self._files = store, store.files
         self._feed, self._ledger = store.feed, store.ledger
         self._applier, self._pause_changed = applier, pause_changed
+        self._engines = engines
+        self._held: dict[str, Task] = {}
+        """What was taken out of its queue to wait no longer, and could not be brought back yet."""
         self._upto = ""
         """Of very many commands: the name of the last file that was looked at."""
         self._actions: dict[str, Callable[[Command, datetime], _Outcome | None]] = {
@@ -57,6 +67,7 @@ class CommandApplier:
             "trigger_remove": self._trigger_remove,
             "trigger_run": self._trigger_run,
             "trigger_edit": self._trigger_edit,
+            "engine_use": self._engine_use,
         }
         """Each says what came of it, or raises why it can not be done; None: not yet."""
 
@@ -162,6 +173,29 @@ class CommandApplier:
         self._pause_changed()
         self._feed.tell("status")
         return _Outcome("the queues are paused" if paused else "the queues go on")
+
+    def _engine_use(self, command: Command, now: datetime) -> _Outcome:
+        """Have an engine serve whatever names none, from now on and after each start.
+
+        Crash: the setting is written first; done again, it is the same.
+        """
+        name = command.target
+        if name not in get_args(config.UsedEngine):
+            known = ", ".join(get_args(config.UsedEngine))
+            raise BadInput(f"engine: expected one of {known}; got {name[:60]!r}")
+        if (given := os.environ.get("MIMIKIT_ENGINE")) is not None:
+            raise BadInput(f"expected no MIMIKIT_ENGINE, got {given!r}; change that instead")
+        try:
+            text = (self._files.read(paths.CONFIG) or b"").decode()
+            self._files.write(paths.CONFIG, config.with_engine(text, name).encode())
+        except (BadSettings, UnicodeDecodeError) as error:
+            raise BadInput(str(error)) from None
+        self._engines.used = name
+        queue.end_waits(self._files, self._held)
+        self._feed.tell("status")
+        own = [f"{seat} ({engine})" for seat, engine in self._engines.named().items()]
+        others = f"; the settings give others to {', '.join(own)}" if own else ""
+        return _Outcome(f"{name} is used from now on{others}")
 
     def _trigger_enable(self, command: Command, now: datetime) -> _Outcome:
         enabled = command.action == "trigger_resume"

@@ -6,7 +6,7 @@ record out of sight, so that only what is not yet applied is ever applied again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -26,8 +26,9 @@ from mimikit.protocol.models import (
 )
 from mimikit.protocol.records import encode
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import PlanResult
-from mimikit.supervisor.code_turns import Told, outcome_hash, telling
+from mimikit.protocol.triggers import PlanResult, RunEnd
+from mimikit.supervisor.code_turns import telling
+from mimikit.supervisor.run_end import BREAKS_AT, after_end
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
@@ -35,6 +36,7 @@ from mimikit.triggers import registry
 
 SLICE_S = 0.05
 """So long runs are ended, and triggers looked at, in one go, however many there are."""
+_MOST_STEPS = 20
 
 
 class CommitApplier:
@@ -47,18 +49,21 @@ class CommitApplier:
         task_ended: Callable[[str], None],
         answers_came: Callable[[Task, TaskResult], None],
         summary_came: Callable[[Task, TaskResult], None],
+        steps_after: Callable[[Task], list[str]],
     ) -> None:
         """Who is told of what has become true.
 
         task_ended: the end of a task that is not internal stands in the ledger.
         answers_came: a model has answered questions of conditions.
         summary_came: a run has made a summary of memory.
+
+        And who is asked: steps_after gives the titles of the steps that wait for a task to be done.
         """
         self._store, self._files = store, store.files
         self._feed, self._ledger = store.feed, store.ledger
         self._task_ended = task_ended
         self._answers_came = answers_came
-        self._summary_came = summary_came
+        self._summary_came, self._steps_after = summary_came, steps_after
         self._to_end: dict[tuple[QueueName, str], None] = {}
         """Runs that have finished, in that order."""
 
@@ -177,7 +182,7 @@ class CommitApplier:
             works = plan.tasks or plan.triggers or plan.cancels or plan.commands
             is_told = plan.status == "failed" or (plan.status == "done" and not works)
             if task is not None and is_told:
-                self._put_result(task, "teller", plan.completed_at)
+                self._put_result(task, RunEnd(told="teller"), plan.completed_at)
         queue.leave_running(self._files, "planner", plan.id)
         if plan.status != "needs_input":
             self._files.move(paths.result("planner", plan.id), paths.plan_done(plan.id))
@@ -190,25 +195,51 @@ class CommitApplier:
         again.
         """
         task = queue.read(self._files, "worker", paths.running("worker", result.id))
-        known = self._ledger.end_of(result.id) is not None
-        trigger_id = task.source_trigger_id if task else None
-        before = registry.state(self._files, trigger_id) if trigger_id else None
+        steps = self._steps_after(task) if task and not task.internal else []
+        end = self._settled_end(task, result, waited_for=bool(steps)) if task else None
         self._end_in_ledger(result, "worker", task)
-        if task is not None:
-            if told := telling(task, result, before):
-                self._put_result(task, told, result.completed_at)
-            if trigger_id and not known and self._files.exists(paths.trigger(trigger_id)):
-                state = registry.state(self._files, trigger_id)
-                streak = state.failure_streak + 1 if result.status == "failed" else 0
-                new = state.but(last_outcome=outcome_hash(result), failure_streak=streak)
-                registry.save_state(self._files, trigger_id, new)
-                self._feed.tell("trigger", id=trigger_id)
+        if task is not None and end is not None:
+            if end.trips:
+                self._break_circuit(task)
+            if end.told:
+                lost = steps if result.status != "done" else []
+                self._put_result(task, end, result.completed_at, lost)
             if task.source_trigger_ids:
                 self._answers_came(task, result)
             if task.covers is not None:
                 self._summary_came(task, result)
         queue.leave_running(self._files, "worker", result.id)
         self._feed.tell("task", id=result.id, seat="worker")
+
+    def _settled_end(self, task: Task, result: TaskResult, *, waited_for: bool) -> RunEnd:
+        """What follows from the end of a run; of a trigger's it is written down first, once."""
+        trigger_id = task.source_trigger_id
+        trigger, broken = registry.active(self._files, trigger_id) if trigger_id else (None, None)
+        if trigger is None:
+            return RunEnd(told=telling(task, result, None, waited_for=waited_for))
+        state = registry.state(self._files, trigger.id)
+        if task.id not in state.ends:
+            if broken is not None:  # what is no definition can not be paused
+                trigger = trigger.but(enabled=False)
+            under_way = {id_ for id_ in state.ends if self._is_running(id_)}
+            state = after_end(
+                trigger, state, task, result, waited_for=waited_for, under_way=under_way
+            )
+            registry.save_state(self._files, trigger.id, state)
+            self._feed.tell("trigger", id=trigger.id)
+        return state.ends[task.id]
+
+    def _is_running(self, task_id: str) -> bool:
+        return self._files.exists(paths.running("worker", task_id))
+
+    def _break_circuit(self, task: Task) -> None:
+        """Pause the trigger of a run that failed like those before it."""
+        trigger_id = task.source_trigger_id or ""
+        trigger, broken = registry.active(self._files, trigger_id)
+        if trigger is not None and broken is None and trigger.enabled:
+            registry.save(self._files, trigger.but(enabled=False))
+            self._store.log.write("audit", "circuit_broken", triggerId=trigger_id, taskId=task.id)
+            self._store.trigger_changed(trigger_id)
 
     def cancel_queued(self, task: Task, now: datetime) -> bool:
         """Cancel a waiting task by claiming it; False when a pool was faster.
@@ -362,8 +393,13 @@ class CommitApplier:
         if task is None or not task.internal:
             self._task_ended(outcome.id)  # a line that stood there may be all that came of it
 
-    def _put_result(self, task: Task, told: Told, now: datetime) -> None:
-        """Enter a result to be told; the entry is there until a committed turn told it."""
+    def _put_result(
+        self, task: Task, end: RunEnd, now: datetime, steps: Sequence[str] = ()
+    ) -> None:
+        """Enter a result to be told; the entry is there until a committed turn told it.
+
+        steps: titles of what waited for it in vain.
+        """
         inbox.put(
             self._files,
             InboxItem(
@@ -372,8 +408,12 @@ class CommitApplier:
                 created_at=now,
                 task_id=task.id,
                 seat=task.role,
-                notify=told,
+                notify=end.told or "teller",
                 trace_id=task.trace_id,
+                trigger_id=task.source_trigger_id if task.role == "worker" else None,
+                not_before=end.not_before,
+                tripped=BREAKS_AT if end.trips else 0,
+                steps=list(steps)[:_MOST_STEPS],
                 remote=task.remote,
             ),
         )

@@ -259,7 +259,8 @@ class HeartbeatWriter:
         degraded = degraded or self._fallen()
         live, paused = store.live.list(), store.runtime.paused
         seats = [(run.id, run.headline) for run in live]
-        shown = (seats, paused, degraded, waits and waits.reason)
+        minds = dict(self._teller.engines.shown)
+        shown = (seats, paused, degraded, waits and waits.reason, minds)
         changed = shown != self._shown
         if not changed and self._last is not None and timedelta() <= now - self._last < BEAT:
             return
@@ -276,6 +277,7 @@ class HeartbeatWriter:
             worker_seats=store.settings.max_concurrency,
             paused=paused,
             engines=self._engines() | ({"teller": waits} if waits else {}),
+            minds=minds,
             degraded=degraded,
         )
         try:

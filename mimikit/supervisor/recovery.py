@@ -152,7 +152,7 @@ def _recover_running(
     if task.released:
         queue.finish_release(files, task)
         return
-    if task.profile == REMINDER:  # its words can be told as well now
+    if task.profile == REMINDER and seat == "worker":  # its words can be told as well now
         queue.tell_reminder(files, task.but(created_at=now), task.not_before)
         applier.end_run(seat, task.id)
         return

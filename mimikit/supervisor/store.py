@@ -113,7 +113,7 @@ class Store:
         A reminder comes to its end at once: no pool is to be free for it. `planned_at`, `missed`:
         of its slot.
         """
-        if task.profile == REMINDER:
+        if task.profile == REMINDER and task.role == "worker":
             is_new = task_queue.tell_reminder(self.files, task, planned_at, missed)
             if is_new:
                 self.events.ended_runs.put((task.role, task.id))

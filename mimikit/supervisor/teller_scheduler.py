@@ -5,7 +5,9 @@ Order: outcomes of attempts → answers and questions → a new Teller turn → 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Protocol
@@ -13,7 +15,8 @@ from typing import Protocol
 from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.conversation.inbox import InboxIndex
-from mimikit.engines.base import EngineChoice, TurnInput
+from mimikit.engines.base import TurnInput
+from mimikit.engines.registry import EngineChoice
 from mimikit.errors import BadRecord, StorageError
 from mimikit.language import phrases
 from mimikit.language.phrases import ToldResult
@@ -24,6 +27,7 @@ from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
 from mimikit.supervisor.code_turns import code_record, message_turn, system_message, told_result
 from mimikit.supervisor.commit_applier import CommitApplier
+from mimikit.supervisor.engine_watch import EngineWatch
 from mimikit.supervisor.question_scheduler import QuestionScheduler
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
@@ -66,6 +70,7 @@ class TellerScheduler:
         """The same by the steady clock: whichever comes first, as the other may be set."""
         self.waiting: EngineStatus | None = None
         """The engine that inputs wait for, and why; None when none does."""
+        self.engines = EngineWatch(store, context.engines, self.inputs, self._commit)
 
     def step(self, now: datetime) -> bool:
         # Turns whose application the disk cut short come first: until they are applied, their
@@ -74,6 +79,9 @@ class TellerScheduler:
         done = self._take_outcomes(now) or done
         done = self.inputs.refresh(now) or done
         done = self.questions.step(now, may_ask=self._under_way is None) or done
+        awaited = self.waiting.engine if self.waiting else None
+        if self.engines.step(now, awaited) or self._is_served_otherwise(awaited):
+            self._not_before = None
         # What the user said does not wait for what code tells.
         done = self._start_turn(now) or done
         return self._tell_plainly(now) or done
@@ -85,11 +93,49 @@ class TellerScheduler:
         if self._context.shortage.reason():
             return False  # health says so; a turn that can not run would only be tried in vain
         if is_early and self._store.clock.monotonic() < self._retry_s:
-            return False
-        items, attempt, excused = self._next_inputs()
+            return self._answer_commands(now)
+        items, attempt, excused = self._next_inputs(now)
         if not items:
             self.waiting = None
             return False
+        choice = self._context.engines.for_role("teller")
+        if choice.waiting:
+            self._wait(choice, choice.waiting, None, now)
+            return self._answer_commands(now)
+        self.waiting = None
+        return self._take(items, attempt, excused, choice, now)
+
+    def _answer_commands(self, now: datetime) -> bool:
+        """While a mind is waited for, code answers what is exactly a command, and nothing else."""
+        code = self._context.engines.code
+        if code is None or self.waiting is None:
+            return False
+        tasks = functools.cache(lambda: self._context.reader.tasks("all"))
+        items, has_more = self.inputs.pick(lambda text: code.understands(text, tasks), now)
+        if not items:
+            return has_more
+        choice = self._context.engines.for_role("teller", by_code=True)
+        choice = EngineChoice(code, choice.seat)
+        items = items[: self._most_inputs(code.name)]
+        turn_id = turns.turn_id([item.id for item in items])
+        cut_short = (turn for turn in turns.open_turns(self._store.files) if turn.id == turn_id)
+        before = next(cut_short, None)
+        attempt, excused = (before.attempts + 1, before.excused) if before else (1, 0)
+        return self._take(items, attempt, excused, choice, now) or has_more
+
+    def _is_served_otherwise(self, awaited: str | None) -> bool:
+        """Whether the owner has chosen another engine than the one that is waited for."""
+        return awaited not in (None, self._context.engines.for_role("teller").engine.name)
+
+    def _take(
+        self,
+        items: list[InboxItem],
+        attempt: int,
+        excused: int,
+        choice: EngineChoice,
+        now: datetime,
+    ) -> bool:
+        """Begin a turn, unless it is over or was tried too often."""
         ids = [item.id for item in items]
         turn_id = turns.turn_id(ids)
         if turns.is_committed(self._store.files, turn_id):
@@ -98,11 +144,6 @@ class TellerScheduler:
         if attempt - excused > turns.MAX_ATTEMPTS:
             self._end_by_code(turn_id, items, now, error="both attempts were cut short")
             return True
-        choice = self._context.engines.for_role("teller")
-        if choice.waiting:
-            self._wait(choice, choice.waiting, None, now)
-            return False
-        self.waiting = None
         inputs = tuple(item for item in items if item.kind != "task_result")
         newest = inputs[-1] if inputs else None
         turn_input = TurnInput(
@@ -125,7 +166,7 @@ class TellerScheduler:
         self._seat.start(job)
         return True
 
-    def _next_inputs(self) -> tuple[list[InboxItem], int, int]:
+    def _next_inputs(self, now: datetime) -> tuple[list[InboxItem], int, int]:
         """What a turn is to be about, oldest first: one that was cut short, or what is next.
 
         With the number of its attempt, and how many before it do not count.
@@ -136,20 +177,33 @@ class TellerScheduler:
             turns.drop_marks(self._store.files, turn.id)
         found: list[InboxItem] = []
         left, most = MOST_CHARACTERS, self._most_inputs()
-        for item in self.inputs.waiting(for_teller=True):
+        for item in self.inputs.waiting(for_teller=True, has_mind=self._has_mind(), now=now):
             left -= len(item.text) + len(item.quote or "")
             if found and (left < 0 or len(found) == most):
                 break
             found.append(item)
-        return found, 1, 0
+        return [*found, *self._of_their_traces(found, most - len(found), now)], 1, 0
 
-    def _most_inputs(self) -> int:
+    def _of_their_traces(
+        self, found: Sequence[InboxItem], most: int, now: datetime
+    ) -> Iterator[InboxItem]:
+        """Results that code would tell by itself, of requests whose others the Teller tells."""
+        traces = {item.trace_id for item in found if item.kind == "task_result"}
+        if traces:
+            plain = self.inputs.waiting(for_teller=False, now=now)
+            yield from islice((item for item in plain if item.trace_id in traces), max(0, most))
+
+    def _has_mind(self) -> bool:
+        """Whether a model serves the Teller, if only later; else code tells results."""
+        return not permission.is_by_user(self._context.engines.for_role("teller").engine.name)
+
+    def _most_inputs(self, engine: str | None = None) -> int:
         """Of how many inputs a turn is to be.
 
         Without a model each may be an order, of a plan and its task, and all share the turn's trace
         and what that is allowed.
         """
-        if not permission.is_by_user(self._context.engines.for_role("teller").engine.name):
+        if self._has_mind() if engine is None else not permission.is_by_user(engine):
             return MOST_INPUTS
         return min(MOST_INPUTS, max(1, self._context.settings.limits.tasks_per_trace // 2))
 
@@ -225,7 +279,8 @@ class TellerScheduler:
 
     def _tell_plainly(self, now: datetime) -> bool:
         """Tell waiting results that need no mind, together."""
-        batch = list(islice(self.inputs.waiting(for_teller=False), MAX_TOLD_AT_ONCE))
+        plain = self.inputs.waiting(for_teller=False, has_mind=self._has_mind(), now=now)
+        batch = list(islice(plain, MAX_TOLD_AT_ONCE))
         if not batch:
             return False
         base = code_record(derived_id("turn", "code", *sorted(item.id for item in batch)), now)
@@ -237,7 +292,8 @@ class TellerScheduler:
     def _told(self, item: InboxItem) -> ToldResult:
         view = queue.show(self._store.files, item.task_id) if item.task_id else None
         if view is not None and view.outcome is not None:
-            return told_result(view.task, view.outcome)
+            told = told_result(view.task, view.outcome)
+            return dataclasses.replace(told, steps=tuple(item.steps), paused=item.tripped)
         task_id = item.task_id or item.id
         return ToldResult(
             title=item.text or task_id,

@@ -64,6 +64,9 @@ class TriggerIndex:
     def listens(self, trigger_id: str) -> bool:
         return trigger_id in self._subjects
 
+    def listeners(self, subject: str) -> set[str]:
+        return self._listeners.get(subject, set())
+
     def tell(self, subject: str) -> None:
         """This task or trigger has news: look at all who wait for it."""
         self._soon |= self._listeners.get(subject, set())

@@ -160,9 +160,31 @@ def finish_release(files: Files, task: Task) -> None:
 def shorten_waits(files: Files, by: timedelta, held: dict[str, Task]) -> None:
     """The clock went back: attempts that wait for their time go on as soon as they would have.
 
-    A time that a person gave stays as it is. Each is claimed and released again, as a pool may want
-    it just now. `held`: what was claimed and not released, as the disk refused; it comes first when
-    this is repeated.
+    A time that a person gave stays as it is.
+    """
+
+    def shorter(task: Task) -> Task | None:
+        if not task.released or task.not_before is None:
+            return None
+        return task.but(not_before=max(task.not_before - by, FIRST_TIME))
+
+    _wait_anew(files, shorter, held)
+
+
+def end_waits(files: Files, held: dict[str, Task]) -> None:
+    """What waits for an engine is tried at once."""
+
+    def ended(task: Task) -> Task | None:
+        return task.but(not_before=None) if task.released and task.waits_for else None
+
+    _wait_anew(files, ended, held)
+
+
+def _wait_anew(files: Files, change: Callable[[Task], Task | None], held: dict[str, Task]) -> None:
+    """Change how long tasks wait: each is claimed and released again, as a pool may want it.
+
+    `held`: what was claimed and not released, as the disk refused; it comes first when this is
+    repeated.
     """
     for task in list(held.values()):
         release(files, task)
@@ -170,11 +192,11 @@ def shorten_waits(files: Files, by: timedelta, held: dict[str, Task]) -> None:
     for seat in paths.QUEUES:
         for name in files.names(f"{seat}/queue"):
             task = read(files, seat, queued := f"{seat}/queue/{name}")
-            if task is None or not task.released or task.not_before is None:
+            if task is None or (new := change(task)) is None:
                 continue
             if files.move(queued, paths.running(seat, task.id)):
                 with files.carried_out(paths.running(seat, task.id)):
-                    held[task.id] = new = task.but(not_before=max(task.not_before - by, FIRST_TIME))
+                    held[task.id] = new
                     release(files, new)
                 held.pop(task.id, None)
 

@@ -88,6 +88,7 @@ class ScheduleArguments(_PlannedArguments):
 
     recurring: every `interval` seconds, or by `cron` (5 fields) in `timezone`. scheduled: once at
     `runAt` (ISO 8601 with its zone). conditional: each time `condition` holds.
+    profile `reminder`: nothing is run, the user is told `prompt`, word for word.
     """
 
     type: Literal["recurring", "scheduled", "conditional"] = "recurring"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from mimikit import permission
 from mimikit.config import ProfilesSettings
 from mimikit.errors import BadInput, Refused
-from mimikit.protocol.models import Notify, to_utc
+from mimikit.protocol.models import Notify, Task, to_utc
+from mimikit.protocol.notify import settled, told_words, usual
 from mimikit.protocol.triggers import (
     AndCondition,
     Condition,
@@ -22,10 +23,11 @@ from mimikit.protocol.triggers import (
     TaskParameters,
     Trigger,
 )
-from mimikit.tools import arguments, reader
+from mimikit.tools import arguments, reader, requests
 from mimikit.tools.session import ToolSession, first_line
 from mimikit.triggers import conditions, explain, registry
-from mimikit.triggers.notify import notify_of_run, settled, told_words
+
+Planned = TypeVar("Planned", Task, Trigger)
 
 
 class PlannerSession(ToolSession):
@@ -38,8 +40,10 @@ class PlannerSession(ToolSession):
         if args.after:
             if condition is not None:
                 raise BadInput("expected after or a condition, got both", field="after")
-            done = [TaskDone(params=TaskParameters(taskId=self._meant(id_))) for id_ in args.after]
+            before = [self._meant(id_) for id_ in args.after]
+            done = [TaskDone(params=TaskParameters(taskId=id_)) for id_ in before]
             condition = conditions.all_of(done)
+            self._make_inner(before)
         if condition is not None:
             once = args.once or args.type == "oneshot"
             return self._add_trigger(
@@ -50,7 +54,7 @@ class PlannerSession(ToolSession):
             profile=args.profile,
             timeout=args.timeout,
             max_attempts=args.max_attempts,
-            notify=args.notify or self._asked() or notify_of_run(args.profile, self._origin),
+            notify=args.notify or self._asked() or usual(args.profile, self._origin),
             notify_given=args.notify is not None,
         )
         self._check_plan_size()
@@ -58,6 +62,14 @@ class PlannerSession(ToolSession):
         if args.label is not None:
             self._labels[args.label] = task.id
         return f"planned as {task.id}"
+
+    def _make_inner(self, ids: Collection[str]) -> None:
+        """Steps of this plan that others wait for are told when they fail, unless it was said."""
+        effects = self.effects
+        effects.tasks[:] = [_inner(step) if step.id in ids else step for step in effects.tasks]
+        effects.triggers[:] = [
+            _inner(step) if step.id in ids else step for step in effects.triggers
+        ]
 
     def _condition(self, given: dict[str, Any]) -> Condition:
         """A condition as a planner writes it: labels become ids, paths stay in the workspace."""
@@ -106,7 +118,7 @@ class PlannerSession(ToolSession):
         **more: object,
     ) -> str:
         permission.check_new_trigger(may_trigger=self._caller.may_trigger)
-        self._check_profile(args.profile)
+        self._check_profile(args.profile, requests.TRIGGER_PROFILES)
         self._check_plan_size()
         parent = self._caller.parent
         trigger = Trigger(
@@ -183,8 +195,10 @@ class PlannerSession(ToolSession):
         asked = self._caller.parent.notify if self._caller.parent else "teller"
         return asked if asked != "teller" else None
 
-    def _check_profile(self, profile: str) -> None:
-        permission.check_profile(profile, ProfilesSettings.model_fields)
+    def _check_profile(
+        self, profile: str, known: Iterable[str] = ProfilesSettings.model_fields
+    ) -> None:
+        permission.check_profile(profile, known)
         permission.check_planned_profile(
             profile,
             by_user=self._caller.by_user,
@@ -197,6 +211,12 @@ class PlannerSession(ToolSession):
         if planned >= most:
             raise Refused(f"expected at most {most} tasks and triggers a plan")
         self._check_trace(planned)
+
+
+def _inner(step: Planned) -> Planned:
+    if step.notify_given or step.notify == "none":
+        return step
+    return step.but(notify="failure")
 
 
 def _with_ids(condition: Condition, meant: Callable[[str], str]) -> Condition:

@@ -20,7 +20,7 @@ from mimikit.memory.tokens import cut
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Hit, Message, QueueName, time_text
+from mimikit.protocol.models import REMINDER, Hit, Message, QueueName, time_text
 from mimikit.protocol.triggers import Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import registry
@@ -60,7 +60,8 @@ class RoleReader:
         if scope in ("all", "triggers"):
             for trigger_id in registry.ids(self._files)[:MOST_LINES]:
                 if trigger := registry.read(self._files, trigger_id)[0]:
-                    state = "trigger" if trigger.enabled else "trigger, paused"
+                    kind = REMINDER if trigger.profile == REMINDER else "trigger"
+                    state = kind if trigger.enabled else f"{kind}, paused"
                     title = trigger.title or trigger.prompt[:60]
                     lines.append(TaskLine(trigger.id, title, state, "trigger", trigger.created_at))
         if scope in ("all", "recent"):

@@ -14,16 +14,20 @@ from zoneinfo import ZoneInfo
 from pydantic import ValidationError
 
 from mimikit import permission
+from mimikit.config import ProfilesSettings
 from mimikit.errors import BadInput, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, new_id
-from mimikit.protocol.models import Notify, Origin, Task, time_text
+from mimikit.protocol.models import REMINDER, Notify, Origin, Task, time_text
+from mimikit.protocol.notify import settled, usual
 from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, registry
-from mimikit.triggers.notify import notify_of_run, settled
+
+TRIGGER_PROFILES = (*ProfilesSettings.model_fields, REMINDER)
+"""What a trigger's profile may be; a task's, which has no time, may be all but the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ def new_task(wanted: TaskRequest, now: datetime) -> Task:
     """
     id_ = wanted.id or new_id("task", now)
     try:
-        told = wanted.notify or notify_of_run(wanted.profile, wanted.origin)
+        told = wanted.notify or usual(wanted.profile, wanted.origin)
         more = {"notify": told, "notify_given": wanted.notify is not None}
         return Task.model_validate({**_fields(wanted, id_, now), **more})
     except ValidationError as error:

@@ -110,6 +110,16 @@ class Verdict:
     more: bool = False
     """Whether more has happened than one firing uses up."""
 
+    @property
+    def lost_to(self) -> str | None:
+        """The task that was to be done, and failed or was canceled, so that it can never hold."""
+        ended = (
+            node.facts["subject"]
+            for node in self.nodes.values()
+            if node.kind == "task_done" and node.why in ("failed", "canceled")
+        )
+        return self.blocked_by if self.blocked_by in ended else None
+
     def fires(self, cooldown: float) -> bool:
         """Whether it is to fire once no cooldown is in the way."""
         return self.root.holds is True and (self.root.fresh or cooldown > 0)

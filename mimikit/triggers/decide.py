@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import REMINDER, Task, time_text
+from mimikit.protocol.notify import notify_of
 from mimikit.protocol.triggers import (
     Condition,
     FiringIntent,
@@ -29,7 +30,6 @@ from mimikit.protocol.triggers import (
 )
 from mimikit.triggers import conditions, schedule
 from mimikit.triggers.conditions import Verdict
-from mimikit.triggers.notify import notify_of
 
 LOOK_AGAIN = timedelta(seconds=60)
 """How often a condition is looked at that waits for something of which an event should tell."""
@@ -77,6 +77,8 @@ class Decision:
     more: bool = False
     """Whether more has happened than this firing uses up."""
     skipped: SkippedSlot | None = None
+    lost_to: str | None = None
+    """It is a step of a chain that can not run any more: that before it failed or was canceled."""
     is_over: bool = False
     """Its one time has been: it is to be removed."""
     is_early: bool = False
@@ -115,7 +117,8 @@ def take_up(
             missed = schedule.count_slots_after(plan, slot, now=now, zone=zone)
             skipped = SkippedSlot(time_text(slot), "paused", missed)
             state = state.but(next_run_at=_following(trigger, slot, now, zone))
-        state = state.but(paused=False)
+        # Failures from before it was resumed do not count.
+        state = state.but(paused=False, paused_by=None, failure_streak=0, last_failure=None)
     if plan is not None and (trigger.enabled or state.next_run_at is None):
         # A paused one keeps the slot it was paused at: at its resume that tells what it skipped.
         slot = schedule.slot_to_wait_for(
@@ -218,6 +221,8 @@ def decide_condition(
         verdicts=_verdicts(state, verdict, now),
         blocked_by=verdict.blocked_by,
     )
+    if trigger.once and (lost_to := verdict.lost_to) is not None:
+        return Decision(found, lost_to=lost_to)
     cools_until = conditions.cools_until(cooldown, state.last_triggered_at)
     if cools_until is not None and cools_until > now:
         said = "cooling" if verdict.root.holds else "waits"

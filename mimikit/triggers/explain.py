@@ -24,7 +24,7 @@ from mimikit.language.phrases import (
     moment_words,
     say_both,
 )
-from mimikit.protocol.models import Instant, to_utc
+from mimikit.protocol.models import REMINDER, Instant, to_utc
 from mimikit.protocol.triggers import (
     AndCondition,
     BrokenCondition,
@@ -197,7 +197,10 @@ def explain(
         state=kind,
         headline=said,
         lines=[
-            say_both("trigger_runs", when=trigger_words(trigger, here.title_of)),
+            say_both(
+                "trigger_reminds" if trigger.profile == REMINDER else "trigger_runs",
+                when=trigger_words(trigger, here.title_of),
+            ),
             *_about_last(state, slots, here),
             *_hindrances(trigger, state, broken, here),
         ],

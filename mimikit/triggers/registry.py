@@ -17,11 +17,11 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, dump_line, line_of, parse_object
-from mimikit.protocol.models import time_text
+from mimikit.protocol.models import REMINDER, time_text
+from mimikit.protocol.notify import settled
 from mimikit.protocol.records import bad_record, most_bytes, written_at
 from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.triggers import conditions, schedule
-from mimikit.triggers.notify import settled
 
 
 def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
@@ -68,6 +68,8 @@ def check(trigger: Trigger) -> None:
     check_id(trigger.id)
     if not trigger.prompt.strip():
         raise BadInput("prompt: expected some text, got only blanks", field="prompt")
+    if trigger.profile == REMINDER and trigger.role != "worker":
+        raise BadInput(f"role: expected none for a reminder, got {trigger.role!r}", field="role")
     if (trigger.schedule is None) == (trigger.condition is None):
         got = "none" if trigger.schedule is None else "both"
         raise BadInput(f"expected a schedule or a condition, got {got}", field="schedule")

@@ -31,7 +31,7 @@ class MessageView(View):
     role: Literal["user", "agent", "system"]
     text: str
     html: str | None
-    """Rendered and sanitised by the server; null for what a user wrote, which is no markdown."""
+    """Rendered and sanitised by the server; null for a user's words, which are no markdown."""
     created_at: Instant
     turn_id: str | None
     in_reply_to: list[str]
@@ -40,6 +40,8 @@ class MessageView(View):
     duration_ms: int | None
     quote: str | None
     engine: str | None
+    reminder: str | None
+    """The words of the reminder that it tells, whose task `task_ids` names."""
     memory: int
     """How many hits of memory its turn was given."""
 
@@ -127,9 +129,10 @@ class ConversationReader:
         return None
 
     def _view(self, message: Message) -> MessageView:
+        is_plain = message.role == "user" or message.reminder is not None
         return MessageView.of(
             message,
-            html=None if message.role == "user" else self._render(message.text),
+            html=None if is_plain else self._render(message.text),
             memory=self._hits.count(message.turn_id) if message.role == "agent" else 0,
         )
 

@@ -9,6 +9,7 @@ import socket
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
@@ -151,6 +152,8 @@ class StatusView(View):
     """Tasks that wait, by queue."""
     engines: dict[str, EngineStatus]
     """By role or profile: what serves it."""
+    minds: dict[str, EngineStatus]
+    """By name: each that served here, and what waits for it."""
     paused: bool
     question: bool
     """Whether one waits for its answer."""
@@ -193,6 +196,7 @@ def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageView) -> S
         ),
         queues=queue_counts(files, consumer.current),
         engines=health.engines if health else {},
+        minds=consumer.current.minds if consumer.current else {},
         paused=is_paused(files, consumer.current),
         question=files.exists(paths.PENDING_QUESTION),
         degraded=consumer.current.degraded if consumer.current else None,
@@ -252,6 +256,7 @@ class StateOverview(View):
     """Tasks that failed within the last day, newest first."""
     listed: list[TriggerView] = Field(exclude=True)
     now: datetime = Field(exclude=True)
+    zone: ZoneInfo = Field(exclude=True)
 
 
 def overview(
@@ -286,6 +291,7 @@ def overview(
         failed=[it for it in failed if it and it.completed_at and it.completed_at >= recent],
         listed=listed,
         now=here.now,
+        zone=here.zone,
     )
 
 

@@ -44,6 +44,8 @@ class TaskView(View):
     started_at: Instant | None
     completed_at: Instant | None
     not_before: Instant | None
+    waits_for: str | None
+    """The engine that it waits for."""
     attempts: int
     max_attempts: int
     failure_reason: str | None

@@ -17,11 +17,11 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import EngineStatus, Health, Instant, Notify, to_utc
+from mimikit.protocol.notify import notify_of
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, explain, registry, schedule
 from mimikit.triggers.explain import Explanation, ExplanationContext, TitleOf
-from mimikit.triggers.notify import notify_of
 from mimikit.views.base import Title, View, Words, first_line
 
 MAX_LISTED = 500

@@ -434,3 +434,21 @@ def look_at_forms(page: Page, product: Product, look: Any) -> None:
     page.goto(f"{product.url}/#/trigger/trig-after/edit")
     expect(form.locator(".condition")).to_have_count(2)
     look("form: edit")
+
+
+def test_a_reminder_is_made_told_in_its_words_and_put_off(chat: Chat) -> None:
+    page = chat.page
+    form = form_of(chat)
+    form.get_by_label("Done by").select_option("a reminder for you")
+    form.get_by_label("Words").fill("5 - 3, **mum**")
+    form.get_by_role("textbox", name="Time").fill("in 2 seconds")
+    form.get_by_role("button", name="Create").click()
+    told = page.locator(".message", has_text="Reminder: 5 - 3, **mum**")
+    expect(told).to_have_count(1)
+    told.get_by_role("button", name="In 10 minutes").click()
+    expect(page.locator(".notices")).to_contain_text("reminded again")
+    page.goto(page.url.partition("#")[0] + "#/triggers")
+    card = page.locator(".trigger", has_text="5 - 3, **mum**")
+    expect(card).to_contain_text("Reminds you once on")
+    again = stored(chat.product, "**mum**")
+    assert (again["profile"], again["type"]) == ("reminder", "scheduled")

@@ -468,3 +468,59 @@ def test_an_edit_is_carried_out_and_told(on_busy: Cli, busy: Place) -> None:
     )
     assert on_busy("triggers", "remove", trigger_id).exit_code == 0
     assert data(on_busy, "triggers", "explain", trigger_id)["state"] == "gone"
+
+
+# ---- reminders -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--every", "2h"], "Reminds you every 2 hours, first in 2 hours."),
+        (
+            ["--at", "2091-01-02 09:00", "--tz", "Asia/Shanghai"],
+            "Reminds you once on Tuesday, 2091-01-02 at 09:00 (Asia/Shanghai), in ",
+        ),
+        (
+            ["--cron", "0 9 * * 1-5", "--tz", "Asia/Shanghai"],
+            "Reminds you every weekday at 09:00 (Asia/Shanghai), first in ",
+        ),
+    ],
+)
+def test_a_reminder_is_made_and_said_in_words(
+    cli: Cli, tmp_path: Path, options: list[str], said: str
+) -> None:
+    cli("init")
+    result = cli("remind", "5 - 3, **mum**", *options)
+    assert result.exit_code == 0, result.output
+    trigger = triggers_in(tmp_path)[result.stdout.strip()]
+    assert (trigger.profile, trigger.prompt) == ("reminder", "5 - 3, **mum**")
+    assert trigger.notify == "message"
+    assert said in result.stderr
+    assert "reminder: 5 - 3, **mum**" in cli("triggers", "list").stdout
+    shown = cli("triggers", "show", trigger.id).stdout
+    assert "reminds you" in shown
+    assert "profile" not in shown
+    assert "It reminds you" in cli("triggers", "explain", trigger.id).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["remind", "tea"], "--at, --every, --cron"),
+        (["remind", " ", "--every", "1h"], "expected some text"),
+        (["remind", "tea", "--at", "whenever"], "expected a time such as"),
+        (["enqueue", "tea", "--profile", "reminder"], "a reminder needs a time"),
+    ],
+)
+def test_a_reminder_that_can_not_be_is_refused(cli: Cli, arguments: list[str], word: str) -> None:
+    cli("init")
+    result = cli(*arguments)
+    assert result.exit_code in (1, 2)
+    assert word in result.stderr
+
+
+def test_enqueue_makes_a_reminder_with_a_time(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    id_ = made(cli, "tea", "--profile", "reminder", "--every", "1h")
+    assert triggers_in(tmp_path)[id_].profile == "reminder"

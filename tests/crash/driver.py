@@ -45,6 +45,7 @@ from tests.crash.oracle import (
     judge,
     kept_as_expected,
     planned_as_expected,
+    told_as_expected,
 )
 from tests.support.mind import Mind
 from tests.support.product import START, Product
@@ -410,6 +411,7 @@ class Explorer:
             if number == len(self.flow.actions) - 1:
                 left = disk.kill_image().folders
                 found += fired_as_expected(left, self.flow.expected)
+                found += told_as_expected(left)
                 found += kept_as_expected(left, self.flow.expected)
                 found += planned_as_expected(left, self.flow.expected)
         if not found:

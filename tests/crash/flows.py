@@ -45,6 +45,19 @@ def _talk_meanwhile(client: Client, request: EngineRequest) -> None:
     client.product.tick()
 
 
+_FILE_CHANGED = {"type": "file_changed", "params": {"path": "*.txt"}}
+
+
+def _chain(client: Client, first: str, *steps: str) -> None:
+    """A task t1, and s2, s3 … each of which waits for the one before."""
+    before = "t1"
+    for number, prompt in enumerate(steps, start=2):
+        after = {"type": "task_done", "params": {"taskId": before}}
+        client.when(f"s{number}", prompt, after, once=True, title=prompt)
+        before = f"s{number}"
+    client.submit("t1", first)
+
+
 def _put_a_torn_one(client: Client) -> None:
     client.at(5)  # by the disk's clock, which stands, it was left alone for so long
     client.put("inbox/torn.json", b'{"id": "torn", ')
@@ -191,6 +204,46 @@ FLOWS = (
                 c.restart(),
             ),
             lambda c: (c.submit("t2", "two"), c.say("m2", "hello")),
+        ),
+    ),
+    Flow(
+        "a chain that breaks",
+        (
+            lambda c: (_chain(c, "bad", "two", "three"),),
+            lambda c: c.at(100),
+        ),
+    ),
+    Flow(
+        "a chain that breaks in its middle",
+        (lambda c: c.say("m1", "chain: one > bad > three"),),
+    ),
+    Flow(
+        "a chain that is canceled",
+        (
+            lambda c: c.order("o1", "pause"),
+            lambda c: _chain(c, "one", "two"),
+            lambda c: c.order("o2", "cancel", "t1"),
+            lambda c: c.order("o3", "resume"),
+        ),
+    ),
+    Flow(
+        "circuit breaker",
+        (
+            lambda c: c.trigger("g1", 60, "bad", notify="none"),
+            lambda c: c.at(60),
+            lambda c: c.at(120),
+            lambda c: c.at(180),
+            lambda c: c.at(240),
+            lambda c: c.order("o1", "trigger_resume", "g1"),
+            lambda c: c.at(300),
+        ),
+    ),
+    Flow(
+        "told once a minute",
+        (
+            lambda c: c.when("g1", "look", _FILE_CHANGED, notify="message"),
+            lambda c: c.touch("a.txt"),
+            lambda c: (c.touch("b.txt"), c.product.idle(), c.at(61), c.product.idle(), c.at(200)),
         ),
     ),
     Flow("unheard", (lambda c: c.submit("t1", "one", notify="none"),)),

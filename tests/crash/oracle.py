@@ -200,14 +200,26 @@ def judge(contents: Contents, oracle: Oracle, expected: Expected = Expected()) -
     return found
 
 
+def _gathered(folder: Folder) -> set[str]:
+    """What lies in the inbox to be told later, together with what comes until then."""
+    return {id_ for id_, item in folder.records("inbox").items() if item.get("notBefore")}
+
+
+def told_as_expected(contents: Contents) -> list[str]:
+    """What is not told at the end of a flow."""
+    return [f"left in inbox: {id_}" for id_ in sorted(_gathered(Folder(contents)))]
+
+
 def _stuck(folder: Folder) -> list[str]:
     found: list[str] = []
     paused = (folder.record("runtime.json") or {}).get("paused", False)
     empty = ["inbox", "turns/new", "commands", "planner/running", "worker/running"]
     if not paused:
         empty += ["planner/queue", "worker/queue"]
+    gathered = {f"{id_}.json" for id_ in _gathered(folder)}
     for name in empty:
-        found += [f"left in {name}: {left}" for left in folder.names(name) if left[0] != "."]
+        there = [left for left in folder.names(name) if left[0] != "." and left not in gathered]
+        found += [f"left in {name}: {left}" for left in there]
     found += [f"mark left: {name}" for name in folder.names("turns")]
     for path, names in folder.contents.items():
         found += [f"temp file left: {path}/{name}" for name in names if name.startswith(".tmp-")]
@@ -390,8 +402,10 @@ def _told(folder: Folder) -> list[str]:
     consumed = Counter(id_ for turn in folder.turns.values() for id_ in turn["consumed"])
     for id_, task in folder.tasks["worker"].items():
         status = folder.results.get(id_, {}).get("status")
-        least, most = _telling(task, status)
+        least, most = _telling(folder, task, status)
         times = consumed[f"res-{id_}"]
+        if times == 0 and f"res-{id_}" in _gathered(folder):
+            continue
         if not least <= times <= most:
             found.append(f"result {id_} ({task['notify']}, {status}) was told {times} times")
         naming = [
@@ -413,14 +427,56 @@ def _told(folder: Folder) -> list[str]:
     return found
 
 
-def _telling(task: Record, status: str | None) -> tuple[int, int]:
+def _telling(folder: Folder, task: Record, status: str | None) -> tuple[int, int]:
     """How often a result is to be told, at least and at most."""
-    if task["notify"] in ("teller", "message") or task["profile"] == "reminder":
+    if task["profile"] == "reminder" or _tripped(folder, task["id"]):
+        return 1, 1
+    if _is_upstream(folder, task["id"]):
+        return 0, 0
+    if _is_inner(folder, task):
+        told = status == "canceled" or (status == "failed" or task.get("notifyGiven", False))
+        return told, told
+    if task["notify"] in ("teller", "message"):
         return 1, 1
     if task["notify"] == "change":
         return 0, 1
     failed = task["notify"] == "failure" and status == "failed"
     return failed, failed
+
+
+def _is_upstream(folder: Folder, task_id: str) -> bool:
+    """Whether it is a step that never ran, as one before it did not succeed."""
+    return folder.results.get(task_id, {}).get("failureReason") == "upstream"
+
+
+def _is_inner(folder: Folder, task: Record) -> bool:
+    """Whether a step that fires once came after it, or waited for it in vain."""
+    names = {task["id"], None if task["retryOf"] else task["sourceTriggerId"]}
+    skipped = (line["slot"] for line in folder.ledger if line.get("reason") == "upstream")
+    if any(slot.removeprefix("upstream ") in names for slot in skipped):
+        return True
+    return any(
+        task["id"] in step["upstream"]
+        and f"{step['sourceTriggerId']}.json" not in folder.names("triggers")
+        for step in folder.tasks["worker"].values()
+    )
+
+
+def _tripped(folder: Folder, task_id: str) -> bool:
+    """Whether this run failed as the two before it of its trigger did: each third one counts."""
+    trigger_id = folder.tasks["worker"][task_id]["sourceTriggerId"]
+    if trigger_id is None:
+        return False
+    runs = [r for r in folder.results.values() if r["sourceTriggerId"] == trigger_id]
+    alike: list[str] = []
+    for run in sorted(runs, key=lambda run: run["completedAt"]):
+        same = alike and folder.results[alike[-1]]["error"] == run["error"]
+        alike = [*(alike if same else []), run["id"]] if run["status"] == "failed" else []
+        if len(alike) == 3:
+            if task_id == run["id"]:
+                return True
+            alike = []
+    return False
 
 
 def _orders(folder: Folder, oracle: Oracle, *, faulty: bool) -> list[str]:
@@ -510,6 +566,8 @@ def _runs(folder: Folder, tasks: dict[str, Record], known: set[str]) -> list[str
     ordered = {o["resultId"] for o in folder.records("commands/done").values()}
     by_trigger: dict[str, set[str]] = {id_: set() for id_ in known}
     for id_, task in tasks.items():
+        if _is_upstream(folder, id_):
+            continue
         if task["sourceTriggerId"] is not None and task["origin"] == "trigger":
             by_trigger.setdefault(task["sourceTriggerId"], set()).add(id_)
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mimikit.config import Settings
-from mimikit.engines.base import EngineRegistry
+from mimikit.engines.registry import EngineRegistry
 from mimikit.protocol.models import EngineStatus
 from mimikit.testing.twins import ScriptedEngine
 

@@ -61,7 +61,7 @@ def test_done_and_failed_are_told_apart(judged: Client, prompt: str, kind: str, 
     assert fired(judged) == times
 
 
-def test_a_canceled_task_starts_nothing_and_blocks_the_steps_after_it_by_name(
+def test_a_canceled_task_starts_nothing_and_ends_the_steps_after_it(
     judged: Client,
 ) -> None:
     judged.order("o1", "pause")
@@ -72,25 +72,27 @@ def test_a_canceled_task_starts_nothing_and_blocks_the_steps_after_it_by_name(
     assert state(judged)["blockedBy"] is None
     judged.order("o2", "cancel", "t1")
     judged.product.idle()
-    assert state(judged)["blockedBy"] == "t1"
-    assert state(judged, "g2")["blockedBy"] == "g1"
     judged.order("o3", "resume")
     judged.product.idle()
     assert fired(judged) == fired(judged, "g2") == 0
+    assert set(results(judged.files).values()) == {"canceled"}
+    assert judged.files.names("triggers") == []
+    assert judged.files.names("triggers/state") == []
 
 
-def test_a_step_that_failed_and_is_repeated_lets_the_chain_go_on(judged: Client) -> None:
+def test_of_a_chain_that_has_ended_each_step_can_be_repeated_by_itself(judged: Client) -> None:
     judged.when("g1", "two", cond("task_done", taskId="t1"), once=True)
     judged.when("g2", "three", cond("task_done", taskId="g1"), once=True)
     judged.submit("t1", "bad", max_attempts=1)
     judged.product.idle()
-    assert state(judged)["blockedBy"] == "t1"
     judged.product.mind.heals = True
-    judged.order("o1", "retry", "t1")
-    judged.product.idle()
-    assert fired(judged) == fired(judged, "g2") == 1
-    assert judged.files.names("triggers") == []
-    assert judged.files.names("triggers/state") == []
+    steps = [run.id for trigger_id in ("g1", "g2") for run in runs_of(judged, trigger_id)]
+    for number, step in enumerate(["t1", *steps]):
+        judged.order(f"o{number}", "retry", step)
+        judged.product.idle()
+    ends = sorted(results(judged.files).values())
+    assert ends == ["canceled", "canceled", "done", "done", "done", "failed"]
+    assert fired(judged) == fired(judged, "g2") == 0
 
 
 def test_each_result_has_a_run_of_its_own_even_when_two_come_at_once(judged: Client) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from mimikit.engines.builtin.grammar import parse
+from mimikit.engines.builtin.reminders import RemindIntent
 from mimikit.language import phrases
 from mimikit.language.phrases import ToldResult
 from tests.support.sentences import (
@@ -52,7 +53,7 @@ def test_every_sentence_that_help_names_is_understood(language: str) -> None:
     named = re.findall(r"`([^`]+)`", listed)
     intents = [parse(sentence, {"date"}.__contains__) for sentence in named]
     kinds = {type(intent) for intent in intents}
-    assert {Run, Every, At, WhenFile, After, Remember, Recall, ChangeBacklog} <= kinds
+    assert {Run, Every, At, WhenFile, After, Remember, Recall, ChangeBacklog, RemindIntent} <= kinds
     shown = {intent.what for intent in intents if isinstance(intent, Show)}
     assert shown == {"tasks", "status", "backlog"}
     assert Plain not in kinds

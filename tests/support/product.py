@@ -24,7 +24,8 @@ from mimikit.config import (
     TellerSettings,
 )
 from mimikit.conversation.history import HistoryCaps
-from mimikit.engines.base import Engine, EngineRegistry
+from mimikit.engines.base import Engine
+from mimikit.engines.registry import EngineRegistry
 from mimikit.errors import StorageError
 from mimikit.log import EventLog
 from mimikit.memory.archive import RULES, ArchiveRules
@@ -150,7 +151,9 @@ class Product:
             settings=self.settings,
             clock=clock,
             live=live,
-            engines=EngineRegistry([engine, *more_engines], self.settings),
+            engines=EngineRegistry(
+                [engine, *more_engines], self.settings, self.store.runtime.engines
+            ),
             prompts=shipped_prompts(),
             reader=RoleReader(
                 files, plain_search(files, self.settings.zone), self.store.ledger.trace_size
@@ -172,10 +175,13 @@ class Product:
         self.applier = CommitApplier(
             self.store,
             task_ended=triggers.task_ended,
+            steps_after=triggers.steps_after,
             answers_came=self.llm_eval.take_in,
             summary_came=self.archiver.take_in,
         )
-        self.commands = CommandApplier(self.store, self.applier, pause_changed=lambda: None)
+        self.commands = CommandApplier(
+            self.store, self.applier, self.context.engines, pause_changed=lambda: None
+        )
         self.teller = TellerScheduler(self.store, self.applier, self.context, self.seat)
         self.supervisor = Supervisor(
             self.store,

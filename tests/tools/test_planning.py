@@ -77,7 +77,8 @@ def test_steps_named_by_labels_become_a_chain_whose_last_result_is_told() -> Non
     (build,), (test, publish) = effects.tasks, effects.triggers
     assert test.condition is not None
     assert publish.condition is not None
-    assert (test.type, test.once, test.notify) == ("conditional", True, "teller")
+    assert (test.type, test.once, test.notify) == ("conditional", True, "failure")
+    assert (build.notify, publish.notify) == ("failure", "teller")
     assert test.condition.to_dict() == done(build.id)
     assert publish.condition.to_dict() == {
         "type": "and",
@@ -298,3 +299,23 @@ def test_times_at_the_ends_of_the_calendar_are_refused_in_words(at: str) -> None
     reply = desk().call("schedule", {"prompt": "x", "type": "scheduled", "runAt": at})
     assert not reply.ok
     assert "runAt" in reply.text
+
+
+def test_a_reminder_is_scheduled_with_its_words_and_always_told() -> None:
+    here = desk()
+    asked = {"prompt": "call  mum", "profile": "reminder", "notify": "none"}
+    reply = here.call("schedule", {**asked, "type": "scheduled", "runAt": "2026-12-02T09:00+08:00"})
+    assert reply.ok, reply.text
+    assert here.call("delegate", {"prompt": "build", "label": "b"}).ok
+    assert here.call("delegate", {"prompt": "it is built", "profile": "reminder", "after": ["b"]})
+    once, built = here.close().triggers
+    assert (once.profile, once.prompt, once.notify) == ("reminder", "call  mum", "message")
+    assert once.schedule is not None
+    assert once.schedule.timezone == "Asia/Shanghai"
+    assert (built.profile, built.notify) == ("reminder", "message")
+
+
+def test_a_reminder_without_a_time_is_no_task() -> None:
+    reply = desk().call("delegate", {"prompt": "call mum", "profile": "reminder"})
+    assert not reply.ok
+    assert "a reminder needs a time" in reply.text

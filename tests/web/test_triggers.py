@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from mimikit.protocol import paths
-from mimikit.protocol.models import Command, EngineStatus, RuntimeState, time_text
+from mimikit.protocol.models import Command, EngineStatus, RuntimeState, Task, time_text
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import NodeVerdict, Schedule, Trigger, TriggerState
 from mimikit.tasks import ledger, queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
 from mimikit.views.triggers import model_missing
-from tests.web.conftest import START, Web, error_of
+from tests.web.conftest import START, MakeWeb, Web, error_of
 from tests.web.test_shown import put, trigger
 
 HOURLY = {"prompt": "look", "schedule": {"interval": 3600}}
@@ -614,3 +615,62 @@ def test_a_torn_last_line_is_no_slot(web) -> None:
     data = web.files.read(paths.ledger(START))
     web.files.write(paths.ledger(START), data + data[:-5])
     assert len(ledger.slots_of(web.files, "trig-1", 9)) == 1
+
+
+# ---- reminders ------------------------------------------------------------------------------
+
+REMIND = {"prompt": "call mum", "profile": "reminder", "when": "tomorrow 9:00"}
+
+
+def told_reminder(web: Web, task_id: str, profile: str = "reminder") -> None:
+    """Put a reminder there that was told."""
+    at, text = web.clock.now(), "5 - 3,  **mum**"
+    task = Task(id=task_id, prompt=text, profile=profile, created_at=at, trace_id="trace-1")
+    end = TaskResult.of(task, "done", attempts=1, started_at=at, completed_at=at)
+    web.files.save_new(paths.ended("worker", task_id), task)
+    web.files.save_new(paths.result("worker", task_id), end)
+
+
+def test_a_reminder_is_made_also_where_commands_are_off(make_web: MakeWeb) -> None:
+    web = make_web(is_local=False)
+    assert web.ask("POST", "/api/triggers", {**REMIND, "profile": "command"}).status_code == 403
+    answer = web.ask("POST", "/api/triggers", REMIND)
+    assert answer.status_code == 202, answer.get_data(as_text=True)
+    made = stored(web, answer.get_json()["id"])
+    assert (made.profile, made.prompt, made.notify) == ("reminder", "call mum", "message")
+    assert answer.get_json()["told"]["en"] == "I'll tell you just these words."
+
+
+def test_a_reminder_without_a_time_is_refused_by_its_field(web: Web) -> None:
+    answer = web.ask("POST", "/api/tasks", {"prompt": "call mum", "profile": "reminder"})
+    assert answer.status_code == 422
+    assert error_of(answer)["field"] == "profile"
+
+
+def test_a_reminder_that_was_told_is_put_off(web: Web) -> None:
+    told_reminder(web, "task-1")
+    asked = {"id": "again-1", "when": "in 20 minutes"}
+    for _ in range(2):
+        answer = web.ask("POST", "/api/tasks/task-1/snooze", asked)
+        assert answer.status_code == 202, answer.get_data(as_text=True)
+        assert answer.get_json()["id"] == "again-1"
+    made = stored(web, "again-1")
+    assert (made.profile, made.prompt) == ("reminder", "5 - 3,  **mum**")
+    assert made.schedule is not None
+    assert made.schedule.run_at == web.clock.now() + timedelta(minutes=20)
+    assert len(registry.ids(web.files)) == 1
+    answer = web.ask("POST", "/api/tasks/task-1/snooze")
+    plan = stored(web, answer.get_json()["id"]).schedule
+    assert plan is not None
+    assert plan.run_at == web.clock.now() + timedelta(minutes=10)
+
+
+def test_what_is_no_reminder_or_no_moment_is_not_put_off(web: Web) -> None:
+    told_reminder(web, "task-1")
+    told_reminder(web, "task-2", profile="standard")
+    assert web.ask("POST", "/api/tasks/task-2/snooze").status_code == 404
+    assert web.ask("POST", "/api/tasks/none/snooze").status_code == 404
+    for when in ("every hour", "whenever"):
+        answer = web.ask("POST", "/api/tasks/task-1/snooze", {"when": when})
+        assert (answer.status_code, error_of(answer)["field"]) == (422, "when")
+    assert registry.ids(web.files) == []

@@ -243,6 +243,22 @@ export class Actions {
     return this.ordered(id, "remove", true, () => this.api.removeTrigger(id));
   }
 
+  /**
+   * Have a reminder told again.
+   *
+   * @param {string} id of the task that told it
+   * @param {string} when in the words that the server reads
+   */
+  async snooze(id, when) {
+    const body = { id: newId("trig"), when, timezone: ownZone() };
+    return this.ordered(id, "snooze", true, () => this.api.snooze(id, body));
+  }
+
+  /** @param {string} name  What is to serve from now on. */
+  async useEngine(name) {
+    return this.ordered("engine", "engine", true, () => this.api.useEngine(name, newId("cmd")));
+  }
+
   /** @param {string} id ask before a trigger is deleted; empty: no more */
   confirmRemoval(id) {
     this.store.set({ confirming: id });

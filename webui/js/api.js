@@ -107,6 +107,8 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     output: (task, offset) => call("GET", query(`/api/tasks/${id(task)}/output`, { offset })),
     /** @param {string} task @param {"cancel" | "retry"} what @param {string} command */
     order: (task, what, command) => call("POST", `/api/tasks/${id(task)}/${what}`, { id: command }),
+    /** @param {string} task  A reminder that was told. @param {object} body */
+    snooze: (task, body) => call("POST", `/api/tasks/${id(task)}/snooze`, body),
     /** @param {string} trigger @param {"pause" | "resume" | "run"} what */
     trigger: (trigger, what) => call("POST", `/api/triggers/${id(trigger)}/${what}`),
     /** @param {string} trigger @param {string} timezone  In which its times are told. */
@@ -120,6 +122,8 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     previewTrigger: (body) => call("POST", "/api/triggers/preview", body),
     /** @param {string} trigger */
     removeTrigger: (trigger) => call("DELETE", `/api/triggers/${id(trigger)}`),
+    /** @param {string} use @param {string} command */
+    useEngine: (use, command) => call("POST", "/api/engines", { use, id: command }),
     memory: () => call("GET", "/api/memory"),
     /** @param {string} path */
     note: (path) => call("GET", noteAddress(path)),

@@ -36,6 +36,7 @@
  *
  * @typedef {object} CreatedTrigger
  * @property {string} id
+ * @property {{en: string, zh: string} | null} told Who is told of its runs.
  * @property {{en: string, zh: string}[]} notes What its maker should know: costs, and what is in its way.
  *
  * @typedef {object} Created
@@ -46,12 +47,15 @@
  * @property {string} turnId
  * @property {string} text
  *
- * @typedef {object} EngineStatus The engine that serves a role or profile, and whether it can now.
+ * @typedef {object} EngineStatus An engine, of itself or as it serves a role or profile, and whether it can now.
  * @property {string} engine
  * @property {"ready" | "waiting"} state
+ * @property {"missing" | "logged_out" | "limited" | "unready" | null} want Of one that is waited for: what kind of trouble it is.
  * @property {string | null} reason Why it waits; of one that is ready: why a better one was passed over.
  * @property {string | null} since When what waits for it began to, where that is known.
  * @property {string | null} until When the limit it waits for is known to end.
+ * @property {number} messages How many messages and results wait for it, where that is told.
+ * @property {number} tasks How many tasks do.
  *
  * @typedef {object} ErrorDetail
  * @property {string} message
@@ -179,7 +183,7 @@
  * @property {string} id
  * @property {"user" | "agent" | "system"} role
  * @property {string} text
- * @property {string | null} html Rendered and sanitised by the server; null for what a user wrote, which is no markdown.
+ * @property {string | null} html Rendered and sanitised by the server; null for a user's words, which are no markdown.
  * @property {string} createdAt
  * @property {string | null} turnId
  * @property {string[]} inReplyTo
@@ -188,6 +192,7 @@
  * @property {number | null} durationMs
  * @property {string | null} quote
  * @property {string | null} engine
+ * @property {string | null} reminder The words of the reminder that it tells, whose task `task_ids` names.
  * @property {number} memory How many hits of memory its turn was given.
  *
  * @typedef {object} MessagesPage Some messages, oldest first, and the cursor of those before them.
@@ -323,6 +328,7 @@
  * @property {WorkersStatus} workers
  * @property {Record<string, number>} queues Tasks that wait, by queue.
  * @property {Record<string, EngineStatus>} engines By role or profile: what serves it.
+ * @property {Record<string, EngineStatus>} minds By name: each that served here, and what waits for it.
  * @property {boolean} paused
  * @property {boolean} question Whether one waits for its answer.
  * @property {string | null} degraded
@@ -369,6 +375,7 @@
  * @property {string | null} startedAt
  * @property {string | null} completedAt
  * @property {string | null} notBefore
+ * @property {string | null} waitsFor The engine that it waits for.
  * @property {number} attempts
  * @property {number} maxAttempts
  * @property {string | null} failureReason
@@ -431,7 +438,7 @@
  * @property {number} cooldown The one in force.
  * @property {boolean} once
  * @property {"skip" | "queue"} overlap
- * @property {string} notify
+ * @property {"teller" | "message" | "change" | "failure" | "none"} notify Who is told of its runs: as asked for, else what is usual for its kind.
  * @property {number | null} timeout
  * @property {number} maxAttempts
  * @property {string} origin

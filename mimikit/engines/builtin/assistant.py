@@ -8,7 +8,7 @@ request gives the same calls.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,12 +16,19 @@ from zoneinfo import ZoneInfo
 
 from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply, TurnInput
 from mimikit.engines.builtin import grammar
-from mimikit.engines.builtin.grammar import Commanding, Intent, Shown
+from mimikit.engines.builtin.grammar import (
+    BadSentence,
+    Commanding,
+    Intent,
+    PlainSentence,
+    Shown,
+)
+from mimikit.engines.builtin.reminders import NoticedIntent, RemindIntent, SnoozeIntent
 from mimikit.engines.builtin.shell_lines import SENTENCES, IsProgram
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, code, fence, interval_words, paragraphs, say
 from mimikit.language.times import InstantTime, PastTime, RepeatTime, parse_when, when_words
-from mimikit.protocol.models import Hit, InboxItem, time_text
+from mimikit.protocol.models import REMINDER, Hit, InboxItem, Message, time_text
 
 _TITLE = 80
 _HIT = 320
@@ -50,7 +57,7 @@ class Turn:
         said += [item.text for item in self._input.inputs]
         newest = said[-1] if said else ""
         intent = grammar.parse(newest, is_program)
-        self._language = sentence_language(newest, intent, self._input.locale)
+        self._language: Language = sentence_language(newest, intent, self._input.locale)
 
     def take(self) -> Outcome:
         inputs, results, language = self._input.inputs, self._input.results, self._language
@@ -69,15 +76,17 @@ class Turn:
     def _answer(self, item: InboxItem) -> str:
         """Do what one input asks for; gives what to say about it."""
         self._sentence = text = item.text.strip()
-        intent = grammar.parse(text, self._is_program)
+        intent = self._meant(text, item)
         self._language = sentence_language(text, intent, item.locale or self._input.locale)
         question = self._question
         if question is not None and text:
             options = {option.strip().casefold() for option in question.options}
-            if isinstance(intent, grammar.PlainSentence) or text.casefold() in options:
+            if isinstance(intent, PlainSentence) or text.casefold() in options:
                 self._question = None
                 arguments = {"questionId": question.question_id, "text": text}
                 return self._said(_call(self._request, "answer_question", arguments), "answered")
+        if isinstance(intent, RemindIntent):
+            return self._remind(item, intent)
         if isinstance(intent, grammar.RunIntent):
             title, words = _title(intent.command), {}
         elif isinstance(intent, Commanding):
@@ -91,6 +100,32 @@ class Turn:
         reply = _call(self._request, "delegate", {"prompt": item.text, "title": title})
         key, command = "scheduled" if words else "started", fence(intent.command, "sh")
         return self._said(reply, key, command=command, **words)
+
+    def _meant(self, text: str, item: InboxItem) -> Intent:
+        """What one input asks for; right after a reminder it may be an answer to it."""
+        told = told_reminder(self._input.conversation, item.quote)
+        intent = (grammar.parse_answer(text) if told else None) or grammar.parse(
+            text, self._is_program
+        )
+        if not isinstance(intent, SnoozeIntent):
+            return intent
+        if told is None:
+            return BadSentence("reminding_none", text)
+        language = phrases.language(text, item.locale or self._input.locale)
+        return RemindIntent(intent.when or say("in_a_while", language), told)
+
+    def _remind(self, item: InboxItem, intent: RemindIntent) -> str:
+        """Have the Planner set up a reminder; of one that is put off it is told the words."""
+        plan = plan_of(intent, self._input, self._input.now, self._language)
+        if isinstance(plan, str):
+            return plan
+        is_whole = isinstance(grammar.parse(item.text), RemindIntent)
+        prompt = item.text if is_whole else say("remind_me", self._language, when=intent.when)
+        prompt += "" if is_whole else intent.text
+        arguments = {"prompt": prompt, "title": _title(intent.text)}
+        key = "reminding_at" if plan.arguments["type"] == "scheduled" else "reminding"
+        facts = {"when": plan.words, "said": intent.when, "text": intent.text}
+        return self._said(_call(self._request, "delegate", arguments), key, **facts)
 
     def _attend(self, intent: Intent) -> str:
         """Do what no command is run for."""
@@ -112,7 +147,9 @@ class Turn:
                 return self._cancel(reference)
             case grammar.ShowIntent(what):
                 return self._show(what)
-            case grammar.BadSentence(reason):
+            case NoticedIntent():
+                return say("reminder_noticed", language)
+            case BadSentence(reason):
                 return say(reason, language)
             case _ if language in self._declined:
                 return ""  # that a mind is missing is said once, however many inputs need one
@@ -168,12 +205,40 @@ class Turn:
         return say("refused", self._language, what=what, reason=reply.text)
 
 
+def is_command(text: str, tasks: Callable[[], Sequence[TaskLine]], is_program: IsProgram) -> bool:
+    """Whether a message needs no mind, though one is there: `tasks`, `cancel`, `remind me`, `run:`.
+
+    What is to be canceled must be there: else it is talk, such as "stop worrying".
+    """
+    match grammar.parse(text.strip(), is_program):
+        case grammar.ShowIntent(what):
+            return what in ("help", "status", "tasks")
+        case grammar.RunIntent() | RemindIntent():
+            return True
+        case grammar.CancelIntent(reference):
+            return not _words(reference) or bool(
+                _ID.match(reference) or resolve(reference, tasks())
+            )
+        case _:
+            return False
+
+
 def sentence_language(text: str, intent: Intent, locale: str) -> Language:
     """The language a sentence is in; a command, a path, a task's name inside it do not count."""
     if isinstance(intent, Commanding):
         for name in ("command", "path", "reference"):
             text = text.replace(getattr(intent, name, " "), " ", 1)
     return phrases.language(text, locale)
+
+
+def told_reminder(conversation: Sequence[Message], quote: str | None) -> str | None:
+    """The words of the reminder that is answered: the one quoted, or told just before."""
+    for message in reversed(conversation):
+        if message.reminder is not None and (not quote or quote in message.text):
+            return message.reminder
+        if message.role != "system" and not quote:
+            return None
+    return None
 
 
 def resolve(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
@@ -242,7 +307,7 @@ class PlannedCall:
 
 
 def plan_of(
-    intent: Commanding, turn_input: TurnInput, now: datetime, language: Language
+    intent: Commanding | RemindIntent, turn_input: TurnInput, now: datetime, language: Language
 ) -> PlannedCall | str:
     """What a sentence comes to when it is said `now`, or what to answer if it can not be done."""
     match intent:
@@ -253,6 +318,9 @@ def plan_of(
             return PlannedCall("schedule", {"type": "recurring", "interval": seconds}, words, words)
         case grammar.AtIntent(when):
             return _plan_at(when, turn_input.timezone, now, language)
+        case RemindIntent(when):
+            zone, passed = turn_input.timezone, "reminding_passed"
+            return _plan_at(when, zone, now, language, passed)
         case grammar.WhenFileIntent(path, change):
             condition = {"type": f"file_{change}", "params": {"path": path}}
             words = say(f"when_{change}", language, path=code(path))
@@ -262,15 +330,15 @@ def plan_of(
             return _plan_after(reference, turn_input.tasks, language)
 
 
-def _plan_at(text: str, timezone: str, now: datetime, language: Language) -> PlannedCall | str:
-    try:
-        zone = ZoneInfo(timezone)
-    except (KeyError, ValueError, OSError):  # there is none of that name
-        zone = ZoneInfo("UTC")
+def _plan_at(
+    text: str, timezone: str, now: datetime, language: Language, passed: str = "time_passed"
+) -> PlannedCall | str:
+    """`passed`: the phrase for a time that is over."""
+    zone = phrases.named_zone(timezone) or ZoneInfo("UTC")
     try:
         when = parse_when(text, now=now, zone=zone)
     except PastTime as past:
-        return say("time_passed", language, when=when_words(InstantTime(past.at), zone, language))
+        return say(passed, language, when=when_words(InstantTime(past.at), zone, language))
     if when is None:
         return say("time_unclear", language, words=code(text))
     more: dict[str, Any]
@@ -311,16 +379,18 @@ def plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
     request.on_event("note", say("note_planning", language), {})
     if task.parent_task_id is not None and task.source_trigger_id is None:
         # It goes on from a question another engine asked: no longer the user's bare sentence.
-        intent = grammar.PlainSentence(task.prompt)
-    if isinstance(intent, grammar.BadSentence):
+        intent = PlainSentence(task.prompt)
+    if isinstance(intent, BadSentence):
         return Outcome("done", say(intent.reason, language))
-    if not isinstance(intent, Commanding):
+    if not isinstance(intent, Commanding | RemindIntent):
         return Outcome("done", say("plan_unknown", language, connect=say("connect", language)))
     plan = plan_of(intent, request.input, task.created_at, language)
     if isinstance(plan, str):
         return Outcome("done", plan)
-    command = {"prompt": intent.command, "title": _title(intent.command), "profile": "command"}
-    reply = _call(request, plan.tool, {**command, **plan.arguments})
+    is_reminder = isinstance(intent, RemindIntent)
+    text, profile = (intent.text, REMINDER) if is_reminder else (intent.command, "command")
+    work = {"prompt": text, "title": _title(text), "profile": profile}
+    reply = _call(request, plan.tool, {**work, **plan.arguments})
     if reply.ok:
         return Outcome("done")
     error = say("plan_refused", language, reason=reply.text)

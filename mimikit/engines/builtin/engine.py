@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines.base import EngineRequest, Outcome, TaskLine
 from mimikit.language import phrases
 from mimikit.language.phrases import say
 from mimikit.protocol.models import Role
@@ -32,6 +32,12 @@ class BuiltinEngine:
 
     def unavailable(self, role: Role | None = None) -> str | None:
         return None
+
+    def understands(self, text: str, tasks: Callable[[], Sequence[TaskLine]]) -> bool:
+        """Whether a message is exactly a command: to run, to cancel, to show how it goes."""
+        from mimikit.engines.builtin import assistant
+
+        return assistant.is_command(text, tasks, self._is_program)
 
     def run(self, request: EngineRequest) -> Outcome:
         if request.cancel.reason is not None:

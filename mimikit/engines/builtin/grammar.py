@@ -15,6 +15,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from mimikit.engines.builtin.reminders import (
+    NoticedIntent,
+    RemindIntent,
+    SnoozeIntent,
+    read_reminder,
+    read_snooze,
+)
 from mimikit.engines.builtin.shell_lines import (
     ASKED_AT_END,
     BARE_LIMIT,
@@ -30,7 +37,7 @@ from mimikit.engines.builtin.shell_lines import (
     read_marked,
     without_end,
 )
-from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S, filled
+from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S, filled, fold
 from mimikit.language.times import FoundTime, RepeatTime, time_at
 
 BacklogAction = Literal["add", "done", "remove"]
@@ -109,7 +116,9 @@ class ShowIntent:
     what: Shown
 
 
-BadReason = Literal["too_often", "too_rare", "command_or_time", "several", "file_or_word"]
+BadReason = Literal[
+    "too_often", "too_rare", "command_or_time", "several", "file_or_word", "reminding_none"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +140,9 @@ Commanding = RunIntent | EveryIntent | AtIntent | WhenFileIntent | AfterIntent
 """What runs a command, now or later."""
 Intent = (
     Commanding
+    | RemindIntent
+    | SnoozeIntent
+    | NoticedIntent
     | RememberIntent
     | RecallIntent
     | ChangeBacklogIntent
@@ -143,16 +155,26 @@ Intent = (
 
 def parse(text: str, is_program: IsProgram = lambda _word: False) -> Intent:
     """What the whole message asks for; `is_program`: whether a word can be started by name."""
+    return _read(text, ROWS, is_program) or PlainSentence(text.strip())
+
+
+def parse_answer(text: str) -> SnoozeIntent | NoticedIntent | None:
+    """What the whole message is as an answer to a reminder that was just told; None: none."""
+    intent = _read(text, _ANSWERS, lambda _word: False)
+    return intent if isinstance(intent, SnoozeIntent | NoticedIntent) else None
+
+
+def _read(text: str, rows: tuple[_Row, ...], is_program: IsProgram) -> Intent | None:
     view = FoldedText.of(text)
     closing = {"「": "」", "『": "』"}.get(view.raw[:1])
     if closing and view.raw.find(closing) == len(view.raw) - 1:  # they stand around all of it
         view = view.cut(1, len(view.raw) - 1)
-    for opening, read in ROWS:
+    for opening, read in rows:
         match = opening.match(view.plain)
         intent = read(_Opened(match, view, is_program)) if match else None
         if intent is not None:
             return intent
-    return PlainSentence(text.strip())
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +215,30 @@ def _run(said: _Opened) -> Intent | None:
     if command is None or command.time is None:
         return command and RunIntent(command.text)
     return _timed(command.time, command.text, said.view)
+
+
+def _remind(said: _Opened) -> Intent | None:
+    return _reminding(said, said.rest)
+
+
+def _remind_at(said: _Opened) -> Intent | None:
+    """A sentence that says first when, then that it is to be a reminder."""
+    found = time_at(said.view.plain, said.match.end())
+    verb = _SIGNS["remind_later"].match(said.view.plain, found.end) if found else None
+    if found is None or verb is None:
+        return None
+    lead = said.view.cut(found.start, found.end).raw
+    return _reminding(said, said.view.cut(verb.end()), lead)
+
+
+def _reminding(said: _Opened, rest: FoldedText, lead: str | None = None) -> Intent | None:
+    read = read_reminder(without_end(rest, ASKED_AT_END) if said.asked else rest, lead)
+    if not isinstance(read, RemindIntent):
+        return read
+    found = time_at(fold(read.when), 0)
+    if found is None:
+        return BadSentence("reminding_none", said.view.raw)
+    return _bad_interval(found, said.view) or read
 
 
 def _at_time(said: _Opened) -> Intent | None:
@@ -250,12 +296,14 @@ def _later(said: _Opened, rest: FoldedText, build: Callable[[str], Intent]) -> I
 def _timed(found: FoundTime, command: str, view: FoldedText) -> Intent:
     if not isinstance(found.time, RepeatTime):
         return AtIntent(found.words, command)
-    seconds = found.time.seconds
-    if seconds < MIN_INTERVAL_S:
-        return BadSentence("too_often", view.raw)
-    if seconds > MAX_INTERVAL_S:
-        return BadSentence("too_rare", view.raw)
-    return EveryIntent(seconds, command)
+    return _bad_interval(found, view) or EveryIntent(found.time.seconds, command)
+
+
+def _bad_interval(found: FoundTime, view: FoldedText) -> BadSentence | None:
+    seconds = found.time.seconds if isinstance(found.time, RepeatTime) else MIN_INTERVAL_S
+    if MIN_INTERVAL_S <= seconds <= MAX_INTERVAL_S:
+        return None
+    return BadSentence("too_often" if seconds < MIN_INTERVAL_S else "too_rare", view.raw)
 
 
 def _remember(said: _Opened) -> Intent | None:
@@ -374,6 +422,8 @@ ROWS: tuple[_Row, ...] = (
     *_rows("help", "whole", lambda _said: ShowIntent("help")),
     *_rows("status", "whole", lambda _said: ShowIntent("status")),
     *_rows("tasks", "whole", lambda _said: ShowIntent("tasks")),
+    *_rows("remind", "begins", _remind),
+    *_rows("remind_at", "begins", _remind_at),
     *_rows("at_time", "begins", _at_time),
     *_rows("when_file", "begins", _when_file),
     *_rows("after", "begins", _after),
@@ -392,3 +442,8 @@ ROWS: tuple[_Row, ...] = (
     *_rows("cancel", "begins", _cancel),
 )
 """Every sentence: how it is said and what reads it. The first that reads one wins."""
+_ANSWERS: tuple[_Row, ...] = (
+    *_rows("snooze", "whole", lambda _said: SnoozeIntent("")),
+    *_rows("snooze", "begins", lambda said: read_snooze(without_end(said.rest, _SIGNS["again"]))),
+    *_rows("noticed", "whole", lambda _said: NoticedIntent()),
+)

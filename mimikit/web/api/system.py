@@ -12,7 +12,8 @@ from mimikit.views.base import View
 from mimikit.views.snapshot import ChangeList, StatusChange
 from mimikit.views.status import HealthzView, StatusView
 from mimikit.web import openapi
-from mimikit.web.api.routing import EndpointRegistry, Input, answer, site
+from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, answer, site
+from mimikit.web.api.tasks import COMMAND_ANSWERS, give_command
 from mimikit.web.feed import connection_check
 
 session = EndpointRegistry("session")
@@ -38,6 +39,13 @@ class ChangesQuery(Input):
 
     since: Annotated[str, StringConstraints(max_length=200)] | None = None
     tab: Annotated[str, StringConstraints(max_length=64)] | None = None
+
+
+class EngineInput(Input):
+    """Which engine to use; the client may name its command, so that sending it twice is one."""
+
+    use: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    id: ClientId | None = None
 
 
 class SessionView(View):
@@ -76,6 +84,12 @@ def logout(_: LogoutInput) -> Response:
 def status(_: Input) -> StatusView:
     """The whole status."""
     return site().state.status()
+
+
+@status_area.route("POST", "/api/engines", COMMAND_ANSWERS, body=EngineInput)
+def use_engine(asked: EngineInput) -> Answer:
+    """Have an engine serve whatever the settings give no other; it is written into them."""
+    return give_command(site(), "engine_use", asked.use, command_id=asked.id)
 
 
 @status_area.route("GET", "/healthz", {200: HealthzView, 503: HealthzView})

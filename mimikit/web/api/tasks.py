@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
@@ -28,6 +29,7 @@ ProfileName = Annotated[str, StringConstraints(max_length=32)]
 Action = Literal[
     "cancel", "retry",
     "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
+    "engine_use",
 ]  # fmt: skip
 
 
@@ -180,14 +182,16 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
 # ---- for triggers, too
 
 
-def check_request(here: Site, request: TaskRequest) -> None:
+def check_request(
+    here: Site, request: TaskRequest, profiles: Iterable[str] = ProfilesSettings.model_fields
+) -> None:
     """Only known profiles; commands only where nobody else can reach the page, unless allowed.
 
     Raises:
         BadInput: it says nothing, or there is no such profile.
         Refused: commands are not taken here.
     """
-    requests.check_request(request, sorted(ProfilesSettings.model_fields))
+    requests.check_request(request, sorted(profiles))
     permission.check_http_profile(
         request.profile, is_local=here.is_local, allow_commands=here.settings.web.allow_commands
     )

@@ -11,7 +11,8 @@ from pydantic import Field, StringConstraints, ValidationError
 from mimikit.errors import BadInput, Conflict, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Instant, Record, Task, to_utc
+from mimikit.protocol.models import REMINDER, Instant, Record, Task, to_utc
+from mimikit.protocol.notify import told_words
 from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
@@ -19,12 +20,20 @@ from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest, TriggerFields
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import trigger_words
-from mimikit.triggers.notify import told_words
 from mimikit.views import chain_graph
 from mimikit.views import triggers as views
 from mimikit.views.base import View, Words
 from mimikit.web.api import tasks
-from mimikit.web.api.routing import Answer, EndpointRegistry, Input, Site, bad_value, site, taken
+from mimikit.web.api.routing import (
+    Answer,
+    ClientId,
+    EndpointRegistry,
+    Input,
+    Site,
+    bad_value,
+    site,
+    taken,
+)
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput
 
 area = EndpointRegistry("triggers")
@@ -71,6 +80,15 @@ class TriggerChanges(TriggerInput):
 
     prompt: tasks.Prompt = ""
     profile: tasks.ProfileName = ""
+
+
+class SnoozeInput(Input):
+    """When a reminder is to come again, in plain words; `id` names the new trigger."""
+
+    may_be_empty = True
+    when: Annotated[str, StringConstraints(min_length=1, max_length=500)] = "in 10 minutes"
+    timezone: ZoneName | None = None
+    id: ClientId | None = None
 
 
 class TriggerPreview(View):
@@ -146,7 +164,7 @@ def preview(asked: TimingInput) -> TriggerPreview:
 def create(asked: TriggerInput) -> CreatedTrigger:
     """Make a trigger; the same again under the same id is the same trigger."""
     here = site()
-    tasks.check_request(here, tasks.request_of(asked))
+    tasks.check_request(here, tasks.request_of(asked), requests.TRIGGER_PROFILES)
     id_ = _repeated(here, asked)
     if id_ is None:
         made = _asked_for(here, asked, here.clock.now())
@@ -158,6 +176,21 @@ def create(asked: TriggerInput) -> CreatedTrigger:
     notes = views.notes(trigger, around, asked_every_s=every_s) if trigger else []
     told = told_words(trigger) if trigger else None
     return CreatedTrigger(id=id_, told=told, notes=notes)
+
+
+@area.route("POST", "/api/tasks/<task_id>/snooze", {202: CreatedTrigger}, body=SnoozeInput)
+def snooze(asked: SnoozeInput, task_id: str) -> CreatedTrigger:
+    """Have a reminder that was told told again, once, at another time."""
+    here = site()
+    found = queue.find(here.files, task_id, seats=("worker",))
+    if found is None or found.task.profile != REMINDER:
+        raise NotFound(f"there is no reminder {task_id[:128]}", field="id")
+    words = found.task.prompt, found.task.title
+    again = TriggerInput(prompt=words[0], title=words[1], profile=REMINDER, **dict(asked))
+    plan = timing(again, now=here.clock.now(), zone=here.settings.zone).get("schedule")
+    if plan is None or plan.run_at is None:
+        raise BadInput(f"when: expected one time, got {asked.when[:60]!r}", field="when")
+    return create(again)
 
 
 def _asked_for(here: Site, asked: TriggerInput, now: datetime) -> Trigger:
@@ -213,7 +246,7 @@ def edit(asked: TriggerChanges, trigger_id: str) -> Answer:
     new = registry.edited(trigger, changes)
     if {"prompt", "profile"} & changes.keys():
         request = TaskRequest(prompt=new.prompt, origin="http", profile=new.profile)
-        tasks.check_request(here, request)
+        tasks.check_request(here, request, requests.TRIGGER_PROFILES)
     registry.check_new(here.files, new)
     if new.condition is not None and new.condition != trigger.condition:
         with bad_value():

@@ -25,7 +25,7 @@ export function appView(state, act) {
     <button type="button" class="skip" @click=${() => act.hands.focusComposer()}>
       ${t("nav.skip")}
     </button>
-    ${headerView(state, act)} ${bannersView(state)}
+    ${headerView(state, act)} ${bannersView(state, act)}
     <main class="areas">${chatView(state, act)} ${panelView(state, act)}</main>
     ${noticesView(state, act)}
   </div>`;

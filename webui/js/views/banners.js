@@ -1,13 +1,14 @@
 /** What is wrong with the whole, said loudly on top. */
 
 import { html, icon, nothing } from "../html.js";
-import { language, t } from "../i18n.js";
-import { duration } from "../time.js";
+import { language, t, tn } from "../i18n.js";
+import { duration, relativeTime } from "../time.js";
 
 /**
  * @param {import("../state-types.js").State} state
+ * @param {import("../actions.js").Actions} act
  */
-export function bannersView(state) {
+export function bannersView(state, act) {
   const status = state.status;
   return html`<div class="banners">
     ${
@@ -22,6 +23,7 @@ export function bannersView(state) {
         : nothing
     }
     ${status ? consumerBanner(status) : nothing}
+    ${Object.values(status?.minds ?? {}).map((mind) => mindBanner(mind, state, act))}
     ${status?.degraded ? banner("warn", t("banner.degraded", { why: status.degraded })) : nothing}
     ${
       status?.paused
@@ -41,6 +43,38 @@ function consumerBanner(status) {
     return banner("danger", t("banner.hung", { age }), html`<code>mimikit doctor</code>`);
   }
   return nothing;
+}
+
+/**
+ * What waits for a mind, and the way to go on without one.
+ *
+ * @param {import("../types.js").EngineStatus} mind
+ * @param {import("../state-types.js").State} state
+ * @param {import("../actions.js").Actions} act
+ */
+function mindBanner(mind, state, act) {
+  if (mind.state !== "waiting" || !(mind.messages || mind.tasks)) return nothing;
+  const { until: at, want } = mind;
+  const until = want === "limited" && at ? relativeTime(at, state.now, language()) : "";
+  const why = t(`mind.${until ? "until" : mind.want}`, { engine: mind.engine, until });
+  const counts = [
+    mind.messages ? tn("mind.messages", mind.messages) : "",
+    mind.tasks ? tn("mind.tasks", mind.tasks) : "",
+  ];
+  const what = counts.filter(Boolean).join(t("list.and"));
+  return banner(
+    "warn",
+    t("mind.waits", { why, what }),
+    html`<button
+      type="button"
+      class="small"
+      title=${mind.reason ?? ""}
+      ?disabled=${Boolean(state.pending.engine)}
+      @click=${() => act.useEngine("builtin")}
+    >
+      ${t("mind.without")}
+    </button>`,
+  );
 }
 
 /** @param {"info" | "warn" | "danger"} tone @param {string} text @param {unknown} [extra] */

@@ -14,17 +14,24 @@ import { clock, stateIcon, taskTitle } from "./parts.js";
  * @typedef {import("../select.js").MessageEntry} MessageEntry
  */
 
+/** How long a reminder can be put off, in words that the server reads. */
+const SNOOZES = [
+  ["minutes", "in 10 minutes"],
+  ["hour", "in 1 hour"],
+  ["tomorrow", "in 24 hours"],
+];
+
 /** @param {MessageEntry} entry @param {State} state @param {Actions} act */
 export function messageView(entry, state, act) {
   const { message } = entry;
   const { role } = message;
-  const chips = taskChips(message.taskIds ?? [], state);
+  const chips = message.reminder ? snoozeButtons(message, act) : taskChips(message.taskIds ?? [], state);
   return html`<li
     class="message is-${role} ${entry.joined ? "is-joined" : ""}"
     id="m-${message.id}"
     data-delivery=${entry.delivery ?? nothing}
   >
-    ${role === "user" ? nothing : html`<span class="glyph">${icon(glyph(role))}</span>`}
+    ${role === "user" ? nothing : html`<span class="glyph">${icon(glyph(message))}</span>`}
     <div class="message-body">
       <span class="sr-only">${t(`role.${role}`)}</span>
       ${bodyView(message)} ${role === "system" ? nothing : chips}
@@ -37,9 +44,24 @@ export function messageView(entry, state, act) {
   </li>`;
 }
 
-/** @param {string} role */
-function glyph(role) {
-  return role === "agent" ? "mark" : "info";
+/** @param {import("../types.js").Message} message */
+function glyph({ role, reminder }) {
+  if (role === "agent") return "mark";
+  return reminder ? "trigger" : "info";
+}
+
+/** @param {import("../types.js").Message} message @param {Actions} act */
+function snoozeButtons(message, act) {
+  const [task] = message.taskIds;
+  if (!task) return nothing;
+  return html`<span class="meta-actions">
+    ${SNOOZES.map(
+      ([name, when]) =>
+        html`<button type="button" class="link" @click=${() => act.snooze(task, when)}>
+          ${icon("retry")}${t(`snooze.${name}`)}
+        </button>`,
+    )}
+  </span>`;
 }
 
 /** @param {import("../types.js").Message} message */

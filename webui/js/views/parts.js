@@ -90,3 +90,9 @@ export function taskTitle(task) {
 export function triggerTitle(trigger) {
   return trigger.title || shown(trigger.prompt.split("\n", 1)[0]) || trigger.id;
 }
+
+/** @param {import("../types.js").Trigger} trigger  When it fires; of a reminder, that it is one. */
+export function triggerWhen(trigger) {
+  const when = said(trigger.words) || trigger.type;
+  return trigger.profile === "reminder" ? t("triggers.reminds", { when }) : when;
+}

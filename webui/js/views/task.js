@@ -99,6 +99,7 @@ function factsView(task, state) {
     ["task.priority", task.priority],
     ["task.origin", word("origin", task.origin)],
   );
+  if (task.state === "queued" && task.waitsFor) facts.push(["task.waitsFor", task.waitsFor]);
   const trigger = task.sourceTriggerId;
   if (trigger) {
     const title = state.triggers[trigger]?.title || trigger;

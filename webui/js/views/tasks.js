@@ -86,7 +86,7 @@ function rowView(task, state, act) {
 /** @param {Task} task @param {State} state */
 function metaView(task, state) {
   const times = taskTimes(task, state.now);
-  const seat = html`<span>${task.seat === "planner" ? t("seat.planner") : task.profile}</span>`;
+  const seat = html`<span>${task.seat === "planner" ? t("seat.planner") : word("profile", task.profile)}</span>`;
   if (task.state === "running") {
     return html`<span class="ticking">${elapsed(times.runMs ?? 0)}</span>${seat}${
         task.headline ? html`<span class="row-headline">${task.headline}</span>` : nothing
@@ -97,7 +97,8 @@ function metaView(task, state) {
     const when = later
       ? html`<span>${t("tasks.notBefore")} ${ago(task.notBefore ?? "", state.now)}</span>`
       : html`<span>${since(task.createdAt, state.now)}</span>`;
-    return html`${when}${seat}`;
+    const mind = task.waitsFor ? t("tasks.waitsFor", { engine: task.waitsFor }) : "";
+    return html`${mind ? html`<span>${mind}</span>` : when}${seat}`;
   }
   const reason = task.state === "failed" ? word("reason", task.failureReason) : "";
   return html`<span>${since(task.completedAt ?? task.createdAt, state.now)}</span>${

@@ -16,7 +16,9 @@ import { ago, emptyState, loading, moment, said, triggerTitle, word } from "./pa
  * @typedef {Record<string, string>} Errors
  */
 
-const PROFILES = ["standard", "specialist", "deferred", "command"];
+const PROFILES = ["standard", "specialist", "deferred", "command", "reminder"];
+/** Those whose text is no prompt: what it is and how it is used is said in words of their own. */
+const OWN_WORDS = ["command", "reminder"];
 const ROLES = ["teller", "planner"];
 
 /** @param {State} state @param {Actions} act */
@@ -81,11 +83,11 @@ function shownErrors(form) {
 
 /** @param {TriggerForm} form @param {Errors} errors @param {State} state @param {Actions} act */
 function whatFields(form, errors, state, act) {
-  const command = form.profile === "command";
+  const kind = OWN_WORDS.includes(form.profile) ? form.profile : "prompt";
   return html`${textField({
     name: "prompt",
-    label: t(command ? "form.command" : "form.prompt"),
-    placeholder: t(command ? "form.commandExample" : "form.promptExample"),
+    label: t(`form.${kind}`),
+    placeholder: t(`form.${kind}Example`),
     value: form.prompt,
     error: errors.prompt,
     required: true,
@@ -95,7 +97,7 @@ function whatFields(form, errors, state, act) {
     {
       name: "profile",
       label: t("form.profile"),
-      hint: t(command ? "form.profileCommand" : "form.profileHint"),
+      hint: t(`form.hint.${kind}`),
       value: form.profile,
       error: errors.profile,
       change: (profile) => act.forms.edit(form.key, { profile }),

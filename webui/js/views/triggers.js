@@ -2,7 +2,7 @@
 
 import { html, icon, nothing, repeat } from "../html.js";
 import { t, tn } from "../i18n.js";
-import { ago, emptyState, loading, said, since, triggerTitle, word } from "./parts.js";
+import { ago, emptyState, loading, said, since, triggerTitle, triggerWhen, word } from "./parts.js";
 import { brokenView, triggerBadges, triggerButtons } from "./trigger-buttons.js";
 
 /**
@@ -52,7 +52,7 @@ function cardView(trigger, state, act) {
       <a href="#/trigger/${trigger.id}">${triggerTitle(trigger)}</a>
       <span class="badges">${triggerBadges(trigger)}</span>
     </div>
-    <p class="trigger-words">${icon("trigger")}${said(trigger.words) || trigger.type}</p>
+    <p class="trigger-words">${icon("trigger")}${triggerWhen(trigger)}</p>
     ${trigger.broken ? nothing : headlineView(trigger)}
     <p class="row-meta">${timesView(trigger, state)}</p>
     ${brokenView(trigger)} ${triggerButtons(trigger, state, act)}

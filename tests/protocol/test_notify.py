@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from mimikit.protocol.notify import notify_of, settled, told_words, usual
 from mimikit.protocol.triggers import Trigger
 from mimikit.triggers import registry
-from mimikit.triggers.notify import notify_of, notify_of_run, settled, told_words
 from tests.support.product import START
 
 HOUR, MINUTE = {"interval": 3600}, {"interval": 60}
@@ -38,7 +38,7 @@ def trigger(**fields: Any) -> Trigger:
     ],
 )
 def test_who_is_told_of_work_that_is_done_once(profile: str, origin: Any, told: str) -> None:
-    assert notify_of_run(profile, origin) == told
+    assert usual(profile, origin) == told
     once = trigger(profile=profile, origin=origin, schedule={"runAt": "2026-12-01T09:00:00Z"})
     assert notify_of(once) == told
     step = trigger(profile=profile, origin=origin, condition=CHANGED, once=True)

@@ -1,0 +1,135 @@
+"""What a reminder is about and when it is to come, in a sentence that asks for one. Pure.
+
+The time stands before the words or after them, or is said in two halves: "tomorrow … at 9". The
+words are cut out as they were written; after a colon all of the rest is theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mimikit.engines.builtin.shell_lines import FoldedText, without_end
+from mimikit.language.phrases import HAN
+from mimikit.language.time_vocabulary import fold, span_at
+from mimikit.language.times import CronTime, DayTime, SpanAhead, time_at, time_at_end
+
+
+@dataclass(frozen=True, slots=True)
+class RemindIntent:
+    """Tell the user these words at a time."""
+
+    when: str
+    """For `times.parse_when` to read; empty: none was said."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SnoozeIntent:
+    """Tell again, later, what a reminder told; where none was told, its words are missing."""
+
+    when: str
+    """Empty: in a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticedIntent:
+    """The user has seen a reminder, or done what it says."""
+
+
+def read_reminder(rest: FoldedText, lead: str | None = None) -> RemindIntent | SnoozeIntent | None:
+    """What a sentence asks for, from what follows "remind me"; `lead`: the time before that.
+
+    None: it asks for something that is known, as in "remind me what …".
+    """
+    if _ASKS.match(rest.plain):
+        return None
+    if lead is not None and rest.plain.startswith(":"):
+        return _reminder(lead, rest.after(":"))
+    rest = rest.cut(_end_of(_BEFORE_TIME, rest))
+    when, found = lead, time_at(rest.plain, 0)
+    if found is not None:
+        words = rest.cut(0, found.end).raw
+        both = words if when is None else _joined(when, words)
+        if both is not None:
+            when, rest = both, rest.cut(found.end)
+    joint = _JOINT.match(rest.plain)
+    rest = rest.cut(joint.end() if joint else 0)
+    if joint and joint["colon"] and when is not None:
+        return _reminder(when, rest)
+    rest = without_end(rest, _COURTESY)
+    tail = time_at_end(rest.plain, _END, _TAIL)
+    if tail is not None and _stands_alone(before := rest.plain[: tail.start]):
+        words = rest.cut(tail.start, tail.end).raw
+        both = words if when is None else _joined(when, words)
+        if both is not None:
+            when, rest = both, rest.cut(0, len(before.rstrip(" ,\t\n")))
+    return _reminder(when, rest)
+
+
+def read_snooze(rest: FoldedText) -> SnoozeIntent | None:
+    """A time to come by itself: `in 10 minutes`, `10 minutes`, 「半小时后」."""
+    plain = rest.plain.rstrip(" .。!")
+    raw, found, span = rest.raw[: len(plain)], time_at(plain, 0), span_at(plain, 0)
+    if found is not None and found.end == len(plain):
+        return SnoozeIntent(raw) if isinstance(found.time, DayTime | SpanAhead) else None
+    if span is None or span.end < len(plain):
+        return None
+    return SnoozeIntent(f"{raw}后" if HAN.search(raw) else f"in {raw}")
+
+
+def _reminder(when: str | None, text: FoldedText) -> RemindIntent | SnoozeIntent | None:
+    if not text.raw or _POINTS.fullmatch(text.plain):
+        return SnoozeIntent(when or "")
+    return RemindIntent(when or "", text.raw) if "\0" not in text.raw else None
+
+
+def _joined(one: str, other: str) -> str | None:
+    """Two halves of a time as one: a day and a time of day, in whichever order they are read."""
+    between = "" if HAN.search(one + other) else " "
+    for both in (f"{one}{between}{other}", f"{other}{between}{one}"):
+        found = time_at(fold(both), 0)
+        if found is None or found.end < len(both):
+            continue
+        match found.time:
+            case DayTime(day, clock) if day is not None and clock is not None:
+                return both
+            case CronTime():
+                return both
+            case _:
+                pass
+    return None
+
+
+def _stands_alone(before: str) -> bool:
+    """Whether a time after these words is not one of them, as in "get ready for tomorrow"."""
+    return before[-1:] in {" ", ",", ""} and not _DANGLING.search(before)
+
+
+def _end_of(pattern: re.Pattern[str], view: FoldedText) -> int:
+    match = pattern.match(view.plain)
+    return match.end() if match else 0
+
+
+_TAIL = 120
+_END = re.compile(r"[\s.!?。~]*+\Z")
+_ASKS = re.compile(
+    r"\s*+(?:what|who|whom|whose|where|when|why|how|which|if)(?![A-Za-z])"
+    r"|\s*+(?:什么|怎么|为什么|谁|哪)",
+    re.IGNORECASE,
+)
+_BEFORE_TIME = re.compile(r"[\s,:]*+(?:for(?![A-Za-z])\s*+)?", re.IGNORECASE)
+_JOINT = re.compile(r"[\s,]*+(?:(?P<colon>:)|(?:to|that|about|of)(?=\s))?", re.IGNORECASE)
+_COURTESY = re.compile(
+    r"(?:[\s,]++(?:please|pls|thanks|thank\s++you)|[\s,]*+(?:谢谢你?|多谢|(?:好|可以|行)吗))"
+    r"[\s.!?。]*+\Z",
+    re.IGNORECASE,
+)
+_POINTS = re.compile(
+    r"(?:it|this|that|again|of\s++(?:it|this|that)|一[下次声]|吧|这件?事)[\s.!?。]*+", re.IGNORECASE
+)
+_DANGLING = re.compile(
+    r"(?:\A|\s)(?:for|of|until|till|by|from|since|before|after|about|and|or|to|than|between|is|are"
+    r"|was|the|my|our|your|this|next|last|not|only)\s*+\Z",
+    re.IGNORECASE,
+)

@@ -1,0 +1,108 @@
+"""Keeps how each mind is; tells once that something waits for one, and once its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from mimikit.conversation import turns
+from mimikit.conversation.inbox import InboxIndex
+from mimikit.engines.registry import EngineRegistry
+from mimikit.language import phrases
+from mimikit.protocol.ids import derived_id
+from mimikit.protocol.models import EngineStatus, TurnRecord, time_text
+from mimikit.supervisor.code_turns import code_record, engine_waits, system_message
+from mimikit.supervisor.store import Store
+from mimikit.tasks import queue
+
+TOLD_AFTER = timedelta(seconds=60)
+"""A trouble of no known kind may be over in a moment: it is told once it has lasted so long."""
+_MOST_LOOKED_AT = 100
+
+
+class EngineWatch:
+    """How the minds are that served here, as `runtime.json` keeps it."""
+
+    def __init__(
+        self,
+        store: Store,
+        engines: EngineRegistry,
+        inputs: InboxIndex,
+        commit: Callable[[TurnRecord], None],
+    ) -> None:
+        self._store, self._engines, self._inputs, self._commit = store, engines, inputs, commit
+        self.shown: dict[str, EngineStatus] = {}
+        """By name, with how much waits for each."""
+
+    def step(self, now: datetime, awaited: str | None) -> bool:
+        """Note how they are now, and tell what is to be told; whether one can serve again.
+
+        awaited: the engine that messages wait for.
+
+        Crash: a wait is told under an id that follows from its beginning, which is kept first; its
+        end is told before it is kept. Both are committed once.
+        """
+        self._look_at_tasks()
+        serves = False
+        for name, found in self._engines.minds().items():
+            messages = self._inputs.for_mind if name == awaited else 0
+            status, before = found.but(messages=messages), self._store.runtime.engines.get(name)
+            is_over = before is not None and before.state == "waiting" and status.state == "ready"
+            if before is not None and status.state == before.state == "waiting":
+                status = status.but(since=before.since)
+                if not messages + status.tasks + len(self._store.live.list()):
+                    self._engines.forget(name)  # what waited is gone, and nobody tries it
+                    status = self._engines.minds()[name].but(since=before.since)
+            elif is_over:
+                self._tell_end(status, before, now)
+            serves = serves or is_over
+            self._keep(status, before, now)
+            self._tell_wait(self.shown[name], now)
+        return serves
+
+    def _keep(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
+        if before is not None and _is_alike(status, before):
+            self.shown[status.engine] = status.but(since=before.since)
+            return
+        self.shown[status.engine] = status = status.but(since=status.since or now)
+        kept = status.but(messages=0, tasks=0)
+        self._store.save_runtime(engines=self._store.runtime.engines | {status.engine: kept})
+        event = "engine_serves" if status.state == "ready" else "engine_waits"
+        facts = {"engine": status.engine, "want": status.want, "reason": status.reason}
+        self._store.log.write("audit", event, **facts)
+        self._store.feed.tell("status")
+
+    def _tell_wait(self, status: EngineStatus, now: datetime) -> None:
+        """Say that it is waited for, once something does."""
+        lasts = now - (status.since or now) >= TOLD_AFTER
+        if not status.messages + status.tasks or (status.want == "unready" and not lasts):
+            return
+        turn_id, language = _turn_id(status), self._inputs.language()
+        if status.state == "waiting" and not turns.is_committed(self._store.files, turn_id):
+            zone = self._store.settings.zone
+            self._say(turn_id, engine_waits(status, language, now, zone), now)
+
+    def _tell_end(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
+        if before is not None and turns.is_committed(self._store.files, _turn_id(before)):
+            said = phrases.say("engine_serves", self._inputs.language(), engine=status.engine)
+            self._say(_turn_id(before, "over"), said, now)
+
+    def _say(self, turn_id: str, text: str, now: datetime) -> None:
+        base = code_record(turn_id, now)
+        self._commit(base.but(messages=[system_message(base, text, task_ids=[])]))
+
+    def _look_at_tasks(self) -> None:
+        """Of those that wait some may have been canceled, or taken away."""
+        for seat, task_id in self._engines.waiting_tasks()[:_MOST_LOOKED_AT]:
+            if queue.where(self._store.files, seat, task_id) != "queued":
+                self._engines.waits(seat, task_id, None)
+
+
+def _turn_id(status: EngineStatus, *more: str) -> str:
+    since = time_text(status.since) if status.since else ""
+    return derived_id("turn", "engine", status.engine, since, *more)
+
+
+def _is_alike(one: EngineStatus, other: EngineStatus) -> bool:
+    facts = ("state", "want", "reason", "until")
+    return all(getattr(one, fact) == getattr(other, fact) for fact in facts)

@@ -1,0 +1,304 @@
+"""Where a mind served once, no code takes its place: what needs it waits, and goes on by itself."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from mimikit.config import Settings
+from mimikit.conversation import inbox
+from mimikit.engines.base import EngineRequest, Outcome, Unavailable
+from mimikit.engines.builtin.engine import BuiltinEngine
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import EngineStatus, RuntimeState
+from mimikit.testing.memory_disk import MemoryDisk
+from mimikit.testing.twins import FakeClock
+from tests.crash.driver import Client
+from tests.crash.oracle import Oracle
+from tests.support.mind import Mind
+from tests.support.product import START, Product
+from tests.support.reading import loaded, results, transcript
+
+LOGGED_OUT = Unavailable("codex is not logged in: run `codex login`", "logged_out")
+
+
+class LimitedMind(Mind):
+    """A mind that turns everything away while it is limited."""
+
+    until_s: float | None = None
+
+    def run(self, request: EngineRequest) -> Outcome:
+        if self.until_s is not None:
+            until = START + timedelta(seconds=self.until_s)
+            return Outcome(
+                "failed", error="usage limit", failure_reason="rate_limited", retry_at=until
+            )
+        return super().run(request)
+
+
+class World:
+    """A product whose `auto` may take a mind or builtin, and lives on over its restarts."""
+
+    def __init__(self, **settings: object) -> None:
+        self.files = Files(MemoryDisk())
+        self.files.make_folders()
+        self.clock = FakeClock(START)
+        self.oracle = Oracle()
+        self.mind, self.shell = LimitedMind(self.oracle.runs), Mind(self.oracle.runs)
+        self.mind.name, self.shell.name = "codex", "command"
+        limits = {"retry_delay_s": 1, "engine_retry_s": 5}
+        self.settings = Settings.model_validate({"timezone": "UTC", "limits": limits, **settings})
+        self.start()
+
+    def start(self) -> None:
+        self.product = Product(
+            self.files,
+            self.clock,
+            self.mind,
+            settings=self.settings,
+            more_engines=(BuiltinEngine(is_program=lambda _: False), self.shell),
+        )
+        self.product.start()
+        self.client = Client(self.product, self.oracle)
+
+    def live_through(self, seconds: int) -> None:
+        for _ in range(seconds):
+            while self.product._pass():
+                pass
+            self.clock.advance(1)
+
+    @property
+    def said(self) -> list[tuple[str, str]]:
+        return transcript(self.files)
+
+    def told(self, what: str) -> list[str]:
+        return [text for role, text in self.said if role == "system" and what in text]
+
+
+@pytest.fixture
+def world() -> World:
+    """One whose mind has answered, and is logged out now."""
+    world = World()
+    world.client.say("m0", "hello")
+    world.live_through(2)
+    assert world.said[-1] == ("agent", "heard hello")
+    world.mind.waiting = LOGGED_OUT
+    return world
+
+
+def test_what_needs_a_mind_waits_for_it_and_goes_on_by_itself(world: World) -> None:
+    world.client.say("m1", "what is the meaning of it?")
+    world.client.submit("t1", "paint")
+    world.live_through(120)
+    assert [text for role, text in world.said if role == "agent"] == ["heard hello"]
+    assert results(world.files) == {}
+    waiting = loaded(world.files, paths.queued("worker", "t1"))
+    assert (waiting["waitsFor"], waiting["attempts"]) == ("codex", 0)
+    world.mind.waiting = None
+    world.live_through(10)
+    assert ("agent", "heard what is the meaning of it?") in world.said
+    assert results(world.files) == {"t1": "done"}
+    assert sorted(attempt for _, attempt in world.oracle.runs) == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "why", "again"),
+    [
+        (
+            "how are you, my friend?",
+            "codex is logged out. Waiting for it: 1 message.",
+            "serve again",
+        ),
+        ("你今天过得怎么样？", "codex 已退出登录，有1 条消息在等它。", "又可以用了"),
+    ],
+)
+def test_a_wait_is_told_once_and_so_is_its_end(
+    world: World, asked: str, why: str, again: str
+) -> None:
+    world.live_through(60)
+    assert not [role for role, _ in world.said if role == "system"], "nothing waits"
+    world.client.say("m1", asked)
+    world.live_through(30)
+    world.start()
+    world.live_through(30)
+    (told,) = [text for role, text in world.said if role == "system"]
+    assert told.startswith(why)
+    assert "`codex login`" in told
+    assert "`mimikit engine use builtin`" in told
+    world.mind.waiting = None
+    world.live_through(30)
+    assert len(world.told(again)) == 1
+    assert len([role for role, _ in world.said if role == "system"]) == 2
+
+
+@pytest.mark.parametrize("text", ["status", "tasks", "help", "状态", "任务", "帮助", "cancel t1"])
+def test_meanwhile_code_answers_what_is_exactly_a_command(world: World, text: str) -> None:
+    world.client.submit("t1", "paint")
+    world.client.say("m1", "how are you?")
+    world.live_through(3)
+    world.client.say("m2", text)
+    world.live_through(3)
+    assert [text for role, text in world.said if role == "user"] == ["hello", text]
+    assert world.said[-1][0] in ("agent", "system")
+    turn = world.files.names(paths.INBOX)
+    assert turn == ["m1.json"]
+
+
+def test_meanwhile_commands_run_and_their_result_is_told(world: World) -> None:
+    world.client.say("m1", "how are you?")
+    world.client.say("m2", "run: date")
+    world.live_through(10)
+    assert list(results(world.files).values()) == ["done"]
+    assert world.said[-1][0] == "system"
+    assert "did date" in world.said[-1][1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["remember tea", "every 5 minutes: run: date", "stop worrying me", "what do you know about tea",
+     "cancel my dentist appointment", "what failed today?"],
+)  # fmt: skip
+def test_nothing_else_falls_through_to_code(world: World, text: str) -> None:
+    world.client.submit("t1", "paint")
+    world.client.say("m1", text)
+    world.live_through(20)
+    assert world.files.names(paths.INBOX) == ["m1.json"]
+    assert [role for role, _ in world.said if role == "agent"] == ["agent"]
+
+
+def test_that_a_mind_has_served_outlives_the_consumer(world: World) -> None:
+    kept = world.files.load(paths.RUNTIME, RuntimeState)
+    assert kept is not None
+    assert list(kept.engines) == ["codex"]
+    world.start()
+    world.client.say("m1", "how are you?")
+    world.live_through(20)
+    assert world.files.names(paths.INBOX) == ["m1.json"]
+
+
+def test_where_none_ever_served_code_answers() -> None:
+    world = World()
+    world.mind.waiting = Unavailable("no such program", "missing")
+    world.start()
+    world.client.say("m1", "how are you?")
+    world.live_through(3)
+    assert "no language model is connected" in world.said[-1][1]
+
+
+def test_commands_behind_a_thousand_messages_are_answered(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox, "MOST_HELD", dict.fromkeys(inbox.MOST_HELD, 10))
+    monkeypatch.setattr(inbox, "MOST_AT_ONCE", 7)
+    world.start()
+    for number in range(60):
+        world.client.say(f"msg-{number:026}", f"talk {number}")
+    world.live_through(3)
+    world.client.say(f"msg-{99:026}", "status")
+    world.live_through(3)
+    assert ("user", "status") in world.said
+    assert len(world.files.names(paths.INBOX)) == 60
+    world.mind.waiting = None
+    world.live_through(20)
+    assert world.files.names(paths.INBOX) == []
+
+
+def test_a_limit_is_told_with_its_end_and_not_again(world: World) -> None:
+    world.mind.waiting = None
+    world.mind.until_s = 3600
+    world.client.say("m1", "how are you?")
+    world.live_through(60)
+    (told,) = world.told("limit")
+    assert told.startswith("codex has reached its limit until 10:00. Waiting for it: 1 message.")
+    world.client.say("m2", "status")
+    world.live_through(2)
+    assert ("user", "status") in world.said
+    world.clock.advance(3600)
+    world.mind.until_s = None
+    world.live_through(5)
+    assert ("agent", "heard how are you?") in world.said
+    assert len(world.told("serve again")) == 1
+
+
+def test_what_is_canceled_is_waited_for_no_longer(world: World) -> None:
+    world.mind.waiting = None
+    world.mind.until_s = 3600
+    world.client.submit("t1", "paint")
+    world.live_through(5)
+    assert world.product.teller.engines.shown["codex"].tasks == 1
+    world.client.order("o1", "cancel", "t1")
+    world.live_through(5)
+    shown = world.product.teller.engines.shown["codex"]
+    assert (shown.state, shown.tasks) == ("ready", 0)
+    assert world.told("serve again") == []
+
+
+def test_a_trouble_of_a_moment_is_not_told(world: World) -> None:
+    world.mind.waiting = "the network is down"
+    world.client.say("m1", "how are you?")
+    world.live_through(40)
+    world.mind.waiting = None
+    world.live_through(10)
+    assert not [role for role, _ in world.said if role == "system"]
+
+
+def test_how_it_is_stands_in_one_record(world: World) -> None:
+    world.client.say("m1", "how are you?")
+    world.live_through(5)
+    shown = world.product.teller.engines.shown["codex"]
+    assert shown == EngineStatus(
+        engine="codex",
+        state="waiting",
+        want="logged_out",
+        reason=LOGGED_OUT,
+        since=START + timedelta(seconds=2),
+        messages=1,
+    )
+
+
+def test_deferred_work_is_done_by_the_mind_at_low_effort(world: World) -> None:
+    world.mind.waiting = None
+    choice = world.product.context.engines.for_role("worker", "deferred")
+    assert (choice.engine.name, choice.seat.effort) == ("codex", "low")
+
+
+def test_the_owner_may_go_on_without_it(world: World) -> None:
+    world.mind.waiting, world.mind.until_s = None, 3600
+    world.client.say("m1", "how are you?")
+    world.client.submit("t1", "paint")
+    world.live_through(10)
+    world.files.write(paths.CONFIG, b'# mine\ntimezone = "UTC"\n\n[web]\nport = 9000\n')
+    world.client.order("o1", "engine_use", "builtin")
+    world.live_through(10)
+    assert "no language model is connected" in world.said[-1][1] + world.said[-2][1]
+    assert results(world.files) == {"t1": "failed"}
+    assert world.files.read(paths.CONFIG) == (
+        b'engine = "builtin"\n# mine\ntimezone = "UTC"\n\n[web]\nport = 9000\n'
+    )
+    world.client.order("o2", "engine_use", "auto")
+    world.mind.until_s = None
+    world.client.say("m2", "and now?")
+    world.live_through(10)
+    assert world.said[-1] == ("agent", "heard and now?")
+    assert (world.files.read(paths.CONFIG) or b"").startswith(b'engine = "auto"\n# mine\n')
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "said"),
+    [
+        (b"", "gemini", "engine: expected one of auto, codex, builtin, scripted; got 'gemini'"),
+        (b"x = [\n", "builtin", "expected settings that can be added to"),
+    ],
+)
+def test_what_can_not_be_used_is_refused_in_words(
+    world: World, config: bytes, name: str, said: str
+) -> None:
+    world.files.write(paths.CONFIG, config)
+    world.client.order("o1", "engine_use", name)
+    world.live_through(1)
+    told = loaded(world.files, paths.command_done("o1"))
+    assert not told["ok"]
+    assert said in told["message"]
+    assert world.files.read(paths.CONFIG) == config
