@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import socket
@@ -44,10 +45,18 @@ def engines_of(state: State) -> list[Engine]:
     settings, script = state.settings, state.settings.script
     return [
         CodexEngine(settings, state.path),
+        *endpoint_engines(state, settings),
         BuiltinEngine(summarise=summarise_prompt),
         ShellEngine(settings),
         ScriptedEngine.from_file(Path(script)) if script else ScriptedEngine({}),
     ]
+
+
+def endpoint_engines(state: State, settings: Settings) -> list[Engine]:
+    """The engines that the settings name."""
+    from mimikit.engines.openai.engine import OpenAIEngine
+
+    return [OpenAIEngine(name, settings, state.path, state.clock) for name in settings.engines]
 
 
 def take_consumer_lock(state: State) -> Lock:
@@ -161,7 +170,12 @@ class ConsumerApp:
         self.events = self.store.events
         """What other threads tell the supervisor."""
         found = engines if engines is not None else engines_of(state)
-        registry = EngineRegistry(found, state.settings, self.store.runtime.engines)
+        registry = EngineRegistry(
+            found,
+            state.settings,
+            self.store.runtime.engines,
+            functools.partial(endpoint_engines, state),
+        )
         prompts = Prompts(state.files)
         self.tool_server = ToolServer(  # once nothing of the settings can stop the start any more
             on_refused=lambda facts: state.log.write("audit", "tools_door_refused", **facts)

@@ -12,17 +12,27 @@ import os
 import re
 import stat
 import tomllib
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from mimikit.errors import BadSettings, NotFound
 
-EngineName = Literal["auto", "codex", "builtin", "command", "scripted"]
-UsedEngine = Literal["auto", "codex", "builtin", "scripted"]
+EngineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+OWN_ENGINES = ("auto", "codex", "builtin", "command", "scripted")
+"""What needs no table of its own; `auto` chooses."""
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 _MOST_BYTES = 2**20
@@ -33,7 +43,6 @@ _ENDLESS: dict[type[Exception], str] = {  # all else is told by errors of a kind
     ValueError: "expected numbers of a few digits, got one of thousands; shorten it",
 }
 _MOST_SHOWN = 100
-_ENGINE = re.compile(r"\s*\"?engine\"?\s*=")
 _PACKAGE = Path(__file__).resolve().parent
 _STATE_ONLY = frozenset({"MIMIKIT_STATE", "MIMIKIT_WORKSPACE", "MIMIKIT_TOKEN", "MIMIKIT_RUN"})
 
@@ -48,9 +57,22 @@ class ProfileSettings(SettingsSection):
     """Which engine serves a role or profile, and how."""
 
     engine: EngineName = "auto"
+    engines: list[EngineName] = []
+    """Several: the first that is set up and serves."""
     model: str | None = None
     effort: str | None = None
     timeout_s: Seconds | None = None
+
+    @property
+    def order(self) -> list[str]:
+        """The engines that may serve it, the best first."""
+        return self.engines or [self.engine]
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if self.engines and "engine" in self.model_fields_set:
+            raise ValueError("expected `engine` or `engines`, got both")
+        return self
 
 
 class TellerSettings(ProfileSettings):
@@ -123,6 +145,47 @@ class CodexSettings(SettingsSection):
     """More files and folders that no Worker may read, besides the usual ones of the home."""
 
 
+class EndpointSettings(SettingsSection):
+    """`[engines.NAME]`: a model behind an address, that speaks OpenAI's protocol."""
+
+    type: Literal["openai"] = "openai"
+    base_url: Annotated[str, StringConstraints(max_length=1000)]
+    """Up to what stands before `/chat/completions`; often it ends in `/v1`."""
+    model: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    api: Literal["auto", "responses", "chat"] = "auto"
+    """`auto` asks the endpoint, once."""
+    api_key_env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = (
+        None
+    )
+    """The environment variable of the consumer that holds the key."""
+    api_key_file: Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.-]{1,60}$")] | None = None
+    """The file in `secrets/` that does."""
+    effort: str | None = None
+    context_tokens: Annotated[int, Field(ge=1024)] | None = None
+    """How much the model takes; None is what the endpoint says."""
+    network: bool = False
+    """May its Worker's shell reach the network?"""
+    price_in: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Of a million tokens, in the currency of your choice."""
+    price_out: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_address(cls, url: str) -> str:
+        if not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", url):
+            raise ValueError(
+                "expected an address such as http://127.0.0.1:11434/v1, without a name, a key or "
+                "a query in it"
+            )
+        return url.rstrip("/")
+
+    @model_validator(mode="after")
+    def _one_key(self) -> Self:
+        if self.api_key_env and self.api_key_file:
+            raise ValueError("expected `api_key_env` or `api_key_file`, got both")
+        return self
+
+
 class CommandSettings(SettingsSection):
     sandbox: Literal["auto", "off"] = "auto"
     """The owner's command lines do not see the state folder; `off` lets them."""
@@ -180,13 +243,16 @@ class Settings(BaseSettings):
     """`fast` skips the flushes: a power cut may lose the last seconds, a kill never does."""
     timezone: str = ""
     """IANA name; empty is the system's."""
-    engine: UsedEngine = "auto"
-    """What serves each role and profile that names no engine of its own."""
+    engine: EngineName | list[EngineName] = "auto"
+    """What serves each role and profile that names no engine of its own; of several the first that
+    is set up and serves."""
     max_concurrency: Annotated[int, Field(ge=1, le=64)] = 3
     allow_llm_commands: bool = False
     """May an LLM role name the `command` profile?"""
     script: str | None = None
     """The script of the `scripted` engine, for tests and demonstrations."""
+    engines: dict[EngineName, EndpointSettings] = {}
+    """Endpoints by name, for `engine`, roles and profiles."""
     roles: RoleSettings = RoleSettings()
     profiles: ProfilesSettings = ProfilesSettings()
     web: WebSettings = WebSettings()
@@ -203,6 +269,22 @@ class Settings(BaseSettings):
         if name and not _is_zone(name):
             raise ValueError(f"expected an IANA time zone such as Asia/Shanghai, got {name!r}")
         return name
+
+    @model_validator(mode="after")
+    def _known_engines(self) -> Self:
+        if odd := next((name for name in self.engines if name in OWN_ENGINES), None):
+            raise ValueError(f"engines.{odd}: expected a name of your own, {odd!r} is taken")
+        check_engines("engine", self.engine_order, self.engines)
+        for room in ("roles", "profiles"):
+            table = getattr(self, room)
+            for seat in type(table).model_fields:
+                check_engines(f"{room}.{seat}.engine", getattr(table, seat).order, self.engines)
+        return self
+
+    @property
+    def engine_order(self) -> list[str]:
+        """What serves whatever names no engine, the best first."""
+        return self.engine if isinstance(self.engine, list) else [self.engine]
 
     @property
     def zone(self) -> ZoneInfo:
@@ -222,6 +304,18 @@ class Settings(BaseSettings):
         return env_settings, init_settings
 
 
+def check_engines(key: str, names: Sequence[str], endpoints: Collection[str]) -> None:
+    """Raise a ValueError unless each name is that of an engine."""
+    known = [*OWN_ENGINES, *endpoints]
+    if not names:
+        raise ValueError(f"{key}: expected an engine of {', '.join(known)}; got none")
+    for name in names:
+        if name not in known:
+            near = _did_you_mean(name, known, "")
+            said = f"expected an engine of {', '.join(known)}; got {name!r}{near}"
+            raise ValueError(f"{key}: {said}")
+
+
 def load(state: Path) -> Settings:
     """Read the settings of a state folder.
 
@@ -230,11 +324,22 @@ def load(state: Path) -> Settings:
     """
     path = state / "config.toml"
     try:
-        text = file_text(path)
+        return parsed(file_text(path), path)
+    except (ValueError, OSError) as error:
+        raise BadSettings(f"{path}: {error}") from None
+
+
+def parsed(text: str, path: Path) -> Settings:
+    """The settings of a file's text, and of the environment.
+
+    Raises:
+        BadSettings: with the key, what was expected and what was got.
+    """
+    try:
         if any(line.count(".") > _MOST_DOTS for line in text.split("\n")):
             raise BadSettings(f"{path}: expected keys of a few parts, got a line of many dots")
         values: dict[str, Any] = tomllib.loads(text)
-    except (ValueError, OSError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadSettings(f"{path}: {_ENDLESS.get(type(error), error)}") from None
     keys = known_keys()
     known = {"MIMIKIT_" + key.upper().replace(".", "__") for key in keys}
@@ -250,37 +355,14 @@ def load(state: Path) -> Settings:
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             what = f"{key} is not a setting{_did_you_mean(key, keys)}"
+        elif not key:  # of several together
+            what = first["msg"].removeprefix("Value error, ")
         else:
             what = f"{key}: {first['msg']}, got {_shown(first.get('input'))}"
         raise BadSettings(f"{path}: {what}") from None
     except (ValueError, RecursionError) as error:  # of the environment's: those of tables and lists
         said = f"expected JSON in MIMIKIT_* variables of tables and lists: {error}"
         raise BadSettings(f"environment: {said}") from None
-
-
-def with_engine(text: str, name: str) -> str:
-    """The text of a `config.toml` in which that engine serves what names none; the rest stays.
-
-    Raises:
-        BadSettings: it is not one, or is written in a way that only a person can change.
-    """
-    lines = text.splitlines(keepends=True)
-    top = next((n for n, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
-    given = (n for n, line in enumerate(lines[:top]) if _ENGINE.match(line))
-    if (number := next(given, None)) is None:
-        lines.insert(0, "")
-        number = 0
-    lines[number] = f'engine = "{name}"\n'
-    new = "".join(lines)
-    try:
-        if tomllib.loads(new) == {**tomllib.loads(text), "engine": name}:
-            return new
-    except (ValueError, RecursionError):
-        pass
-    raise BadSettings(
-        f"config.toml: expected settings that can be added to, got others; write {lines[number]!r} "
-        "at its top"
-    )
 
 
 def _shown(value: object) -> str:
@@ -341,9 +423,11 @@ def known_keys(model: type[BaseModel] = Settings, prefix: str = "") -> list[str]
     return keys
 
 
-def _did_you_mean(name: str, known: list[str]) -> str:
+def _did_you_mean(
+    name: str, known: list[str], otherwise: str = "; `mimikit doctor` lists them all"
+) -> str:
     near = difflib.get_close_matches(name, known, 1, 0.6)
-    return f"; did you mean {near[0]}?" if near else "; `mimikit doctor` lists them all"
+    return f"; did you mean {near[0]}?" if near else otherwise
 
 
 @functools.cache

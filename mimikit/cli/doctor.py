@@ -20,7 +20,7 @@ from mimikit.cli.checks import Finding, broken, note, ok, warning
 from mimikit.cli.client import look_at_consumer
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
 from mimikit.clock import SystemClock
-from mimikit.config import Settings, known_keys
+from mimikit.config import Settings, SettingsSection, known_keys
 from mimikit.errors import MimikitError
 from mimikit.log import EventLog
 from mimikit.protocol.disk import RealDisk
@@ -160,7 +160,14 @@ def _settings_in_force(settings: Settings, folder: Path) -> Iterator[SettingView
         value = attrgetter(key)(settings)
         if isinstance(value, dict):
             table = cast("dict[str, Any]", value)
-            value = {name: "•••" if _SECRET.search(name) else it for name, it in table.items()}
+            value = {
+                name: it.model_dump(exclude_defaults=True)  # of keys it holds only where they are
+                if isinstance(it, SettingsSection)
+                else "•••"
+                if _SECRET.search(name)
+                else it
+                for name, it in table.items()
+            }
         yield SettingView(key=key, value=value, origin=_origin(key, file))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, runtime_checkable
+
+from pydantic import BaseModel
 
 from mimikit.language.phrases import ToldResult
 from mimikit.protocol.models import (
@@ -66,6 +69,17 @@ class ToolSpec:
     description: str
     schema: dict[str, Any]
     """JSON schema of its arguments."""
+    final: bool = False
+    """A turn that has called it has said what there is to say."""
+
+
+def tool_spec(name: str, arguments: type[BaseModel], *, final: bool = False) -> ToolSpec:
+    """A tool by what it takes; that model's docstring is what it is offered with."""
+    schema = arguments.model_json_schema(by_alias=True)
+    schema.pop("description", None)
+    for titled in (schema, *schema["properties"].values()):
+        titled.pop("title", None)
+    return ToolSpec(name, inspect.cleandoc(arguments.__doc__ or ""), schema, final)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +172,8 @@ class Outcome:
     exit_code: int | None = None
     retry_at: datetime | None = None
     """When a limit is known to end."""
+    too_long: bool = False
+    """Its prompt was more than the model takes, and nothing was done yet: a shorter one may go."""
     data: dict[str, Any] = field(default_factory=dict[str, Any])
     """More of the result: files changed, truncated output's size…"""
 

@@ -7,7 +7,7 @@ can not, what needs a mind waits for it. How it was is kept in `runtime.json`, b
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -19,8 +19,10 @@ from mimikit.language.phrases import Words, local_time, say_both
 from mimikit.protocol.models import EngineStatus, EngineWant, QueueName, Role
 
 CODE = "builtin"
-MINDS = ("codex",)
-"""What `auto` takes, the best first."""
+CODEX = "codex"
+"""What `auto` takes first, before the endpoints in the order of the settings."""
+WITH_MODELS = frozenset({CODEX})
+"""Engines that find a model by any name; of the others each has its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +33,56 @@ class EngineChoice:
     seat: ProfileSettings
     waiting: str | None = None
     passed_over: tuple[str, ...] = ()
-    """`name: reason` of each engine that `auto` would have preferred."""
+    """`name: reason` of each engine that would have been preferred."""
+    instead_of: str | None = None
+    """The preferred engine that is set up here and can not serve now."""
+
+    @property
+    def model(self) -> str | None:
+        """The model that is set for the seat; an endpoint among others keeps its own."""
+        is_meant = self.engine.name in WITH_MODELS or self.seat.order == [self.engine.name]
+        return self.seat.model if is_meant else None
 
 
 class EngineRegistry:
     """All engines of this process, by name. Safe between threads."""
 
     def __init__(
-        self, engines: list[Engine], settings: Settings, served: Iterable[str] = ()
+        self,
+        engines: list[Engine],
+        settings: Settings,
+        served: Mapping[str, EngineStatus] | None = None,
+        make: Callable[[Settings], list[Engine]] = lambda _settings: [],
     ) -> None:
-        """`served`: the minds that could serve here once."""
+        """`served`: the minds that could serve here once. `make`: the endpoints of settings."""
         self._engines = {engine.name: engine for engine in engines}
-        self._settings = settings
-        self.used = settings.engine
-        """What serves where a role or profile names none; `auto` chooses."""
+        self._settings, self._make = settings, make
         self._lock = threading.Lock()
-        self._served = set(served)
+        served = served or {}
+        self._served = {*served, *settings.engines}
+        self._stand_ins = {name: kept.stand_in for name, kept in served.items() if kept.stand_in}
+        """By name of a mind that can not serve: the one that serves in its place."""
         self._failed: dict[tuple[str, Role], EngineStatus] = {}
         """How a run of that engine as that role was turned away last."""
         self._tasks: dict[tuple[QueueName, str], str] = {}
         """Tasks that wait, by queue and id: the engine."""
+
+    def renew(self, settings: Settings) -> None:
+        """Take the engines, and who serves what, from settings that have changed."""
+        made = self._make(settings)
+        with self._lock:
+            for name in set(self._settings.engines) - set(settings.engines):
+                self._engines.pop(name, None)
+                self._served.discard(name)
+                self._stand_ins.pop(name, None)
+            same = {
+                name
+                for name, one in settings.engines.items()
+                if self._settings.engines.get(name) == one and name in self._engines
+            }
+            self._engines |= {engine.name: engine for engine in made if engine.name not in same}
+            self._served |= set(settings.engines)
+            self._settings = settings
 
     def for_role(
         self, role: Role, profile: str = "standard", *, by_code: bool = False
@@ -96,8 +128,12 @@ class EngineRegistry:
         roles, profiles = self._settings.roles, self._settings.profiles
         seats = {"teller": roles.teller, "planner": roles.planner}
         seats |= {name: getattr(profiles, name) for name in type(profiles).model_fields}
-        engines = {name: seat.engine for name, seat in seats.items()}
-        return {n: engine for n, engine in engines.items() if engine not in ("auto", "command")}
+        engines = {name: seat.order for name, seat in seats.items()}
+        return {
+            n: ", ".join(order)
+            for n, order in engines.items()
+            if order not in (["auto"], ["command"])
+        }
 
     # ---- how each mind is
 
@@ -107,7 +143,7 @@ class EngineRegistry:
             served, failed = set(self._served), dict(self._failed)
             waiting = list(self._tasks.values())
         found: dict[str, EngineStatus] = {}
-        for name in (name for name in MINDS if name in served and name in self._engines):
+        for name in (name for name in self._minds() if name in served and name in self._engines):
             status = EngineStatus(engine=name)
             if reason := self._engines[name].unavailable():
                 status = EngineStatus(
@@ -115,19 +151,31 @@ class EngineRegistry:
                 )
             else:
                 status = next((s for (of, _), s in failed.items() if of == name), status)
-            found[name] = status.but(tasks=waiting.count(name))
+            stand_in = self._stand_ins.get(name)
+            found[name] = status.but(tasks=waiting.count(name), stand_in=stand_in)
         return found
 
-    def heard(self, engine: str, role: Role, outcome: Outcome) -> None:
-        """How a run of an engine went: it was turned away, or it was not."""
+    def heard(
+        self, engine: str, role: Role, outcome: Outcome, instead_of: str | None = None
+    ) -> None:
+        """How a run of an engine went: it was turned away, or it was not.
+
+        instead_of: the engine that would have been preferred.
+        """
         wants: dict[str | None, EngineWant] = {
             "rate_limited": "limited",
             "engine_unavailable": "unready",
         }
         with self._lock:
-            if (want := wants.get(outcome.failure_reason)) is None or engine not in MINDS:
+            want = wants.get(outcome.failure_reason)
+            if want is None or engine not in self._minds():
                 self._failed.pop((engine, role), None)
+                self._stand_ins.pop(engine, None)
+                if instead_of is not None:
+                    self._stand_ins[instead_of] = engine
                 return
+            known = self._engines[engine].unavailable(role)
+            want = known.want if isinstance(known, Unavailable) else want
             self._served.add(engine)
             self._failed[engine, role] = EngineStatus(
                 engine=engine,
@@ -157,33 +205,37 @@ class EngineRegistry:
 
     # ---- the choice
 
+    def _minds(self) -> list[str]:
+        """What `auto` takes, the best first."""
+        return [CODEX, *self._settings.engines]
+
     def _choose(self, seat: ProfileSettings, role: Role, by_code: bool) -> EngineChoice:
-        name = self.used if seat.engine == "auto" else seat.engine
-        if name != "auto":
-            engine = self._engines[name]
-            reason = engine.unavailable(role)
-            if reason is None and name in MINDS:
-                self._served.add(name)
-            return EngineChoice(engine, seat, reason)
-        code = self._engines.get(CODE)
-        if by_code and code is not None:
+        used = self._settings.engine_order
+        order = [name for given in seat.order for name in (used if given == "auto" else [given])]
+        code, is_auto = self._engines.get(CODE), "auto" in order
+        if by_code and is_auto and code is not None:
             return EngineChoice(code, seat)
+        minds = [
+            name for given in order for name in (self._minds() if given == "auto" else [given])
+        ]
         passed: list[str] = []
         awaited: EngineChoice | None = None
-        for mind in MINDS:
-            if (engine := self._engines.get(mind)) is None:
+        for name in dict.fromkeys(minds):
+            if (engine := self._engines.get(name)) is None:
                 continue
             reason = engine.unavailable(role)
             if reason is None:
-                self._served.add(mind)
-                return EngineChoice(engine, seat, None, tuple(passed))
-            passed.append(f"{mind}: {reason}")
-            if awaited is None and mind in self._served:
+                if name in self._minds():
+                    self._served.add(name)
+                before = awaited.engine.name if awaited else None
+                return EngineChoice(engine, seat, None, tuple(passed), before)
+            passed.append(f"{name}: {reason}")
+            if awaited is None and (name in self._served or name in order):
                 awaited = EngineChoice(engine, seat, reason)
         if awaited is not None:
             return awaited
-        if code is None:
-            raise BadSettings("no engine is left for `auto`; set one by name")
+        if code is None or not is_auto:
+            raise BadSettings(f"none of the engines {', '.join(order)} is there; set another")
         return EngineChoice(code, seat, None, tuple(passed))
 
 

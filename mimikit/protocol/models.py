@@ -375,6 +375,8 @@ class EngineStatus(Record):
     """How many messages and results wait for it, where that is told."""
     tasks: int = 0
     """How many tasks do."""
+    stand_in: str | None = None
+    """The engine that serves in its place meanwhile."""
 
     @property
     def text(self) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import Field
 
 from mimikit.clock import Clock
-from mimikit.config import LimitSettings, Settings
+from mimikit.config import BudgetSettings, LimitSettings, Settings
 from mimikit.engines import process
 from mimikit.engines.base import (
     UPSTREAM,
@@ -277,15 +277,21 @@ def run_engine(
             state=context.state,
             timeout_s=timeout_s,
             idle_timeout_s=idle_timeout_s,
-            model=choice.seat.model,
+            model=choice.model,
             effort=choice.seat.effort,
             tools_url=server.url if server and token else None,
             tools_token=token,
             read_only=task is not None and task.internal,  # asked for a word; nobody asked for work
         )
         outcome = engine.run(request)
+        if outcome.too_long:
+            half = _halved(context.settings.budgets)
+            shorter = prompt_of(role, turn_input, half, scratch / UPSTREAM)
+            if len(shorter) < len(prompt):
+                output.event("note", "asked again with half of the context", {})
+                outcome = engine.run(replace(request, prompt=shorter))
         cancel.has_begun = True
-        context.engines.heard(engine.name, role, outcome)
+        context.engines.heard(engine.name, role, outcome, choice.instead_of)
     except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
         # An EngineError says that nothing began; of what else an engine raises nobody knows.
         cancel.has_begun = request is not None and not isinstance(error, EngineError)
@@ -305,6 +311,12 @@ def run_engine(
         if engine.name not in _WITHOUT_TOKENS:
             tokens.load_soon()  # a model is served here: turns to come are counted, not estimated
     return outcome
+
+
+def _halved(budgets: BudgetSettings) -> BudgetSettings:
+    return BudgetSettings(
+        **{name: max(1, getattr(budgets, name) // 2) for name in type(budgets).model_fields}
+    )
 
 
 def not_begun(context: RunContext, cancel: CancelToken, error: Exception) -> Outcome | None:
@@ -416,11 +428,19 @@ def end_or_retry(
             context.insist(lambda: queue.finish(context.files, result.but(**facts(end.status))))
             return True
         case release:
-            if outcome.failure_reason in WAITING:
+            if outcome.failure_reason in WAITING and _other_serves(context, task, engine):
+                release = release.but(not_before=now)
+            elif outcome.failure_reason in WAITING:
                 release = release.but(waits_for=engine)
                 context.engines.waits(task.role, task.id, engine)
             context.insist(lambda: queue.release(context.files, release))
             return False
+
+
+def _other_serves(context: RunContext, task: Task, engine: str) -> bool:
+    """Whether another engine than the one that turned the task away can take it now."""
+    choice = context.engines.for_role(task.role, task.profile)
+    return choice.waiting is None and choice.engine.name != engine
 
 
 def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import datetime
-from typing import NamedTuple, get_args
+from pathlib import Path
+from typing import NamedTuple
 
 from mimikit import config, permission
 from mimikit.conversation import inbox, turns
 from mimikit.engines.registry import EngineRegistry
+from mimikit.engines.setup import with_order
 from mimikit.errors import BadInput, BadSettings, Refused, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, is_id
@@ -179,23 +181,23 @@ class CommandApplier:
 
         Crash: the setting is written first; done again, it is the same.
         """
-        name = command.target
-        if name not in get_args(config.UsedEngine):
-            known = ", ".join(get_args(config.UsedEngine))
-            raise BadInput(f"engine: expected one of {known}; got {name[:60]!r}")
-        if (given := os.environ.get("MIMIKIT_ENGINE")) is not None:
+        names, known = command.target.split(), self._files.read(paths.CONFIG) or b""
+        if names and (given := os.environ.get("MIMIKIT_ENGINE")) is not None:
             raise BadInput(f"expected no MIMIKIT_ENGINE, got {given!r}; change that instead")
         try:
-            text = (self._files.read(paths.CONFIG) or b"").decode()
-            self._files.write(paths.CONFIG, config.with_engine(text, name).encode())
+            text = known.decode()
+            text = with_order(text, names) if names else text
+            settings = config.parsed(text, Path(paths.CONFIG))
+            if names:
+                self._files.write(paths.CONFIG, text.encode())
         except (BadSettings, UnicodeDecodeError) as error:
             raise BadInput(str(error)) from None
-        self._engines.used = name
+        self._engines.renew(settings)
         queue.end_waits(self._files, self._held)
         self._feed.tell("status")
         own = [f"{seat} ({engine})" for seat, engine in self._engines.named().items()]
         others = f"; the settings give others to {', '.join(own)}" if own else ""
-        return _Outcome(f"{name} is used from now on{others}")
+        return _Outcome(f"{', then '.join(settings.engine_order)} is used from now on{others}")
 
     def _trigger_enable(self, command: Command, now: datetime) -> _Outcome:
         enabled = command.action == "trigger_resume"

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from mimikit.conversation import turns
 from mimikit.conversation.inbox import InboxIndex
-from mimikit.engines.registry import EngineRegistry
+from mimikit.engines.registry import EngineRegistry, want_words
 from mimikit.language import phrases
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import EngineStatus, TurnRecord, time_text
@@ -56,8 +56,10 @@ class EngineWatch:
             elif is_over:
                 self._tell_end(status, before, now)
             serves = serves or is_over
+            self._tell_back(status, before, now)
             self._keep(status, before, now)
             self._tell_wait(self.shown[name], now)
+            self._tell_stand_in(self.shown[name], now)
         return serves
 
     def _keep(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
@@ -87,6 +89,24 @@ class EngineWatch:
             said = phrases.say("engine_serves", self._inputs.language(), engine=status.engine)
             self._say(_turn_id(before, "over"), said, now)
 
+    def _tell_stand_in(self, status: EngineStatus, now: datetime) -> None:
+        """Say who serves in its place, once."""
+        if (other := status.stand_in) is None:
+            return
+        turn_id = _turn_id(status, "stand-in", other)
+        if not turns.is_committed(self._store.files, turn_id):
+            why = want_words(status, now, self._store.settings.zone)
+            words = phrases.say_both("engine_stand_in", why=why, other=other)
+            self._say(turn_id, words[self._inputs.language()], now)
+
+    def _tell_back(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
+        """Say that it serves again after another did in its place."""
+        if before is None or before.stand_in is None or status.stand_in is not None:
+            return
+        if turns.is_committed(self._store.files, _turn_id(before, "stand-in", before.stand_in)):
+            said = phrases.say("engine_back", self._inputs.language(), engine=status.engine)
+            self._say(_turn_id(before, "stand-in over", before.stand_in), said, now)
+
     def _say(self, turn_id: str, text: str, now: datetime) -> None:
         base = code_record(turn_id, now)
         self._commit(base.but(messages=[system_message(base, text, task_ids=[])]))
@@ -104,5 +124,5 @@ def _turn_id(status: EngineStatus, *more: str) -> str:
 
 
 def _is_alike(one: EngineStatus, other: EngineStatus) -> bool:
-    facts = ("state", "want", "reason", "until")
+    facts = ("state", "want", "reason", "until", "stand_in")
     return all(getattr(one, fact) == getattr(other, fact) for fact in facts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
@@ -19,11 +19,14 @@ class ToolArguments(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True
     )
+    final: ClassVar[bool] = False
+    """Whether it says all there is to say: what is called with it is the last of its turn."""
 
 
 class ReplyArguments(ToolArguments):
     """Say something to the user. Your final text does the same; when both come, this wins."""
 
+    final = True
     text: Text
 
 

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from mimikit import permission
 from mimikit.config import Settings
-from mimikit.engines.base import ToolReply, ToolSpec
+from mimikit.engines.base import ToolReply, ToolSpec, tool_spec
 from mimikit.errors import BadInput, Refused, StorageError
 from mimikit.language.plain_text import indented
 from mimikit.memory.notes import backlog_items, changed_backlog, plain_item
@@ -106,15 +106,8 @@ class ToolSession:
     @functools.cache
     def specs(cls) -> tuple[ToolSpec, ...]:
         """The role's tools as they are offered to a model."""
-        offered: list[ToolSpec] = []
-        for name in permission.TOOLS[cls.role]:
-            model = cls._arguments(name)
-            schema = model.model_json_schema(by_alias=True)
-            del schema["description"]
-            for titled in (schema, *schema["properties"].values()):
-                titled.pop("title", None)
-            offered.append(ToolSpec(name, model.__doc__ or "", schema))
-        return tuple(offered)
+        models = ((name, cls._arguments(name)) for name in permission.TOOLS[cls.role])
+        return tuple(tool_spec(name, model, final=model.final) for name, model in models)
 
     @classmethod
     @functools.cache

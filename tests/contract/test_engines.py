@@ -14,6 +14,7 @@ import pytest
 from mimikit.config import CodexSettings, Settings
 from mimikit.engines.base import CancelToken, Engine, EngineRequest, Outcome
 from mimikit.engines.codex.engine import CodexEngine
+from mimikit.engines.openai.engine import OpenAIEngine
 from mimikit.engines.shell import ShellEngine
 from mimikit.protocol.models import Role
 from mimikit.testing.twins import ScriptedEngine
@@ -65,10 +66,25 @@ def codex(here: Ground, role: Role) -> Iterator[Case]:
         yield Case(CodexEngine(settings, here.state), here, role, "go", "tarry")
 
 
+def openai(here: Ground, role: Role, api: str) -> Iterator[Case]:
+    def answer(body: Body) -> Body:
+        if "tarry" not in str(body):
+            return {"text": "hello"}
+        return {"hang": 600} if role != "worker" else {"shell": "sleep 600"}
+
+    with FakeLLM([answer], apis=[api], key="a-key") as llm:
+        facts = {"base_url": llm.url, "model": "m", "api_key_env": "FAKE_KEY"}
+        settings = Settings.model_validate({"engines": {"mine": facts}})
+        yield Case(OpenAIEngine("mine", settings, here.state), here, role, "go", "tarry")
+
+
 @pytest.fixture(
     params=[
         "command",
         "scripted",
+        "openai-teller",
+        "openai-planner",
+        pytest.param("openai-worker", marks=pytest.mark.needs_program("bwrap")),
         pytest.param("codex-teller", marks=pytest.mark.codex),
         pytest.param("codex-worker", marks=pytest.mark.codex),
     ]
@@ -87,6 +103,12 @@ def case(
         yield from command(here)
     elif request.param == "scripted":
         yield from scripted(here)
+    elif request.param == "openai-teller":
+        yield from openai(here, "teller", "/chat/completions")
+    elif request.param == "openai-planner":
+        yield from openai(here, "planner", "/responses")
+    elif request.param == "openai-worker":
+        yield from openai(here, "worker", "/chat/completions")
     elif request.param == "codex-teller":
         yield from codex(here, "teller")
     else:

@@ -17,6 +17,12 @@ request that gives one:
     {"hang": seconds}                  headers, then nothing
     {"drop": True}                     the stream ends too early
 
+    {"raw": "bytes of a stream"}       HTTP 200, then just that
+    {"endless": "an event"}            HTTP 200, then that again and again
+
+A request without a body looks whether the API is there, and uses no step. `apis` names those that
+are: else 404. `models` is what it lists.
+
 Any step may add "delay" (seconds before the answer), "chunk_delay" and "usage".
 """
 
@@ -71,8 +77,18 @@ def tool_names(body: Body) -> list[str]:
 class FakeLLM:
     """The server; `requests` and `headers` hold what it was asked."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        *,
+        apis: Sequence[str] = ("/responses", "/chat/completions"),
+        models: Sequence[Body] = ({"id": "fake-model"},),
+        key: str | None = None,
+    ) -> None:
         self.steps = list(steps)
+        self.apis, self.models, self.key = tuple(apis), list(models), key
+        self.looks: list[str] = []
+        """Where it was looked whether an API is there."""
         self.requests: list[Body] = []
         self.headers: list[dict[str, str]] = []
         self.asked = threading.Event()
@@ -165,17 +181,36 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        self._json(200, {"object": "list", "data": [{"id": "fake-model"}], "models": []}, {})
+        if self._is_let_in():
+            self._json(200, {"object": "list", "data": self.server.fake.models, "models": []}, {})
 
     def do_POST(self) -> None:
         fake = self.server.fake
         body = json.loads(self.rfile.read(int(self.headers["content-length"])) or b"{}")
+        if not self.path.endswith(fake.apis):
+            fake.looks.append(self.path)
+            self._json(404, {"detail": "Not Found"}, {})
+            return
+        if not self._is_let_in():
+            return
+        if not body:
+            fake.looks.append(self.path)
+            self._json(400, {"error": {"message": "model is required"}}, {})
+            return
         step = fake.next_step(body, dict(self.headers))
         fake.closing.wait(step.get("delay", 0))
         try:
             self._answer(body, step)
         except ConnectionError:
             self.close_connection = True
+
+    def _is_let_in(self) -> bool:
+        key = self.server.fake.key
+        if key is None or self.headers["authorization"] == f"Bearer {key}":
+            return True
+        error = {"message": "Incorrect API key provided", "code": "invalid_api_key"}
+        self._json(401, {"error": error}, {})
+        return False
 
     def _answer(self, body: Body, step: Body) -> None:
         fake = self.server.fake
@@ -208,6 +243,11 @@ class _Handler(BaseHTTPRequestHandler):
         if "hang" in step:
             closing.wait(step["hang"])
             return
+        if "raw" in step:
+            self.wfile.write(step["raw"].encode())
+            return
+        while "endless" in step and not closing.is_set():
+            self.wfile.write(step["endless"].encode())
         for event in events:
             name = f"event: {event['type']}\n" if "type" in event else ""
             self.wfile.write(f"{name}data: {json.dumps(event)}\n\n".encode())

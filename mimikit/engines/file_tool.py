@@ -1,0 +1,94 @@
+"""Reads, writes and edits files for a Worker: a program that runs inside its sandbox.
+
+One JSON object comes in, one goes out: `{"text": …}` or `{"error": …}`. It needs the standard
+library alone, and decides nothing: what it may touch is the sandbox's to say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 10 * 2**20
+SHOWN_CHARACTERS = 16_000
+_LINES = 1000
+
+
+class _WrongError(Exception):
+    """Told to whoever asked."""
+
+
+def carry_out(order: dict[str, Any]) -> dict[str, str]:
+    """Do what is asked for; `tool` names it."""
+    path = Path(order["path"])
+    try:
+        if order["tool"] == "read_file":
+            text = _read(path, order.get("offset") or 1, order.get("limit") or _LINES)
+        elif order["tool"] == "write_file":
+            text = _write(path, order["content"])
+        else:
+            text = _edit(path, order["old"], order["new"], every=bool(order.get("replace_all")))
+    except _WrongError as error:
+        return {"error": str(error)}
+    except UnicodeError:
+        return {"error": f"{path}: expected UTF-8 text, got something else; use the shell"}
+    except OSError as error:
+        return {"error": f"{path}: {error.strerror or error}"}
+    return {"text": text}
+
+
+def _content(path: Path) -> str:
+    # A pipe would be waited for without end.
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise _WrongError(f"{path}: expected a file, got something else; use the shell")
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise _WrongError(f"{path}: expected at most {MOST_BYTES:,} bytes; use the shell")
+    return data.decode()
+
+
+def _read(path: Path, offset: int, limit: int) -> str:
+    lines = _content(path).splitlines(keepends=True)
+    text, last = "", offset - 1
+    for line in lines[offset - 1 : offset - 1 + limit]:
+        if len(text) + len(line) > SHOWN_CHARACTERS:
+            break
+        text, last = text + line, last + 1
+    if last < offset and offset <= len(lines):  # one line of too many characters
+        text, last = lines[offset - 1][:SHOWN_CHARACTERS], offset
+    if offset == 1 and last == len(lines):
+        return text or "(it is empty)"
+    return f"{text}\n(lines {offset} to {last} of {len(lines)}; give offset and limit for others)"
+
+
+def _write(path: Path, content: str) -> str:
+    is_new = not path.exists()
+    if not is_new and not path.is_file():
+        raise _WrongError(f"{path}: expected a file, got something else")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(content)
+    return f"{'made' if is_new else 'replaced'} {path}: {len(content.splitlines())} lines"
+
+
+def _edit(path: Path, old: str, new: str, *, every: bool) -> str:
+    text = _content(path)
+    if not old or (count := text.count(old)) == 0:
+        raise _WrongError(f"{path}: expected `old` as it stands there, found it nowhere; read it")
+    if count > 1 and not every:
+        raise _WrongError(
+            f"{path}: expected `old` to stand there once, found it {count} times; give more of "
+            "what is around it, or replace_all"
+        )
+    _write(path, text.replace(old, new))
+    return f"changed {path}: {count} {'place' if count == 1 else 'places'}"
+
+
+if __name__ == "__main__":
+    json.dump(carry_out(json.load(sys.stdin)), sys.stdout)

@@ -1,0 +1,387 @@
+"""What is said to a model and what it says, in the forms of both APIs.
+
+An answer is read from events of any shape: whatever is not as it should be is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias, cast
+
+from mimikit.engines.base import ToolSpec
+from mimikit.engines.openai.endpoint import EndpointError
+from mimikit.protocol.models import Usage
+
+Api: TypeAlias = Literal["responses", "chat"]
+Body: TypeAlias = dict[str, object]
+
+PATHS: dict[Api, str] = {"responses": "/responses", "chat": "/chat/completions"}
+DROPPED = "(left out to save room; run it again if you need it)"
+_MOST_CALLS = 64
+_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_SHOW_EVERY_S = 0.05
+_THINK, _THOUGHT = "<think>", "</think>"
+_CHARACTERS_A_TOKEN = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A tool that a model wants called; its arguments as it wrote them, JSON or not."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(slots=True)
+class ModelAnswer:
+    """What a model said to one request."""
+
+    text: str = ""
+    thoughts: str = ""
+    calls: list[ModelCall] = field(default_factory=list[ModelCall])
+    usage: Usage = field(default_factory=Usage)
+    is_cut: bool = False
+    """It would have said more than it may."""
+    is_whole: bool = False
+    """It came to its end."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A step of the dialogue: an answer, or what a tool gave back for a call."""
+
+    answer: ModelAnswer | None = None
+    call_id: str = ""
+    output: str = ""
+
+
+class Dialogue:
+    """One run's dialogue with a model, kept within its window."""
+
+    def __init__(
+        self, instructions: str, prompt: str, tools: Sequence[ToolSpec], window: int | None
+    ) -> None:
+        """`window`: tokens that the model takes, where that is known."""
+        self._instructions, self._prompt, self._tools = instructions, prompt, tools
+        self._window = window
+        self._entries: list[_Entry] = []
+
+    def add(self, answer: ModelAnswer) -> None:
+        self._entries.append(_Entry(answer=answer))
+
+    def add_output(self, call: ModelCall, output: str) -> None:
+        self._entries.append(_Entry(call_id=call.id, output=output))
+
+    def tokens(self) -> int:
+        """About how many tokens it holds; rather too many."""
+        told = [self._instructions, self._prompt]
+        told += [f"{tool.description}{tool.schema}" for tool in self._tools]
+        for entry in self._entries:
+            told.append(entry.output)
+            if entry.answer is not None:
+                told += [entry.answer.text, *(call.arguments for call in entry.answer.calls)]
+        return int(sum(map(len, told)) / _CHARACTERS_A_TOKEN)
+
+    def make_room(self, *, anyhow: bool = False) -> bool:
+        """Leave the oldest outputs of tools out; False when there was nothing to leave out.
+
+        Only once it nears the window, and then half of it: each change costs the endpoint what it
+        kept of the beginning. `anyhow`: half of what there is, as it was too long.
+        """
+        size = self.tokens()
+        if not anyhow and (self._window is None or size < 0.8 * self._window):
+            return False
+        most = size // 2 if anyhow or self._window is None else self._window // 2
+        outputs = [it for it in self._entries if it.answer is None and len(it.output) > 200]
+        for entry in outputs[: len(outputs) if anyhow else max(0, len(outputs) - 1)]:
+            if size <= most:
+                break
+            size -= int(len(entry.output) / _CHARACTERS_A_TOKEN)
+            entry.output = DROPPED
+        return bool(outputs)
+
+    def body(self, api: Api, model: str, effort: str | None, cache_key: str) -> Body:
+        """The next request. What does not change stands first."""
+        if api == "responses":
+            body: Body = {
+                "model": model,
+                "instructions": self._instructions,
+                "tools": [
+                    {
+                        "type": "function",
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": tool.schema,
+                        "strict": False,
+                    }
+                    for tool in self._tools
+                ],
+                "input": [{"role": "user", "content": self._prompt}, *self._items()],
+                "store": False,
+                "prompt_cache_key": cache_key,
+                **({"reasoning": {"effort": effort}} if effort else {}),
+            }
+        else:
+            body = {
+                "model": model,
+                "tools": [
+                    {
+                        "type": "function",
+                        "function": {
+                            "name": tool.name,
+                            "description": tool.description,
+                            "parameters": tool.schema,
+                        },
+                    }
+                    for tool in self._tools
+                ],
+                "messages": [
+                    {"role": "system", "content": self._instructions},
+                    {"role": "user", "content": self._prompt},
+                    *self._messages(),
+                ],
+                "stream_options": {"include_usage": True},
+                **({"reasoning_effort": effort} if effort else {}),
+            }
+        if not self._tools:
+            del body["tools"]
+        return body | {"stream": True}
+
+    def _items(self) -> Iterable[Body]:
+        for entry in self._entries:
+            if (answer := entry.answer) is None:
+                said = {"call_id": entry.call_id, "output": entry.output}
+                yield {"type": "function_call_output", **said}
+                continue
+            if answer.text:
+                yield {"role": "assistant", "content": answer.text}
+            for call in answer.calls:
+                said = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
+                yield {"type": "function_call", **said}
+
+    def _messages(self) -> Iterable[Body]:
+        for entry in self._entries:
+            if (answer := entry.answer) is None:
+                yield {"role": "tool", "tool_call_id": entry.call_id, "content": entry.output}
+                continue
+            said: Body = {"role": "assistant", "content": answer.text or None}
+            if answer.calls:
+                said["tool_calls"] = [
+                    {
+                        "id": call.id,
+                        "type": "function",
+                        "function": {"name": call.name, "arguments": call.arguments},
+                    }
+                    for call in answer.calls
+                ]
+                if answer.thoughts:  # some think on from what they thought, and insist on it
+                    said["reasoning_content"] = answer.thoughts
+            yield said
+
+
+# ---- reading an answer
+
+
+class AnswerReader:
+    """Puts one answer together from its events, and shows its text as it comes."""
+
+    def __init__(self, on_delta: Callable[[str], None], known_ids: set[str]) -> None:
+        self._show = _DeltaStream(on_delta)
+        self._ids = known_ids
+        self._answer = ModelAnswer()
+        self._text: list[str] = []
+        self._thoughts: list[str] = []
+        self._parts: dict[int, list[str]] = {}
+        """Of each call in Chat Completions: id, name, and its arguments so far."""
+
+    def read(
+        self,
+        api: Api,
+        events: Iterable[Body],
+        failed: Callable[[object], EndpointError],
+    ) -> ModelAnswer:
+        """The whole answer; `failed` says what an error in it means.
+
+        Raises:
+            EndpointError: it failed, or ended before it was done.
+        """
+        for event in events:
+            if api == "chat":
+                self._take_chunk(event)
+            else:
+                self._take_event(event, failed)
+        self._show.close()
+        answer = self._answer
+        if not answer.is_whole:
+            said = "the endpoint broke off before its answer was done"
+            raise EndpointError("unavailable", said, may_pass=True)
+        for _, (call_id, name, *arguments) in sorted(self._parts.items()):
+            self._call(call_id, name, "".join(arguments))
+        thoughts, text = _apart("".join(self._text))
+        answer.text = text.strip()
+        answer.thoughts = "".join(self._thoughts) or thoughts
+        return answer
+
+    def _call(self, call_id: str, name: str, arguments: str) -> None:
+        """Note a call, under an id of its own: models repeat them, or give none."""
+        if len(self._answer.calls) >= _MOST_CALLS:
+            return
+        if not _ID.fullmatch(call_id) or call_id in self._ids:
+            call_id = f"call_{len(self._ids)}"
+        self._ids.add(call_id)
+        self._answer.calls.append(ModelCall(call_id, name, arguments))
+
+    def _say(self, text: str) -> None:
+        self._text.append(text)
+        self._show.add(text)
+
+    def _take_chunk(self, chunk: Body) -> None:
+        self._take_usage(chunk.get("usage"), "prompt", "completion")
+        for choice in _tables(chunk.get("choices"))[:1]:
+            delta = _table(choice.get("delta"))
+            self._thoughts.append(_text(delta, "reasoning_content") or _text(delta, "reasoning"))
+            if text := _text(delta, "content"):
+                self._say(text)
+            for place, call in enumerate(_tables(delta.get("tool_calls"))):
+                self._take_part(place, call)
+            if reason := choice.get("finish_reason"):
+                self._answer.is_whole = True
+                self._answer.is_cut = reason == "length"
+
+    def _take_part(self, place: int, call: Body) -> None:
+        index, function = call.get("index"), _table(call.get("function"))
+        number = index if isinstance(index, int) else place
+        if number not in self._parts and len(self._parts) >= _MOST_CALLS:
+            return
+        known = self._parts.setdefault(number, ["", ""])
+        known[0] = known[0] or _text(call, "id")
+        known[1] = known[1] or _text(function, "name")
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):  # some give them as they are meant
+            arguments = json.dumps(arguments)
+        if isinstance(arguments, str):
+            known.append(arguments)
+
+    def _take_event(self, event: Body, failed: Callable[[object], EndpointError]) -> None:
+        kind, response = event.get("type"), _table(event.get("response"))
+        match kind:
+            case "response.output_text.delta" | "response.refusal.delta":
+                self._say(_text(event, "delta"))
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                self._thoughts.append(_text(event, "delta"))
+            case "response.output_item.done":
+                item = _table(event.get("item"))
+                if item.get("type") == "function_call":
+                    said = _text(item, "call_id"), _text(item, "name"), _text(item, "arguments")
+                    self._call(*said)
+            case "response.completed" | "response.incomplete":
+                self._take_usage(response.get("usage"), "input", "output")
+                details = _table(response.get("incomplete_details"))
+                self._answer.is_whole = True
+                self._answer.is_cut = details.get("reason") == "max_output_tokens"
+            case "response.failed" | "error":
+                raise failed(response.get("error") or event)
+            case _:
+                pass
+
+    def _take_usage(self, given: object, asked: str, said: str) -> None:
+        counts = _table(given)
+        details = _table(counts.get(f"{asked}_tokens_details"))
+        if counts:
+            self._answer.usage = Usage(
+                input_tokens=_count(counts.get(f"{asked}_tokens")),
+                cached_input_tokens=_count(details.get("cached_tokens")),
+                output_tokens=_count(counts.get(f"{said}_tokens")),
+            )
+
+
+class _DeltaStream:
+    """Shows a text as it comes, a little batched, without what a model thinks aloud before it."""
+
+    def __init__(self, on_delta: Callable[[str], None]) -> None:
+        self._on_delta = on_delta
+        self._held, self._is_thinking = "", True
+        self._shown_at = 0.0
+
+    def add(self, text: str) -> None:
+        self._held += text
+        if self._is_thinking:
+            start = self._held.lstrip()
+            if _THINK.startswith(start) or (start.startswith(_THINK) and _THOUGHT not in start):
+                self._held = start[:100_000]
+                return
+            self._held, self._is_thinking = _apart(self._held)[1].lstrip(), False
+        if time.monotonic() - self._shown_at >= _SHOW_EVERY_S:
+            self._show()
+
+    def close(self) -> None:
+        if not self._is_thinking:
+            self._show()
+
+    def _show(self) -> None:
+        if self._held:
+            self._on_delta(self._held)
+            self._held, self._shown_at = "", time.monotonic()
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """What a model thought aloud before its text, and the text."""
+    start = text.lstrip()
+    if not start.startswith(_THINK):
+        return "", text
+    thoughts, _, rest = start.removeprefix(_THINK).partition(_THOUGHT)
+    return thoughts.strip(), rest
+
+
+def parsed_arguments(text: str) -> Body | None:
+    """The object that a model gave as arguments; None when it gave none.
+
+    Some write nothing where there is nothing to say, or JSON within JSON.
+    """
+    value: object = text
+    for _ in range(2):
+        if not isinstance(value, str):
+            break
+        try:
+            value = json.loads(value) if value.strip() else {}
+        except (ValueError, RecursionError):
+            return None
+    return cast("Body", value) if isinstance(value, dict) else None
+
+
+def total(one: Usage, other: Usage) -> Usage:
+    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in Usage.model_fields})
+
+
+def shortened(answer: ModelAnswer, most: int) -> ModelAnswer:
+    """An answer as it is sent back: of arguments that no tool takes the beginning."""
+    calls = [
+        call
+        if parsed_arguments(call.arguments) is not None
+        else replace(call, arguments=json.dumps({"invalid": call.arguments[:most]}))
+        for call in answer.calls
+    ]
+    return replace(answer, calls=calls)
+
+
+def _table(value: object) -> Body:
+    return cast("Body", value) if isinstance(value, dict) else {}
+
+
+def _tables(value: object) -> list[Body]:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("Body", item) for item in items if isinstance(item, dict)]
+
+
+def _text(holder: Body, key: str) -> str:
+    value = holder.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 <= value < 2**53 else 0

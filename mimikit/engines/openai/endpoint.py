@@ -1,0 +1,341 @@
+"""An endpoint that speaks OpenAI's protocol: how it is asked, watched, and what its failures mean.
+
+The official client asks; nothing here imports it before it is used. Its answers are taken as plain
+JSON of any shape: an endpoint may be anybody's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import functools
+import json
+import re
+import socket
+import threading
+from collections.abc import Callable, Generator, Iterator
+from datetime import datetime, timedelta
+from importlib import util
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+from mimikit.engines.limits import retry_at
+from mimikit.errors import shortage_of
+from mimikit.language.plain_text import plain
+
+if TYPE_CHECKING:
+    import httpx2
+    import openai
+
+Trouble: TypeAlias = Literal[
+    "logged_out", "limited", "unavailable", "unknown_model", "absent", "too_long", "silent", "error"
+]
+"""absent: there is no such API. error: it can be asked, but not that."""
+
+PACKAGE = "openai"
+MISSING = "expected the package openai, got none; pip install 'mimikit[openai]'"
+MOST_BYTES = 32 * 2**20
+"""Of one answer; whoever sends more is cut off."""
+CONNECT_S = 10.0
+_PASSING = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+_TOO_LONG = re.compile(
+    r"context[ _-]?(length|window|size)|maximum context|context_length_exceeded|exceed_context"
+    r"|prompt is too long|too many (input )?tokens|input (length|tokens).{0,40}exceed"
+    r"|range of input length|reduce the length",
+    re.IGNORECASE,
+)
+_UNKNOWN_MODEL = re.compile(
+    r"model[_ ]not[_ ](found|exist)|model.{0,80}(does not exist|not found|not exist|unknown"
+    r"|is not (a )?valid|not available)|(no such|unknown|invalid) model",
+    re.IGNORECASE | re.DOTALL,
+)
+_LIMITED = re.compile(
+    r"insufficient_quota|rate[_ ]?limit|usage_limit|quota exceeded|insufficient balance"
+    r"|too many requests",
+    re.IGNORECASE,
+)
+_ERROR_CHARACTERS = 500
+
+
+class EndpointError(Exception):
+    """An endpoint did not answer as it should."""
+
+    def __init__(
+        self,
+        trouble: Trouble,
+        said: str,
+        *,
+        until: datetime | None = None,
+        may_pass: bool = False,
+    ) -> None:
+        """`until`: when a limit ends. `may_pass`: it may be gone in a moment."""
+        super().__init__(said)
+        self.trouble: Trouble = trouble
+        self.until, self.may_pass = until, may_pass
+
+
+def is_installed() -> bool:
+    return util.find_spec(PACKAGE) is not None
+
+
+@functools.cache
+def _certificates() -> Any:
+    """Whom to believe; made once, as it takes longer than to connect."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+class EndpointClient:
+    """Asks one endpoint for one run, a request at a time. Another thread may cut it off."""
+
+    def __init__(
+        self, url: str, key: str | None, *, idle_s: float, now: Callable[[], datetime]
+    ) -> None:
+        import httpx2
+        import openai
+
+        self._url, self._key, self._idle_s, self._now = url, key, idle_s, now
+        self._lock = threading.Lock()
+        self._sockets: list[socket.socket] = []
+        self._left, self._flooded, self.is_cut = MOST_BYTES, False, False
+        timeout = httpx2.Timeout(idle_s, connect=min(CONNECT_S, idle_s))
+        http = httpx2.Client(
+            timeout=timeout,
+            verify=_certificates() if url.startswith("https") else False,
+            event_hooks={"request": [self._follow], "response": [self._bound]},
+        )
+        self._client = openai.OpenAI(
+            api_key=key or "none",
+            base_url=url,
+            timeout=timeout,
+            max_retries=0,
+            http_client=http,
+        )
+        # The client takes these from the environment, where they are meant for OpenAI itself.
+        self._client.organization = self._client.project = None
+
+    def __enter__(self) -> EndpointClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+        with self._lock:
+            for handle in self._sockets:
+                handle.close()
+            self._sockets.clear()
+
+    def cut(self) -> None:
+        """End what is under way, and all that comes after it."""
+        with self._lock:
+            self.is_cut = True
+            for handle in self._sockets:
+                with contextlib.suppress(OSError):
+                    handle.shutdown(socket.SHUT_RDWR)
+
+    # ---- asking
+
+    def stream(self, path: str, body: dict[str, object]) -> Generator[dict[str, object]]:
+        """The events of an answer, as they come.
+
+        Raises:
+            EndpointError: there is none, or it is none, or it broke off.
+        """
+        import openai
+
+        with self._told():
+            self._left = MOST_BYTES
+            answer = self._client.post(
+                path,
+                cast_to=cast("Any", object),
+                body=body,
+                stream=True,
+                stream_cls=openai.Stream[object],
+            )
+            with answer:
+                for event in answer:
+                    if isinstance(event, dict):
+                        yield cast("dict[str, object]", event)
+
+    def has(self, path: str) -> bool:
+        """Whether there is such an API: an empty request is refused there, and costs nothing.
+
+        Raises:
+            EndpointError: it can not be asked, or turns this key away.
+        """
+        try:
+            with self._told():
+                self._client.post(path, cast_to=cast("Any", object), body={})
+        except EndpointError as error:
+            if error.trouble in ("absent", "unknown_model"):
+                return False
+            if error.trouble in ("logged_out", "limited") or not _is_answer(error):
+                raise
+        return True
+
+    def models(self) -> list[dict[str, object]]:
+        """What it lists as its models, an object each.
+
+        Raises:
+            EndpointError: it can not be asked, or lists none.
+        """
+        with self._told():
+            found = self._client.get("/models", cast_to=cast("Any", object))
+        listed = cast("dict[str, object]", found).get("data") if isinstance(found, dict) else None
+        items = cast("list[object]", listed) if isinstance(listed, list) else []
+        objects = [cast("dict[str, object]", one) for one in items if isinstance(one, dict)]
+        return [one for one in objects if isinstance(one.get("id"), str)]
+
+    # ---- watching
+
+    def _follow(self, request: httpx2.Request) -> None:
+        request.extensions = {**request.extensions, "trace": self._trace}
+
+    def _trace(self, event: str, info: dict[str, Any]) -> None:
+        """Keep a handle of each connection: who shuts that ends what waits for it, TLS or not."""
+        if event != "connection.connect_tcp.complete":
+            return
+        found = info["return_value"].get_extra_info("socket")
+        with self._lock:
+            if isinstance(found, socket.socket):
+                self._sockets.append(found.dup())
+            is_cut = self.is_cut
+        if is_cut:
+            self.cut()
+
+    def _bound(self, response: httpx2.Response) -> None:
+        """Count what comes. What is packed could be anything unpacked, and was not asked for."""
+        import httpx2
+
+        client, inner = self, cast("httpx2.SyncByteStream", response.stream)
+
+        class Counted(httpx2.SyncByteStream):
+            def __iter__(self) -> Iterator[bytes]:
+                for data in inner:
+                    client._left -= len(data)
+                    if client._left < 0:
+                        client._flooded = True
+                        raise httpx2.ReadError("too much")
+                    yield data
+
+            def close(self) -> None:
+                inner.close()
+
+        if response.headers.get("content-encoding", "identity") not in ("identity", ""):
+            self._left = min(self._left, MOST_BYTES // 1000)
+        response.stream = Counted()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Have whatever goes wrong told as an EndpointError."""
+        import openai
+
+        try:
+            yield
+        except (EndpointError, GeneratorExit):
+            raise
+        except openai.APIStatusError as error:
+            raise self._of_status(error) from error
+        except openai.APITimeoutError as error:
+            raise self._of_silence(error) from error
+        except openai.APIConnectionError as error:
+            if shortage_of(error):
+                raise
+            raise self._of_connection(error) from error
+        except openai.APIError as error:  # told within a stream
+            raise self.told_error(error.body or error.message) from error
+        except (MemoryError, RecursionError, RuntimeError):
+            raise
+        except Exception as error:  # of the client: what came is nothing it can read
+            said = f"{self._url} answered with what is no answer ({type(error).__name__})"
+            raise EndpointError("unavailable", self.clean(said), may_pass=True) from error
+
+    def _of_status(self, error: openai.APIStatusError) -> EndpointError:
+        status, said = error.status_code, self._words_of(error.body) or error.response.reason_phrase
+        head = f"{self._url} answered {status}"
+        text = self.clean(f"{head}: {said}" if said else head)
+        code = f"{error.code or ''} {error.type or ''} {said}"
+        now = self._now()
+        if status in (400, 413, 422, 500) and _TOO_LONG.search(code):
+            return EndpointError("too_long", text)
+        if status in (401, 403):
+            return EndpointError("logged_out", text)
+        if status in (402, 429) or (status < 500 and _LIMITED.search(code)):
+            return EndpointError("limited", text, until=_until(error, said, now))
+        if status in (400, 404, 422) and _UNKNOWN_MODEL.search(code):
+            return EndpointError("unknown_model", text)
+        if status in (404, 405, 501):
+            return EndpointError("absent", text)
+        if status >= 500 or status in _PASSING:
+            until = _until(error, said, now) if status == 503 else None
+            return EndpointError("unavailable", text, until=until, may_pass=True)
+        return EndpointError("unavailable" if status < 400 else "error", text)
+
+    def _of_silence(self, error: Exception) -> EndpointError:
+        if "connect" in type(error.__cause__).__name__.lower():
+            said = f"{self._url} can not be reached: it takes no connection"
+            return EndpointError("unavailable", self.clean(said))
+        said = f"{self._url} was silent for {self._idle_s:g} s"
+        return EndpointError("silent", self.clean(said), may_pass=True)
+
+    def _of_connection(self, error: Exception) -> EndpointError:
+        if self._flooded:
+            said = f"{self._url} sent more than {MOST_BYTES // 2**20} MiB in one answer"
+            return EndpointError("error", self.clean(said))
+        cause = error.__cause__
+        if cause is not None and "connect" in type(cause).__name__.lower():
+            said = f"{self._url} can not be reached: {cause or type(cause).__name__}"
+            return EndpointError("unavailable", self.clean(said))
+        said = f"{self._url} broke off before its answer was done"
+        return EndpointError("unavailable", self.clean(said), may_pass=True)
+
+    def told_error(self, body: object) -> EndpointError:
+        """What an error within a stream means; no status stands beside it."""
+        said = self._words_of(body) or "no reason"
+        known = f"{json.dumps(body, default=str)[:2000]} {said}"
+        text = self.clean(f"{self._url} failed: {said}")
+        if _TOO_LONG.search(known):
+            return EndpointError("too_long", text)
+        if _LIMITED.search(known):
+            return EndpointError("limited", text, until=retry_at(said, self._now()))
+        if _UNKNOWN_MODEL.search(known):
+            return EndpointError("unknown_model", text)
+        return EndpointError("unavailable", text, may_pass=True)
+
+    def _words_of(self, body: object) -> str:
+        """The sentence in an error of any shape."""
+        for _ in range(3):
+            if not isinstance(body, dict):
+                break
+            table = cast("dict[str, object]", body)
+            body = next((table[k] for k in ("error", "message", "detail") if table.get(k)), "")
+        return body if isinstance(body, str) else json.dumps(body, default=str) if body else ""
+
+    def clean(self, said: str) -> str:
+        """A text of the endpoint, in one line of bounded length, without the key."""
+        line = " ".join(plain(said[: 10 * _ERROR_CHARACTERS]).split())
+        if self._key:
+            line = line.replace(self._key, "•••")
+        return line[:_ERROR_CHARACTERS]
+
+
+def _is_answer(error: EndpointError) -> bool:
+    """Whether somebody answered at all, if only that it can not be."""
+    return " answered " in str(error)
+
+
+def _until(error: openai.APIStatusError, said: str, now: datetime) -> datetime | None:
+    """When it says to come again: by a header, else in words."""
+    headers = error.response.headers
+    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name, "")
+        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
+            return now + timedelta(seconds=min(float(value) * unit_s, 366 * 86400))
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            at = email.utils.parsedate_to_datetime(value)
+            return at.astimezone(now.tzinfo) if at.tzinfo else at.replace(tzinfo=now.tzinfo)
+    body = cast("dict[str, object]", error.body) if isinstance(error.body, dict) else {}
+    for key in ("resets_in_seconds", "retry_after"):
+        seconds = body.get(key)
+        if isinstance(seconds, int | float) and 0 < seconds < 366 * 86400:
+            return now + timedelta(seconds=seconds)
+    return retry_at(said, now)

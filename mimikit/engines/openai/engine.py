@@ -1,0 +1,435 @@
+"""The engine `openai`: an endpoint named in the settings, asked in this process, for every role.
+
+The loop is ours: ask, carry out what is called, ask again, until a text or a final tool ends it.
+Teller and Planner have their own tools and nothing else; a Worker has a shell and files, each call
+inside the sandbox. How the endpoint is, is one state for all its runs: while it turns requests
+away it rests, longer each time, and then one run tries it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from mimikit.clock import Clock, SystemClock
+from mimikit.config import EndpointSettings, Settings
+from mimikit.engines import sandbox
+from mimikit.engines.base import (
+    CancelToken,
+    EngineRequest,
+    Outcome,
+    ToolReply,
+    ToolSpec,
+    Unavailable,
+)
+from mimikit.engines.openai import endpoint as endpoints
+from mimikit.engines.openai.dialogue import (
+    PATHS,
+    AnswerReader,
+    Dialogue,
+    ModelAnswer,
+    ModelCall,
+    parsed_arguments,
+    shortened,
+    total,
+)
+from mimikit.engines.openai.endpoint import EndpointClient, EndpointError, Trouble
+from mimikit.engines.openai.profile import EndpointProfile, key_of, learn
+from mimikit.engines.openai.work import WorkTools
+from mimikit.engines.worker_sandbox import WorkerSandbox
+from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
+from mimikit.language import phrases
+from mimikit.language.plain_text import plain
+from mimikit.protocol.models import EngineWant, Role, Usage
+from mimikit.protocol.watch import BoundedThread
+
+_MOST_ROUNDS: dict[Role, int] = {"teller": 12, "planner": 40, "worker": 250}
+_TRIES = 4
+_TRY_AGAIN_S = (0.5, 1.0, 2.0)
+_REST_S, _MOST_REST_S = 5.0, 300.0
+_SANDBOX_REMEMBER_S = 120.0
+_SHOWN_CHARACTERS = 4000
+_ARGUMENT_CHARACTERS = 2000
+
+Call = Callable[[str, dict[str, object]], ToolReply]
+
+
+class OpenAIEngine:
+    """One named endpoint. Safe between threads."""
+
+    def __init__(
+        self, name: str, settings: Settings, state: Path, clock: Clock | None = None
+    ) -> None:
+        self._name, self._state, self._clock = name, state, clock or SystemClock()
+        self._settings: EndpointSettings = settings.engines[name]
+        self._limits = settings.limits
+        self._sandbox = WorkerSandbox(state, settings.codex.secrets)
+        self._health = _Health(self._clock)
+        self._lock = threading.Lock()
+        self._profile: EndpointProfile | None = None
+        self._no_sandbox: str | None = None
+        self._look_again_s = 0.0
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def unavailable(self, role: Role | None = None) -> str | None:
+        """Why it can not serve now; for the Worker also why there is no sandbox."""
+        if not endpoints.is_installed():
+            return Unavailable(endpoints.MISSING, "missing")
+        try:
+            key = key_of(self._name, self._settings, self._state)
+        except EngineError as error:
+            return Unavailable(str(error), "logged_out")
+        return self._health.reason(key) or (self._boxed() if role == "worker" else None)
+
+    def try_now(self) -> None:
+        """Let the next run try it, however long it was to rest."""
+        self._health.wake()
+
+    def run(self, request: EngineRequest) -> Outcome:
+        if request.cancel.reason is not None:
+            return Outcome.stopped(request.cancel.reason)
+        if (reason := self.unavailable(request.role)) or not self._health.begin():
+            reason = reason or f"{self._name} is being tried by another run just now"
+            again = self._health.until()
+            return Outcome(
+                "failed", error=reason, failure_reason="engine_unavailable", retry_at=again
+            )
+        try:
+            key = key_of(self._name, self._settings, self._state)
+            return self._run(request, key)
+        except EngineError as error:
+            if request.cancel.has_begun:  # its end is what went wrong: it is not repeated for that
+                return Outcome("failed", error=str(error), failure_reason="error")
+            if shortage_of(error):
+                raise
+            return Outcome("failed", error=str(error), failure_reason="engine_unavailable")
+        except (StorageError, ProgramLost, OSError, MemoryError, RuntimeError) as error:
+            if shortage_of(error) and not request.cancel.has_begun:
+                raise EngineError(f"{self._name} can not be asked: {error}") from error
+            said = str(error) or repr(error)
+            return Outcome("failed", error=said, failure_reason="error")
+        finally:
+            self._health.end()
+
+    def _run(self, request: EngineRequest, key: str | None) -> Outcome:
+        settings = self._settings
+        run = _Run(request, settings, deadline_s=time.monotonic() + request.timeout_s)
+        with contextlib.ExitStack() as stack:
+            tools: Call = request.call_tool
+            specs = request.tools
+            left: list[str] = []
+            if request.role == "worker":
+                work = stack.enter_context(self._work(request, run.left_s, left))
+                tools, specs = work.call, work.specs
+            client = stack.enter_context(
+                EndpointClient(
+                    settings.base_url,
+                    key,
+                    idle_s=request.idle_timeout_s,
+                    now=self._clock.now,
+                )
+            )
+            stack.enter_context(run.watched(client))
+            try:
+                profile = self._known(client)
+                outcome = run.carry_out(client, profile, specs, tools)
+                self._health.well()
+            except EndpointError as error:
+                outcome = self._failed(run, error, key)
+        text = "\n\n".join([outcome.text, *left]).strip()
+        return replace(outcome, text=text, usage=run.usage)
+
+    @contextlib.contextmanager
+    def _work(
+        self, request: EngineRequest, left_s: Callable[[], float], left: list[str]
+    ) -> Iterator[WorkTools]:
+        """The tools of a Worker, in a sandbox that was proved to hold.
+
+        Raises:
+            EngineError: it does not hold.
+        """
+        network = self._settings.network and not request.read_only
+        if reason := self._sandbox.unproved(request, confined=True, network=network):
+            raise EngineError(reason)
+        with self._sandbox.git_held(request) as folders:
+            yield WorkTools(
+                request, self._sandbox, folders, self._limits, network=network, left_s=left_s
+            )
+        left += folders.left
+
+    def _known(self, client: EndpointClient) -> EndpointProfile:
+        """What this endpoint can; asked once, and kept.
+
+        Raises:
+            EndpointError: it can not be asked.
+        """
+        with self._lock:
+            if self._profile is None:
+                self._profile = learn(self._name, self._settings, self._state, client)
+            return self._profile
+
+    def _failed(self, run: _Run, error: EndpointError, key: str | None) -> Outcome:
+        """The outcome of what the endpoint did not answer."""
+        if (stopped := run.stopped()) is not None:
+            return stopped
+        said, text = str(error), run.text
+        match error.trouble:
+            case "logged_out" | "limited" | "unavailable" | "unknown_model" | "absent":
+                if error.trouble == "absent":  # another API may be there now
+                    self._profile = None
+                until = self._health.ill(error, self._advice(error), key)
+                limited = error.trouble == "limited"
+                return Outcome(
+                    "failed",
+                    text,
+                    self._advice(error),
+                    "rate_limited" if limited else "engine_unavailable",
+                    retry_at=until,
+                )
+            case "too_long":
+                language = phrases.language(run.request.prompt, run.request.input.locale)
+                words = phrases.say("context_too_long", language, engine=self._name)
+                return Outcome("failed", text, words, "error", too_long=not run.acted)
+            case "silent":
+                return Outcome("failed", text, said, "timeout")
+            case "error":
+                return Outcome("failed", text, said, "error")
+
+    def _advice(self, error: EndpointError) -> str:
+        """What is wrong, and what to do where that is known."""
+        cure = {
+            "logged_out": f"give the right key by `mimikit engine add {self._name}`",
+            "unknown_model": "name one it has: `mimikit engine test " + self._name + "` lists them",
+            "absent": "check base_url; it often ends in /v1",
+        }.get(error.trouble)
+        return f"{error}; {cure}" if cure else str(error)
+
+    def _boxed(self) -> str | None:
+        """Why no sandbox can be made; looked at now and then, as that starts one."""
+        with self._lock:
+            if time.monotonic() >= self._look_again_s:
+                self._no_sandbox = sandbox.ask().reason or None
+                self._look_again_s = time.monotonic() + _SANDBOX_REMEMBER_S
+            return self._no_sandbox
+
+
+class _Health:
+    """Whether the endpoint turns requests away, and when the next may try."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._reason: Unavailable | None = None
+        self._until: datetime | None = None
+        self._key: str | None = None
+        self._times, self._trying = 0, 0
+
+    def reason(self, key: str | None) -> Unavailable | None:
+        """Why it rests; None once it may be tried, as with another key than the one refused."""
+        with self._lock:
+            if self._reason is None or self._until is None:
+                return None
+            if self._reason.want == "logged_out" and key != self._key:
+                return None
+            return self._reason if self._clock.now() < self._until else None
+
+    def until(self) -> datetime:
+        with self._lock:
+            soon = self._clock.now() + timedelta(seconds=_REST_S)
+            return self._until if self._until and self._until > self._clock.now() else soon
+
+    def begin(self) -> bool:
+        """Enter a run; False while another tries whether it answers again."""
+        with self._lock:
+            if self._reason is not None and self._trying:
+                return False
+            self._trying += 1
+            return True
+
+    def end(self) -> None:
+        with self._lock:
+            self._trying = max(0, self._trying - 1)
+
+    def well(self) -> None:
+        with self._lock:
+            self._reason, self._until, self._times = None, None, 0
+
+    def wake(self) -> None:
+        with self._lock:
+            self._until = self._clock.now()
+
+    def ill(self, error: EndpointError, said: str, key: str | None) -> datetime:
+        """Note that it turned a request away; gives when the next may try."""
+        wants: dict[Trouble, EngineWant] = {"logged_out": "logged_out", "limited": "limited"}
+        with self._lock:
+            rest_s = min(_REST_S * 2 ** min(self._times, 10), _MOST_REST_S)
+            self._times += 1
+            now = self._clock.now()
+            known = error.until if error.until and error.until > now else None
+            self._until = known or now + timedelta(seconds=rest_s)
+            self._reason = Unavailable(said, wants.get(error.trouble, "unready"))
+            self._key = key
+            return self._until
+
+
+class _Run:
+    """One run's dialogue with the endpoint, in its own thread."""
+
+    def __init__(
+        self, request: EngineRequest, settings: EndpointSettings, *, deadline_s: float
+    ) -> None:
+        self.request = request
+        self._settings, self._deadline_s = settings, deadline_s
+        self._stop = CancelToken()
+        self.usage, self.text = Usage(), ""
+        self._tries = 0
+        """How often one request was made again."""
+        self.acted = False
+        """Whether a tool was called."""
+
+    def left_s(self) -> float:
+        return max(0.0, self._deadline_s - time.monotonic())
+
+    def stopped(self) -> Outcome | None:
+        """The outcome of a run that was told to stop."""
+        return Outcome.stopped(self._stop.reason, self.text) if self._stop.reason else None
+
+    @contextlib.contextmanager
+    def watched(self, client: EndpointClient) -> Iterator[None]:
+        """Cut the connection when the run is told to stop, or its time is over."""
+        over = threading.Event()
+
+        def wait() -> None:
+            if not over.wait(self.left_s()):
+                self._stop.cancel("timeout")
+
+        self._stop.on_cancel(lambda _reason: client.cut())
+        self.request.cancel.on_cancel(self._stop.cancel)
+        watch = BoundedThread(wait)
+        watch.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watch.join()
+
+    def carry_out(
+        self,
+        client: EndpointClient,
+        profile: EndpointProfile,
+        specs: tuple[ToolSpec, ...],
+        call_tool: Call,
+    ) -> Outcome:
+        """Ask and carry out until it ends.
+
+        Raises:
+            EndpointError: the endpoint gave no answer.
+        """
+        request = self.request
+        dialogue = Dialogue(request.instructions, request.prompt, specs, profile.window)
+        finals = {spec.name for spec in specs if spec.final}
+        known_ids: set[str] = set()
+        for _ in range(_MOST_ROUNDS[request.role]):
+            dialogue.make_room()
+            answer = self._ask(client, profile, dialogue, known_ids)
+            if (stopped := self.stopped()) is not None:
+                return stopped
+            if not answer.calls:
+                return self._ended(answer)
+            dialogue.add(shortened(answer, _ARGUMENT_CHARACTERS))
+            replies = [(call, self._call(call, call_tool)) for call in answer.calls]
+            if (stopped := self.stopped()) is not None:
+                return stopped
+            for call, reply in replies:
+                dialogue.add_output(call, reply.text if reply.ok else f"error: {reply.text}")
+            went_well = all(reply.ok for _, reply in replies)
+            if went_well and any(call.name in finals for call in answer.calls):
+                return Outcome("done", answer.text)
+        said = f"ended: still at work after {_MOST_ROUNDS[request.role]} rounds"
+        if request.role == "teller" and self.text:
+            return Outcome("done", self.text)
+        return Outcome("failed", self.text, said, "error")
+
+    def _ended(self, answer: ModelAnswer) -> Outcome:
+        text = answer.text or self.text
+        if answer.is_cut:
+            self.request.on_event("note", "the endpoint's limit cut this answer off", {})
+        if text or (self.acted and self.request.role != "worker"):
+            return Outcome("done", text)
+        said = "the model ended the turn without a word; ask again"
+        return Outcome("failed", error=said, failure_reason="error")
+
+    def _ask(
+        self,
+        client: EndpointClient,
+        profile: EndpointProfile,
+        dialogue: Dialogue,
+        known_ids: set[str],
+    ) -> ModelAnswer:
+        """The answer to what was said so far; what broke off is asked again a few times."""
+        settings, request = self._settings, self.request
+        effort = request.effort or settings.effort
+        model = request.model or settings.model
+        for number in range(_TRIES):
+            body = dialogue.body(profile.api, model, effort, f"mimikit-{request.role}")
+            reader = AnswerReader(lambda text: request.on_event("delta", text, {}), known_ids)
+            try:
+                events = client.stream(PATHS[profile.api], body)
+                with contextlib.closing(events):
+                    answer = reader.read(profile.api, events, client.told_error)
+            except EndpointError as error:
+                if self._stop.reason or number == _TRIES - 1 or not self._helps(error, dialogue):
+                    raise
+                request.on_event("note", f"asked again: {error}", {})
+                continue
+            self._heard(answer)
+            return answer
+        raise AssertionError  # the last try has raised or given an answer
+
+    def _helps(self, error: EndpointError, dialogue: Dialogue) -> bool:
+        """Whether asking again may help, after a wait, or with less of what tools said."""
+        if error.trouble == "too_long":
+            return self.acted and dialogue.make_room(anyhow=True)
+        if not error.may_pass or error.until is not None or error.trouble == "silent":
+            return False
+        wait_s = _TRY_AGAIN_S[min(self._tries, len(_TRY_AGAIN_S) - 1)]
+        self._tries += 1
+        stop = threading.Event()
+        self._stop.on_cancel(lambda _reason: stop.set())
+        return not stop.wait(min(wait_s, self.left_s()))
+
+    def _heard(self, answer: ModelAnswer) -> None:
+        self._tries = 0
+        self.usage = total(self.usage, answer.usage)
+        if answer.thoughts.strip():
+            shown = plain(answer.thoughts.strip())[:_SHOWN_CHARACTERS]
+            self.request.on_event("note", shown, {"reasoning": True})
+        if answer.text:
+            self.text = answer.text
+            self.request.on_event("message", plain(answer.text), {})
+
+    def _call(self, call: ModelCall, call_tool: Call) -> ToolReply:
+        """Have one call carried out; what is no object of arguments is told to the model."""
+        if self._stop.reason:
+            return ToolReply(False, "the run is over")
+        given = parsed_arguments(call.arguments)
+        facts: dict[str, object] = {"tool": call.name[:100], "id": call.id}
+        is_shown = self.request.role != "worker"  # a Worker's tools tell of themselves
+        if given is None:
+            reply = ToolReply(False, "arguments: expected one JSON object, got something else")
+        else:
+            self.acted = True
+            self.request.cancel.has_begun = True
+            reply = call_tool(call.name, given)
+        if is_shown:
+            facts |= {"status": "completed" if reply.ok else "failed"}
+            facts |= {} if reply.ok else {"error": plain(reply.text)[:_SHOWN_CHARACTERS]}
+            self.request.on_event("tool", call.name[:100], facts)
+        return reply

@@ -1,0 +1,110 @@
+"""What is known of an endpoint: its key, which API it has, and how much its model takes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from mimikit.config import EndpointSettings
+from mimikit.engines.openai.dialogue import PATHS, Api
+from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
+from mimikit.engines.worker_sandbox import write_cache
+from mimikit.errors import EngineError, MimikitError
+from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import Record
+
+_WINDOWS = ("context_length", "max_model_len", "context_window", "n_ctx", "max_context_length")
+"""What endpoints call the size of a model's window in their lists."""
+
+
+class EndpointProfile(Record):
+    """`cache/endpoint-{name}.json`: what an endpoint can. Losing it costs two requests."""
+
+    base_url: str
+    model: str
+    api: Literal["responses", "chat"]
+    window: int | None = Field(default=None, ge=256)
+    """Tokens that its model takes, where it says so."""
+
+
+def key_of(name: str, settings: EndpointSettings, state: Path) -> str | None:
+    """The key of an endpoint; None where none is set, as a model on this machine needs none.
+
+    Raises:
+        EngineError: it is set and not there.
+    """
+    if variable := settings.api_key_env:
+        if key := os.environ.get(variable, "").strip():
+            return key
+        raise EngineError(f"expected the key of {name} in {variable}, got no such variable")
+    if settings.api_key_file is None:
+        return None
+    place = f"{paths.SECRETS}/{settings.api_key_file}"
+    with contextlib.closing(RealDisk(state)) as disk:
+        key = (Files(disk).read(place, most=10_000) or b"").decode("ascii", "replace").strip()
+    if not key or not key.isprintable():
+        raise EngineError(
+            f"expected the key of {name} in {place}, got none; `mimikit engine add {name}`"
+        )
+    return key
+
+
+def learn(
+    name: str, settings: EndpointSettings, state: Path, client: EndpointClient
+) -> EndpointProfile:
+    """What the endpoint can, as it was kept, else as it says now.
+
+    Raises:
+        EndpointError: it can not be asked, or has neither API.
+    """
+    place = f"{paths.CACHE}/endpoint-{name}.json"
+    window = settings.context_tokens
+    with contextlib.closing(RealDisk(state)) as disk:
+        kept = Files(disk).peek(place, EndpointProfile)
+    if kept and (kept.base_url, kept.model) == (settings.base_url, settings.model):
+        return kept.but(window=window or kept.window)
+    api = api_of(settings, client)
+    found = EndpointProfile(
+        base_url=settings.base_url, model=settings.model, api=api, window=_window(settings, client)
+    )
+    with contextlib.suppress(MimikitError):  # it is asked again, no more
+        write_cache(state, place, found.to_json())
+    return found.but(window=window or found.window)
+
+
+def api_of(settings: EndpointSettings, client: EndpointClient) -> Api:
+    """The API that the endpoint has; empty requests look for it.
+
+    Raises:
+        EndpointError: it can not be asked, or has neither.
+    """
+    if settings.api != "auto":
+        return settings.api
+    is_openai = settings.base_url.split("/")[2].endswith(("openai.com", "openai.azure.com"))
+    order: tuple[Api, ...] = ("responses", "chat") if is_openai else ("chat", "responses")
+    for api in order:
+        if client.has(PATHS[api]):
+            return api
+    wanted = " or ".join(f"{settings.base_url}{PATHS[api]}" for api in order)
+    raise EndpointError("absent", f"expected {wanted}, found neither")
+
+
+def _window(settings: EndpointSettings, client: EndpointClient) -> int | None:
+    """The window that its list of models gives for ours, where it gives one."""
+    try:
+        listed = client.models()
+    except EndpointError:
+        return None
+    for model in (it for it in listed if it["id"] == settings.model):
+        meta = model.get("meta")
+        for table in (model, meta if isinstance(meta, dict) else {}):
+            for name in _WINDOWS:
+                if type(size := table.get(name)) is int and size >= 256:
+                    return size
+    return None

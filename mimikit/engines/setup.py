@@ -1,0 +1,239 @@
+"""Setting up engines: trying an endpoint, and changing a `config.toml` as text.
+
+What the file's owner wrote around the changes stays as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pydantic import BaseModel, ValidationError
+
+from mimikit import config
+from mimikit.clock import SystemClock
+from mimikit.config import EndpointSettings, Settings
+from mimikit.engines.base import tool_spec
+from mimikit.errors import BadInput, BadSettings, EngineError
+from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.protocol.records import bad_record
+
+if TYPE_CHECKING:
+    from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
+
+Table: TypeAlias = Any
+"""What tomlkit calls one: it tells its types only where it is used."""
+_TRY_S = 60.0
+SEATS = {
+    "teller": "roles",
+    "planner": "roles",
+    "standard": "profiles",
+    "specialist": "profiles",
+    "deferred": "profiles",
+}
+"""The roles and profiles that may have engines of their own, and the table they stand in."""
+
+
+def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
+    """Have these engines serve, the best first: a role or profile, or whatever names none.
+
+    Raises:
+        BadSettings: the text, or what comes of it, is no settings.
+    """
+
+    def change(document: Table) -> None:
+        table = document
+        if seat is not None:
+            table = _below(_below(document, SEATS[seat]), seat)
+            table.pop("engine", None)
+        key = "engine" if seat is None or len(names) == 1 else "engines"
+        if seat is not None:
+            table.pop("engines", None)
+        table[key] = list(names) if len(names) > 1 else names[0]
+
+    return _changed(text, change)
+
+
+def with_endpoint(text: str, name: str, facts: Mapping[str, str | float | bool]) -> str:
+    """Add an endpoint, or change what is known of one.
+
+    Raises:
+        BadSettings: the same as above.
+    """
+
+    def change(document: Table) -> None:
+        table = _below(_below(document, "engines"), name)
+        for key in ("api_key_env", "api_key_file"):  # one of them
+            table.pop(key, None)
+        for key, value in facts.items():
+            table[key] = value
+
+    return _changed(text, change)
+
+
+def without_endpoint(text: str, name: str) -> str:
+    """Remove an endpoint, and its name wherever it was to serve.
+
+    Raises:
+        BadSettings: the same as above.
+    """
+
+    def change(document: Table) -> None:
+        engines = document.get("engines", {})
+        engines.pop(name, None)
+        if not engines:
+            document.pop("engines", None)
+        places = [(document, "engine")]
+        for seat, room in SEATS.items():
+            table = document.get(room, {}).get(seat, {})
+            places += [(table, "engine"), (table, "engines")]
+        for table, key in places:
+            value = table.get(key)
+            if value == name:
+                del table[key]
+            elif isinstance(value, list) and name in value:
+                left = [one for one in value if one != name]
+                if left:
+                    table[key] = left
+                else:
+                    del table[key]
+
+    return _changed(text, change)
+
+
+def orders(settings: Settings) -> dict[str, list[str]]:
+    """Who serves what, the best first: `all`, and each seat that says so itself."""
+    found = {"all": settings.engine_order}
+    for seat, room in SEATS.items():
+        order = getattr(getattr(settings, room), seat).order
+        if order != ["auto"]:
+            found[seat] = order
+    return found
+
+
+def _changed(text: str, change: Callable[[Table], None]) -> str:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(text)
+        change(document)
+        new = tomlkit.dumps(document)
+    except (TOMLKitError, RecursionError, TypeError, AttributeError) as error:
+        raise BadSettings(
+            f"{paths.CONFIG}: expected settings that can be changed, got others: {error}"
+        ) from None
+    config.parsed(new, Path(paths.CONFIG))
+    return new
+
+
+def _below(table: Table, key: str) -> Table:
+    import tomlkit
+
+    if key not in table:
+        table[key] = tomlkit.table(is_super_table=key in ("engines", "roles", "profiles"))
+    return table[key]
+
+
+# ---- trying an endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointTest:
+    """What came of a turn that was tried."""
+
+    api: str
+    text: str
+    calls_tools: bool
+    took_s: float
+
+
+class EndpointTrial:
+    """An endpoint as it would be set up: asked before anything is written."""
+
+    def __init__(
+        self, name: str, facts: Mapping[str, str | float], key: str | None, state: Path
+    ) -> None:
+        """`key`: one that is not kept yet; None: as the facts say."""
+        self.name, self.facts, self._key, self._state = name, dict(facts), key, state
+
+    def models(self) -> list[str]:
+        """The models it lists.
+
+        Raises:
+            BadInput: why it can not be asked.
+        """
+        with self._asked() as (_, client):
+            return [str(model["id"]) for model in client.models()]
+
+    def turn(self) -> EndpointTest:
+        """Ask for a word by a tool, in the API it has.
+
+        Raises:
+            BadInput: why it gave none.
+        """
+        from mimikit.engines.openai.dialogue import PATHS, AnswerReader, Dialogue
+        from mimikit.engines.openai.profile import api_of
+
+        began = time.monotonic()
+        with self._asked() as (settings, client):
+            api = api_of(settings, client)
+            spec = tool_spec("say", _SayArguments)
+            dialogue = Dialogue(
+                "You are being tried out.", "Call the tool `say` with the word hello.", [spec], None
+            )
+            body = dialogue.body(api, settings.model, settings.effort, "mimikit-test")
+            reader = AnswerReader(lambda _text: None, set())
+            answer = reader.read(api, client.stream(PATHS[api], body), client.told_error)
+        said = answer.text or ", ".join(call.name for call in answer.calls)
+        return EndpointTest(api, said, bool(answer.calls), time.monotonic() - began)
+
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[tuple[EndpointSettings, EndpointClient]]:
+        from mimikit.engines.openai import endpoint, profile
+
+        if not endpoint.is_installed():
+            raise BadInput(endpoint.MISSING)
+        try:
+            settings = EndpointSettings.model_validate({"model": "unknown", **self.facts})
+        except ValidationError as error:
+            raise bad_record(error) from None
+        try:
+            key = self._key or profile.key_of(self.name, settings, self._state)
+            now = SystemClock().now
+            with endpoint.EndpointClient(settings.base_url, key, idle_s=_TRY_S, now=now) as client:
+                yield settings, client
+        except endpoint.EndpointError as error:
+            raise BadInput(self._advice(error)) from None
+        except EngineError as error:
+            raise BadInput(str(error)) from None
+
+    def _advice(self, error: EndpointError) -> str:
+        if error.trouble == "unknown_model":
+            with contextlib.suppress(BadInput):
+                return f"{error}; it has {', '.join(self.models()[:20]) or 'none it tells of'}"
+        cures = {
+            "logged_out": "check the key",
+            "unavailable": "check the address, and whether it runs",
+            "absent": "check the address; it often ends in /v1",
+        }
+        cure = cures.get(error.trouble)
+        return f"{error}; {cure}" if cure else str(error)
+
+
+class _SayArguments(BaseModel):
+    """Say a word."""
+
+    word: str
+
+
+def forget(name: str, state: Path) -> None:
+    """What was known of an endpoint is asked anew."""
+    with contextlib.closing(RealDisk(state)) as disk:
+        Files(disk).remove(f"{paths.CACHE}/endpoint-{name}.json")
