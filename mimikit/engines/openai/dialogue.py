@@ -98,7 +98,7 @@ class Dialogue:
             return False
         most = size // 2 if anyhow or self._window is None else self._window // 2
         outputs = [it for it in self._entries if it.answer is None and len(it.output) > 200]
-        for entry in outputs[: len(outputs) if anyhow else max(0, len(outputs) - 1)]:
+        for entry in outputs[: max(int(anyhow), len(outputs) - 1)]:
             if size <= most:
                 break
             size -= int(len(entry.output) / _CHARACTERS_A_TOKEN)

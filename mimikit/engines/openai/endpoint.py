@@ -243,9 +243,9 @@ class EndpointClient:
             raise self._of_connection(error) from error
         except openai.APIError as error:  # told within a stream
             raise self.told_error(error.body or error.message) from error
-        except (MemoryError, RecursionError, RuntimeError):
-            raise
         except Exception as error:  # of the client: what came is nothing it can read
+            if shortage_of(error):
+                raise
             said = f"{self._url} answered with what is no answer ({type(error).__name__})"
             raise EndpointError("unavailable", self.clean(said), may_pass=True) from error
 

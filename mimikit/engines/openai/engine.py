@@ -50,7 +50,7 @@ from mimikit.protocol.watch import BoundedThread
 
 _MOST_ROUNDS: dict[Role, int] = {"teller": 12, "planner": 40, "worker": 250}
 _TRIES = 4
-_TRY_AGAIN_S = (0.5, 1.0, 2.0)
+TRY_AGAIN_S = (0.5, 1.0, 2.0)
 _REST_S, _MOST_REST_S = 5.0, 300.0
 _SANDBOX_REMEMBER_S = 120.0
 _SHOWN_CHARACTERS = 4000
@@ -399,7 +399,7 @@ class _Run:
             return self.acted and dialogue.make_room(anyhow=True)
         if not error.may_pass or error.until is not None or error.trouble == "silent":
             return False
-        wait_s = _TRY_AGAIN_S[min(self._tries, len(_TRY_AGAIN_S) - 1)]
+        wait_s = TRY_AGAIN_S[min(self._tries, len(TRY_AGAIN_S) - 1)]
         self._tries += 1
         stop = threading.Event()
         self._stop.on_cancel(lambda _reason: stop.set())

@@ -1,0 +1,448 @@
+"""The engine `openai`: what it asks, what it makes of any answer, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimikit.engines.base import Outcome, ToolReply, ToolSpec, Unavailable
+from mimikit.engines.openai.dialogue import DROPPED
+from mimikit.testing.twins import FakeClock
+from mimikit.tools.session import TellerSession
+from tests.support.endpoint import KEY, EndpointGround, endpoint_ground
+from tests.support.engine_requests import NOW, Desk
+from tests.support.fake_llm import USAGE, Body, FakeLLM
+
+CHAT, RESPONSES = "/chat/completions", "/responses"
+SPECS = TellerSession.specs()
+ONE_SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+LOOK = ToolSpec("look", "Look.", ONE_SCHEMA)
+SAY = ToolSpec("say", "Say.", ONE_SCHEMA, final=True)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EndpointGround:
+    monkeypatch.setattr("mimikit.engines.openai.engine.TRY_AGAIN_S", (0.0,))
+    return endpoint_ground(tmp_path)
+
+
+@pytest.fixture(params=[CHAT, RESPONSES])
+def api(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def carried_out(
+    here: EndpointGround, llm: FakeLLM, desk: Desk | None = None, **fields: Any
+) -> Outcome:
+    return here.engine(llm).run(here.ask(desk=desk, **fields))
+
+
+def said(body: Body) -> str:
+    return json.dumps(body.get("messages") or body.get("input"))
+
+
+# ---- asking
+
+
+def test_a_text_is_streamed_and_ends_the_turn(here: EndpointGround, api: str) -> None:
+    desk = Desk()
+    with FakeLLM([{"text": "Hello there, you.", "chunk_delay": 0.06}], apis=[api]) as llm:
+        outcome = carried_out(here, llm, desk)
+    assert (outcome.status, outcome.text) == ("done", "Hello there, you.")
+    deltas = [text for kind, text, _ in desk.events if kind == "delta"]
+    assert "".join(deltas) == "Hello there, you."
+    assert len(deltas) > 1
+    assert outcome.usage.input_tokens == 100
+    assert outcome.usage.output_tokens == 10
+
+
+def test_which_api_it_has_is_asked_once_and_kept(here: EndpointGround) -> None:
+    with FakeLLM([{"text": "hi"}], apis=[RESPONSES]) as llm:
+        for _ in range(2):
+            carried_out(here, llm)
+        assert llm.looks == ["/v1/chat/completions", "/v1/responses"]
+        kept = json.loads((here.state / "cache/endpoint-mine.json").read_text())
+        assert (kept["api"], kept["baseUrl"]) == ("responses", llm.url)
+
+
+def test_an_endpoint_with_neither_api_is_told(here: EndpointGround) -> None:
+    with FakeLLM([{"text": "hi"}], apis=["/nowhere"]) as llm:
+        outcome = carried_out(here, llm)
+    assert outcome.failure_reason == "engine_unavailable"
+    assert "found neither" in str(outcome.error)
+    assert "/v1" in str(outcome.error)
+
+
+def test_a_tool_is_called_and_its_answer_told(here: EndpointGround, api: str) -> None:
+    desk = Desk(lambda name, arguments: ToolReply(True, f"{name} saw {arguments['text']}"))
+    steps = [{"call": {"name": "look", "arguments": {"text": "a"}}}, {"text": "seen"}]
+    with FakeLLM(steps, apis=[api]) as llm:
+        outcome = carried_out(here, llm, desk, tools=(LOOK,))
+        assert "look saw a" in said(llm.requests[1])
+        assert len(llm.requests) == 2
+    assert (outcome.text, desk.calls) == ("seen", [("look", {"text": "a"})])
+    assert outcome.usage.input_tokens == 200
+
+
+def test_a_final_tool_ends_the_turn_without_another_request(here: EndpointGround, api: str) -> None:
+    calls = [{"name": n, "arguments": {"text": n}} for n in ("look", "say")]
+    with FakeLLM([{"call": calls}], apis=[api]) as llm:
+        desk = Desk()
+        outcome = carried_out(here, llm, desk, tools=(LOOK, SAY))
+        assert len(llm.requests) == 1
+    assert outcome.status == "done"
+    assert [name for name, _ in desk.calls] == ["look", "say"]
+
+
+def test_a_final_tool_that_is_refused_ends_nothing(here: EndpointGround) -> None:
+    desk = Desk(lambda _name, _arguments: ToolReply(False, "too long"))
+    call = {"call": {"name": "say", "arguments": {"text": "x"}}}
+    with FakeLLM([call, {"text": "in short"}]) as llm:
+        outcome = carried_out(here, llm, desk, tools=(SAY,))
+        assert "error: too long" in said(llm.requests[1])
+    assert outcome.text == "in short"
+
+
+def test_what_stays_the_same_stands_first(here: EndpointGround, api: str) -> None:
+    steps = [{"call": {"name": "look", "arguments": {"text": "a"}}}, {"text": "seen"}]
+    with FakeLLM(steps, apis=[api]) as llm:
+        carried_out(here, llm, tools=SPECS)
+        first, second = (json.dumps(body) for body in llm.requests)
+    end = first.rindex("go") + 2
+    assert first[:end] == second[:end]
+
+
+WRONG_ARGUMENTS = {
+    "no JSON": "{text: a",
+    "a list": '["a"]',
+    "a text": '"a"',
+    "null": "null",
+    "a number": "1e999",
+    "too deep": "[" * 100_000,
+    "nothing where something is needed": "",
+}
+
+
+@pytest.mark.parametrize("given", WRONG_ARGUMENTS.values(), ids=WRONG_ARGUMENTS)
+@pytest.mark.parametrize("form", ["chat", "responses"])
+def test_wrong_arguments_are_told_to_the_model_and_nothing_else_happens(
+    here: EndpointGround, given: str, form: str
+) -> None:
+    desk = Desk(
+        lambda _name, arguments: ToolReply(bool(arguments.get("text")), "text: expected a value")
+    )
+    with FakeLLM([{"raw": raw_call(form, given)}, {"text": "sorry"}]) as llm:
+        engine = here.engine(llm, api=form)
+        outcome = engine.run(here.ask(desk=desk, tools=(LOOK,)))
+        assert "expected" in said(llm.requests[1])
+        assert json.dumps(llm.requests[1])
+    assert outcome.text == "sorry"
+    assert all(not arguments for _, arguments in desk.calls)
+
+
+def raw_call(form: str, arguments: str) -> str:
+    if form == "responses":
+        call = {"type": "function_call", "call_id": "c", "name": "look", "arguments": arguments}
+        events = [
+            {"type": "response.output_item.done", "item": call},
+            {"type": "response.completed", "response": {"usage": USAGE}},
+        ]
+    else:
+        call = {"index": 0, "id": "c", "function": {"name": "look", "arguments": arguments}}
+        events = [
+            {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]},
+            {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+        ]
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+
+
+def test_ids_that_repeat_or_are_none_get_their_own(here: EndpointGround) -> None:
+    calls = [
+        {"index": n, "id": call_id, "function": {"name": "look", "arguments": '{"text": "a"}'}}
+        for n, call_id in enumerate(["c", "c", "", "x" * 500, None])
+    ]
+    chunk = {"choices": [{"delta": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    with FakeLLM([{"raw": f"data: {json.dumps(chunk)}\n\n"}, {"text": "ok"}]) as llm:
+        engine = here.engine(llm, api="chat")
+        engine.run(here.ask(tools=(LOOK,)))
+        told = llm.requests[1]["messages"]
+    ids = [message["tool_call_id"] for message in told if message["role"] == "tool"]
+    assert len(set(ids)) == 5
+    assert [call["id"] for call in told[2]["tool_calls"]] == ids
+
+
+def test_what_a_model_thinks_aloud_is_neither_streamed_nor_told(here: EndpointGround) -> None:
+    desk = Desk()
+    with FakeLLM([{"text": "<think> the user is rude </think> Good day to you."}]) as llm:
+        outcome = carried_out(here, llm, desk)
+    assert outcome.text == "Good day to you."
+    shown = "".join(text for kind, text, _ in desk.events if kind == "delta")
+    assert shown == "Good day to you."
+
+
+def test_a_turn_without_a_word_is_a_failure(here: EndpointGround) -> None:
+    with FakeLLM([{"text": ""}]) as llm:
+        outcome = carried_out(here, llm)
+    assert (outcome.status, outcome.failure_reason) == ("failed", "error")
+    assert "without a word" in str(outcome.error)
+
+
+def test_a_model_that_never_ends_is_ended(here: EndpointGround) -> None:
+    with FakeLLM([{"call": {"name": "look", "arguments": {"text": "a"}}}]) as llm:
+        outcome = carried_out(here, llm, tools=(LOOK,))
+        assert len(llm.requests) == 12
+    assert outcome.status == "failed"
+    assert "12 rounds" in str(outcome.error)
+
+
+def test_the_oldest_outputs_go_when_the_window_is_nearly_full(here: EndpointGround) -> None:
+    desk = Desk(lambda _name, _arguments: ToolReply(True, "x" * 3000))
+    steps: list[Any] = [{"call": {"name": "look", "arguments": {"text": str(n)}}} for n in range(6)]
+    with FakeLLM([*steps, {"text": "done"}], models=[{"id": "m", "max_model_len": 4096}]) as llm:
+        outcome = carried_out(here, llm, desk, tools=(LOOK,))
+        sizes = [len(said(body)) for body in llm.requests]
+        last = [m["content"] for m in llm.requests[-1]["messages"] if m["role"] == "tool"]
+    assert outcome.text == "done"
+    assert max(sizes) < 3 * 4096
+    assert last[0] == DROPPED
+    assert last[-1] == "x" * 3000
+
+
+# ---- failing
+
+
+def failing(here: EndpointGround, *steps: Any, **fields: Any) -> tuple[Outcome, FakeLLM]:
+    with FakeLLM(list(steps)) as llm:
+        return carried_out(here, llm, **fields), llm
+
+
+def test_a_wrong_key_is_a_login_that_is_missing_until_the_key_changes(
+    here: EndpointGround,
+) -> None:
+    with FakeLLM([{"text": "hi"}], key="the right key") as llm:
+        engine = here.engine(llm)
+        outcome = engine.run(here.ask())
+        assert outcome.failure_reason == "engine_unavailable"
+        reason = engine.unavailable()
+        assert isinstance(reason, Unavailable)
+        assert reason.want == "logged_out"
+        assert "401" in reason
+        assert "mimikit engine add mine" in reason
+        (here.state / "secrets/mine.key").write_text("the right key")
+        assert engine.unavailable() is None
+        assert engine.run(here.ask()).text == "hi"
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "after_s"),
+    [
+        ({"retry-after": "90"}, {}, 90),
+        ({"retry-after-ms": "1500"}, {}, 1.5),
+        ({"retry-after": "Sat, 21 Nov 2026 09:40:00 GMT"}, {}, 600),
+        ({}, {"error": {"message": "Limit reached, try again in 2m30s."}}, 150),
+        ({}, {"error": {"message": "slow down"}}, 5),
+    ],
+)
+def test_a_limit_is_respected_until_it_ends(
+    here: EndpointGround, headers: Body, body: Body, after_s: float
+) -> None:
+    clock = FakeClock(NOW)
+    with FakeLLM([{"status": 429, "headers": headers, "body": body}, {"text": "hi"}]) as llm:
+        engine = here.engine(llm, clock)
+        outcome = engine.run(here.ask())
+        assert (outcome.failure_reason, outcome.retry_at) == (
+            "rate_limited",
+            NOW + timedelta(seconds=after_s),
+        )
+        reason = engine.unavailable()
+        assert isinstance(reason, Unavailable)
+        assert reason.want == "limited"
+        refused = engine.run(here.ask())
+        assert refused.retry_at == outcome.retry_at
+        assert len(llm.requests) == 1, "nobody asked while it rests"
+        clock.advance(after_s + 0.1)
+        assert engine.run(here.ask()).text == "hi"
+        assert engine.unavailable() is None
+
+
+def test_who_wants_to_try_now_may(here: EndpointGround) -> None:
+    with FakeLLM([{"status": 429, "headers": {"retry-after": "3600"}}, {"text": "hi"}]) as llm:
+        engine = here.engine(llm)
+        engine.run(here.ask())
+        engine.try_now()
+        assert engine.run(here.ask()).text == "hi"
+
+
+@pytest.mark.parametrize("step", [{"status": 500}, {"status": 503}, {"drop": True, "text": "a b"}])
+def test_what_passes_is_asked_again(here: EndpointGround, api: str, step: Body) -> None:
+    with FakeLLM([step, {"text": "hi"}], apis=[api]) as llm:
+        outcome = carried_out(here, llm)
+    assert (outcome.status, outcome.text) == ("done", "hi")
+
+
+def test_what_does_not_pass_rests_longer_each_time(here: EndpointGround) -> None:
+    clock = FakeClock(NOW)
+    engine = here.engine(None, clock)
+    rests: list[float] = []
+    for _ in range(9):
+        outcome = engine.run(here.ask())
+        assert outcome.failure_reason == "engine_unavailable"
+        assert outcome.retry_at is not None
+        rests.append((outcome.retry_at - clock.now()).total_seconds())
+        clock.advance(rests[-1] + 0.1)
+    assert rests == [5, 10, 20, 40, 80, 160, 300, 300, 300]
+
+
+def test_an_unknown_model_is_told(here: EndpointGround) -> None:
+    error = {"error": {"message": "The model `m` does not exist", "code": "model_not_found"}}
+    outcome, _ = failing(here, {"status": 404, "body": error})
+    assert outcome.failure_reason == "engine_unavailable"
+    assert "does not exist" in str(outcome.error)
+    assert "mimikit engine test mine" in str(outcome.error)
+
+
+def test_too_long_a_context_may_be_asked_again_in_short(here: EndpointGround) -> None:
+    error = {"error": {"message": "too long", "code": "context_length_exceeded"}}
+    outcome, _ = failing(here, {"status": 400, "body": error})
+    assert outcome.too_long
+    assert "smaller pieces" in str(outcome.error)
+    outcome, _ = failing(here, {"failed": {"code": "context_length_exceeded", "message": "x"}})
+    assert outcome.too_long
+
+
+def test_too_long_on_its_way_half_of_what_tools_said_goes(here: EndpointGround) -> None:
+    desk = Desk(lambda _name, _arguments: ToolReply(True, "x" * 3000))
+    call = {"call": {"name": "look", "arguments": {"text": "a"}}}
+    error = {"error": {"message": "the prompt exceeds the context window"}}
+    outcome, llm = failing(
+        here, call, call, {"status": 400, "body": error}, {"text": "ok"}, desk=desk, tools=(LOOK,)
+    )
+    assert outcome.text == "ok"
+    assert said(llm.requests[-1]).count("x" * 3000) == 1
+
+
+def test_silence_ends_as_a_timeout(here: EndpointGround) -> None:
+    outcome, _ = failing(here, {"hang": 60}, idle_timeout_s=0.5)
+    assert (outcome.status, outcome.failure_reason) == ("failed", "timeout")
+    assert "silent for 0.5 s" in str(outcome.error)
+
+
+def test_a_slow_first_byte_is_waited_for(here: EndpointGround) -> None:
+    outcome, _ = failing(here, {"text": "hi", "delay": 1.0}, idle_timeout_s=20)
+    assert outcome.text == "hi"
+
+
+def test_a_stream_that_only_lives_is_no_silence_but_has_a_deadline(here: EndpointGround) -> None:
+    outcome, _ = failing(here, {"endless": ": alive\n\n"}, idle_timeout_s=0.5, timeout_s=2.0)
+    assert outcome.failure_reason in ("timeout", "error")
+
+
+def test_only_one_run_tries_whether_it_answers_again(here: EndpointGround) -> None:
+    clock, desk = FakeClock(NOW), Desk()
+    with FakeLLM([{"status": 429}, {"text": "hi", "delay": 1.0}]) as llm:
+        engine = here.engine(llm, clock)
+        engine.run(here.ask())
+        clock.advance(6)
+        outcomes: list[Outcome] = []
+        first = threading.Thread(target=lambda: outcomes.append(engine.run(here.ask(desk=desk))))
+        llm.asked.clear()
+        first.start()
+        assert llm.asked.wait(20)
+        second = engine.run(here.ask())
+        first.join()
+    assert second.failure_reason == "engine_unavailable"
+    assert outcomes[0].text == "hi"
+    assert len(llm.requests) == 2
+
+
+# ---- a hostile endpoint
+
+HOSTILE = {
+    "no JSON": "data: {nonsense\n\n",
+    "other types": 'data: [1]\n\ndata: "a"\n\ndata: {"choices": {"a": 1}, "usage": []}\n\n',
+    "odd deltas": 'data: {"choices": [{"delta": {"content": 5, "tool_calls": [7, null]}}]}\n\n',
+    "deep": "data: " + "[" * 50_000 + "\n\n",
+    "no text": "\x00\xff\xfe" * 1000,
+    "nothing": "",
+    "a page": "<html><body>Welcome</body></html>",
+}
+
+
+@pytest.mark.parametrize("raw", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("form", ["chat", "responses"])
+def test_what_is_no_answer_fails_and_harms_nobody(
+    here: EndpointGround, raw: str, form: str
+) -> None:
+    with FakeLLM([{"raw": raw}]) as llm:
+        outcome = here.engine(llm, api=form).run(here.ask(timeout_s=20.0))
+    assert (outcome.status, outcome.failure_reason) == ("failed", "engine_unavailable")
+    assert outcome.error
+    assert len(outcome.error) < 1000
+
+
+@pytest.mark.parametrize(
+    "event",
+    ["data: {}\n\n" * 10_000, "x" * 2**20, 'data: {"choices":[{"delta":{"content":"aaaa"}}]}\n\n'],
+)
+def test_an_answer_without_end_is_cut_off(here: EndpointGround, event: str) -> None:
+    with FakeLLM([{"endless": event}]) as llm:
+        outcome = here.engine(llm, api="chat").run(here.ask(timeout_s=5.0))
+    assert outcome.status == "failed"
+    assert len(outcome.error or "") < 1000
+    assert len(outcome.text) < 40 * 2**20
+
+
+def test_a_huge_error_is_told_in_short_without_the_key(here: EndpointGround) -> None:
+    words = f"your key {KEY} is \x1b[31mwrong " + "a" * 5_000_000
+    outcome, _ = failing(here, {"status": 403, "body": {"error": {"message": words}}})
+    assert outcome.error is not None
+    assert len(outcome.error) < 1000
+    assert KEY not in outcome.error
+    assert "\x1b" not in outcome.error
+
+
+def test_the_key_is_in_no_event_and_no_file_of_the_cache(here: EndpointGround) -> None:
+    desk = Desk()
+    with FakeLLM([{"status": 500}, {"text": "hi"}], key=KEY) as llm:
+        carried_out(here, llm, desk)
+        assert (
+            llm.headers[0][
+                "authorization" if "authorization" in llm.headers[0] else "Authorization"
+            ]
+            == f"Bearer {KEY}"
+        )
+    assert KEY not in str(desk.events)
+    kept = [path.read_text() for path in (here.state / "cache").iterdir() if path.is_file()]
+    assert KEY not in "".join(kept)
+
+
+def test_redirects_lead_nowhere(here: EndpointGround) -> None:
+    with FakeLLM([{"text": "stolen"}]) as other:
+        step = {"status": 307, "headers": {"location": f"{other.url}/chat/completions"}}
+        outcome, _ = failing(here, step)
+        assert not other.requests
+    assert outcome.status == "failed"
+
+
+def test_without_the_package_it_says_what_to_install(
+    here: EndpointGround, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimikit.engines.openai.endpoint.PACKAGE", "openai_is_not_here")
+    reason = here.engine(None).unavailable()
+    assert isinstance(reason, Unavailable)
+    assert (reason.want, "pip install 'mimikit[openai]'" in reason) == ("missing", True)
+
+
+def test_a_missing_key_is_told_by_its_name(
+    here: EndpointGround, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_KEY", raising=False)
+    engine = here.engine(None, api_key_file=None, api_key_env="NO_KEY")
+    assert "NO_KEY" in str(engine.unavailable())
+    (here.state / "secrets/mine.key").unlink()
+    assert "secrets/mine.key" in str(here.engine(None).unavailable())

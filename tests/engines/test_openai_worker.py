@@ -1,0 +1,247 @@
+"""A Worker of the engine `openai`: what its tools do, and what they are kept from."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimikit.engines.base import UPSTREAM
+from tests.support.endpoint import KEY, EndpointGround, endpoint_ground
+from tests.support.engine_requests import Desk
+from tests.support.fake_llm import FakeLLM
+from tests.support.runs import alive, tag
+
+pytestmark = pytest.mark.needs_program("bwrap")
+
+Outputs = list[str]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EndpointGround:
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh/id").write_text("canary-of-the-home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("OTHER_API_KEY", "canary-of-the-environment")
+    made = endpoint_ground(tmp_path)
+    (made.state / "note").write_text("canary-of-the-state")
+    return made
+
+
+@pytest.fixture
+def work(here: EndpointGround) -> Callable[..., Outputs]:
+    """Have a Worker call these tools one after the other; gives what each answered."""
+
+    def carry_out(*calls: tuple[str, Any], desk: Desk | None = None, **fields: Any) -> Outputs:
+        steps: list[Any] = [{"call": {"name": n, "arguments": a}} for n, a in calls]
+        facts = fields.pop("facts", {})
+        with FakeLLM([*steps, {"text": "done"}]) as llm:
+            request = here.ask(role="worker", desk=desk, **fields)
+            outcome = here.engine(llm, **facts).run(request)
+            assert (outcome.status, outcome.text) == ("done", "done"), outcome
+            told = llm.requests[-1]["messages"]
+        return [message["content"] for message in told if message["role"] == "tool"]
+
+    return carry_out
+
+
+def shell(line: str, **more: Any) -> tuple[str, Any]:
+    return "shell", {"command": line, **more}
+
+
+def test_it_reads_writes_edits_and_runs(here: EndpointGround, work: Any) -> None:
+    desk = Desk()
+    outputs = work(
+        ("write_file", {"path": "src/a.py", "content": "x = 1\ny = 2\n"}),
+        ("edit_file", {"path": "src/a.py", "old": "x = 1", "new": "x = 3"}),
+        ("read_file", {"path": "src/a.py"}),
+        shell("cat src/a.py; echo oh >&2; pwd; exit 3"),
+        ("read_file", {"path": "src/a.py", "offset": 2, "limit": 1}),
+        desk=desk,
+    )
+    assert (here.workspace / "src/a.py").read_text() == "x = 3\ny = 2\n"
+    assert outputs[0] == "made src/a.py: 2 lines"
+    assert outputs[1] == "changed src/a.py: 1 place"
+    assert outputs[2] == "x = 3\ny = 2\n"
+    assert outputs[3].startswith("exit code 3\n")
+    assert {"x = 3", "oh", str(here.workspace)} <= set(outputs[3].splitlines())
+    assert outputs[4].startswith("y = 2\n\n(lines 2 to 2 of 2")
+    ended = [facts for kind, _, facts in desk.events if kind == "command"][-1]
+    assert (ended["status"], ended["exitCode"]) == ("failed", 3)
+    assert [text for kind, text, _ in desk.events if kind == "file"] == ["src/a.py", "src/a.py"]
+
+
+SECRETS = {
+    "the state": "cat .mimikit/note .mimikit/secrets/*; ls -la .mimikit; find /tmp -name mine.key",
+    "by other ways": "umount .mimikit; unshare -Urm sh -c 'umount .mimikit; cat .mimikit/note'",
+    "the home": "cat ~/.ssh/id; cat $HOME/.ssh/*",
+    "the environment": "env; cat /proc/*/environ; cat /proc/1/environ; cat /proc/self/environ",
+}
+
+
+@pytest.mark.parametrize("line", SECRETS.values(), ids=SECRETS)
+def test_neither_shell_nor_file_tools_see_a_secret(
+    here: EndpointGround, work: Any, line: str
+) -> None:
+    note, key = here.state / "note", here.state / "secrets/mine.key"
+    outputs = work(
+        shell(line),
+        *(("read_file", {"path": str(path)}) for path in (note, key, Path.home() / ".ssh/id")),
+        shell("ln -s .mimikit/note way; ln -s .mimikit deep; true"),
+        ("read_file", {"path": "way"}),
+        ("read_file", {"path": "deep/note"}),
+    )
+    assert "canary" not in "".join(outputs)
+    assert KEY not in "".join(outputs)
+    assert "all was" not in outputs[0]
+
+
+def test_neither_shell_nor_file_tools_write_outside_the_workspace(
+    here: EndpointGround, work: Any, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("as it was")
+    (here.workspace / "link").symlink_to(outside)
+    forged = here.state / "worker/queue/forged.json"
+    outputs = work(
+        shell(f"echo x > {outside}; echo x > link; mkdir -p {forged.parent}; echo x > {forged}"),
+        ("write_file", {"path": str(outside), "content": "x"}),
+        ("write_file", {"path": "link", "content": "x"}),
+        ("write_file", {"path": str(forged), "content": "x"}),
+        ("edit_file", {"path": str(outside), "old": "as", "new": "not as"}),
+        shell("echo fine > $TMPDIR/a && cat $TMPDIR/a"),
+    )
+    assert outside.read_text() == "as it was"
+    assert not forged.exists()
+    assert all(text.startswith("error: ") for text in outputs[1:5])
+    assert outputs[5] == "exit code 0\nfine"
+
+
+def test_what_git_runs_as_the_owner_is_shut(here: EndpointGround, work: Any) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=here.workspace, check=True)
+    before = (here.workspace / ".git/config").read_text()
+    outputs = work(
+        shell("echo '[core]\nfsmonitor = ./evil' >> .git/config; echo evil > .git/hooks/pre-push"),
+        ("write_file", {"path": ".git/hooks/post-commit", "content": "evil"}),
+        shell("mv .git .g; rm -rf .git/hooks; ls -d .git"),
+        shell("git -c user.name=a -c user.email=b commit -q --allow-empty -m one && git log"),
+    )
+    assert (here.workspace / ".git/config").read_text() == before
+    assert not (here.workspace / ".git/hooks/pre-push").exists()
+    assert outputs[1].startswith("error: ")
+    assert "one" in outputs[3]
+
+
+def test_there_is_no_network_unless_the_owner_says_so(here: EndpointGround, work: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        line = f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached"
+        assert "reached" not in work(shell(line))[0]
+        assert "reached" in work(shell(line), facts={"network": True})[0]
+
+
+def test_a_read_only_run_changes_nothing(here: EndpointGround, work: Any) -> None:
+    (here.workspace / "a").write_text("kept")
+    outputs = work(
+        shell("echo x > a; echo x > b; cat a"),
+        ("write_file", {"path": "b", "content": "x"}),
+        ("read_file", {"path": "a"}),
+        read_only=True,
+    )
+    assert sorted(path.name for path in here.workspace.iterdir()) == [".mimikit", "a"]
+    assert outputs[1].startswith("error: expected one of shell, read_file")
+    assert (outputs[2], (here.workspace / "a").read_text()) == ("kept", "kept")
+
+
+def test_of_a_long_output_the_middle_is_left_out(work: Any) -> None:
+    (output,) = work(shell("seq 1 100000"))
+    assert len(output) < 17_000
+    assert output.startswith("exit code 0\n1\n2\n")
+    assert output.endswith("\n100000")
+    assert "characters are left out here" in output
+
+
+def test_what_does_not_end_is_ended_with_all_it_started(work: Any) -> None:
+    mark = tag()
+    outputs = work(
+        shell(f"sleep {mark} & setsid sleep {mark} & echo begun; sleep {mark}", timeout=1),
+        shell(f"nohup sleep {mark} >/dev/null 2>&1 & echo left"),
+        shell("yes", timeout=60),
+    )
+    assert outputs[0].startswith("ended: not done within 1 s\nbegun")
+    assert "left" in outputs[1]
+    assert outputs[2].startswith("ended: it printed too much")
+    assert alive(mark) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("shell", {}, "command: expected a value"),
+        ("shell", {"command": "true", "timeout": -1}, "timeout"),
+        ("shell", {"command": ["bash", "-lc", "echo by words"]}, "by words"),
+        ("shell", {"command": "x" * 200_000}, "at most"),
+        ("shell", {"command": "true\x00"}, "command"),
+        ("read_file", {"path": "nowhere"}, "No such file"),
+        ("read_file", {"path": "."}, "error: "),
+        ("read_file", {"path": "/dev/zero"}, "expected a file"),
+        ("read_file", {"path": "pipe"}, "expected a file"),
+        ("write_file", {"path": "a"}, "content: expected a value"),
+        ("write_file", {"path": ".", "content": ""}, "expected a file"),
+        ("edit_file", {"path": "twice", "old": "a", "new": "b"}, "found it 2 times"),
+        ("edit_file", {"path": "twice", "old": "z", "new": "b"}, "found it nowhere"),
+        ("delete_file", {"path": "a"}, "expected one of shell, read_file"),
+    ],
+)
+def test_wrong_calls_are_answered(
+    here: EndpointGround, work: Any, tool: str, arguments: Any, expected: str
+) -> None:
+    (here.workspace / "twice").write_text("a a")
+    os.mkfifo(here.workspace / "pipe")
+    (output,) = work((tool, arguments))
+    assert expected in output
+    assert (here.workspace / "twice").read_text() == "a a"
+
+
+def test_what_a_task_builds_on_is_read_and_not_changed(here: EndpointGround, work: Any) -> None:
+    folder = here.scratch / UPSTREAM
+    folder.mkdir()
+    (folder / "t1.txt").write_text("the result")
+    outputs = work(
+        ("read_file", {"path": str(folder / "t1.txt")}),
+        shell(f"mv {folder} {folder}2; ln -s {here.state} {folder}; cat {folder}/note"),
+        shell(f"cat {folder}/note {folder}/t1.txt"),
+    )
+    assert outputs[0] == "the result"
+    assert "canary" not in "".join(outputs)
+    assert "the result" in outputs[2]
+
+
+def test_where_no_sandbox_can_be_made_no_worker_runs(
+    here: EndpointGround, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimikit.engines.sandbox.find_bwrap", lambda: None)
+    with FakeLLM([{"shell": "touch ran"}]) as llm:
+        engine = here.engine(llm)
+        assert engine.unavailable() is None, "Teller and Planner need none"
+        assert "bubblewrap" in str(engine.unavailable("worker"))
+        outcome = engine.run(here.ask(role="worker"))
+        assert not llm.requests
+    assert outcome.failure_reason == "engine_unavailable"
+    assert not (here.workspace / "ran").exists()
+
+
+def test_the_tools_are_told_with_their_units(here: EndpointGround) -> None:
+    with FakeLLM([{"text": "hi"}]) as llm:
+        here.engine(llm).run(here.ask(role="worker"))
+        tools = {tool["function"]["name"]: tool["function"] for tool in llm.requests[0]["tools"]}
+    assert list(tools) == ["shell", "read_file", "write_file", "edit_file"]
+    assert "seconds" in json.dumps(tools["shell"]["parameters"])
+    assert "    " not in tools["shell"]["description"]

@@ -1,0 +1,42 @@
+"""An engine that asks a scripted model server, in a workspace of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mimikit.config import Settings
+from mimikit.engines.base import EngineRequest
+from mimikit.engines.openai.engine import OpenAIEngine
+from mimikit.testing.twins import FakeClock
+from tests.support.engine_requests import NOW, Desk
+from tests.support.fake_llm import FakeLLM
+from tests.support.runs import Ground
+
+KEY = "canary-key-of-the-endpoint"
+
+
+class EndpointGround(Ground):
+    """A workspace, and an engine `mine` that asks the server given to it."""
+
+    def engine(
+        self, llm: FakeLLM | None, clock: FakeClock | None = None, **facts: Any
+    ) -> OpenAIEngine:
+        url = llm.url if llm else "http://127.0.0.1:9/v1"
+        known = {"base_url": url, "model": "m", "api_key_file": "mine.key", **facts}
+        settings = Settings.model_validate({"engines": {"mine": known}})
+        return OpenAIEngine("mine", settings, self.state, clock or FakeClock(NOW))
+
+    def ask(self, prompt: str = "go", desk: Desk | None = None, **fields: Any) -> EngineRequest:
+        fields = {"instructions": "You are the role.", "role": "teller", **fields}
+        return self.request(prompt, desk=desk, **fields)
+
+
+def endpoint_ground(root: Path) -> EndpointGround:
+    here = EndpointGround(root)
+    (here.state / "secrets").mkdir(parents=True, mode=0o700)
+    here.scratch.mkdir()
+    key = here.state / "secrets/mine.key"
+    key.write_text(f"{KEY}\n")
+    key.chmod(0o600)
+    return here
