@@ -175,6 +175,7 @@ class ConsumerApp:
             state.settings,
             self.store.runtime.engines,
             functools.partial(endpoint_engines, state),
+            state.clock,
         )
         prompts = Prompts(state.files)
         self.tool_server = ToolServer(  # once nothing of the settings can stop the start any more

@@ -307,13 +307,13 @@ class Settings(BaseSettings):
 def check_engines(key: str, names: Sequence[str], endpoints: Collection[str]) -> None:
     """Raise a ValueError unless each name is that of an engine."""
     known = [*OWN_ENGINES, *endpoints]
-    if not names:
-        raise ValueError(f"{key}: expected an engine of {', '.join(known)}; got none")
-    for name in names:
+    if key == "engine":
+        known.remove("command")  # it is for lines of the owner
+    for name in names or [""]:
         if name not in known:
             near = _did_you_mean(name, known, "")
-            said = f"expected an engine of {', '.join(known)}; got {name!r}{near}"
-            raise ValueError(f"{key}: {said}")
+            said = f"{key}: expected one of {', '.join(known)}; got {name[:60]!r}{near}"
+            raise ValueError(said)
 
 
 def load(state: Path) -> Settings:

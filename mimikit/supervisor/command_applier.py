@@ -85,7 +85,7 @@ class CommandApplier:
                 continue
             target = command.target
             outcome: _Outcome | None
-            if command.action not in ("pause", "resume") and not is_id(target):
+            if command.action not in ("pause", "resume", "engine_use") and not is_id(target):
                 expected = "expected the id of a task or trigger"
                 outcome = _Outcome(f"{expected}, got {target[:60]!r}", ok=False)
             else:

@@ -152,7 +152,7 @@ class Product:
             clock=clock,
             live=live,
             engines=EngineRegistry(
-                [engine, *more_engines], self.settings, self.store.runtime.engines
+                [engine, *more_engines], self.settings, self.store.runtime.engines, clock=clock
             ),
             prompts=shipped_prompts(),
             reader=RoleReader(
