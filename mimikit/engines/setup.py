@@ -46,7 +46,8 @@ def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
     """Have these engines serve, the best first: a role or profile, or whatever names none.
 
     Raises:
-        BadSettings: the text, or what comes of it, is no settings.
+        BadSettings: the text is no settings.
+        BadInput: what comes of it is none.
     """
 
     def change(document: Table) -> None:
@@ -67,7 +68,7 @@ def with_endpoint(text: str, name: str, facts: Mapping[str, str | float | bool])
     """Add an endpoint, or change what is known of one.
 
     Raises:
-        BadSettings: the same as above.
+        BadSettings, BadInput: the same as above.
     """
 
     def change(document: Table) -> None:
@@ -84,7 +85,7 @@ def without_endpoint(text: str, name: str) -> str:
     """Remove an endpoint, and its name wherever it was to serve.
 
     Raises:
-        BadSettings: the same as above.
+        BadSettings, BadInput: the same as above.
     """
 
     def change(document: Table) -> None:
@@ -131,7 +132,10 @@ def _changed(text: str, change: Callable[[Table], None]) -> str:
         new = tomlkit.dumps(document)
     except (TOMLKitError, RecursionError, TypeError, AttributeError) as error:
         raise BadSettings(f"{_EXPECTED}: {error}") from None
-    config.parsed(new, Path(paths.CONFIG))
+    try:
+        config.parsed(new, Path(paths.CONFIG))
+    except BadSettings as error:
+        raise BadInput(str(error)) from None
     return new
 
 
