@@ -24,7 +24,10 @@ class ToolArguments(BaseModel):
 
 
 class ReplyArguments(ToolArguments):
-    """Say something to the user. Your final text does the same; when both come, this wins."""
+    """Say something to the user. Your final text does the same; when both come, this wins.
+
+    It may end your turn: call it last, and several of it together.
+    """
 
     final = True
     text: Text
