@@ -276,9 +276,10 @@ class Settings(BaseSettings):
             raise ValueError(f"engines.{odd}: expected a name of your own, {odd!r} is taken")
         check_engines("engine", self.engine_order, self.engines)
         for room in ("roles", "profiles"):
-            table = getattr(self, room)
+            table: SettingsSection = getattr(self, room)
             for seat in type(table).model_fields:
-                check_engines(f"{room}.{seat}.engine", getattr(table, seat).order, self.engines)
+                order: list[str] = getattr(table, seat).order
+                check_engines(f"{room}.{seat}.engine", order, self.engines)
         return self
 
     @property

@@ -205,7 +205,8 @@ def masked(
         return [path for path, is_masked in found if not is_masked or path in trusted]
 
     shut = seen([*read_only, *sealed, *([] if frozen is None else [frozen])])
-    closed = dict.fromkeys([*shown, *shut, *([_TOP] if confined else [])], "--ro-bind")
+    shut += [_TOP] if confined else []
+    closed = dict.fromkeys([*shown, *shut], "--ro-bind")
     if os.geteuid() == 0:  # what root reaches without a capability
         closed |= dict.fromkeys((Path("/sys"), Path("/proc/sys")), "--ro-bind")
         closed |= dict.fromkeys(_raw_disks(), "--dev-bind")
@@ -217,20 +218,9 @@ def masked(
     pins = [*seen(pinned), *around]
     pins = [path for path in pins if not _is_shut(path, closed, opened)]  # it would open it again
     made = {**dict.fromkeys([*pins, *again], "--bind"), **closed}
-    wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid"]
-    wrapped += ["--json-status-fd", str(told)] if told is not None else []
-    if as_owner:
-        wrapped += [word for name in _UNMASKING for word in ("--cap-drop", f"CAP_{name}")]
-    else:
-        wrapped += ["--cap-drop", "ALL"]
-        if os.geteuid() == 0 and not confined:
-            # What root needs, and all it needs, to make the agent's own sandbox inside this one.
-            wrapped += ["--cap-add", "CAP_SETFCAP"]
-    top = ["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"] if confined else []
-    wrapped += [*(top or ["--dev-bind", "/", "/"]), "--proc", "/proc"]
-    wrapped += [] if network else ["--unshare-net"]
+    wrapped = _start_of_box(told, as_owner=as_owner, confined=confined, network=network)
     made.pop(_TOP, None)
-    for path in sorted(made, key=lambda path: len(path.parts)):  # else the outer covers the inner
+    for path in sorted(made, key=_depth):  # else the outer covers the inner
         source = "/dev/null" if made[path] == "--dev-bind" else str(path)
         wrapped += [made[path], *([source] if made[path] != "--tmpfs" else []), str(path)]
     for path in (path for path, how in made.items() if how == "--tmpfs"):
@@ -244,6 +234,22 @@ def masked(
     within = [str(path) for path in trusted]
     counts = [str(len(masks)), str(len(within))]
     return [*start, *wrapped, "the mounts", *counts, *masks, *within, *argv]
+
+
+def _start_of_box(told: int | None, *, as_owner: bool, confined: bool, network: bool) -> list[str]:
+    """Bubblewrap with what it drops, and what it shows before anything is closed."""
+    wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid"]
+    wrapped += ["--json-status-fd", str(told)] if told is not None else []
+    wrapped += [] if network else ["--unshare-net"]
+    if as_owner:
+        wrapped += [word for name in _UNMASKING for word in ("--cap-drop", f"CAP_{name}")]
+    else:
+        wrapped += ["--cap-drop", "ALL"]
+        if os.geteuid() == 0 and not confined:
+            # What root needs, and all it needs, to make the agent's own sandbox inside this one.
+            wrapped += ["--cap-add", "CAP_SETFCAP"]
+    shown = ["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"]
+    return [*wrapped, *(shown if confined else ["--dev-bind", "/", "/"]), "--proc", "/proc"]
 
 
 def _call_filter(calls: Iterable[tuple[int, int, int, int]]) -> bytes:
@@ -287,6 +293,10 @@ def _raw_disks(devices: Path = Path("/dev")) -> list[Path]:
                 if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and by_name):
                     disks.append(path)
     return disks
+
+
+def _depth(path: Path) -> int:
+    return len(path.parts)
 
 
 def _can_be_moved(folder: Path) -> bool:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -102,7 +102,7 @@ def without_endpoint(text: str, name: str) -> str:
             if value == name:
                 del table[key]
             elif isinstance(value, list) and name in value:
-                left = [one for one in value if one != name]
+                left = [one for one in cast("list[Any]", value) if one != name]
                 if left:
                     table[key] = left
                 else:
@@ -191,14 +191,14 @@ class EndpointTrial:
         Raises:
             BadInput: why it gave none.
         """
-        from mimikit.engines.openai.dialogue import PATHS, AnswerReader, Dialogue
+        from mimikit.engines.openai.dialogue import PATHS, AnswerReader, ModelDialogue
         from mimikit.engines.openai.profile import api_of
 
         began = time.monotonic()
         with self._asked() as (settings, client):
             api = api_of(settings, client)
             spec = tool_spec("say", _SayArguments)
-            dialogue = Dialogue(
+            dialogue = ModelDialogue(
                 "You are being tried out.", "Call the tool `say` with the word hello.", [spec], None
             )
             body = dialogue.body(api, settings.model, settings.effort, "mimikit-test")
@@ -208,7 +208,7 @@ class EndpointTrial:
         return EndpointTest(api, said, bool(answer.calls), time.monotonic() - began)
 
     @contextlib.contextmanager
-    def _asked(self) -> Iterator[tuple[EndpointSettings, EndpointClient]]:
+    def _asked(self) -> Generator[tuple[EndpointSettings, EndpointClient]]:
         from mimikit.engines.openai import endpoint, profile
 
         if not endpoint.is_installed():

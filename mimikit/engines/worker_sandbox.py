@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 
 from mimikit.engines import git, sandbox
@@ -33,7 +33,7 @@ class WorkerSandbox:
         """Workspaces, each in the forms in which the sandbox was found to hold there."""
 
     @contextlib.contextmanager
-    def git_held(self, request: EngineRequest) -> Iterator[GitFolders]:
+    def git_held(self, request: EngineRequest) -> Generator[GitFolders]:
         """What the run may do with git's folders; afterwards, in `left`, what it left behind.
 
         Raises:

@@ -284,12 +284,9 @@ def run_engine(
             read_only=task is not None and task.internal,  # asked for a word; nobody asked for work
         )
         outcome = engine.run(request)
-        if outcome.too_long:
-            half = _halved(context.settings.budgets)
-            shorter = prompt_of(role, turn_input, half, scratch / UPSTREAM)
-            if len(shorter) < len(prompt):
-                output.event("note", "asked again with half of the context", {})
-                outcome = engine.run(replace(request, prompt=shorter))
+        if outcome.too_long and (shorter := _shorter(context, request)) is not None:
+            output.event("note", "asked again with half of the context", {})
+            outcome = engine.run(shorter)
         cancel.has_begun = True
         context.engines.heard(engine.name, role, outcome, choice.instead_of)
     except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
@@ -313,10 +310,13 @@ def run_engine(
     return outcome
 
 
-def _halved(budgets: BudgetSettings) -> BudgetSettings:
-    return BudgetSettings(
-        **{name: max(1, getattr(budgets, name) // 2) for name in type(budgets).model_fields}
-    )
+def _shorter(context: RunContext, request: EngineRequest) -> EngineRequest | None:
+    """The same with half the budgets; None where that says no less."""
+    budgets = context.settings.budgets
+    half = {name: max(1, getattr(budgets, name) // 2) for name in type(budgets).model_fields}
+    upstream = request.scratch / UPSTREAM
+    prompt = prompt_of(request.role, request.input, BudgetSettings(**half), upstream)
+    return replace(request, prompt=prompt) if len(prompt) < len(request.prompt) else None
 
 
 def not_begun(context: RunContext, cancel: CancelToken, error: Exception) -> Outcome | None:

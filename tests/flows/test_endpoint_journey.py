@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +92,7 @@ class World:
 
 
 @contextmanager
-def world(tmp_path: Path, llm: FakeLLM) -> Iterator[World]:
+def world(tmp_path: Path, llm: FakeLLM) -> Generator[World]:
     workspace = tmp_path / "work"
     state = workspace / ".mimikit"
     (state / "secrets").mkdir(parents=True, mode=0o700)

@@ -56,6 +56,7 @@
  * @property {string | null} until When the limit it waits for is known to end.
  * @property {number} messages How many messages and results wait for it, where that is told.
  * @property {number} tasks How many tasks do.
+ * @property {string | null} standIn The engine that serves in its place meanwhile.
  *
  * @typedef {object} ErrorDetail
  * @property {string} message

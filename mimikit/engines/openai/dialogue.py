@@ -60,7 +60,7 @@ class _Entry:
     output: str = ""
 
 
-class Dialogue:
+class ModelDialogue:
     """One run's dialogue with a model, kept within its window."""
 
     def __init__(
@@ -243,7 +243,7 @@ class AnswerReader:
     def _take_chunk(self, chunk: Body) -> None:
         self._take_usage(chunk.get("usage"), "prompt", "completion")
         for choice in _tables(chunk.get("choices"))[:1]:
-            delta = _table(choice.get("delta"))
+            delta = table_of(choice.get("delta"))
             self._thoughts.append(_text(delta, "reasoning_content") or _text(delta, "reasoning"))
             if text := _text(delta, "content"):
                 self._say(text)
@@ -254,7 +254,7 @@ class AnswerReader:
                 self._answer.is_cut = reason == "length"
 
     def _take_part(self, place: int, call: Body) -> None:
-        index, function = call.get("index"), _table(call.get("function"))
+        index, function = call.get("index"), table_of(call.get("function"))
         number = index if isinstance(index, int) else place
         if number not in self._parts and len(self._parts) >= _MOST_CALLS:
             return
@@ -268,20 +268,20 @@ class AnswerReader:
             known.append(arguments)
 
     def _take_event(self, event: Body, failed: Callable[[object], EndpointError]) -> None:
-        kind, response = event.get("type"), _table(event.get("response"))
+        kind, response = event.get("type"), table_of(event.get("response"))
         match kind:
             case "response.output_text.delta" | "response.refusal.delta":
                 self._say(_text(event, "delta"))
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 self._thoughts.append(_text(event, "delta"))
             case "response.output_item.done":
-                item = _table(event.get("item"))
+                item = table_of(event.get("item"))
                 if item.get("type") == "function_call":
                     said = _text(item, "call_id"), _text(item, "name"), _text(item, "arguments")
                     self._call(*said)
             case "response.completed" | "response.incomplete":
                 self._take_usage(response.get("usage"), "input", "output")
-                details = _table(response.get("incomplete_details"))
+                details = table_of(response.get("incomplete_details"))
                 self._answer.is_whole = True
                 self._answer.is_cut = details.get("reason") == "max_output_tokens"
             case "response.failed" | "error":
@@ -290,8 +290,8 @@ class AnswerReader:
                 pass
 
     def _take_usage(self, given: object, asked: str, said: str) -> None:
-        counts = _table(given)
-        details = _table(counts.get(f"{asked}_tokens_details"))
+        counts = table_of(given)
+        details = table_of(counts.get(f"{asked}_tokens_details"))
         if counts:
             self._answer.usage = Usage(
                 input_tokens=_count(counts.get(f"{asked}_tokens")),
@@ -369,7 +369,8 @@ def shortened(answer: ModelAnswer, most: int) -> ModelAnswer:
     return replace(answer, calls=calls)
 
 
-def _table(value: object) -> Body:
+def table_of(value: object) -> Body:
+    """The object that a value of JSON is; an empty one where it is none."""
     return cast("Body", value) if isinstance(value, dict) else {}
 
 

@@ -225,7 +225,7 @@ class EndpointClient:
         response.stream = Counted()
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _told(self) -> Generator[None]:
         """Have whatever goes wrong told as an EndpointError."""
         import openai
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import replace
-from datetime import datetime, timedelta
 from pathlib import Path
 
 from mimikit.clock import Clock, SystemClock
@@ -31,27 +30,27 @@ from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.dialogue import (
     PATHS,
     AnswerReader,
-    Dialogue,
     ModelAnswer,
     ModelCall,
+    ModelDialogue,
     parsed_arguments,
     shortened,
     total,
 )
-from mimikit.engines.openai.endpoint import EndpointClient, EndpointError, Trouble
+from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
+from mimikit.engines.openai.health import EndpointHealth
 from mimikit.engines.openai.profile import EndpointProfile, key_of, learn
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.worker_sandbox import WorkerSandbox
 from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
-from mimikit.protocol.models import EngineWant, Role, Usage
+from mimikit.protocol.models import Role, Usage
 from mimikit.protocol.watch import BoundedThread
 
 _MOST_ROUNDS: dict[Role, int] = {"teller": 12, "planner": 40, "worker": 250}
 _TRIES = 4
 TRY_AGAIN_S = (0.5, 1.0, 2.0)
-_REST_S, _MOST_REST_S = 5.0, 300.0
 _SANDBOX_REMEMBER_S = 120.0
 _SHOWN_CHARACTERS = 4000
 _ARGUMENT_CHARACTERS = 2000
@@ -69,7 +68,7 @@ class OpenAIEngine:
         self._settings: EndpointSettings = settings.engines[name]
         self._limits = settings.limits
         self._sandbox = WorkerSandbox(state, settings.codex.secrets)
-        self._health = _Health(self._clock)
+        self._health = EndpointHealth(self._clock)
         self._lock = threading.Lock()
         self._profile: EndpointProfile | None = None
         self._no_sandbox: str | None = None
@@ -150,7 +149,7 @@ class OpenAIEngine:
     @contextlib.contextmanager
     def _work(
         self, request: EngineRequest, left_s: Callable[[], float], left: list[str]
-    ) -> Iterator[WorkTools]:
+    ) -> Generator[WorkTools]:
         """The tools of a Worker, in a sandbox that was proved to hold.
 
         Raises:
@@ -221,64 +220,6 @@ class OpenAIEngine:
             return self._no_sandbox
 
 
-class _Health:
-    """Whether the endpoint turns requests away, and when the next may try."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock, self._lock = clock, threading.Lock()
-        self._reason: Unavailable | None = None
-        self._until: datetime | None = None
-        self._key: str | None = None
-        self._times, self._trying = 0, 0
-
-    def reason(self, key: str | None) -> Unavailable | None:
-        """Why it rests; None once it may be tried, as with another key than the one refused."""
-        with self._lock:
-            if self._reason is None or self._until is None:
-                return None
-            if self._reason.want == "logged_out" and key != self._key:
-                return None
-            return self._reason if self._clock.now() < self._until else None
-
-    def until(self) -> datetime:
-        with self._lock:
-            soon = self._clock.now() + timedelta(seconds=_REST_S)
-            return self._until if self._until and self._until > self._clock.now() else soon
-
-    def begin(self) -> bool:
-        """Enter a run; False while another tries whether it answers again."""
-        with self._lock:
-            if self._reason is not None and self._trying:
-                return False
-            self._trying += 1
-            return True
-
-    def end(self) -> None:
-        with self._lock:
-            self._trying = max(0, self._trying - 1)
-
-    def well(self) -> None:
-        with self._lock:
-            self._reason, self._until, self._times = None, None, 0
-
-    def wake(self) -> None:
-        with self._lock:
-            self._until = self._clock.now()
-
-    def ill(self, error: EndpointError, said: str, key: str | None) -> datetime:
-        """Note that it turned a request away; gives when the next may try."""
-        wants: dict[Trouble, EngineWant] = {"logged_out": "logged_out", "limited": "limited"}
-        with self._lock:
-            rest_s = min(_REST_S * 2 ** min(self._times, 10), _MOST_REST_S)
-            self._times += 1
-            now = self._clock.now()
-            known = error.until if error.until and error.until > now else None
-            self._until = known or now + timedelta(seconds=rest_s)
-            self._reason = Unavailable(said, wants.get(error.trouble, "unready"))
-            self._key = key
-            return self._until
-
-
 class _Run:
     """One run's dialogue with the endpoint, in its own thread."""
 
@@ -301,8 +242,11 @@ class _Run:
         """The outcome of a run that was told to stop."""
         return Outcome.stopped(self._stop.reason, self.text) if self._stop.reason else None
 
+    def _end(self, reason: str) -> None:
+        self._stop.cancel(reason)
+
     @contextlib.contextmanager
-    def watched(self, client: EndpointClient) -> Iterator[None]:
+    def watched(self, client: EndpointClient) -> Generator[None]:
         """Cut the connection when the run is told to stop, or its time is over."""
         over = threading.Event()
 
@@ -311,7 +255,7 @@ class _Run:
                 self._stop.cancel("timeout")
 
         self._stop.on_cancel(lambda _reason: client.cut())
-        self.request.cancel.on_cancel(self._stop.cancel)
+        self.request.cancel.on_cancel(self._end)
         watch = BoundedThread(wait)
         watch.start()
         try:
@@ -333,7 +277,7 @@ class _Run:
             EndpointError: the endpoint gave no answer.
         """
         request = self.request
-        dialogue = Dialogue(request.instructions, request.prompt, specs, profile.window)
+        dialogue = ModelDialogue(request.instructions, request.prompt, specs, profile.window)
         finals = {spec.name for spec in specs if spec.final}
         known_ids: set[str] = set()
         for _ in range(_MOST_ROUNDS[request.role]):
@@ -370,7 +314,7 @@ class _Run:
         self,
         client: EndpointClient,
         profile: EndpointProfile,
-        dialogue: Dialogue,
+        dialogue: ModelDialogue,
         known_ids: set[str],
     ) -> ModelAnswer:
         """The answer to what was said so far; what broke off is asked again a few times."""
@@ -393,7 +337,7 @@ class _Run:
             return answer
         raise AssertionError  # the last try has raised or given an answer
 
-    def _helps(self, error: EndpointError, dialogue: Dialogue) -> bool:
+    def _helps(self, error: EndpointError, dialogue: ModelDialogue) -> bool:
         """Whether asking again may help, after a wait, or with less of what tools said."""
         if error.trouble == "too_long":
             return self.acted and dialogue.make_room(anyhow=True)

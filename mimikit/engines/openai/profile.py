@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from mimikit.config import EndpointSettings
-from mimikit.engines.openai.dialogue import PATHS, Api
+from mimikit.engines.openai.dialogue import PATHS, Api, table_of
 from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
 from mimikit.engines.worker_sandbox import write_cache
 from mimikit.errors import EngineError, MimikitError
@@ -102,8 +102,7 @@ def _window(settings: EndpointSettings, client: EndpointClient) -> int | None:
     except EndpointError:
         return None
     for model in (it for it in listed if it["id"] == settings.model):
-        meta = model.get("meta")
-        for table in (model, meta if isinstance(meta, dict) else {}):
+        for table in (model, table_of(model.get("meta"))):
             for name in _WINDOWS:
                 if type(size := table.get(name)) is int and size >= 256:
                     return size

@@ -46,9 +46,9 @@ Content = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 
 def _one_line(command: object) -> object:
     """Some models give the words of a line, or the shell with it."""
-    words = cast("list[object]", command) if isinstance(command, list) else []
+    words = cast("list[object]", command if isinstance(command, list) else [])
     if not words or not all(isinstance(word, str) for word in words):
-        return command
+        return cast("object", command)
     line = [str(word) for word in words]
     is_shell = len(line) == 3 and line[0].rpartition("/")[2] in ("bash", "sh") and "c" in line[1]
     return line[2] if is_shell else shlex.join(line)
