@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply, TurnInput
@@ -28,7 +28,9 @@ from mimikit.engines.builtin.shell_lines import SENTENCES, IsProgram
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, code, fence, interval_words, paragraphs, say
 from mimikit.language.times import InstantTime, PastTime, RepeatTime, parse_when, when_words
-from mimikit.protocol.models import REMINDER, Hit, InboxItem, Message, time_text
+from mimikit.protocol import notify
+from mimikit.protocol.models import REMINDER, Hit, InboxItem, Message, Notify, time_text
+from mimikit.protocol.triggers import Schedule
 
 _TITLE = 80
 _HIT = 320
@@ -88,18 +90,23 @@ class Turn:
         if isinstance(intent, RemindIntent):
             return self._remind(item, intent)
         if isinstance(intent, grammar.RunIntent):
-            title, words = _title(intent.command), {}
+            title, words, told = _title(intent.command), {}, ""
+            if intent.notify is not None:
+                told = notify.words(intent.notify, "once")[self._language]
         elif isinstance(intent, Commanding):
             # Passed on to the Planner, word for word, if it can be planned.
             plan = plan_of(intent, self._input, self._input.now, self._language)
             if isinstance(plan, str):
                 return plan
             title, words = _title(f"{plan.when}: {intent.command}"), {"when": plan.words}
+            told = _told(intent.notify, plan)[self._language]
         else:
             return self._attend(intent)
         reply = _call(self._request, "delegate", {"prompt": item.text, "title": title})
-        key, command = "scheduled" if words else "started", fence(intent.command, "sh")
-        return self._said(reply, key, command=command, **words)
+        key, command = "started_now" if told else "started", fence(intent.command, "sh")
+        key = "scheduled" if words else key
+        said = self._said(reply, key, command=command, **words)
+        return paragraphs(said, told) if reply.ok else said
 
     def _meant(self, text: str, item: InboxItem) -> Intent:
         """What one input asks for; right after a reminder it may be an answer to it."""
@@ -145,6 +152,8 @@ class Turn:
                 return self._said(reply, f"backlog_{action}", item=_line(whole, 200))
             case grammar.CancelIntent(reference):
                 return self._cancel(reference)
+            case grammar.SwitchIntent(action, reference):
+                return self._switch(action, reference)
             case grammar.ShowIntent(what):
                 return self._show(what)
             case NoticedIntent():
@@ -196,6 +205,18 @@ class Turn:
             return paragraphs(which, _task_list(found or active, language))
         none = say("cancel_none", language, reference=_line(reference, 100))
         return paragraphs(none, which, _task_list(active, language))
+
+    def _switch(self, action: Literal["pause", "resume"], reference: str) -> str:
+        """Have the Planner pause a trigger, or let it go on."""
+        found = _triggers(reference, self._input.tasks)
+        if len(found) == 1:
+            prompt, named = f"{action} {found[0].id}", _named(found[0].id, found)
+            reply = _call(self._request, "delegate", {"prompt": prompt, "title": prompt})
+            return self._said(reply, f"{action}_doing", trigger=named)
+        if not found:
+            return say("switch_none", self._language, reference=_line(reference, 100))
+        which = say("switch_which", self._language)
+        return paragraphs(which, _task_list(found, self._language))
 
     def _said(self, reply: ToolReply, key: str, **values: object) -> str:
         """What to say of a tool's reply, which may be a refusal."""
@@ -263,6 +284,23 @@ def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine
     if len({task.title.casefold() for task in ended}) == 1:
         return [max(ended, key=lambda task: task.created_at or datetime.min.replace(tzinfo=UTC))]
     return ended
+
+
+def _triggers(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
+    """The triggers that a reference may mean."""
+    return resolve(reference, [t for t in tasks if t.state.startswith(("trigger", "reminder"))])
+
+
+def _told(asked: Notify | None, plan: PlannedCall) -> phrases.Words:
+    """Who is told of a command that is planned so, in words."""
+    given = plan.arguments
+    is_standing = plan.tool == "schedule" and given["type"] == "conditional"
+    schedule: Schedule | None = None
+    if given["type"] == "recurring":
+        schedule = Schedule(interval=given.get("interval"), cron=given.get("cron"))
+    usual = notify.usual("command", "builtin", schedule=schedule, is_standing=is_standing)
+    times = "each" if schedule else "gathered" if is_standing else "once"
+    return notify.words(asked or usual, times)
 
 
 def _fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
@@ -382,6 +420,10 @@ def plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
         intent = PlainSentence(task.prompt)
     if isinstance(intent, BadSentence):
         return Outcome("done", say(intent.reason, language))
+    if isinstance(intent, grammar.SwitchIntent):
+        found = _triggers(intent.reference, request.input.tasks)
+        switch = {"id": found[0].id if found else intent.reference, "action": intent.action}
+        return _planned(_call(request, "change_trigger", switch), language)
     if not isinstance(intent, Commanding | RemindIntent):
         return Outcome("done", say("plan_unknown", language, connect=say("connect", language)))
     plan = plan_of(intent, request.input, task.created_at, language)
@@ -390,7 +432,12 @@ def plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
     is_reminder = isinstance(intent, RemindIntent)
     text, profile = (intent.text, REMINDER) if is_reminder else (intent.command, "command")
     work = {"prompt": text, "title": _title(text), "profile": profile}
-    reply = _call(request, plan.tool, {**work, **plan.arguments})
+    told = None if is_reminder else intent.notify
+    work |= {"notify": told} if told else {}
+    return _planned(_call(request, plan.tool, {**work, **plan.arguments}), language)
+
+
+def _planned(reply: ToolReply, language: Language) -> Outcome:
     if reply.ok:
         return Outcome("done")
     error = say("plan_refused", language, reason=reply.text)

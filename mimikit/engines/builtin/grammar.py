@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+from mimikit.engines.builtin import notify
 from mimikit.engines.builtin.reminders import (
     NoticedIntent,
     RemindIntent,
@@ -39,6 +40,7 @@ from mimikit.engines.builtin.shell_lines import (
 )
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S, filled, fold
 from mimikit.language.times import FoundTime, RepeatTime, time_at
+from mimikit.protocol.models import Notify
 
 BacklogAction = Literal["add", "done", "remove"]
 
@@ -46,6 +48,7 @@ BacklogAction = Literal["add", "done", "remove"]
 @dataclass(frozen=True, slots=True)
 class RunIntent:
     command: str
+    notify: Notify | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class EveryIntent:
 
     seconds: float
     command: str
+    notify: Notify | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ class AtIntent:
 
     when: str
     command: str
+    notify: Notify | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,7 @@ class WhenFileIntent:
     path: str
     change: Literal["changed", "exists"]
     command: str
+    notify: Notify | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,7 @@ class AfterIntent:
 
     reference: str
     command: str
+    notify: Notify | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,14 @@ class ChangeBacklogIntent:
 class CancelIntent:
     """Cancel a task or trigger; the reference as the user wrote it, possibly empty."""
 
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchIntent:
+    """Pause a trigger, or let it go on; the reference as the user wrote it."""
+
+    action: Literal["pause", "resume"]
     reference: str
 
 
@@ -147,6 +162,7 @@ Intent = (
     | RecallIntent
     | ChangeBacklogIntent
     | CancelIntent
+    | SwitchIntent
     | ShowIntent
     | BadSentence
     | PlainSentence
@@ -155,6 +171,11 @@ Intent = (
 
 def parse(text: str, is_program: IsProgram = lambda _word: False) -> Intent:
     """What the whole message asks for; `is_program`: whether a word can be started by name."""
+    bare, told = notify.split(text)
+    if told is not None:
+        intent = _read(bare, ROWS, is_program)
+        if isinstance(intent, Commanding):
+            return replace(intent, notify=told)
     return _read(text, ROWS, is_program) or PlainSentence(text.strip())
 
 
@@ -369,6 +390,12 @@ def _cancel(said: _Opened) -> Intent | None:
     return CancelIntent(_reference(rest))
 
 
+def _switch(action: Literal["pause", "resume"], said: _Opened) -> Intent | None:
+    intent = _cancel(said)
+    named = isinstance(intent, CancelIntent) and intent.reference
+    return SwitchIntent(action, named) if named else None
+
+
 def _reference(rest: FoldedText) -> str:
     """The id or name of a task, without marks, courtesy and the word "task" before it."""
     while True:
@@ -440,6 +467,8 @@ ROWS: tuple[_Row, ...] = (
     *_rows("recall", "whole", _recall),
     *_rows("remember", "begins", _remember),
     *_rows("cancel", "begins", _cancel),
+    *_rows("pause", "begins", partial(_switch, "pause")),
+    *_rows("resume", "begins", partial(_switch, "resume")),
 )
 """Every sentence: how it is said and what reads it. The first that reads one wins."""
 _ANSWERS: tuple[_Row, ...] = (
