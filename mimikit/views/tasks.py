@@ -15,7 +15,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Instant, LiveRun, QueueName, Task, Usage, to_utc
 from mimikit.protocol.records import whole_lines
-from mimikit.protocol.results import TaskResult
+from mimikit.protocol.results import ResultType, TaskResult
 from mimikit.tasks import ledger, queue
 from mimikit.tasks.queue import TaskSnapshot, TaskState
 from mimikit.views.base import Render, Title, View, first_line
@@ -77,6 +77,9 @@ class TaskOutcome(View):
     data: dict[str, Any]
     engine: str
     usage: Usage
+    result_type: ResultType
+    has_diff: bool
+    """Whether files of the workspace changed, as `…/diff` tells."""
 
 
 class ResultView(TaskOutcome):
@@ -84,7 +87,6 @@ class ResultView(TaskOutcome):
 
     html: str | None
     """Null where there is no text, and for a command's output, which is no markdown."""
-    result_type: str
     completed_at: Instant
 
 
@@ -222,6 +224,8 @@ def task_outcome(known: TaskSnapshot) -> TaskOutcome | None:
         text=outcome.text if is_run else outcome.summary or "",
         exit_code=outcome.exit_code if is_run else None,
         data={k: v for k, v in outcome.result.items() if k != "text"} if is_run else {},
+        result_type=outcome.result_type if is_run else "text",
+        has_diff=is_run and outcome.diff is not None,
     )
 
 
@@ -238,7 +242,6 @@ def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
         text=text,
         html=None if is_output or not text else render(text),
         error=plain(told.error) if told.error else None,
-        result_type=outcome.result_type if is_run else "text",
         completed_at=outcome.completed_at,
     )
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from mimikit.protocol import paths
+from mimikit.protocol.diffs import DiffHunk, FileDiff, TaskDiff
 from mimikit.protocol.models import Task
 from mimikit.protocol.triggers import Trigger
 from tests.cli.conftest import Cli, Place, read_line
@@ -39,6 +41,31 @@ def test_a_queued_task_is_on_disk_as_it_was_asked_for(cli: Cli, tmp_path: Path) 
     assert (task.max_attempts, task.title) == (3, "T")
     assert (task.origin, task.notify, task.trace_id) == ("cli", "message", task.id)
     assert "no consumer is running; `mimikit up` starts one" in result.stderr
+
+
+def test_show_tells_what_a_task_changed_and_the_whole_of_it_on_demand(
+    cli: Cli, tmp_path: Path
+) -> None:
+    cli("init")
+    task_id = cli("enqueue", "do it").stdout.strip()
+    assert "changed no file" in cli("tasks", "show", task_id, "--diff").stdout
+    lines = [f"+line {n}" for n in range(200)]
+    hunk = DiffHunk(old_start=0, old_lines=0, new_start=1, new_lines=200, lines=lines)
+    file = FileDiff(path="new\x1b[31m.txt", action="added", added=200, hunks=[hunk])
+    path = tmp_path / ".mimikit" / paths.diff(task_id)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(TaskDiff(id=task_id, files=[file]).to_json())
+    shown = cli("tasks", "show", task_id).stdout
+    assert "+200 −0" in shown
+    assert "+line 9" in shown
+    assert "+line 150" not in shown
+    assert "all 203 lines" in shown
+    assert "\x1b" not in shown
+    whole = cli("tasks", "show", task_id, "--diff").stdout.splitlines()
+    assert whole[:3] == ["--- /dev/null", "+++ b/new‹U+001B›[31m.txt", "@@ -0,0 +1,200 @@"]
+    assert whole[3:] == lines
+    told = data(cli, "tasks", "show", task_id, "--diff")
+    assert told["files"][0]["added"] == 200
 
 
 def test_a_command_is_a_task_of_its_own_profile(cli: Cli, tmp_path: Path) -> None:

@@ -299,3 +299,20 @@ export function messageAbout(state, taskId, trace) {
     state.messages.findLast((message) => message.taskIds?.some((id) => ids.has(id)))?.id ?? null;
   return naming(new Set([taskId])) ?? naming(new Set(trace.map((task) => task.id)));
 }
+
+/**
+ * Each line with its number before and after; null where it is not.
+ *
+ * @param {import("./types.js").Hunk} hunk
+ * @returns {{mark: string, text: string, before: number | null, after: number | null}[]}
+ */
+export function numbered(hunk) {
+  let [before, after] = [hunk.oldStart, hunk.newStart];
+  return hunk.lines.map((line) => {
+    const [mark, text] = [line[0], line.slice(1)];
+    const row = { mark, text, before: /** @type {any} */ (null), after: /** @type {any} */ (null) };
+    if (mark === " " || mark === "-") row.before = before++;
+    if (mark === " " || mark === "+") row.after = after++;
+    return row;
+  });
+}

@@ -137,10 +137,13 @@
  * @property {"loading" | "ready" | "missing" | "failed"} load
  * @property {import("./types.js").Task | null} task
  * @property {{text: string, html?: string | null, exitCode?: number | null,
- *   resultType?: string} | null} result
+ *   resultType?: string, hasDiff?: boolean} | null} result
  * @property {import("./types.js").LedgerEvent[]} events
  * @property {import("./types.js").Task[]} trace
  * @property {import("./types.js").Graph} graph
+ * @property {import("./types.js").Diff | null} diff what it changed
+ * @property {"idle" | "failed"} diffLoad
+ * @property {Record<string, boolean>} unfolded files of the diff and their parts: open, or closed
  * @property {Output} output
  *
  * @typedef {object} Output

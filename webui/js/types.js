@@ -47,6 +47,12 @@
  * @property {string} turnId
  * @property {string} text
  *
+ * @typedef {object} Diff What a task changed in the workspace, attempt after attempt.
+ * @property {FileDiff[]} files
+ * @property {number} moreFiles So many more changed, and are not listed.
+ * @property {string[]} unseen Folders in which nobody looked.
+ * @property {number} interrupted So many attempts were cut off: what they changed may be missing.
+ *
  * @typedef {object} EngineStatus An engine, of itself or as it serves a role or profile, and whether it can now.
  * @property {string} engine
  * @property {"ready" | "waiting"} state
@@ -78,6 +84,22 @@
  * @typedef {object} FileChangedParameters
  * @property {string} path
  * @property {boolean} fireOnInit
+ *
+ * @typedef {object} FileDiff What became of one file. Units: bytes; null where there was, or is, no such file.
+ * @property {string} path
+ * @property {"added" | "modified" | "deleted" | "renamed"} action
+ * @property {string | null} fromPath Of one that was renamed.
+ * @property {number} added
+ * @property {number} removed Lines; also of those that are not shown.
+ * @property {number | null} oldSize
+ * @property {number | null} newSize
+ * @property {string | null} oldMode
+ * @property {string | null} newMode Permissions where these changed.
+ * @property {"binary" | "big" | "unknown" | null} unshown Why there is nothing of its content.
+ * @property {number} cutLines So many lines are left out.
+ * @property {boolean} shared Other work ran meanwhile, and may have done some of it.
+ * @property {number} attempt
+ * @property {Hunk[]} hunks
  *
  * @typedef {object} FileExists
  * @property {"file_exists"} type
@@ -117,6 +139,13 @@
  * @property {string | null} messageId
  * @property {string | null} role
  * @property {string | null} taskId
+ *
+ * @typedef {object} Hunk Lines that changed, with some around them. Numbers are 1-based; 0 where a side has none.
+ * @property {number} oldStart
+ * @property {number} oldLines
+ * @property {number} newStart
+ * @property {number} newLines
+ * @property {string[]} lines Each begins with a space, `-` or `+`; one with a backslash tells that the line before it has no end. What is not seen stands as its number: `‹U+202E›`.
  *
  * @typedef {object} InboxChange
  * @property {"inbox"} kind
@@ -275,8 +304,9 @@
  * @property {Record<string, any>} data
  * @property {string} engine
  * @property {Usage} usage
+ * @property {"text" | "code_change" | "analysis" | "summary"} resultType
+ * @property {boolean} hasDiff Whether files of the workspace changed, as `…/diff` tells.
  * @property {string | null} html Null where there is no text, and for a command's output, which is no markdown.
- * @property {string} resultType
  * @property {string} completedAt
  *
  * @typedef {object} Schedule When a trigger is due. Exactly one of interval, cron, runAt. Units: seconds.
