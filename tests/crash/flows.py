@@ -246,7 +246,7 @@ FLOWS = (
         (
             lambda c: (
                 c.say("m1", "plan: one ~; two"),
-                c.say("m2", "plan: three"),
+                c.say("m2", "plan: three ~"),
             ),
         ),
         hook=_plan_the_other,
