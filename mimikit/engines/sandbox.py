@@ -175,7 +175,7 @@ def masked(
 ) -> list[str]:
     """`argv` with the sandbox in front of it.
 
-        `writable` stays so within what is masked or made read-only, and `shown` is read there.
+    `writable` stays so within what is masked or made read-only, and `shown` is read there.
     `read_only` is so wherever else it lies, `reopened` is written within that, `pinned` can neither
     be moved nor replaced: these may have been named by Workers. `hidden` is there and empty, for an
     agent also what comes later. In a `sealed` folder nothing is made, moved or removed; its folders
@@ -183,8 +183,7 @@ def masked(
     for what is `writable`. `as_owner` keeps the rights the owner has, but for those that open the
     mask. The folders around the state folder stay where they are: who moves one away makes a state
     of his own in its place. The state and what is hidden are so at each place where they are
-    mounted; for an agent a guard keeps all that so. `told`: where
-    bubblewrap tells how it went.
+    mounted; for an agent a guard keeps all that so. `told`: where bubblewrap tells how it went.
     """
     real, sealed, mounted = _real(state), [_real(path) for path in sealed], mounts_here()
     states = _places(real, mounted)
