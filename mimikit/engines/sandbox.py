@@ -20,7 +20,7 @@ import stat
 import struct
 import sys
 import tempfile
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from importlib import util
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -177,13 +177,13 @@ def masked(
 
     `writable` stays so within what is masked or made read-only, and `shown` is read there.
     `read_only` is so wherever else it lies, `reopened` is written within that, `pinned` can neither
-    be moved nor replaced: these may have been named by Workers. `hidden` is there and empty. In a
-    `sealed` folder nothing is made, moved or removed; its folders and documents are written.
-    `frozen` is a folder around the state folder that is read-only but for what is `writable`.
-    `as_owner` keeps the rights the owner has, but for those that open the mask. The folders around
-    the state folder stay where they are: who moves one away makes a state of his own in its place.
-    The state and what is hidden are so at each place where they are mounted. `told`: where
-    bubblewrap tells how it went.
+    be moved nor replaced: these may have been named by Workers. `hidden` is there and empty, for an
+    agent also what comes later. In a `sealed` folder nothing is made, moved or removed; its folders
+    and documents are written. `frozen` is a folder around the state folder that is read-only but
+    for what is `writable`. `as_owner` keeps the rights the owner has, but for those that open the
+    mask. The folders around the state folder stay where they are: who moves one away makes a state
+    of his own in its place. The state and what is hidden are so at each place where they are
+    mounted; for an agent a guard keeps all that so. `told`: where bubblewrap tells how it went.
     """
     real, sealed, mounted = _real(state), [_real(path) for path in sealed], mounts_here()
     states = _places(real, mounted)
@@ -204,6 +204,8 @@ def masked(
         closed |= dict.fromkeys(_raw_disks(), "--dev-bind")
     for path in (*hidden, *states):
         closed[path] = "--tmpfs" if path == real or path.is_dir() else "--dev-bind"
+    later = [path for path in hidden if not os.access(path, os.F_OK)]
+    closed = {path: how for path, how in closed.items() if path not in later}
     opened = opened.union(seen(reopened), *map(_written_in, sealed))
     again = [path for path in opened if any(map(path.is_relative_to, closed))]
     around = [folder for path in states for folder in path.parents if _can_be_moved(folder)]
@@ -215,10 +217,11 @@ def masked(
     if as_owner:
         wrapped += [word for name in _UNMASKING for word in ("--cap-drop", f"CAP_{name}")]
     else:
-        wrapped += ["--cap-drop", "ALL"]
-        if os.geteuid() == 0:
-            # What root needs, and all it needs, to make the agent's own sandbox inside this one.
-            wrapped += ["--cap-add", "CAP_SETFCAP"]
+        # The guard mounts, and gives up each right for the agent; but for the last, which root
+        # needs, and all it needs, to make the agent's own sandbox inside this one.
+        kept = ["SYS_ADMIN", "SETPCAP", *(["SETFCAP"] if os.geteuid() == 0 else [])]
+        wrapped += ["--as-pid-1", "--cap-drop", "ALL"]
+        wrapped += [word for name in kept for word in ("--cap-add", f"CAP_{name}")]
     wrapped += ["--dev-bind", "/", "/", "--proc", "/proc"]
     for path in sorted(made, key=lambda path: len(path.parts)):  # else the outer covers the inner
         source = "/dev/null" if made[path] == "--dev-bind" else str(path)
@@ -230,10 +233,17 @@ def masked(
     wrapped += ["--", sys.executable, "-I", "-S", mounts.__file__]
     calls = _call_filter(_SHUT_CALLS.get(platform.machine(), ()))
     start = [sys.executable, "-I", "-S", "-c", _START, calls.hex(), str(len(wrapped))]
-    masks = [str(path) for path, how in made.items() if how in ("--tmpfs", "--dev-bind")]
-    within = [str(path) for path in trusted]
-    counts = [str(len(masks)), str(len(within))]
-    return [*start, *wrapped, "the mounts", *counts, *masks, *within, *argv]
+    kept = {path: how for path, how in made.items() if how != "--bind" or path not in again}
+    words = _guarded({**kept, **dict.fromkeys(later, "--tmpfs")})
+    words += [f"{mounts.SHOWN}{path}" for path in trusted]
+    return [*start, *wrapped, "the mounts", *words, "--", *argv]
+
+
+def _guarded(made: Mapping[Path, str]) -> list[str]:
+    """What the guard is told: how each path is kept, in what is around it first."""
+    ways = {"--ro-bind": mounts.SHUT, "--bind": mounts.HELD}
+    outer_first = sorted(made, key=lambda path: len(path.parts))
+    return [f"{ways.get(made[path], mounts.HIDE)}{path}" for path in outer_first]
 
 
 def _call_filter(calls: Iterable[tuple[int, int, int, int]]) -> bytes:
@@ -290,9 +300,9 @@ def _is_shut(path: Path, closed: Container[Path], opened: Container[Path]) -> bo
 
 
 def _places(real: Path, mounted: Sequence[Mount]) -> list[Path]:
-    """A real path, and where else its files are seen."""
-    others = other_places(real, mounted)
-    return [real, *(path for path in others if os.access(path, os.F_OK))]
+    """A real path, and where else its files are seen, or will be."""
+    others, is_there = other_places(real, mounted), os.access(real, os.F_OK)
+    return [real, *(path for path in others if not is_there or os.access(path, os.F_OK))]
 
 
 def _real(path: Path) -> Path:
@@ -338,9 +348,8 @@ def folders_around(inner: Iterable[Path], workspace: Path) -> list[Path]:
 
 
 def secrets_of_home(more: Iterable[str] = ()) -> list[Path]:
-    """What of the owner's home no Worker reads, as far as it is there."""
-    paths = [Path.home() / Path(name).expanduser() for name in (*_SECRETS, *more)]
-    return [path for path in paths if os.access(path, os.F_OK)]
+    """What of the owner's home no Worker reads, there or not."""
+    return [Path.home() / Path(name).expanduser() for name in (*_SECRETS, *more)]
 
 
 def doors(root: Path = Path("/")) -> list[Path]:

@@ -308,6 +308,7 @@ class TantivyIndex:
                 if entry.lstat().st_mode & 0o077 and not entry.is_symlink():
                     entry.chmod(0o600)
         with self._changing:
+            self._index = index  # a search may have let go of it: it found no manifest yet
             self._look(index, counts.but(rows))
             self._save()
 

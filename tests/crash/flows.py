@@ -304,12 +304,12 @@ FLOWS = (
         "more tasks than one request may have",
         (
             lambda c: (
-                c.say("m1", "plan: one ~; two; three"),
-                c.say("m2", "plan: four; five; six ~"),
+                c.say("m1", "plan: one ~; two"),
+                c.say("m2", "plan: three ~"),
             ),
         ),
         hook=_plan_the_other,
-        settings=_few_tasks(6),
+        settings=_few_tasks(4),
     ),
     # a message, and the ways it may go
     Flow("message", (lambda c: c.say("m1", "plan: one; two"),)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -194,6 +194,22 @@ def test_an_index_that_was_cleared_begins_from_nothing(make_index: MakeIndex) ->
     index.update([("memory/a.md", Stamp(1, 1), [Passage("walrus", 1)])], [])
     index.refresh()
     assert index.view.stamps == {"memory/a.md": Stamp(1, 1)}
+    assert index.view.search({"walrus": 1.0}, NEAR, 10, Window())
+
+
+def test_an_index_made_anew_stays_open_when_a_search_looks_meanwhile(tmp_path: Path) -> None:
+    world = empty_world(tmp_path)
+    index = TantivyIndex(world.files, world.path)
+    index.update([("memory.md", Stamp(1, 1), [Passage("badger", 1)])], [])
+    world.files.write("cache/search/unfinished", b"", sync=False)  # whoever wrote last has died
+
+    def anew() -> Iterator[Changed]:
+        index.refresh()  # a search: there is no manifest now
+        yield "memory.md", Stamp(1, 2), [Passage("walrus", 1)]
+
+    index.update(anew(), [])
+    index.update([("memory/a.md", Stamp(1, 1), [Passage("heron", 1)])], [])
+    assert set(index.view.stamps) == {"memory.md", "memory/a.md"}
     assert index.view.search({"walrus": 1.0}, NEAR, 10, Window())
 
 

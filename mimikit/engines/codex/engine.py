@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings, system_zone
-from mimikit.engines import git, process, process_tree, sandbox
+from mimikit.engines import git, mounts, process, process_tree, sandbox
 from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation, TurnReader
@@ -293,8 +293,9 @@ class CodexEngine:
             return Outcome("failed", text, said, "error", exit_code=128 + signum)
         said = turn.failed or output.complaint() or turn.trouble or "codex ended without a word"
         reason, again = failure_reason(said), None
-        if said.startswith("bwrap: ") and turn.session_id is None:
-            reason = "engine_unavailable"  # what it had to mount was gone: nothing was tried
+        ended_by_guard = said.rpartition("\n")[2].startswith(mounts.ENDED)
+        if ended_by_guard or (said.startswith("bwrap: ") and turn.session_id is None):
+            reason = "engine_unavailable"  # what it had to mount was gone, or is now
         if reason == "rate_limited":
             again = retry_at(said, self._clock.now(), ZoneInfo(system_zone()))
         return Outcome("failed", text, said, reason, exit_code=code, retry_at=again)
