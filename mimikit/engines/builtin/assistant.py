@@ -227,14 +227,14 @@ class Turn:
 
 
 def is_command(text: str, tasks: Callable[[], Sequence[TaskLine]], is_program: IsProgram) -> bool:
-    """Whether a message needs no mind, though one is there: `tasks`, `cancel`, `remind me`, `run:`.
+    """Whether a message needs no mind, though one is there: `tasks`, `status`, `cancel`, `run:`.
 
     What is to be canceled must be there: else it is talk, such as "stop worrying".
     """
     match grammar.parse(text.strip(), is_program):
         case grammar.ShowIntent(what):
             return what in ("help", "status", "tasks")
-        case grammar.RunIntent() | RemindIntent():
+        case grammar.RunIntent():
             return True
         case grammar.CancelIntent(reference):
             return not _words(reference) or bool(
