@@ -193,6 +193,8 @@ class ConsumerApp:
                 self.search,
                 store.ledger.trace_size,
                 lambda seat, most: self.consumer.upcoming(seat, most),  # noqa: PLW0108 - made later
+                clock=state.clock,
+                zone=lambda: state.settings.zone,
             ),
             feed=store.feed,
             log=state.log,

@@ -9,8 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
-from mimikit.language.phrases import ToldResult
+from mimikit.language.phrases import ToldResult, Words
 from mimikit.protocol.models import (
+    EndStatus,
     EngineWant,
     FailureReason,
     Hit,
@@ -89,6 +90,21 @@ class TaskLine:
     state: str
     seat: str = "worker"
     created_at: datetime | None = None
+    words: Words | None = None
+    """Of a trigger: when it runs."""
+    next: Words | None = None
+    last: Words | None = None
+    """How it ended, or how a trigger's last run did."""
+    waits: Words | None = None
+    """What it waits for."""
+    status: EndStatus | None = None
+    """What `last` tells of."""
+    ended_at: datetime | None = None
+
+    @property
+    def facts(self) -> list[Words]:
+        """All of it that is to be told, in order."""
+        return [words for words in (self.words, self.next, self.last, self.waits) if words]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +125,8 @@ class TurnInput:
     upstream: tuple[TaskResult, ...] = ()
     facts: dict[str, str] = field(default_factory=dict[str, str])
     """Status lines: engines, queue depths, version…"""
+    look: Callable[[str], Sequence[TaskLine]] = lambda _scope: ()
+    """More of the tasks, by what `list_tasks` calls a scope; for who finds them not in `tasks`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,12 @@ def visible(line: str) -> str:
     return _CONTROL.sub(lambda match: f"‹U+{ord(match.group()):04X}›", line.replace("\r", "␍"))
 
 
+def first_line(text: str, most: int = 80) -> str:
+    """The first line that says something, cut to a title's length."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
 def as_json(value: object, *, indent: int | None = None) -> str:
     """JSON for programs that may be read in a terminal: what is not seen is written as numbers."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)

@@ -248,6 +248,17 @@ class RunEnd(Record):
     """The circuit breaker pauses the trigger."""
 
 
+class LastRun(Record):
+    """How the run of a trigger that ended last went."""
+
+    task_id: Id
+    status: EndStatus
+    at: Instant
+    failure_reason: FailureReason | None = None
+    error: str | None = None
+    """In one line."""
+
+
 class TriggerState(Record):
     """What the consumer knows of a trigger. Lives in `triggers/state/`."""
 
@@ -276,6 +287,7 @@ class TriggerState(Record):
     """A hash of why the last run failed; None: it did not."""
     failure_streak: int = 0
     """So many runs in a row failed in the same way."""
+    last_end: LastRun | None = None
     paused_by: Literal["breaker"] | None = None
     """Who paused it, where that was not its user."""
     told_at: Instant | None = None

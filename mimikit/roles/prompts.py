@@ -17,6 +17,7 @@ from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Role, time_text
+from mimikit.tools.world import line_text
 
 NAMES = ("teller", "planner", "worker", "llm-eval-batch", "daily-summary", "monthly-summary")
 PLACEHOLDERS = frozenset(
@@ -152,7 +153,7 @@ def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]
     ]
     hits = turn_input.memory[: budgets.memory_hits]
     memory = [indented(f"[{hit.source}] {hit.text}") for hit in hits]
-    tasks = [indented(f"{task.id} [{task.state}] {task.title}") for task in turn_input.tasks]
+    tasks = [line_text(task) for task in turn_input.tasks]
     results = [
         indented(
             f"[{r.task_id}] {r.title} — {r.status}"

@@ -440,7 +440,12 @@ def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
             memory = context.reader.recall(asked, recent, budgets.memory_hits)
         except Exception as error:  # noqa: BLE001 - better an answer without memory than none
             context.log.write("error", "memory_not_searched", error=repr(error))
-    tasks = context.reader.tasks("all")
+    own = turn_input.task.id if turn_input.task else None
+    tasks = [line for line in context.reader.tasks("all") if line.id != own]
     return replace(
-        turn_input, conversation=tuple(conversation), memory=tuple(memory), tasks=tuple(tasks)
+        turn_input,
+        conversation=tuple(conversation),
+        memory=tuple(memory),
+        tasks=tuple(tasks),
+        look=context.reader.tasks,
     )

@@ -26,9 +26,11 @@ from mimikit.protocol.models import (
     to_utc,
 )
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import PlanResult, TriggerState
+from mimikit.protocol.triggers import LastRun, PlanResult, TriggerState
 
 Told = Literal["teller", "message"]
+MOST_OF_AN_ERROR = 200
+"""Characters of it that are kept beside a trigger."""
 
 
 def code_record(turn_id: str, now: datetime) -> TurnRecord:
@@ -174,6 +176,18 @@ def telling(
         changed = before is None or before.last_outcome != outcome_hash(result)
         return "message" if changed or result.status == "failed" else None
     return "message"
+
+
+def last_run(result: TaskResult) -> LastRun:
+    """What is kept beside a trigger of a run that ended."""
+    error = " ".join((result.error or "").split())
+    return LastRun(
+        task_id=result.id,
+        status=result.status,
+        at=result.completed_at,
+        failure_reason=result.failure_reason,
+        error=error[:MOST_OF_AN_ERROR] or None,
+    )
 
 
 def outcome_hash(result: TaskResult) -> str:

@@ -14,7 +14,7 @@ from mimikit.protocol.models import REMINDER, Task
 from mimikit.protocol.notify import is_standing
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import RunEnd, Trigger, TriggerState
-from mimikit.supervisor.code_turns import outcome_hash, telling
+from mimikit.supervisor.code_turns import last_run, outcome_hash, telling
 
 BREAKS_AT = 3
 """So many failures in a row that are alike pause a trigger."""
@@ -49,7 +49,7 @@ def after_end(
     elif told and is_standing(trigger):
         ended, state = _gathered(ended, state, task, result)
     kept = {id_: end for id_, end in state.ends.items() if id_ in under_way}
-    return state.but(ends={**kept, task.id: ended})
+    return state.but(ends={**kept, task.id: ended}, last_end=last_run(result))
 
 
 def _gathered(

@@ -261,9 +261,11 @@ def live(files: Files, upcoming: Upcoming, most: int) -> list[TaskSnapshot]:
     return sorted(found.values(), key=lambda v: (v.state != "running", *order_of(v.task)))
 
 
-def recent(files: Files, limit: int = 50) -> list[TaskSnapshot]:
-    """The tasks that ended last, newest first."""
-    return [view for id_ in ledger.ended_ids(files, limit) if (view := show(files, id_))]
+def recent(
+    files: Files, limit: int = 50, states: Iterable[str] = ledger.ENDED
+) -> list[TaskSnapshot]:
+    """The tasks that ended last (in one of these states), newest first."""
+    return [view for id_ in ledger.ended_ids(files, limit, states) if (view := show(files, id_))]
 
 
 # ---- what a file in a queue folder means as a task, whether a program or a person wrote it; pure.

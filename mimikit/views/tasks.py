@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
-from mimikit.language.plain_text import plain
+from mimikit.language.plain_text import first_line, plain
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Instant, LiveRun, QueueName, Task, Usage, to_utc
@@ -18,7 +18,7 @@ from mimikit.protocol.records import whole_lines
 from mimikit.protocol.results import ResultType, TaskResult
 from mimikit.tasks import ledger, queue
 from mimikit.tasks.queue import TaskSnapshot, TaskState
-from mimikit.views.base import Render, Title, View, first_line
+from mimikit.views.base import Render, Title, View
 
 MAX_LIVE = 200
 MAX_ENDED = 50

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from mimikit.engines.base import Outcome, TurnInput
 from mimikit.engines.builtin.engine import BuiltinEngine
-from mimikit.engines.builtin.grammar import BadSentence, PlainSentence, parse, parse_answer
+from mimikit.engines.builtin.grammar import parse, parse_answer
+from mimikit.engines.builtin.intents import BadSentence, PlainSentence
 from mimikit.engines.builtin.reminders import NoticedIntent, RemindIntent, SnoozeIntent
 from mimikit.language import phrases
 from mimikit.language.times import parse_when

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mimikit.engines.builtin import grammar, notify
-from mimikit.engines.builtin.grammar import EveryIntent, RunIntent, SwitchIntent
+from mimikit.engines.builtin import grammar, intents, notify
+from mimikit.engines.builtin.intents import EveryIntent, RunIntent, SwitchIntent
 
 EVERY = "every 10 minutes run: date"
 
@@ -76,9 +76,9 @@ def test_what_a_command_says_itself_stays_its_own(command: str) -> None:
 
 def test_talk_is_not_taken_for_it() -> None:
     for text in ("don't tell me", "只有失败才告诉我"):
-        assert isinstance(grammar.parse(text), grammar.PlainSentence)
+        assert isinstance(grammar.parse(text), intents.PlainSentence)
     note = "the tests, only tell me if it changes"
-    assert grammar.parse(f"remember: {note}") == grammar.RememberIntent(note)
+    assert grammar.parse(f"remember: {note}") == intents.RememberIntent(note)
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,11 @@ class Product:
             ),
             prompts=shipped_prompts(),
             reader=RoleReader(
-                files, plain_search(files, self.settings.zone), self.store.ledger.trace_size
+                files,
+                plain_search(files, self.settings.zone),
+                self.store.ledger.trace_size,
+                clock=clock,
+                zone=lambda: self.settings.zone,
             ),
             feed=self.store.feed,
             log=self.log,

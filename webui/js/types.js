@@ -482,6 +482,7 @@
  * @property {string | null} blockedBy The task or trigger because of which it can never fire.
  * @property {string | null} broken Why its file cannot be read.
  * @property {{en: string, zh: string}} headline Why it waits, or what comes next.
+ * @property {{en: string, zh: string} | null} last How its last run went.
  *
  * @typedef {object} TurnChange The Teller's run began or ended.
  * @property {"turn"} kind

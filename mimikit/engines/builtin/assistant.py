@@ -10,21 +10,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply, TurnInput
-from mimikit.engines.builtin import grammar
-from mimikit.engines.builtin.grammar import (
-    BadSentence,
-    Commanding,
-    Intent,
-    PlainSentence,
-    Shown,
+from mimikit.engines.builtin import grammar, intents
+from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence, Shown
+from mimikit.engines.builtin.references import (
+    asked,
+    failed,
+    named,
+    one_line,
+    resolve,
+    resolve_upstream,
+    task_list,
+    told_of,
+    triggers,
+    words_of,
 )
 from mimikit.engines.builtin.reminders import NoticedIntent, RemindIntent, SnoozeIntent
-from mimikit.engines.builtin.shell_lines import SENTENCES, IsProgram
+from mimikit.engines.builtin.shell_lines import IsProgram
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, code, fence, interval_words, paragraphs, say
 from mimikit.language.times import InstantTime, PastTime, RepeatTime, parse_when, when_words
@@ -35,10 +41,7 @@ from mimikit.protocol.triggers import Schedule
 _TITLE = 80
 _HIT = 320
 _ENDED = frozenset({"done", "failed", "canceled"})
-_LEAST_PREFIX = 4
 _ID = re.compile(r"(?:task|trig)-[A-Za-z0-9._-]+\Z")
-_REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
-_FILLERS = frozenset(SENTENCES["words"]["fillers"].split())
 
 
 # ---- Teller
@@ -89,7 +92,7 @@ class Turn:
                 return self._said(_call(self._request, "answer_question", arguments), "answered")
         if isinstance(intent, RemindIntent):
             return self._remind(item, intent)
-        if isinstance(intent, grammar.RunIntent):
+        if isinstance(intent, intents.RunIntent):
             title, words, told = _title(intent.command), {}, ""
             if intent.notify is not None:
                 told = notify.words(intent.notify, "once")[self._language]
@@ -138,28 +141,32 @@ class Turn:
         """Do what no command is run for."""
         language, memory = self._language, self._input.memory
         match intent:
-            case grammar.RememberIntent(content):
+            case intents.RememberIntent(content):
                 reply = _call(self._request, "remember", {"content": content, "longTerm": True})
-                return self._said(reply, "remembered", content=_line(content, 200))
-            case grammar.RecallIntent(about):
+                return self._said(reply, "remembered", content=one_line(content, 200))
+            case intents.RecallIntent(about):
                 key = "recall_has" if memory else "recall_none"
-                head = say(key, language, about=_line(about, 100))
+                head = say(key, language, about=one_line(about, 100))
                 return paragraphs(head, _hits(memory), say("recall_by_search", language))
-            case grammar.ChangeBacklogIntent(action, item):
+            case intents.ChangeBacklogIntent(action, item):
                 reply = _call(self._request, "update_backlog", {"action": action, "item": item})
                 # The answer ends with the item that was found to be meant.
                 whole = reply.text.partition(": ")[2] or item
-                return self._said(reply, f"backlog_{action}", item=_line(whole, 200))
-            case grammar.CancelIntent(reference):
+                return self._said(reply, f"backlog_{action}", item=one_line(whole, 200))
+            case intents.CancelIntent(reference):
                 return self._cancel(reference)
-            case grammar.SwitchIntent(action, reference):
+            case intents.SwitchIntent(action, reference):
                 return self._switch(action, reference)
-            case grammar.ShowIntent(what):
+            case intents.ShowIntent(what):
                 return self._show(what)
             case NoticedIntent():
                 return say("reminder_noticed", language)
             case BadSentence(reason):
                 return say(reason, language)
+            case intents.FailedIntent(day):
+                return failed(self._input, day, language)
+            case intents.AskIntent(asks, reference) if found := asked(self._input, asks, reference):
+                return told_of(asks, found, language)
             case _ if language in self._declined:
                 return ""  # that a mind is missing is said once, however many inputs need one
             case _:
@@ -181,7 +188,7 @@ class Turn:
             case "tasks":
                 reply = _call(self._request, "list_tasks", {"scope": "all"})
                 if reply.ok and self._input.tasks:
-                    listed = _task_list(self._input.tasks, language)
+                    listed = task_list(self._input.tasks, language)
                     return paragraphs(say("tasks", language), listed)
                 return self._said(reply, "tasks_none")
             case "backlog":
@@ -197,32 +204,32 @@ class Turn:
         if len(found) == 1 or (not found and _ID.match(reference)):
             task_id = found[0].id if found else reference
             reply = _call(self._request, "cancel_task", {"id": task_id})
-            return self._said(reply, "canceling", task=_named(task_id, found))
+            return self._said(reply, "canceling", task=named(task_id, found))
         if not active:
             return say("cancel_empty", language)
         which = say("cancel_which", language)
-        if found or not _words(reference):
-            return paragraphs(which, _task_list(found or active, language))
-        none = say("cancel_none", language, reference=_line(reference, 100))
-        return paragraphs(none, which, _task_list(active, language))
+        if found or not words_of(reference):
+            return paragraphs(which, task_list(found or active, language))
+        none = say("cancel_none", language, reference=one_line(reference, 100))
+        return paragraphs(none, which, task_list(active, language))
 
     def _switch(self, action: Literal["pause", "resume"], reference: str) -> str:
         """Have the Planner pause a trigger, or let it go on."""
-        found = _triggers(reference, self._input.tasks)
+        found = triggers(reference, self._input.tasks)
         if len(found) == 1:
-            prompt, named = f"{action} {found[0].id}", _named(found[0].id, found)
+            prompt = f"{action} {found[0].id}"
             reply = _call(self._request, "delegate", {"prompt": prompt, "title": prompt})
-            return self._said(reply, f"{action}_doing", trigger=named)
+            return self._said(reply, f"{action}_doing", trigger=named(found[0].id, found))
         if not found:
-            return say("switch_none", self._language, reference=_line(reference, 100))
+            return say("switch_none", self._language, reference=one_line(reference, 100))
         which = say("switch_which", self._language)
-        return paragraphs(which, _task_list(found, self._language))
+        return paragraphs(which, task_list(found, self._language))
 
     def _said(self, reply: ToolReply, key: str, **values: object) -> str:
         """What to say of a tool's reply, which may be a refusal."""
         if reply.ok:
             return say(key, self._language, **values)
-        what = code(_line(self._sentence, _TITLE))
+        what = code(one_line(self._sentence, _TITLE))
         return say("refused", self._language, what=what, reason=reply.text)
 
 
@@ -232,12 +239,12 @@ def is_command(text: str, tasks: Callable[[], Sequence[TaskLine]], is_program: I
     What is to be canceled must be there: else it is talk, such as "stop worrying".
     """
     match grammar.parse(text.strip(), is_program):
-        case grammar.ShowIntent(what):
+        case intents.ShowIntent(what):
             return what in ("help", "status", "tasks")
-        case grammar.RunIntent():
+        case intents.RunIntent():
             return True
-        case grammar.CancelIntent(reference):
-            return not _words(reference) or bool(
+        case intents.CancelIntent(reference):
+            return not words_of(reference) or bool(
                 _ID.match(reference) or resolve(reference, tasks())
             )
         case _:
@@ -262,35 +269,6 @@ def told_reminder(conversation: Sequence[Message], quote: str | None) -> str | N
     return None
 
 
-def resolve(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """The tasks a reference may mean: by id, by the start of an id, by words of the title.
-
-    An exact id counts whatever the task's state; the rest only among what has not ended.
-    """
-    if exact := [task for task in tasks if task.id == reference]:
-        return exact[:1]
-    return _fitting(reference, [task for task in tasks if task.state not in _ENDED])
-
-
-def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """The tasks and triggers that a command may be told to wait for; plans are none.
-
-    Where nothing live fits, ended tasks do: the newest of those that share one title.
-    """
-    tasks = [task for task in tasks if task.seat != "planner"]
-    if found := resolve(reference, tasks):
-        return found
-    ended = _fitting(reference, [task for task in tasks if task.state in _ENDED])
-    if len({task.title.casefold() for task in ended}) == 1:
-        return [max(ended, key=lambda task: task.created_at or datetime.min.replace(tzinfo=UTC))]
-    return ended
-
-
-def _triggers(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """The triggers that a reference may mean."""
-    return resolve(reference, [t for t in tasks if t.state.startswith(("trigger", "reminder"))])
-
-
 def _told(asked: Notify | None, plan: PlannedCall) -> phrases.Words:
     """Who is told of a command that is planned so, in words."""
     given = plan.arguments
@@ -301,31 +279,6 @@ def _told(asked: Notify | None, plan: PlannedCall) -> phrases.Words:
     usual = notify.usual("command", "builtin", schedule=schedule, is_standing=is_standing)
     times = "each" if schedule else "gathered" if is_standing else "once"
     return notify.words(asked or usual, times)
-
-
-def _fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """Those that fit by the start of the id, else by the whole title, else by words of it."""
-    if len(reference) >= _LEAST_PREFIX:
-        by_id = [
-            task
-            for task in tasks
-            if task.id.startswith(reference) or task.id.partition("-")[2].startswith(reference)
-        ]
-        if by_id:
-            return by_id
-    if by_title := [t for t in tasks if t.title.casefold() == reference.casefold()]:
-        return by_title
-    words, fitting = _words(reference), list[TaskLine]()
-    for task in tasks:
-        own = set(_REFERENCE_WORD.findall(task.title.casefold()))
-        # A Chinese word may be a part of what stands there.
-        if words and all(w in own or (not w.isascii() and w in task.title) for w in words):
-            fitting.append(task)
-    return fitting
-
-
-def _words(reference: str) -> list[str]:
-    return [w for w in _REFERENCE_WORD.findall(reference.casefold()) if w not in _FILLERS]
 
 
 # ---- what a sentence comes to
@@ -349,22 +302,22 @@ def plan_of(
 ) -> PlannedCall | str:
     """What a sentence comes to when it is said `now`, or what to answer if it can not be done."""
     match intent:
-        case grammar.RunIntent():
+        case intents.RunIntent():
             return PlannedCall("delegate", {"type": "oneshot"})
-        case grammar.EveryIntent(seconds):
+        case intents.EveryIntent(seconds):
             words = interval_words(seconds, language)
             return PlannedCall("schedule", {"type": "recurring", "interval": seconds}, words, words)
-        case grammar.AtIntent(when):
+        case intents.AtIntent(when):
             return _plan_at(when, turn_input.timezone, now, language)
         case RemindIntent(when):
             zone, passed = turn_input.timezone, "reminding_passed"
             return _plan_at(when, zone, now, language, passed)
-        case grammar.WhenFileIntent(path, change):
+        case intents.WhenFileIntent(path, change):
             condition = {"type": f"file_{change}", "params": {"path": path}}
             words = say(f"when_{change}", language, path=code(path))
             more = {"type": "conditional", "condition": condition}
             return PlannedCall("schedule", more, words, path)
-        case grammar.AfterIntent(reference):
+        case intents.AfterIntent(reference):
             return _plan_after(reference, turn_input.tasks, language)
 
 
@@ -393,13 +346,13 @@ def _plan_at(
 def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -> PlannedCall | str:
     found = resolve_upstream(reference, tasks)
     if len(found) > 1:
-        which = say("after_which", language, reference=_line(reference, 100))
-        return paragraphs(which, _task_list(found, language))
+        which = say("after_which", language, reference=one_line(reference, 100))
+        return paragraphs(which, task_list(found, language))
     if not found and not _ID.match(reference):
-        none = say("after_none", language, reference=_line(reference, 100))
-        return paragraphs(none, _task_list([t for t in tasks if t.seat != "planner"], language))
+        none = say("after_none", language, reference=one_line(reference, 100))
+        return paragraphs(none, task_list([t for t in tasks if t.seat != "planner"], language))
     task_id = found[0].id if found else reference
-    words = say("when_done", language, task=_named(task_id, found))
+    words = say("when_done", language, task=named(task_id, found))
     return PlannedCall("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
 
 
@@ -420,8 +373,8 @@ def plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
         intent = PlainSentence(task.prompt)
     if isinstance(intent, BadSentence):
         return Outcome("done", say(intent.reason, language))
-    if isinstance(intent, grammar.SwitchIntent):
-        found = _triggers(intent.reference, request.input.tasks)
+    if isinstance(intent, intents.SwitchIntent):
+        found = triggers(intent.reference, request.input.tasks)
         switch = {"id": found[0].id if found else intent.reference, "action": intent.action}
         return _planned(_call(request, "change_trigger", switch), language)
     if not isinstance(intent, Commanding | RemindIntent):
@@ -454,27 +407,8 @@ def _call(request: EngineRequest, name: str, arguments: dict[str, Any]) -> ToolR
 
 
 def _title(command: str) -> str:
-    return _line(command.strip().partition("\n")[0], _TITLE)
-
-
-def _line(text: str, limit: int) -> str:
-    """The text in one line, cut."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
-def _named(task_id: str, found: Sequence[TaskLine]) -> str:
-    """A task by its title and id, or by its id alone where it was not found."""
-    return f"{code(found[0].title)} ({code(task_id)})" if found else code(task_id)
+    return one_line(command.strip().partition("\n")[0], _TITLE)
 
 
 def _hits(hits: Sequence[Hit]) -> str:
-    return "\n".join(f"- {_line(hit.text, _HIT)} — {code(hit.source)}" for hit in hits)
-
-
-def _task_list(tasks: Sequence[TaskLine], language: str) -> str:
-    return "\n".join(
-        f"- {code(_line(task.title, _TITLE) or task.id)} — "
-        f"{phrases.state(task.state, language)} · {code(task.id)}"
-        for task in tasks
-    )
+    return "\n".join(f"- {one_line(hit.text, _HIT)} — {code(hit.source)}" for hit in hits)

@@ -16,6 +16,26 @@ from functools import partial
 from typing import Literal
 
 from mimikit.engines.builtin import notify
+from mimikit.engines.builtin.intents import (
+    AfterIntent,
+    AskIntent,
+    AtIntent,
+    BacklogAction,
+    BadSentence,
+    CancelIntent,
+    ChangeBacklogIntent,
+    Commanding,
+    EveryIntent,
+    FailedIntent,
+    Intent,
+    PlainSentence,
+    RecallIntent,
+    RememberIntent,
+    RunIntent,
+    ShowIntent,
+    SwitchIntent,
+    WhenFileIntent,
+)
 from mimikit.engines.builtin.reminders import (
     NoticedIntent,
     RemindIntent,
@@ -40,133 +60,6 @@ from mimikit.engines.builtin.shell_lines import (
 )
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S, filled, fold
 from mimikit.language.times import FoundTime, RepeatTime, time_at
-from mimikit.protocol.models import Notify
-
-BacklogAction = Literal["add", "done", "remove"]
-
-
-@dataclass(frozen=True, slots=True)
-class RunIntent:
-    command: str
-    notify: Notify | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EveryIntent:
-    """Run a command again and again. Units: seconds."""
-
-    seconds: float
-    command: str
-    notify: Notify | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AtIntent:
-    """Run a command at a time or at times of day; `when` is for `times.parse_when` to read."""
-
-    when: str
-    command: str
-    notify: Notify | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WhenFileIntent:
-    """Run a command when a file changes, or once it exists. The path may be a glob."""
-
-    path: str
-    change: Literal["changed", "exists"]
-    command: str
-    notify: Notify | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AfterIntent:
-    """Run a command when a task is done; the reference as the user wrote it."""
-
-    reference: str
-    command: str
-    notify: Notify | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RememberIntent:
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class RecallIntent:
-    about: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeBacklogIntent:
-    """Add an item to the backlog, tick it, or take it off."""
-
-    action: BacklogAction
-    item: str
-
-
-@dataclass(frozen=True, slots=True)
-class CancelIntent:
-    """Cancel a task or trigger; the reference as the user wrote it, possibly empty."""
-
-    reference: str
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchIntent:
-    """Pause a trigger, or let it go on; the reference as the user wrote it."""
-
-    action: Literal["pause", "resume"]
-    reference: str
-
-
-Shown = Literal["help", "status", "tasks", "backlog"]
-
-
-@dataclass(frozen=True, slots=True)
-class ShowIntent:
-    """Show what can be said, how the assistant is, what runs or has ended, or what is to do."""
-
-    what: Shown
-
-
-BadReason = Literal[
-    "too_often", "too_rare", "command_or_time", "several", "file_or_word", "reminding_none"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class BadSentence:
-    """Understood, but not to be done as it stands."""
-
-    reason: BadReason
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlainSentence:
-    """Anything else."""
-
-    text: str
-
-
-Commanding = RunIntent | EveryIntent | AtIntent | WhenFileIntent | AfterIntent
-"""What runs a command, now or later."""
-Intent = (
-    Commanding
-    | RemindIntent
-    | SnoozeIntent
-    | NoticedIntent
-    | RememberIntent
-    | RecallIntent
-    | ChangeBacklogIntent
-    | CancelIntent
-    | SwitchIntent
-    | ShowIntent
-    | BadSentence
-    | PlainSentence
-)
 
 
 def parse(text: str, is_program: IsProgram = lambda _word: False) -> Intent:
@@ -396,6 +289,15 @@ def _switch(action: Literal["pause", "resume"], said: _Opened) -> Intent | None:
     return SwitchIntent(action, named) if named else None
 
 
+def _ask(asks: Literal["next", "outcome"], said: _Opened) -> Intent | None:
+    is_named = "what" in said.match.re.groupindex and said.match["what"] is not None
+    return AskIntent(asks, _reference(said.group("what")) if is_named else "")
+
+
+def _failed(said: _Opened) -> Intent | None:
+    return FailedIntent(_DAYS.get((said.match["day"] or "").casefold(), "lately"))
+
+
 def _reference(rest: FoldedText) -> str:
     """The id or name of a task, without marks, courtesy and the word "task" before it."""
     while True:
@@ -445,10 +347,18 @@ _END = r"[\s?!.。~]*+\Z"
 _LIKE_A_PATH = re.compile(r"[./*~]|\A[A-Z][A-Za-z]*file\Z|\A[A-Z_]{3,}\Z")
 _NO_ITEM = frozenset(SENTENCES["words"]["no_item"].split())
 
+_DAYS: dict[str, Literal["today", "yesterday"]] = {
+    "today": "today", "so far": "today", "今天": "today", "今日": "today",
+    "yesterday": "yesterday", "昨天": "yesterday",
+}  # fmt: skip
+
 ROWS: tuple[_Row, ...] = (
     *_rows("help", "whole", lambda _said: ShowIntent("help")),
     *_rows("status", "whole", lambda _said: ShowIntent("status")),
     *_rows("tasks", "whole", lambda _said: ShowIntent("tasks")),
+    *_rows("failed", "whole", _failed),
+    *_rows("next_run", "whole", partial(_ask, "next")),
+    *_rows("outcome", "whole", partial(_ask, "outcome")),
     *_rows("remind", "begins", _remind),
     *_rows("remind_at", "begins", _remind_at),
     *_rows("at_time", "begins", _at_time),

@@ -106,6 +106,7 @@ function factsView(trigger, state) {
     ["trigger.fired", trigger.fireCount],
     ["task.seat", word("profile", trigger.profile)],
   );
+  if (trigger.last && trigger.fireCount) facts.push(["trigger.went", said(trigger.last)]);
   if (trigger.cooldown) facts.push(["form.cooldown", duration(trigger.cooldown * 1000, lang)]);
   if (trigger.once) facts.push(["trigger.once", t("trigger.onceYes")]);
   if (trigger.overlap === "queue") facts.push(["form.overlap", t("form.overlap.queue")]);
