@@ -238,7 +238,7 @@ class NodeAnswer(Record):
     at: Instant
 
 
-class RunEnd(Record):
+class EndIntent(Record):
     """What the end of a trigger's run comes to; decided once, carried out however often."""
 
     told: Literal["teller", "message"] | None = None
@@ -292,7 +292,7 @@ class TriggerState(Record):
     """Who paused it, where that was not its user."""
     told_at: Instant | None = None
     """When a run of a standing condition was told last, or is to be told next."""
-    ends: dict[Id, RunEnd] = Field(default_factory=dict[str, RunEnd])
+    ends: dict[Id, EndIntent] = Field(default_factory=dict[str, EndIntent])
     """By run, until its end is carried out."""
     blocked_by: Id | None = None
     last_good: dict[str, Any] | None = None

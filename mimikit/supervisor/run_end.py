@@ -13,7 +13,7 @@ from datetime import timedelta
 from mimikit.protocol.models import REMINDER, Task
 from mimikit.protocol.notify import is_standing
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import RunEnd, Trigger, TriggerState
+from mimikit.protocol.triggers import EndIntent, Trigger, TriggerState
 from mimikit.supervisor.code_turns import last_run, outcome_hash, telling
 
 BREAKS_AT = 3
@@ -42,9 +42,9 @@ def after_end(
         streak = state.failure_streak + 1 if is_again else int(failure is not None)
         outcome = outcome_hash(result)
         state = state.but(last_outcome=outcome, last_failure=failure, failure_streak=streak)
-    ended = RunEnd(told=told)
+    ended = EndIntent(told=told)
     if result.status == "failed" and trigger.enabled and state.failure_streak >= BREAKS_AT:
-        ended = RunEnd(told="message", trips=True)
+        ended = EndIntent(told="message", trips=True)
         state = state.but(paused_by="breaker")
     elif told and is_standing(trigger):
         ended, state = _gathered(ended, state, task, result)
@@ -53,8 +53,8 @@ def after_end(
 
 
 def _gathered(
-    end: RunEnd, state: TriggerState, task: Task, result: TaskResult
-) -> tuple[RunEnd, TriggerState]:
+    end: EndIntent, state: TriggerState, task: Task, result: TaskResult
+) -> tuple[EndIntent, TriggerState]:
     """When an edge of a standing condition is told: at once, or with what else comes by then."""
     now, last = result.completed_at, state.told_at
     if task.profile == REMINDER or last is None or not last - GATHERED < now < last + GATHERED:

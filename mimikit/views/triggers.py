@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from mimikit.language.phrases import say_both
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import EngineStatus, Health, Instant, Notify, to_utc
-from mimikit.protocol.notify import notify_of
+from mimikit.protocol.notify import notify_of, told_words
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger
 from mimikit.tools import world
@@ -46,6 +46,10 @@ class TriggerView(View):
     overlap: Literal["skip", "queue"]
     notify: Notify
     """Who is told of its runs: as asked for, else what is usual for its kind."""
+    notify_given: bool
+    """Whether that was asked for."""
+    told: Words
+    """The same in words."""
     timeout: float | None
     max_attempts: int
     origin: str
@@ -56,6 +60,9 @@ class TriggerView(View):
     last_task_id: str | None
     last_verdict: str | None
     failure_streak: int
+    """So many runs in a row failed in the same way."""
+    paused_by: Literal["breaker"] | None
+    """Who paused it, where that was not its user."""
     blocked_by: str | None
     """The task or trigger because of which it can never fire."""
     broken: str | None
@@ -74,7 +81,7 @@ _BROKEN: dict[str, Any] = {
     "type": "broken", "words": say_both("trigger_never"), "enabled": False, "created_at": "",
     "prompt": "", "profile": "", "priority": 5, "schedule": None, "condition": None, "cooldown": 0,
     "once": False, "overlap": "skip", "notify": "message", "timeout": None, "max_attempts": 1,
-    "origin": "file",
+    "origin": "file", "notify_given": False, "told": say_both("notify_none"),
 }  # fmt: skip
 """What is shown of a definition that can not be read."""
 
@@ -144,6 +151,7 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
             "last": told.last,
             "title": title(trigger),
             "notify": notify_of(trigger),
+            "told": told_words(trigger),
             "words": told.words,
             "cooldown": cooldown_of(trigger),
         },

@@ -403,6 +403,7 @@ def test_a_trigger_says_what_it_does_and_what_comes_next(web) -> None:
         *("id", "title", "prompt", "profile", "priority", "type", "words", "enabled", "createdAt"),
         *("lastRunAt", "nextRunAt", "fireCount", "lastTaskId", "lastVerdict", "failureStreak"),
         *("blockedBy", "schedule", "condition", "cooldown", "once", "overlap", "notify"),
+        *("notifyGiven", "told", "pausedBy"),
         *("timeout", "maxAttempts", "origin", "traceId", "broken", "headline", "last"),
     }
     assert found["schedule"] == {"interval": 10, "cron": None, "timezone": None, "runAt": None}

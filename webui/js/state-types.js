@@ -61,6 +61,7 @@
  * @property {Unit} cooldownUnit
  * @property {boolean} once
  * @property {"skip" | "queue"} overlap
+ * @property {string} notify who is told; empty: what is usual
  * @property {Record<string, string>} errors by field
  * @property {Preview} preview
  * @property {boolean} busy

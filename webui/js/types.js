@@ -223,6 +223,9 @@
  * @property {string | null} engine
  * @property {string | null} reminder The words of the reminder that it tells, whose task `task_ids` names.
  * @property {number} memory How many hits of memory its turn was given.
+ * @property {string | null} triggerId The trigger whose runs it tells, and nothing else.
+ * @property {string[]} repeats Messages of that trigger before this one, which stands for them: their ids, oldest first.
+ * @property {string | null} since When the oldest of them was said.
  *
  * @typedef {object} MessagesPage Some messages, oldest first, and the cursor of those before them.
  * @property {Message[]} messages
@@ -469,6 +472,8 @@
  * @property {boolean} once
  * @property {"skip" | "queue"} overlap
  * @property {"teller" | "message" | "change" | "failure" | "none"} notify Who is told of its runs: as asked for, else what is usual for its kind.
+ * @property {boolean} notifyGiven Whether that was asked for.
+ * @property {{en: string, zh: string}} told The same in words.
  * @property {number | null} timeout
  * @property {number} maxAttempts
  * @property {string} origin
@@ -478,7 +483,8 @@
  * @property {number} fireCount
  * @property {string | null} lastTaskId
  * @property {string | null} lastVerdict
- * @property {number} failureStreak
+ * @property {number} failureStreak So many runs in a row failed in the same way.
+ * @property {"breaker" | null} pausedBy Who paused it, where that was not its user.
  * @property {string | null} blockedBy The task or trigger because of which it can never fire.
  * @property {string | null} broken Why its file cannot be read.
  * @property {{en: string, zh: string}} headline Why it waits, or what comes next.

@@ -45,7 +45,7 @@ _APART = (
     r"(?:(?:and|but|并且?|但是?|而且|然后)[\s,]*+)?(?:please\s++|请你?|麻烦你?)?"
 )
 _END = r"(?:[\s,]*+(?:please|thanks|thank\s++you|谢谢你?|就行|就好|即可|哦|吧|了))*+[\s.!~]*+\Z"
-_FORMS = [
+_FORMS: list[tuple[Notify, re.Pattern[str], re.Pattern[str]]] = [
     (
         told,
         re.compile(rf"{_APART}(?:{words}){_END}", re.IGNORECASE),
