@@ -258,13 +258,13 @@ def test_paused_queues_are_seen_everywhere_and_nothing_starts(on_busy: Cli, busy
 
 
 def test_a_trigger_is_run_paused_resumed_and_removed(on_busy: Cli, busy: Place) -> None:
-    command = ["enqueue", "--command", "echo tick", "--every", "1h", "--title", "ticker"]
+    command = ["enqueue", "--command", "echo tick", "--every", "1h", "--title", "ticker: no."]
     trigger_id = on_busy(*command).stdout.strip()
     started = data(on_busy, "triggers", "run", trigger_id)["resultId"]
     result = busy.state / "worker" / "results" / f"{started}.json"
     busy.until(result.exists, "expected a run", "worker/results")
     short = trigger_id[-8:]
-    assert "ticker: paused." in on_busy("triggers", "pause", short).stdout.lower()
+    assert on_busy("triggers", "pause", short).stdout == "Paused “ticker: no.”.\n"
     assert "paused" in on_busy("triggers", "list").stdout
     assert on_busy("triggers", "resume", short).exit_code == 0
     text = on_busy("triggers", "show", short).stdout
