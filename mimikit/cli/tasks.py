@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -33,6 +33,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import REMINDER, Notify, Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
+from mimikit.tasks.queue import TaskState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
@@ -173,7 +174,7 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
 
 # ---- what there is
 
-STATES = ("queued", "running", "done", "failed", "canceled")
+STATES = get_args(TaskState)
 
 
 @click.group(cls=PlainGroup)
@@ -212,6 +213,8 @@ def _when(task: shown.TaskView, now: datetime) -> str:
         if task.not_before and task.not_before > now:
             return f"starts {terminal.ago(task.not_before, now)}"
         return f"waits {terminal.short_span((now - task.created_at).total_seconds())}"
+    if task.state == "asking":
+        return "waits for an answer"
     if task.state == "running":
         since = task.started_at
         return f"for {terminal.short_span((now - since).total_seconds())}" if since else "now"

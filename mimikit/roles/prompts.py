@@ -122,23 +122,30 @@ def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstre
         return "\n\n".join([task, *told])
     blocks = _context_blocks(turn_input, budgets)
     if role == "planner":
-        blocks.append(_section("Request", tokens.cut_tokens(task, budgets.input_tokens)))
+        where = paths.running("planner", turn_input.task.id) if turn_input.task else ""
+        request = tokens.fit_together([(task, _whole(where))], budgets.input_tokens)
+        blocks.append(_section("Request", request[0]))
     else:
         blocks.insert(0, FIRST_LINE)
         if (question := turn_input.question) is not None:
             said = indented(f"[{question.question_id}] {question.question}")
             options = indented(f"options: {', '.join(question.options)}")
             blocks.append(_section("Question", f"{said}\n{options}" if question.options else said))
-        inputs: list[str] = []
+        inputs: list[tuple[str, str]] = []
         for item in turn_input.inputs:
             quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
-            text = tokens.cut_tokens(item.text, budgets.input_tokens)
-            inputs.append(indented(f"[{item.id}] {quote}{text}"))
-        blocks.append(_section("Input", "\n\n".join(inputs)))
+            said = indented(f"[{item.id}] {quote}{item.text}")
+            inputs.append((said, _whole(paths.inbox(item.id))))
+        fitting = tokens.fit_together(inputs, budgets.input_tokens)
+        blocks.append(_section("Input", "\n\n".join(fitting)))
     at = time_text(turn_input.now)
     environment = [f"now: {at}", f"timezone: {turn_input.timezone}", f"locale: {turn_input.locale}"]
     blocks.append(_section("Environment", "\n".join(map(indented, environment))))
     return "\n\n".join(block for block in blocks if block)
+
+
+def _whole(path: str) -> str:
+    return f" (all of it: {path})"
 
 
 def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]:

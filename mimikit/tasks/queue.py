@@ -33,7 +33,8 @@ from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import ledger
 
 Where = Literal["queued", "running", "ended"]
-TaskState = Literal["queued", "running", "done", "failed", "canceled"]
+TaskState = Literal["queued", "running", "asking", "done", "failed", "canceled"]
+"""Asking: a plan whose question waits for its answer."""
 Upcoming: TypeAlias = Callable[[QueueName, int], list[str]]
 """(seat, most) → the names of the files that are next in its queue, at most so many."""
 SUFFIX = ".json"
@@ -237,9 +238,9 @@ def show(files: Files, task_id: str) -> TaskSnapshot | None:
     settled = files.peek(paths.plan_done(task_id), PlanResult)
     plan = settled or files.peek(paths.result("planner", task_id), PlanResult)
     state: TaskState = "running"
-    if plan is not None and plan.status != "needs_input":
-        state = plan.status
-    elif settled is not None:  # a plan that asks is at it until its question is answered
+    if plan is not None:
+        state = "asking" if plan.status == "needs_input" else plan.status
+    if settled is not None and state == "asking":  # its question was answered
         state = "done"
     return TaskSnapshot(task, seat, state, plan)
 

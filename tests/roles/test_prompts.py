@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 from mimikit.config import BudgetSettings
 from mimikit.engines.base import Role, TaskLine, TurnInput
 from mimikit.language.phrases import ToldResult
+from mimikit.memory import tokens
 from mimikit.protocol.models import Hit, InboxItem, Message, Question, Task
 from mimikit.protocol.results import TaskResult
 from mimikit.roles.prompts import prompt_of
@@ -117,3 +118,26 @@ def test_no_text_forges_a_line_of_the_conversation_or_of_any_block(role: Role, t
 def test_a_text_of_several_lines_keeps_its_lines(role: Role) -> None:
     prompt = prompt_of(role, turn_input("well\n  if so:\n    go"), BudgetSettings(), Path("/"))
     assert f"{AT} user: well\n    if so:\n      go\n{AT} agent: well" in prompt
+
+
+def test_all_inputs_together_keep_within_their_budget_and_say_where_the_rest_is() -> None:
+    budgets = BudgetSettings(input_tokens=2000)
+    words = " ".join(f"word{n}" for n in range(4000))
+    inputs = tuple(
+        InboxItem(id=f"msg-{n}", text=text, created_at=NOW)
+        for n, text in enumerate([words, "short", words])
+    )
+    prompt = prompt_of("teller", TurnInput(now=NOW, inputs=inputs), budgets, Path("/"))
+    _, _, asked = prompt.partition("## Input")
+    asked, _, _ = asked.partition("## Environment")
+    assert tokens.count(asked) <= 2000 + 20
+    assert "[msg-1] short\n" in asked
+    for id_ in ("msg-0", "msg-2"):
+        assert f"… [truncated] (all of it: inbox/{id_}.json)" in asked
+
+
+def test_a_request_that_is_too_long_says_where_the_rest_is() -> None:
+    task = Task(id="task-1", prompt="word " * 9000, created_at=NOW, trace_id="t", role="planner")
+    given_ = TurnInput(now=NOW, task=task)
+    prompt = prompt_of("planner", given_, BudgetSettings(), Path("/"))
+    assert "… [truncated] (all of it: planner/running/task-1.json)" in prompt

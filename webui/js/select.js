@@ -184,7 +184,8 @@ function tasksIn(state, wanted) {
  */
 export function taskGroups(state) {
   const begun = (/** @type {Task} */ task) => ms(task.startedAt ?? task.createdAt);
-  const running = tasksIn(state, "running").sort((a, b) => begun(b) - begun(a));
+  const atIt = [...tasksIn(state, "running"), ...tasksIn(state, "asking")];
+  const running = atIt.sort((a, b) => begun(b) - begun(a));
   const queued = tasksIn(state, "queued").sort(inQueue);
   const ended = state.ended.flatMap((id) => state.tasks[id] ?? []);
   return { running, queued, ended };

@@ -10,7 +10,7 @@
  * @property {"sending" | "accepted" | "failed"} state
  * @property {string} [error]
  *
- * @typedef {"queued" | "running" | "done" | "failed" | "canceled"} TaskState
+ * @typedef {"queued" | "running" | "asking" | "done" | "failed" | "canceled"} TaskState
  *
  * @typedef {{en: string, zh: string}} Words said by the server in each language
  *

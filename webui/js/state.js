@@ -295,7 +295,7 @@ function bounded(tasks, surplus) {
 }
 
 /** @param {import("./types.js").Task} task */
-const isOver = (task) => task.state !== "running" && task.state !== "queued";
+const isOver = (task) => !["running", "queued", "asking"].includes(task.state);
 
 /**
  * The order in which tasks are taken.

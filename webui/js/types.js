@@ -398,7 +398,7 @@
  * @typedef {object} Task One task as it stands now. Units: milliseconds.
  * @property {string} id
  * @property {"planner" | "worker"} seat
- * @property {"queued" | "running" | "done" | "failed" | "canceled"} state
+ * @property {"queued" | "running" | "asking" | "done" | "failed" | "canceled"} state
  * @property {string} title
  * @property {string} prompt
  * @property {string} profile

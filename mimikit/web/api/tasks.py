@@ -14,6 +14,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, Command, Notify
 from mimikit.tasks import queue
+from mimikit.tasks.queue import TaskState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.views import chain_graph, diffs, tasks, triggers
@@ -37,7 +38,7 @@ Action = Literal[
 class TasksQuery(Input):
     """Which tasks; without a state those that run, wait and ended last."""
 
-    state: Literal["queued", "running", "done", "failed", "canceled"] | None = None
+    state: TaskState | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 

@@ -40,7 +40,7 @@ export function taskView(state, act) {
 
 /** @param {Task} task @param {TaskDetail} detail @param {State} state @param {Actions} act */
 function headView(task, detail, state, act) {
-  const active = task.state === "running" || task.state === "queued";
+  const active = ["running", "queued", "asking"].includes(task.state);
   const asked = state.pending[task.id];
   const message = messageAbout(state, task.id, detail.trace);
   return html`<header class="task-head">
