@@ -1,4 +1,4 @@
-"""What the engine `builtin` does as Teller and as Planner.
+"""What the engine `builtin` does as Teller.
 
 It understands the sentences of `grammar`, says what it did with them, and says plainly what it can
 not do. It reads the request's input and acts through the request's tools, nothing else; the same
@@ -7,23 +7,28 @@ request gives the same calls.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal
-from zoneinfo import ZoneInfo
+from typing import Literal
 
-from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply, TurnInput
+from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply
 from mimikit.engines.builtin import grammar, intents
 from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence, Shown
+from mimikit.engines.builtin.planner import (
+    call_tool,
+    plan_of,
+    sentence_language,
+    title_of,
+    told_in_words,
+)
 from mimikit.engines.builtin.references import (
+    ENDED,
+    MOST_TITLE,
+    TASK_ID,
     asked,
     failed,
     named,
     one_line,
     resolve,
-    resolve_upstream,
     task_list,
     told_of,
     triggers,
@@ -32,19 +37,11 @@ from mimikit.engines.builtin.references import (
 from mimikit.engines.builtin.reminders import NoticedIntent, RemindIntent, SnoozeIntent
 from mimikit.engines.builtin.shell_lines import IsProgram
 from mimikit.language import phrases
-from mimikit.language.phrases import Language, code, fence, interval_words, paragraphs, say
-from mimikit.language.times import InstantTime, PastTime, RepeatTime, parse_when, when_words
+from mimikit.language.phrases import Language, code, fence, paragraphs, say
 from mimikit.protocol import notify
-from mimikit.protocol.models import REMINDER, Hit, InboxItem, Message, Notify, time_text
-from mimikit.protocol.triggers import Schedule
+from mimikit.protocol.models import Hit, InboxItem, Message
 
-_TITLE = 80
 _HIT = 320
-_ENDED = frozenset({"done", "failed", "canceled"})
-_ID = re.compile(r"(?:task|trig)-[A-Za-z0-9._-]+\Z")
-
-
-# ---- Teller
 
 
 class Turn:
@@ -89,11 +86,13 @@ class Turn:
             if isinstance(intent, PlainSentence) or text.casefold() in options:
                 self._question = None
                 arguments = {"questionId": question.question_id, "text": text}
-                return self._said(_call(self._request, "answer_question", arguments), "answered")
+                return self._said(
+                    call_tool(self._request, "answer_question", arguments), "answered"
+                )
         if isinstance(intent, RemindIntent):
             return self._remind(item, intent)
         if isinstance(intent, intents.RunIntent):
-            title, words, told = _title(intent.command), {}, ""
+            title, words, told = title_of(intent.command), {}, ""
             if intent.notify is not None:
                 told = notify.words(intent.notify, "once")[self._language]
         elif isinstance(intent, Commanding):
@@ -101,11 +100,11 @@ class Turn:
             plan = plan_of(intent, self._input, self._input.now, self._language)
             if isinstance(plan, str):
                 return plan
-            title, words = _title(f"{plan.when}: {intent.command}"), {"when": plan.words}
-            told = _told(intent.notify, plan)[self._language]
+            title, words = title_of(f"{plan.when}: {intent.command}"), {"when": plan.words}
+            told = told_in_words(intent.notify, plan)[self._language]
         else:
             return self._attend(intent)
-        reply = _call(self._request, "delegate", {"prompt": item.text, "title": title})
+        reply = call_tool(self._request, "delegate", {"prompt": item.text, "title": title})
         key, command = "started_now" if told else "started", fence(intent.command, "sh")
         key = "scheduled" if words else key
         said = self._said(reply, key, command=command, **words)
@@ -132,24 +131,24 @@ class Turn:
         is_whole = isinstance(grammar.parse(item.text), RemindIntent)
         prompt = item.text if is_whole else say("remind_me", self._language, when=intent.when)
         prompt += "" if is_whole else intent.text
-        arguments = {"prompt": prompt, "title": _title(intent.text)}
+        arguments = {"prompt": prompt, "title": title_of(intent.text)}
         key = "reminding_at" if plan.arguments["type"] == "scheduled" else "reminding"
         facts = {"when": plan.words, "said": intent.when, "text": intent.text}
-        return self._said(_call(self._request, "delegate", arguments), key, **facts)
+        return self._said(call_tool(self._request, "delegate", arguments), key, **facts)
 
     def _attend(self, intent: Intent) -> str:
         """Do what no command is run for."""
         language, memory = self._language, self._input.memory
         match intent:
             case intents.RememberIntent(content):
-                reply = _call(self._request, "remember", {"content": content, "longTerm": True})
+                reply = call_tool(self._request, "remember", {"content": content, "longTerm": True})
                 return self._said(reply, "remembered", content=one_line(content, 200))
             case intents.RecallIntent(about):
                 key = "recall_has" if memory else "recall_none"
                 head = say(key, language, about=one_line(about, 100))
                 return paragraphs(head, _hits(memory), say("recall_by_search", language))
             case intents.ChangeBacklogIntent(action, item):
-                reply = _call(self._request, "update_backlog", {"action": action, "item": item})
+                reply = call_tool(self._request, "update_backlog", {"action": action, "item": item})
                 # The answer ends with the item that was found to be meant.
                 whole = reply.text.partition(": ")[2] or item
                 return self._said(reply, f"backlog_{action}", item=one_line(whole, 200))
@@ -186,13 +185,13 @@ class Turn:
                     return say("status_none", language)
                 return paragraphs(say("status", language), "\n".join(facts))
             case "tasks":
-                reply = _call(self._request, "list_tasks", {"scope": "all"})
+                reply = call_tool(self._request, "list_tasks", {"scope": "all"})
                 if reply.ok and self._input.tasks:
                     listed = task_list(self._input.tasks, language)
                     return paragraphs(say("tasks", language), listed)
                 return self._said(reply, "tasks_none")
             case "backlog":
-                reply = _call(self._request, "update_backlog", {"action": "list"})
+                reply = call_tool(self._request, "update_backlog", {"action": "list"})
                 if reply.ok and reply.text.startswith("- "):
                     return paragraphs(say("backlog", language), reply.text)
                 return self._said(reply, "backlog_none")
@@ -200,10 +199,10 @@ class Turn:
     def _cancel(self, reference: str) -> str:
         language, tasks = self._language, self._input.tasks
         found = resolve(reference, tasks)
-        active = [task for task in tasks if task.state not in _ENDED]
-        if len(found) == 1 or (not found and _ID.match(reference)):
+        active = [task for task in tasks if task.state not in ENDED]
+        if len(found) == 1 or (not found and TASK_ID.match(reference)):
             task_id = found[0].id if found else reference
-            reply = _call(self._request, "cancel_task", {"id": task_id})
+            reply = call_tool(self._request, "cancel_task", {"id": task_id})
             return self._said(reply, "canceling", task=named(task_id, found))
         if not active:
             return say("cancel_empty", language)
@@ -218,7 +217,7 @@ class Turn:
         found = triggers(reference, self._input.tasks)
         if len(found) == 1:
             prompt = f"{action} {found[0].id}"
-            reply = _call(self._request, "delegate", {"prompt": prompt, "title": prompt})
+            reply = call_tool(self._request, "delegate", {"prompt": prompt, "title": prompt})
             return self._said(reply, f"{action}_doing", trigger=named(found[0].id, found))
         if not found:
             return say("switch_none", self._language, reference=one_line(reference, 100))
@@ -229,7 +228,7 @@ class Turn:
         """What to say of a tool's reply, which may be a refusal."""
         if reply.ok:
             return say(key, self._language, **values)
-        what = code(one_line(self._sentence, _TITLE))
+        what = code(one_line(self._sentence, MOST_TITLE))
         return say("refused", self._language, what=what, reason=reply.text)
 
 
@@ -245,18 +244,10 @@ def is_command(text: str, tasks: Callable[[], Sequence[TaskLine]], is_program: I
             return True
         case intents.CancelIntent(reference):
             return not words_of(reference) or bool(
-                _ID.match(reference) or resolve(reference, tasks())
+                TASK_ID.match(reference) or resolve(reference, tasks())
             )
         case _:
             return False
-
-
-def sentence_language(text: str, intent: Intent, locale: str) -> Language:
-    """The language a sentence is in; a command, a path, a task's name inside it do not count."""
-    if isinstance(intent, Commanding):
-        for name in ("command", "path", "reference"):
-            text = text.replace(getattr(intent, name, " "), " ", 1)
-    return phrases.language(text, locale)
 
 
 def told_reminder(conversation: Sequence[Message], quote: str | None) -> str | None:
@@ -267,147 +258,6 @@ def told_reminder(conversation: Sequence[Message], quote: str | None) -> str | N
         if message.role != "system" and not quote:
             return None
     return None
-
-
-def _told(asked: Notify | None, plan: PlannedCall) -> phrases.Words:
-    """Who is told of a command that is planned so, in words."""
-    given = plan.arguments
-    is_standing = plan.tool == "schedule" and given["type"] == "conditional"
-    schedule: Schedule | None = None
-    if given["type"] == "recurring":
-        schedule = Schedule(interval=given.get("interval"), cron=given.get("cron"))
-    usual = notify.usual("command", "builtin", schedule=schedule, is_standing=is_standing)
-    times = "each" if schedule else "gathered" if is_standing else "once"
-    return notify.words(asked or usual, times)
-
-
-# ---- what a sentence comes to
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedCall:
-    """The tool call that does what a sentence asks for, and when that is."""
-
-    tool: str
-    arguments: dict[str, Any]
-    """Besides the command's own."""
-    words: str = ""
-    """When it runs, for the user."""
-    when: str = ""
-    """The same in few words, for a title."""
-
-
-def plan_of(
-    intent: Commanding | RemindIntent, turn_input: TurnInput, now: datetime, language: Language
-) -> PlannedCall | str:
-    """What a sentence comes to when it is said `now`, or what to answer if it can not be done."""
-    match intent:
-        case intents.RunIntent():
-            return PlannedCall("delegate", {"type": "oneshot"})
-        case intents.EveryIntent(seconds):
-            words = interval_words(seconds, language)
-            return PlannedCall("schedule", {"type": "recurring", "interval": seconds}, words, words)
-        case intents.AtIntent(when):
-            return _plan_at(when, turn_input.timezone, now, language)
-        case RemindIntent(when):
-            zone, passed = turn_input.timezone, "reminding_passed"
-            return _plan_at(when, zone, now, language, passed)
-        case intents.WhenFileIntent(path, change):
-            condition = {"type": f"file_{change}", "params": {"path": path}}
-            words = say(f"when_{change}", language, path=code(path))
-            more = {"type": "conditional", "condition": condition}
-            return PlannedCall("schedule", more, words, path)
-        case intents.AfterIntent(reference):
-            return _plan_after(reference, turn_input.tasks, language)
-
-
-def _plan_at(
-    text: str, timezone: str, now: datetime, language: Language, passed: str = "time_passed"
-) -> PlannedCall | str:
-    """`passed`: the phrase for a time that is over."""
-    zone = phrases.named_zone(timezone) or ZoneInfo("UTC")
-    try:
-        when = parse_when(text, now=now, zone=zone)
-    except PastTime as past:
-        return say(passed, language, when=when_words(InstantTime(past.at), zone, language))
-    if when is None:
-        return say("time_unclear", language, words=code(text))
-    more: dict[str, Any]
-    match when:
-        case InstantTime(at):
-            more = {"type": "scheduled", "runAt": time_text(at)}
-        case RepeatTime(seconds):
-            more = {"type": "recurring", "interval": seconds}
-        case _:
-            more = {"type": "recurring", "cron": when.expression, "timezone": zone.key}
-    return PlannedCall("schedule", more, when_words(when, zone, language), text)
-
-
-def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -> PlannedCall | str:
-    found = resolve_upstream(reference, tasks)
-    if len(found) > 1:
-        which = say("after_which", language, reference=one_line(reference, 100))
-        return paragraphs(which, task_list(found, language))
-    if not found and not _ID.match(reference):
-        none = say("after_none", language, reference=one_line(reference, 100))
-        return paragraphs(none, task_list([t for t in tasks if t.seat != "planner"], language))
-    task_id = found[0].id if found else reference
-    words = say("when_done", language, task=named(task_id, found))
-    return PlannedCall("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
-
-
-# ---- Planner
-
-
-def plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
-    """Have the command of a plan carried out when it asks for it; its outcome says what was not."""
-    task, locale = request.input.task, request.input.locale
-    if task is None:
-        error = say("plan_no_task", phrases.language("", locale))
-        return Outcome("failed", error=error, failure_reason="error")
-    intent = grammar.parse(task.prompt, is_program)
-    language = sentence_language(task.prompt, intent, locale)
-    request.on_event("note", say("note_planning", language), {})
-    if task.parent_task_id is not None and task.source_trigger_id is None:
-        # It goes on from a question another engine asked: no longer the user's bare sentence.
-        intent = PlainSentence(task.prompt)
-    if isinstance(intent, BadSentence):
-        return Outcome("done", say(intent.reason, language))
-    if isinstance(intent, intents.SwitchIntent):
-        found = triggers(intent.reference, request.input.tasks)
-        switch = {"id": found[0].id if found else intent.reference, "action": intent.action}
-        return _planned(_call(request, "change_trigger", switch), language)
-    if not isinstance(intent, Commanding | RemindIntent):
-        return Outcome("done", say("plan_unknown", language, connect=say("connect", language)))
-    plan = plan_of(intent, request.input, task.created_at, language)
-    if isinstance(plan, str):
-        return Outcome("done", plan)
-    is_reminder = isinstance(intent, RemindIntent)
-    text, profile = (intent.text, REMINDER) if is_reminder else (intent.command, "command")
-    work = {"prompt": text, "title": _title(text), "profile": profile}
-    told = None if is_reminder else intent.notify
-    work |= {"notify": told} if told else {}
-    return _planned(_call(request, plan.tool, {**work, **plan.arguments}), language)
-
-
-def _planned(reply: ToolReply, language: Language) -> Outcome:
-    if reply.ok:
-        return Outcome("done")
-    error = say("plan_refused", language, reason=reply.text)
-    return Outcome("failed", error=error, failure_reason="refused")
-
-
-# ---- parts
-
-
-def _call(request: EngineRequest, name: str, arguments: dict[str, Any]) -> ToolReply:
-    reply = request.call_tool(name, arguments)
-    request.on_event("tool", name, {"arguments": arguments, "ok": reply.ok, "reply": reply.text})
-    return reply
-
-
-def _title(command: str) -> str:
-    return one_line(command.strip().partition("\n")[0], _TITLE)
 
 
 def _hits(hits: Sequence[Hit]) -> str:

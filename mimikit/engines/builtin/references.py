@@ -13,12 +13,14 @@ from mimikit.engines.builtin.shell_lines import SENTENCES
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, code, paragraphs, say
 
-_ENDED = frozenset({"done", "failed", "canceled"})
+ENDED = frozenset({"done", "failed", "canceled"})
 _LEAST_PREFIX = 4
 _MOST_TOLD = 10
 _REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 _FILLERS = frozenset(SENTENCES["words"]["fillers"].split())
-_TITLE = 80
+MOST_TITLE = 80
+"""Characters."""
+TASK_ID = re.compile(r"(?:task|trig)-[A-Za-z0-9._-]+\Z")
 
 Asks = Literal["next", "outcome"]
 
@@ -30,7 +32,7 @@ def resolve(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
     """
     if exact := [task for task in tasks if task.id == reference]:
         return exact[:1]
-    return fitting(reference, [task for task in tasks if task.state not in _ENDED])
+    return fitting(reference, [task for task in tasks if task.state not in ENDED])
 
 
 def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
@@ -41,7 +43,7 @@ def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine
     tasks = [task for task in tasks if task.seat != "planner"]
     if found := resolve(reference, tasks):
         return found
-    ended = fitting(reference, [task for task in tasks if task.state in _ENDED])
+    ended = fitting(reference, [task for task in tasks if task.state in ENDED])
     if len({task.title.casefold() for task in ended}) == 1:
         return [max(ended, key=lambda task: task.created_at or datetime.min.replace(tzinfo=UTC))]
     return ended
@@ -135,7 +137,7 @@ def told_of(asks: Asks, found: Sequence[TaskLine], language: Language) -> str:
     if len(found) > 1:
         listed = task_list(found[:_MOST_TOLD], language)
         return paragraphs(say("about_several", language), listed)
-    line, task = found[0], code(one_line(found[0].title, _TITLE) or found[0].id)
+    line, task = found[0], code(one_line(found[0].title, MOST_TITLE) or found[0].id)
     if asks == "next":
         key = "about_next" if line.next else "about_no_next"
         head = say(key, language, task=task, next=(line.next or {}).get(language))
@@ -162,7 +164,7 @@ def task_list(tasks: Sequence[TaskLine], language: str) -> str:
     return "\n".join(
         " · ".join(
             [
-                f"- {code(one_line(task.title, _TITLE) or task.id)} — "
+                f"- {code(one_line(task.title, MOST_TITLE) or task.id)} — "
                 f"{phrases.state(task.state, language)}",
                 *(words["zh" if language == "zh" else "en"] for words in task.facts),
                 code(task.id),
