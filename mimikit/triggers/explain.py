@@ -235,7 +235,7 @@ def _what_now(
     trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> tuple[State, Words]:
     if not trigger.enabled:
-        return "paused", say_both("trigger_is_paused")
+        return "paused", say_both(f"trigger_is_paused{'_failing' if state.paused_by else ''}")
     if broken is not None:
         return "broken", say_both("trigger_was_good", broken=broken)
     if state.blocked_by is not None:
