@@ -222,7 +222,7 @@ def engines(state: State) -> Iterator[Finding]:
     try:
         found = app.engines_of(state)
         runtime = state.files.peek(paths.RUNTIME, RuntimeState)
-        once = runtime.engines if runtime else ()
+        once = runtime.engines if runtime else {}
         served = EngineRegistry(found, state.settings, once).status()
     except MimikitError as error:
         yield broken("engines", str(error))

@@ -7,9 +7,10 @@ can not, what needs a mind waits for it. How it was is kept in `runtime.json`, b
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 from mimikit.config import ProfileSettings, Settings
@@ -38,17 +39,23 @@ class EngineRegistry:
     """All engines of this process, by name. Safe between threads."""
 
     def __init__(
-        self, engines: list[Engine], settings: Settings, served: Iterable[str] = ()
+        self,
+        engines: list[Engine],
+        settings: Settings,
+        known: Mapping[str, EngineStatus] = MappingProxyType({}),
     ) -> None:
-        """`served`: the minds that could serve here once."""
+        """`known`: the minds that could serve here once, and how each was last."""
         self._engines = {engine.name: engine for engine in engines}
         self._settings = settings
         self.used = settings.engine
         """What serves where a role or profile names none; `auto` chooses."""
         self._lock = threading.Lock()
-        self._served = set(served)
-        self._failed: dict[tuple[str, Role], EngineStatus] = {}
-        """How a run of that engine as that role was turned away last."""
+        self._served = set(known)
+        self._failed: dict[tuple[str, Role | None], EngineStatus] = {}
+        """How a run of that engine as that role (None: as any) was turned away last."""
+        for name, status in known.items():
+            if status.want in ("limited", "unready"):
+                self._failed[name, None] = status
         self._tasks: dict[tuple[QueueName, str], str] = {}
         """Tasks that wait, by queue and id: the engine."""
 
@@ -115,6 +122,7 @@ class EngineRegistry:
                 )
             else:
                 status = next((s for (of, _), s in failed.items() if of == name), status)
+                status = status.but(since=None)
             found[name] = status.but(tasks=waiting.count(name))
         return found
 
@@ -127,8 +135,10 @@ class EngineRegistry:
         with self._lock:
             if (want := wants.get(outcome.failure_reason)) is None or engine not in MINDS:
                 self._failed.pop((engine, role), None)
+                self._failed.pop((engine, None), None)
                 return
             self._served.add(engine)
+            self._failed.pop((engine, None), None)
             self._failed[engine, role] = EngineStatus(
                 engine=engine,
                 state="waiting",
@@ -140,8 +150,7 @@ class EngineRegistry:
     def forget(self, engine: str) -> None:
         """Nothing waits for it any more: how it was is of no interest, until it is tried again."""
         with self._lock:
-            for role in ("teller", "planner", "worker"):
-                self._failed.pop((engine, role), None)
+            self._failed = {key: it for key, it in self._failed.items() if key[0] != engine}
 
     def waits(self, queue_name: QueueName, task_id: str, engine: str | None) -> None:
         """A task went back to its queue to wait for an engine; None: it does no longer."""

@@ -222,6 +222,24 @@ def test_a_limit_is_told_with_its_end_and_not_again(world: World) -> None:
     assert len(world.told("serve again")) == 1
 
 
+def test_a_limit_outlives_the_consumer_and_is_told_once(world: World) -> None:
+    world.mind.waiting = None
+    world.mind.until_s = 3600
+    world.client.submit("t1", "paint")
+    world.client.say("m1", "how are you?")
+    world.live_through(10)
+    world.start()
+    world.live_through(60)
+    shown = world.product.teller.engines.shown["codex"]
+    assert (shown.state, shown.messages, shown.tasks) == ("waiting", 1, 1)
+    assert len([role for role, _ in world.said if role == "system"]) == 1
+    world.clock.advance(3600)
+    world.mind.until_s = None
+    world.live_through(10)
+    assert len(world.told("serve again")) == 1
+    assert results(world.files) == {"t1": "done"}
+
+
 def test_what_is_canceled_is_waited_for_no_longer(world: World) -> None:
     world.mind.waiting = None
     world.mind.until_s = 3600
