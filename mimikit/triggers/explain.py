@@ -193,14 +193,12 @@ def explain(
     kind, said = headline(trigger, state, broken, here, slots)
     if trigger is None:
         return Explanation(state=kind, headline=said, slots=slots)
+    runs = "trigger_reminds" if trigger.profile == REMINDER else "trigger_runs"
     return Explanation(
         state=kind,
         headline=said,
         lines=[
-            say_both(
-                "trigger_reminds" if trigger.profile == REMINDER else "trigger_runs",
-                when=trigger_words(trigger, here.title_of),
-            ),
+            say_both(runs, when=trigger_words(trigger, here.title_of)),
             *_about_last(state, slots, here),
             *_hindrances(trigger, state, broken, here),
         ],
