@@ -5,7 +5,7 @@ from __future__ import annotations
 from mimikit.protocol import paths
 from mimikit.protocol.models import Task
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import EndIntent
+from mimikit.protocol.triggers import EndIntent, PlanResult
 from mimikit.supervisor.code_turns import telling
 from mimikit.supervisor.run_end import after_end
 from mimikit.supervisor.store import Store
@@ -22,11 +22,36 @@ def settled_end(store: Store, task: Task, result: TaskResult, *, waited_for: boo
     if task.id not in state.ends:
         if broken is not None:  # what is no definition can not be paused
             trigger = trigger.but(enabled=False)
-        under_way = {id_ for id_ in state.ends if files.exists(paths.running("worker", id_))}
+        under_way = {
+            id_
+            for id_ in state.ends
+            if any(files.exists(paths.running(seat, id_)) for seat in paths.QUEUES)
+        }
         state = after_end(trigger, state, task, result, waited_for=waited_for, under_way=under_way)
         registry.save_state(files, trigger.id, state)
         store.feed.tell("trigger", id=trigger.id)
     return state.ends[task.id]
+
+
+def plan_end(store: Store, task: Task, plan: PlanResult, end: EndIntent) -> EndIntent:
+    """The same for a plan that its trigger runs; one that made work speaks through that.
+
+    end: what follows where no trigger is to be paused.
+    """
+    made = plan.tasks or plan.triggers
+    if task.source_trigger_id is None or plan.status == "needs_input" or made:
+        return end
+    result = TaskResult.of(
+        task,
+        plan.status,
+        attempts=plan.attempts,
+        started_at=plan.started_at,
+        completed_at=plan.completed_at,
+        failure_reason=plan.failure_reason,
+        error=plan.error,
+    )
+    settled = settled_end(store, task, result, waited_for=False)
+    return settled if settled.trips else end
 
 
 def break_circuit(store: Store, task: Task) -> None:

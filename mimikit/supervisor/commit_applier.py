@@ -27,7 +27,7 @@ from mimikit.protocol.models import (
 from mimikit.protocol.records import encode
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import EndIntent, PlanResult
-from mimikit.supervisor.circuit_breaker import break_circuit, settled_end
+from mimikit.supervisor.circuit_breaker import break_circuit, plan_end, settled_end
 from mimikit.supervisor.run_end import BREAKS_AT
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
@@ -177,12 +177,16 @@ class CommitApplier:
             self._give_cancels(plan.id, plan.cancels, plan.completed_at)
             for command in commands:
                 queue.give_command(self._files, command)
-            self._end_in_ledger(plan, "planner", task)
             # One that only starts work speaks through its results; findings, failures are told.
             works = plan.tasks or plan.triggers or plan.cancels or plan.commands
             is_told = plan.status == "failed" or (plan.status == "done" and not works)
-            if task is not None and is_told:
-                self._put_result(task, EndIntent(told="teller"), plan.completed_at)
+            end = EndIntent(told="teller" if is_told else None)
+            end = plan_end(self._store, task, plan, end) if task is not None else end
+            self._end_in_ledger(plan, "planner", task)
+            if task is not None and end.trips:
+                break_circuit(self._store, task)
+            if task is not None and end.told:
+                self._put_result(task, end, plan.completed_at)
         queue.leave_running(self._files, "planner", plan.id)
         if plan.status != "needs_input":
             self._files.move(paths.result("planner", plan.id), paths.plan_done(plan.id))

@@ -36,14 +36,18 @@ def after_end(
     under_way: runs whose end is not carried out yet.
     """
     told = telling(task, result, state, waited_for=waited_for)
-    if result.status != "canceled":  # that says nothing of how it would have gone
+    if result.status != "canceled":
+        state = state.but(last_outcome=outcome_hash(result))
+    # That it was ended from outside says nothing of how it would have gone; the tasks of a plan
+    # that a trigger had made are several to a run.
+    counts = result.failure_reason not in ("canceled", "killed") and task.origin == "trigger"
+    if counts:
         failure = _failure_hash(result) if result.status == "failed" else None
         is_again = failure is not None and failure == state.last_failure
         streak = state.failure_streak + 1 if is_again else int(failure is not None)
-        outcome = outcome_hash(result)
-        state = state.but(last_outcome=outcome, last_failure=failure, failure_streak=streak)
+        state = state.but(last_failure=failure, failure_streak=streak)
     ended = EndIntent(told=told)
-    if result.status == "failed" and trigger.enabled and state.failure_streak >= BREAKS_AT:
+    if counts and trigger.enabled and state.failure_streak >= BREAKS_AT:
         ended = EndIntent(told="message", trips=True)
         state = state.but(paused_by="breaker")
     elif told and is_standing(trigger):

@@ -470,6 +470,8 @@ def _tripped(folder: Folder, task_id: str) -> bool:
     runs = [r for r in folder.results.values() if r["sourceTriggerId"] == trigger_id]
     alike: list[str] = []
     for run in sorted(runs, key=lambda run: run["completedAt"]):
+        if run["failureReason"] in ("killed", "canceled"):
+            continue
         same = alike and folder.results[alike[-1]]["error"] == run["error"]
         alike = [*(alike if same else []), run["id"]] if run["status"] == "failed" else []
         if len(alike) == 3:
