@@ -147,7 +147,7 @@ def _word(written: str) -> tuple[str, ...]:
     """The stem of a word; of an identifier the whole and the stems of its parts."""
     lower = folded(written)
     parts = _PART.findall(written)
-    if len(parts) <= 1:
+    if len(parts) <= 1 or (written.isalpha() and written.isupper()):  # CAFÉ is one word
         bare = lower.strip("_")
         return (stem(bare[:LONGEST_TERM]),) if bare and bare not in STOP_WORDS else ()
     words = (folded(part) for part in parts)
