@@ -98,6 +98,7 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
     ("run ./build.sh --fast", Run("./build.sh --fast")),
     ("run ~/bin/sync", Run("~/bin/sync")),
     ("run FOO=1 make", Run("FOO=1 make")),
+    ("run date +%M", Run("date +%M")),
     ("run ls|head", Run("ls|head")),
     ("run cd src && ls", Run("cd src && ls")),
     ("run echo hello to the world", Run("echo hello to the world")),
