@@ -282,8 +282,10 @@ def facts(trigger: shown.TriggerView, now: datetime, zone: tzinfo) -> Iterator[t
     if trigger.cooldown:
         yield "cooldown", terminal.span(trigger.cooldown)
     yield "runs", str(trigger.fire_count)
+    yield "told", trigger.told["en"]
     if trigger.failure_streak:
-        yield "failing", f"the last {trigger.failure_streak} failed"
+        alike = " alike" if trigger.failure_streak > 1 else ""
+        yield "failing", f"the last {trigger.failure_streak} failed{alike}"
     if trigger.last_task_id:
         yield "last task", trigger.last_task_id
     if trigger.blocked_by:

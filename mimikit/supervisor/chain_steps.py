@@ -55,7 +55,9 @@ def end_step(store: Store, trigger: Trigger, lost_to: str, now: datetime) -> Non
     Crash: its end stands there before its definition goes, and has always the same id.
     """
     files, slot = store.files, f"{UPSTREAM}{lost_to}"
+    before = store.ledger.results_of(lost_to)  # of a trigger, its last run
     run, end = make_run(trigger, slot, now), TaskEnd("canceled", "upstream", 0)
+    run = run.but(parent_task_id=before[-1] if before else trigger.parent_task_id)
     said = f"{lost_to}, which it waited for, did not succeed"
     queue.finish(files, result_of(run, end, now, now, error=said))
     if store.ledger.end_of(run.id) is None:

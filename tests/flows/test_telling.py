@@ -87,6 +87,8 @@ def test_a_chain_that_breaks_is_told_once_with_the_steps_that_will_not_run(
     ends = {line["title"]: line for _, line in lines if line["event"] == "ended"}
     assert [ends[f"step {n}"]["status"] for n in (1, 2, 3)] == ["failed", "canceled", "canceled"]
     assert [ends[f"step {n}"]["failureReason"] for n in (2, 3)] == ["upstream", "upstream"]
+    parents = [ends[f"step {n}"]["parentTaskId"] for n in (2, 3)]
+    assert parents == ["t1", ends["step 2"]["id"]]
     assert judged.files.names(paths.TRIGGERS) == []
     assert judged.files.names("worker/running") == []
 

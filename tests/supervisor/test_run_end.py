@@ -33,7 +33,11 @@ def ended(
         id=f"t{number}", prompt="x", created_at=at, trace_id="r", origin="trigger",
         source_trigger_id="g1", notify=trigger.notify or "message",
     )  # fmt: skip
-    facts: dict[str, Any] = {"status": "failed", "failure_reason": "error", "error": "it broke"} | how
+    facts: dict[str, Any] = {
+        "status": "failed",
+        "failure_reason": "error",
+        "error": "it broke",
+    } | how
     result = TaskResult(id=task.id, trace_id="r", started_at=at, completed_at=at, **facts)
     return after_end(trigger, state, task, result, waited_for=False, under_way=())
 
