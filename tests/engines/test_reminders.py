@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mimikit.engines.base import Outcome, TurnInput
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.engines.builtin.grammar import parse, parse_answer
-from mimikit.engines.builtin.intents import BadSentence, PlainSentence
+from mimikit.engines.builtin.intents import BadSentence, CancelIntent, PlainSentence, ShowIntent
 from mimikit.engines.builtin.reminders import NoticedIntent, RemindIntent, SnoozeIntent
 from mimikit.language import phrases
 from mimikit.language.times import parse_when
@@ -128,6 +128,28 @@ def test_an_answer_says_that_it_was_seen(text: str) -> None:
 )
 def test_anything_else_is_no_answer(text: str) -> None:
     assert parse_answer(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["reminders", "my reminders", "what reminders do I have", "提醒", "我有哪些提醒"]
+)
+def test_they_can_be_listed(text: str) -> None:
+    assert parse(text) == ShowIntent("reminders")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("cancel the reminder to drink water", "drink water"),
+        ("cancel drink water reminder", "drink water"),
+        ("stop reminding me to drink water", "drink water"),
+        ("don't remind me to drink water any more", "drink water"),
+        ("取消喝水的提醒", "喝水"), ("别再提醒我喝水了", "喝水"), ("不要提醒我喝水", "喝水"),
+        ("停止提醒我", ""),
+    ],
+)  # fmt: skip
+def test_one_can_be_ended_by_its_words(text: str, words: str) -> None:
+    assert parse(text) == CancelIntent(words)
 
 
 @given(st.text(max_size=60))

@@ -196,6 +196,10 @@ def test_one_that_comes_again_is_seen_among_the_tasks_and_can_be_ended(talk: Cli
     talk.product.idle()
     listed = history.page(talk.files, limit=1000).messages[-1].text
     assert "`drink water` — reminds you" in listed
-    talk.say("m3", "cancel drink water")
+    talk.say("m3", "my reminders")
+    talk.product.idle()
+    listed = history.page(talk.files, limit=1000).messages[-1].text
+    assert "every 2 hours" in listed
+    talk.say("m4", "stop reminding me to drink water")
     talk.product.idle()
     assert talk.files.names("triggers") == []

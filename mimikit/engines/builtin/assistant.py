@@ -39,7 +39,7 @@ from mimikit.engines.builtin.shell_lines import IsProgram
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, code, fence, paragraphs, say
 from mimikit.protocol import notify
-from mimikit.protocol.models import Hit, InboxItem, Message
+from mimikit.protocol.models import REMINDER, Hit, InboxItem, Message
 
 _HIT = 320
 
@@ -184,12 +184,13 @@ class Turn:
                 if not facts:
                     return say("status_none", language)
                 return paragraphs(say("status", language), "\n".join(facts))
-            case "tasks":
+            case "tasks" | "reminders":
                 reply = call_tool(self._request, "list_tasks", {"scope": "all"})
-                if reply.ok and self._input.tasks:
-                    listed = task_list(self._input.tasks, language)
-                    return paragraphs(say("tasks", language), listed)
-                return self._said(reply, "tasks_none")
+                is_all, tasks = what == "tasks", self._input.tasks
+                shown = [t for t in tasks if is_all or t.state.startswith(REMINDER)]
+                if reply.ok and shown:
+                    return paragraphs(say(what, language), task_list(shown, language))
+                return self._said(reply, f"{what}_none")
             case "backlog":
                 reply = call_tool(self._request, "update_backlog", {"action": "list"})
                 if reply.ok and reply.text.startswith("- "):

@@ -299,9 +299,10 @@ def _failed(said: _Opened) -> Intent | None:
 
 
 def _reference(rest: FoldedText) -> str:
-    """The id or name of a task, without marks, courtesy and the word "task" before it."""
+    """The id or name of a task, without marks, courtesy and the word "task" beside it."""
     while True:
         reference = without_end(_unmarked(rest), COURTESY_AT_END)
+        reference = without_end(reference, _SIGNS["task_word_after"])
         named = _SIGNS["task_word"].match(reference.plain)
         reference = reference.cut(named.end()) if named else reference
         if reference == rest:
@@ -356,6 +357,7 @@ ROWS: tuple[_Row, ...] = (
     *_rows("help", "whole", lambda _said: ShowIntent("help")),
     *_rows("status", "whole", lambda _said: ShowIntent("status")),
     *_rows("tasks", "whole", lambda _said: ShowIntent("tasks")),
+    *_rows("reminders", "whole", lambda _said: ShowIntent("reminders")),
     *_rows("failed", "whole", _failed),
     *_rows("next_run", "whole", partial(_ask, "next")),
     *_rows("outcome", "whole", partial(_ask, "outcome")),

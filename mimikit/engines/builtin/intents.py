@@ -102,7 +102,7 @@ class FailedIntent:
     day: Literal["today", "yesterday", "lately"]
 
 
-Shown = Literal["help", "status", "tasks", "backlog"]
+Shown = Literal["help", "status", "tasks", "reminders", "backlog"]
 
 
 @dataclass(frozen=True, slots=True)
