@@ -278,7 +278,7 @@ def _messages(folder: Folder, oracle: Oracle) -> list[str]:
     return found
 
 
-_HEAD = re.compile(r"^## \d\d:\d\d (\w+) <!-- (\S+) (\S+) -->$", re.MULTILINE)
+_HEAD = re.compile(r"^## \d\d:\d\d (\w+) <!-- (\S+) (\S+)(?: code)? -->$", re.MULTILINE)
 _PART = re.compile(r"^<!-- part (\S+): from (.+) -->$", re.MULTILINE)
 
 
