@@ -117,6 +117,8 @@ class TurnInput:
     inputs: tuple[InboxItem, ...] = ()
     results: tuple[ToldResult, ...] = ()
     conversation: tuple[Message, ...] = ()
+    user: str = ""
+    """What stays true of the user and the work: `memory.md`, as far as it fits."""
     memory: tuple[Hit, ...] = ()
     tasks: tuple[TaskLine, ...] = ()
     question: Question | None = None

@@ -13,7 +13,7 @@ from mimikit.engines.base import ToolSpec, TurnInput
 from mimikit.errors import BadSettings, UnsafeFile
 from mimikit.language.phrases import fence
 from mimikit.language.plain_text import indented
-from mimikit.memory import tokens
+from mimikit.memory import markdown, tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Role, time_text
@@ -33,6 +33,7 @@ FIRST_LINE = "You are the Mimikit runtime teller."
 MAX_RESULT_CHARACTERS = 2000
 MAX_UPSTREAM_CHARACTERS = 4000
 _MOST_BYTES = 2**20
+_EMPTY_LINES = re.compile(r"\n(?:[ \t\r]*\n)+")
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-zA-Z_]*)\s*\}\}")
 
 
@@ -170,12 +171,34 @@ def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]
         )
         for r in turn_input.results
     ]
+    left = budgets.memory_tokens - tokens.count(turn_input.user)
     return [
+        _section("User", turn_input.user),
         _section("Conversation", "\n".join(conversation)),
-        _section("Memory", "\n".join(tokens.fit_parts(memory, budgets.memory_tokens))),
+        _section("Memory", "\n".join(tokens.fit_parts(memory, left))),
         _section("Tasks", "\n".join(tokens.fit_parts(tasks, budgets.tasks_tokens))),
         _section("Results", "\n\n".join(tokens.fit_parts(results, budgets.results_tokens))),
     ]
+
+
+def user_block(text: str, budget: int) -> str:
+    """What a prompt always has of `memory.md`: whole notes and paragraphs, within tokens.
+
+    Where that is not all of it the newest are kept, which stand last, and it says where all are.
+    """
+    parts: list[str] = []
+    for entry in markdown.entries(text):
+        if entry.kind == "note":
+            parts.append(indented(f"- {entry.text}"))
+        else:
+            paragraphs = _EMPTY_LINES.split(entry.text)
+            parts += [indented(paragraph) for paragraph in paragraphs if paragraph.strip()]
+    if tokens.count(whole := "\n".join(parts)) <= budget:
+        return whole
+    note = f"… (what is older is left out; all of it: {paths.MEMORY})"
+    room = budget - tokens.count(note) - 1
+    kept = tokens.fit_parts(parts[::-1], room, lambda part: tokens.count(part) + 1)
+    return "\n".join([note, *kept[::-1]])
 
 
 def _section(label: str, body: str) -> str:

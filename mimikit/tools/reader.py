@@ -32,6 +32,8 @@ from mimikit.triggers.explain import ExplanationContext
 MOST_LINES = 20
 MOST_ANSWERED = 20_000
 """Characters of one answer; more is had by asking again."""
+MOST_LONG_TERM = 2**16
+"""Bytes of `memory.md` that a prompt may be made of."""
 MOST_BETWEEN = 200
 """Messages between two times that one call looks at."""
 _MESSAGE = 2000
@@ -117,10 +119,19 @@ class RoleReader:
         """What was said, remembered or found on it, best first."""
         return self._searcher.find(query, limit=limit, after=after, before=before)
 
-    def recall(self, asked: str, recent: Sequence[str], limit: int) -> list[Hit]:
-        """What memory has on what is asked, as it is quoted."""
-        found = self._searcher.recall(asked, recent, limit=limit)
+    def recall(self, asked: str, recent: Sequence[str], limit: int, budget: int) -> list[Hit]:
+        """What memory has on what is asked, as it is quoted. `budget`: tokens of all together."""
+        found = self._searcher.recall(asked, recent, limit=limit, budget=budget)
         return [hit.but(text=hit.snippet) for hit in found]
+
+    def long_term(self) -> str:
+        """The text of `memory.md`, of a long one the newest notes."""
+        stat = self._files.stat(paths.MEMORY)
+        if stat is None or stat.kind != "file":
+            return ""
+        begin = max(0, stat.size - MOST_LONG_TERM)
+        text = self._files.part(paths.MEMORY, begin, MOST_LONG_TERM).decode("utf-8", "replace")
+        return text.partition("\n")[2] if begin else text.removeprefix("\ufeff")
 
     def backlog(self) -> str:
         note = notes.read(self._files, paths.BACKLOG)

@@ -14,10 +14,10 @@ from markdown_it import MarkdownIt
 from mimikit.config import BudgetSettings
 from mimikit.engines.base import Role, TaskLine, TurnInput
 from mimikit.language.phrases import ToldResult
-from mimikit.memory import tokens
+from mimikit.memory import markdown, tokens
 from mimikit.protocol.models import Hit, InboxItem, Message, Question, Task
 from mimikit.protocol.results import TaskResult
-from mimikit.roles.prompts import prompt_of
+from mimikit.roles.prompts import prompt_of, user_block
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 AT = "2026-12-01T09:00:00.000Z"
@@ -141,3 +141,44 @@ def test_a_request_that_is_too_long_says_where_the_rest_is() -> None:
     given_ = TurnInput(now=NOW, task=task)
     prompt = prompt_of("planner", given_, BudgetSettings(), Path("/"))
     assert "… [truncated] (all of it: planner/running/task-1.json)" in prompt
+
+
+# ---- what stays true of the user
+
+
+NOTE = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).filter(str.strip)
+
+
+@given(st.lists(NOTE, min_size=1, max_size=30), st.integers(30, 400))
+def test_of_a_long_memory_the_newest_notes_are_kept_whole(notes: list[str], budget: int) -> None:
+    text = ""
+    for number, note in enumerate(notes):
+        text = markdown.with_note(text, f"mem-{number}", note)
+    block = user_block(text, budget)
+    assert tokens.count(block) <= budget
+    every = ["  ".join(f"- {note.strip()}".splitlines(keepends=True)) for note in notes]
+    if tokens.count("\n".join(every)) <= budget:
+        assert block == "\n".join(every)
+        return
+    first, _, kept = block.partition("\n")
+    assert first.endswith("memory.md)")
+    assert any(kept == "\n".join(every[n:]) for n in range(len(notes))) or "[truncated]" in kept
+
+
+def test_what_its_user_wrote_in_memory_is_in_the_block_by_paragraphs() -> None:
+    text = (
+        "# Me\n\nI like tea,\nand 5 - 3.\n \n- pnpm <!-- n-1 -->\n- two\n  lines\n  <!-- n-2 -->\n"
+    )
+    assert user_block(text, 100) == "# Me\nI like tea,\n  and 5 - 3.\n- pnpm\n- two\n  lines"
+    assert user_block("", 100) == ""
+
+
+def test_a_prompt_has_what_stays_true_first_and_hits_take_the_rest() -> None:
+    budgets = BudgetSettings(memory_tokens=60)
+    user = user_block("- tea <!-- n-1 -->\n" * 500, budgets.memory_tokens // 2)
+    hits = tuple(Hit(source=f"memory/{n}.md", text="word " * 20) for n in range(5))
+    prompt = prompt_of("teller", TurnInput(NOW, user=user, memory=hits), budgets, Path("x"))
+    blocks = [line[3:] for line in prompt.split("\n") if line.startswith("## ")]
+    assert blocks[:2] == ["User", "Memory"]
+    told = prompt.split("## Memory")[1].split("## ")[0]
+    assert told.count("[memory/") == 1
