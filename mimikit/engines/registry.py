@@ -127,7 +127,12 @@ class EngineRegistry:
         return found
 
     def heard(self, engine: str, role: Role, outcome: Outcome) -> None:
-        """How a run of an engine went: it was turned away, or it was not."""
+        """How a run of an engine went: it was turned away, or it was not.
+
+        One that was stopped says nothing of that.
+        """
+        if outcome.failure_reason in ("killed", "canceled", "timeout"):
+            return
         wants: dict[str | None, EngineWant] = {
             "rate_limited": "limited",
             "engine_unavailable": "unready",

@@ -205,6 +205,14 @@ def test_what_a_task_waits_for_is_told() -> None:
     assert (lines(world)["task-a"].waits or {})["zh"] == "在队列里等待"
 
 
+@pytest.mark.parametrize("asked", ["status", "tasks"])
+def test_status_and_tasks_tell_of_each_trigger(world: World, asked: str) -> None:
+    told = world.ask(asked)
+    assert "- `backup` — scheduled · every day at 02:00 (Asia/Shanghai) · next on Thursday" in told
+    assert f"{LAST}, something went wrong in it: it broke" in told
+    assert "周四" not in told
+
+
 def test_a_trigger_that_is_paused_says_so(world: World) -> None:
     world.client.order("o1", "trigger_pause", "trig-backup")
     world.product.idle()

@@ -253,6 +253,16 @@ def test_what_is_canceled_is_waited_for_no_longer(world: World) -> None:
     assert world.told("serve again") == []
 
 
+def test_a_stop_of_the_consumer_is_no_end_of_a_limit(world: World) -> None:
+    world.mind.waiting = None
+    world.mind.until_s = 3600
+    world.client.say("m1", "how are you?")
+    world.live_through(5)
+    world.product.context.engines.heard("codex", "teller", Outcome.stopped("killed"))
+    world.live_through(5)
+    assert world.told("serve again") == []
+
+
 def test_a_trouble_of_a_moment_is_not_told(world: World) -> None:
     world.mind.waiting = "the network is down"
     world.client.say("m1", "how are you?")

@@ -181,9 +181,11 @@ class Turn:
                 return say("help", language, connect=say("connect", language))
             case "status":
                 facts = [f"- {name}: {value}" for name, value in self._input.facts.items()]
-                if not facts:
+                live = [task for task in self._input.tasks if task.state not in ENDED]
+                listed = task_list(live, language)
+                if not facts + live:
                     return say("status_none", language)
-                return paragraphs(say("status", language), "\n".join(facts))
+                return paragraphs(say("status", language), "\n".join(facts), listed)
             case "tasks" | "reminders":
                 reply = call_tool(self._request, "list_tasks", {"scope": "all"})
                 is_all, tasks = what == "tasks", self._input.tasks
