@@ -9,6 +9,7 @@ lines and sentences. A passage knows its neighbours by its number in the file.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 import re
@@ -152,6 +153,7 @@ def part_of(path: str) -> FilePart:
     return FilePart(found[1], int(found[2]), int(found[3])) if found else FilePart(path)
 
 
+@functools.lru_cache(4096)
 def kind_of(path: str) -> Kind:
     """What a file is, by its path."""
     if path.startswith("docs/"):

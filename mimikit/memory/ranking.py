@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from mimikit.memory import passages
 from mimikit.memory.passages import Kind, Passage, Window
-from mimikit.memory.terms import folded, has_wide, occurrences, terms
+from mimikit.memory.terms import folded, has_only, has_wide, occurrences, terms
 from mimikit.protocol import paths
 
 FILE_SHARE = 1.0
@@ -103,7 +103,7 @@ def rank(
 
 def _is_echo(passage: Passage, asked: Container[str]) -> bool:
     is_brief = passage.role is not None and len(passage.text) <= _ECHO_CHARACTERS
-    return is_brief and all(term in asked for term in terms(passage.text))
+    return is_brief and has_only(passage.text, asked)
 
 
 def _is_note(match: Match) -> bool:

@@ -16,7 +16,7 @@ import re
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -81,6 +81,11 @@ def folded(text: str) -> str:
 def terms(text: str, cut: Cutter | None = None) -> list[str]:
     """The terms of a text, in order, repeated as often as they stand there."""
     return [term for _, _, term in _pieces(text, cut)]
+
+
+def has_only(text: str, wanted: Container[str]) -> bool:
+    """Whether a text has no other terms than these; read up to the first that is another."""
+    return all(term in wanted for _, _, term in _pieces(text, None))
 
 
 def located(text: str, cut: Cutter | None = None) -> list[LocatedTerm]:

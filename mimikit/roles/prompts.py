@@ -33,6 +33,8 @@ FIRST_LINE = "You are the Mimikit runtime teller."
 MAX_RESULT_CHARACTERS = 2000
 MAX_UPSTREAM_CHARACTERS = 4000
 _MOST_BYTES = 2**20
+_MARK_TOKENS = 8
+"""Of the mark of a cut, should the newest note alone be too long."""
 _EMPTY_LINES = re.compile(r"\n(?:[ \t\r]*\n)+")
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-zA-Z_]*)\s*\}\}")
 
@@ -196,7 +198,7 @@ def user_block(text: str, budget: int) -> str:
     if tokens.count(whole := "\n".join(parts)) <= budget:
         return whole
     note = f"… (what is older is left out; all of it: {paths.MEMORY})"
-    room = budget - tokens.count(note) - 1
+    room = budget - tokens.count(note) - _MARK_TOKENS
     kept = tokens.fit_parts(parts[::-1], room, lambda part: tokens.count(part) + 1)
     return "\n".join([note, *kept[::-1]])
 
