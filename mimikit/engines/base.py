@@ -191,7 +191,7 @@ class Outcome:
         return cls("failed", text, "ended because the consumer stops", "killed")
 
 
-class Unavailable(str):
+class EngineAbsence(str):
     """Why an engine can not serve, in words; and what kind of trouble that is."""
 
     want: EngineWant
@@ -214,7 +214,7 @@ class Engine(Protocol):
     def unavailable(self, role: Role | None = None) -> str | None:
         """Why it can not serve (that role) now, and what to do; None when it can. Cheap: cached.
 
-        One that knows the kind of trouble gives an `Unavailable`.
+        One that knows the kind of trouble gives an `EngineAbsence`.
         """
         ...
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 from mimikit.config import ProfileSettings, Settings
-from mimikit.engines.base import CodeEngine, Engine, Outcome, Unavailable
+from mimikit.engines.base import CodeEngine, Engine, EngineAbsence, Outcome
 from mimikit.errors import BadSettings
 from mimikit.language.phrases import Words, local_time, say_both
 from mimikit.protocol.models import EngineStatus, EngineWant, QueueName, Role
@@ -205,7 +205,7 @@ def want_of(reason: str | None) -> EngineWant | None:
     """What kind of trouble it is; None when there is none."""
     if reason is None:
         return None
-    return reason.want if isinstance(reason, Unavailable) else "unready"
+    return reason.want if isinstance(reason, EngineAbsence) else "unready"
 
 
 def want_words(status: EngineStatus, now: datetime, zone: ZoneInfo) -> Words:

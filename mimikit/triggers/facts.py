@@ -19,7 +19,7 @@ _SILENT = frozenset({"waits", "due"})
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerFacts:
+class TriggerReport:
     """Each in a few words of each language; None where there is nothing to say."""
 
     words: Words
@@ -35,7 +35,7 @@ class TriggerFacts:
 
 def facts(
     trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
-) -> TriggerFacts:
+) -> TriggerReport:
     """What there is to tell of a trigger whose definition is in force."""
     kind, headline = explain.headline(trigger, state, broken, here)
     next_at = _next_run(trigger, state, here)
@@ -53,7 +53,7 @@ def facts(
     if waits is None and is_open and task_id is not None and here.is_live(task_id):
         waits = say_both("fact_under_way")
     words = explain.trigger_words(trigger, here.title_of)
-    return TriggerFacts(words, next_at, upcoming, last, waits, headline)
+    return TriggerReport(words, next_at, upcoming, last, waits, headline)
 
 
 def _next_run(trigger: Trigger, state: TriggerState, here: ExplanationContext) -> datetime | None:

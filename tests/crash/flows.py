@@ -9,7 +9,7 @@ from typing import Any
 
 from mimikit.config import Settings
 from mimikit.conversation.history import HistoryCaps
-from mimikit.engines.base import EngineRequest, Unavailable
+from mimikit.engines.base import EngineAbsence, EngineRequest
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.errors import EngineError
 from mimikit.memory.archive import ArchiveRules
@@ -145,7 +145,7 @@ class MindFlow(Flow):
     def product(self, files: Files, clock: FakeClock, mind: Mind) -> Product:
         def unavailable(_role: Role | None = None) -> str | None:
             is_away = START + timedelta(seconds=40) <= clock.now() < START + timedelta(seconds=50)
-            return Unavailable("codex is not logged in", "logged_out") if is_away else None
+            return EngineAbsence("codex is not logged in", "logged_out") if is_away else None
 
         shell = Mind(mind.runs)
         mind.name, shell.name = "codex", "command"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines.base import Unavailable
+from mimikit.engines.base import EngineAbsence
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.language.phrases import Language
 from mimikit.memory.archive import summarise_prompt
@@ -120,7 +120,7 @@ class Month:
         oracle = Oracle()
         self.mind, shell = Mind(oracle.runs), Mind(oracle.runs)
         self.mind.name, shell.name = "codex", "command"
-        self.mind.waiting = Unavailable("no such program", "missing")
+        self.mind.waiting = EngineAbsence("no such program", "missing")
         settings = Settings(timezone="UTC")
         code = BuiltinEngine(is_program=lambda _: False, summarise=summarise_prompt)
         self.search = MemorySearch(
@@ -260,7 +260,7 @@ def _a_mind_is_waited_for(month: Month) -> None:
     month.mind.waiting = None
     month.clock.advance(10)
     assert month.ask("hello") == "heard hello"
-    month.mind.waiting = Unavailable("codex is not logged in: run `codex login`", "logged_out")
+    month.mind.waiting = EngineAbsence("codex is not logged in: run `codex login`", "logged_out")
     month.say(words.talk)
     for _ in range(60):
         month.product._pass()

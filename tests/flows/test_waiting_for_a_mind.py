@@ -8,7 +8,7 @@ import pytest
 
 from mimikit.config import Settings
 from mimikit.conversation import inbox
-from mimikit.engines.base import EngineRequest, Outcome, Unavailable
+from mimikit.engines.base import EngineAbsence, EngineRequest, Outcome
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -21,7 +21,7 @@ from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import loaded, results, transcript
 
-LOGGED_OUT = Unavailable("codex is not logged in: run `codex login`", "logged_out")
+LOGGED_OUT = EngineAbsence("codex is not logged in: run `codex login`", "logged_out")
 
 
 class LimitedMind(Mind):
@@ -180,7 +180,7 @@ def test_that_a_mind_has_served_outlives_the_consumer(world: World) -> None:
 
 def test_where_none_ever_served_code_answers() -> None:
     world = World()
-    world.mind.waiting = Unavailable("no such program", "missing")
+    world.mind.waiting = EngineAbsence("no such program", "missing")
     world.start()
     world.client.say("m1", "how are you?")
     world.live_through(3)
