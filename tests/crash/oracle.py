@@ -435,7 +435,7 @@ def _telling(folder: Folder, task: Record, status: str | None) -> tuple[int, int
         return 0, 0
     if _is_inner(folder, task):
         told = status == "canceled" or (status == "failed" or task.get("notifyGiven", False))
-        return told, told
+        return told, told or _is_known_later(folder, task["id"])
     if task["notify"] in ("teller", "message"):
         return 1, 1
     if task["notify"] == "change":
@@ -460,6 +460,15 @@ def _is_inner(folder: Folder, task: Record) -> bool:
         and f"{step['sourceTriggerId']}.json" not in folder.names("triggers")
         for step in folder.tasks["worker"].values()
     )
+
+
+def _is_known_later(folder: Folder, task_id: str) -> bool:
+    """Whether a step after this task was looked at when that had ended: it may have been told."""
+    steps = folder.tasks["worker"].values()
+    after = {step["sourceTriggerId"] for step in steps if task_id in step["upstream"]}
+    events = [(line.get("event"), line["id"]) for line in folder.ledger]
+    made = [events.index(("trigger_created", id_)) for id_ in after]
+    return bool(made) and min(made) > events.index(("ended", task_id))
 
 
 def _tripped(folder: Folder, task_id: str) -> bool:
