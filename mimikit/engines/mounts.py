@@ -21,9 +21,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-HIDE, SHUT, HELD, SHOWN = "hide", "shut", "held", "shown"
-"""How a path is kept in a sandbox: masked, now or as soon as it comes; read-only; where it is; or
-open within what is masked."""
+HIDE, SHUT, HELD, LOGIN, SHOWN = "hide", "shut", "held", "login", "shown"
+"""How a path is kept in a sandbox: masked, now or as soon as it comes; read-only; where it is; from
+those in sandboxes within, who masked it as they began; or open within what is masked."""
 ENDED = "bwrap: ended, as this can not be kept from the run any more:"
 """What the first process says last where it ends all, before how that came."""
 
@@ -141,6 +141,8 @@ class MountGuard:
         self._null = os.open(os.devnull, os.O_PATH)
         self._table = os.open("/proc/self/mountinfo", os.O_RDONLY)
         self._watch = _kernel("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
+        self._logins = {path: _opened(path) for path, way in ways.items() if way == LOGIN}
+        self._real_logins = {path: os.path.realpath(path) for path in self._logins}
         self._seen = self._look_up()
         self._mounted = {path: self._seen[path] for path in ways if path in self._seen}
         self._gone = {path: -math.inf for path in ways if path not in self._mounted}
@@ -162,6 +164,9 @@ class MountGuard:
                 continue
             try:
                 self._watch_for(path)
+                if way == LOGIN:
+                    self._mind_login(path)
+                    continue
                 if way == HELD:
                     raise OSError(errno.ENOTSUP, "it was moved or replaced", path)
                 _mount_again(path, self._null if way == HIDE else None)
@@ -176,6 +181,23 @@ class MountGuard:
                 self._seen = self._look_up()
                 self._mounted |= {path: self._seen[path]} if path in self._seen else {}
         return wait_s
+
+    def _mind_login(self, path: str) -> None:
+        """End what runs in sandboxes within that mask no more what stands there now."""
+        before, now = self._logins[path], _opened(path)
+        if now is None:
+            return
+        if before is None or os.path.realpath(path) != self._real_logins[path]:
+            raise OSError(errno.ENOTSUP, "a login came, which its shells could read", path)
+        self._logins[path], is_same = now, os.path.sameopenfile(before, now)
+        os.close(before)  # not before, so that no other file got its number
+        if is_same:
+            return
+        for pid in (path.name for path in Path("/proc").iterdir() if path.name.isdigit()):
+            with contextlib.suppress(OSError):
+                told = Path(f"/proc/{pid}/status").read_text(errors="replace")
+                if len(told.partition("\nNSpid:")[2].partition("\n")[0].split()) > 1:
+                    os.kill(int(pid), signal.SIGKILL)
 
     def wait(self, wait_s: float) -> None:
         """Wait until something may have changed, or `wake` was written to."""
@@ -200,6 +222,12 @@ class MountGuard:
             with contextlib.suppress(OSError):  # too many are watched: it is looked at in time
                 name = ctypes.c_char_p(os.fsencode(folder))
                 _kernel("inotify_add_watch", self._watch, name, _COMES)
+
+
+def _opened(path: str) -> int | None:
+    with contextlib.suppress(OSError):
+        return os.open(path, os.O_PATH)
+    return None
 
 
 def _mount_again(path: str, mask: int | None) -> None:
