@@ -37,6 +37,10 @@ _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 """These have the same numbers on all machines, and no names in older C libraries."""
 _AT_EMPTY, _AT_ALL, _CLONE, _READ_ONLY, _FROM_AND_TO_DESCRIPTORS = 0x1000, 0x8000, 1, 1, 0x44
 _SHARED, _EMPTY_FLAGS = 0x104000, 0xF
+_NOT_THERE = (
+    *(errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG),
+    *(errno.ESRCH, errno.EINVAL),  # of a process that has ended
+)
 _COMES = 0x1C0 | 0xC00
 """Something was created or moved there or from there, or the folder itself was moved or removed."""
 _DUMPABLE, _BOUNDING_DROP, _AMBIENT, _AMBIENT_RAISE, _AMBIENT_CLEAR = 4, 24, 47, 2, 4
@@ -180,6 +184,12 @@ class MountGuard:
                 self._gone.pop(path, None)
                 self._seen = self._look_up()
                 self._mounted |= {path: self._seen[path]} if path in self._seen else {}
+                if around := mount_holding(Path(path).parent, mounts_here()):
+                    # Mounts of the same files that are private: they did not get it.
+                    device = re.escape(around.device.encode())
+                    _end_all(
+                        "mountinfo", rb"^\d+ \d+ " + device + rb" \S+ \S+ \S+ (unbindable )?- "
+                    )
         return wait_s
 
     def _mind_login(self, path: str) -> None:
@@ -193,11 +203,7 @@ class MountGuard:
         os.close(before)  # not before, so that no other file got its number
         if is_same:
             return
-        for pid in (path.name for path in Path("/proc").iterdir() if path.name.isdigit()):
-            with contextlib.suppress(OSError):
-                told = Path(f"/proc/{pid}/status").read_text(errors="replace")
-                if len(told.partition("\nNSpid:")[2].partition("\n")[0].split()) > 1:
-                    os.kill(int(pid), signal.SIGKILL)
+        _end_all("status", rb"^NSpid:\t\d+\t\d")
 
     def wait(self, wait_s: float) -> None:
         """Wait until something may have changed, or `wake` was written to."""
@@ -218,16 +224,38 @@ class MountGuard:
         """Be woken by what comes on the way to a path."""
         folder = last = Path(path)
         while folder != last or last == Path(path):  # what comes until it is watched is seen too
-            last, folder = folder, next(each for each in Path(path).parents if each.is_dir())
+            last, folder = (
+                folder,
+                next(each for each in Path(path).parents if os.access(each, os.R_OK)),
+            )
             with contextlib.suppress(OSError):  # too many are watched: it is looked at in time
                 name = ctypes.c_char_p(os.fsencode(folder))
                 _kernel("inotify_add_watch", self._watch, name, _COMES)
 
 
-def _opened(path: str) -> int | None:
-    with contextlib.suppress(OSError):
-        return os.open(path, os.O_PATH)
-    return None
+def _opened(path: str, flags: int = 0) -> int | None:
+    """A descriptor of a path; None if nothing is there, or nobody in here gets there.
+
+    Raises:
+        OSError: that can not be told; the agent may have taken all descriptors from this process.
+    """
+    try:
+        return os.open(path, os.O_PATH | flags)
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
+        return None
+
+
+def _end_all(name: str, pattern: bytes) -> None:
+    """End all processes in whose file of `/proc` that has this name the pattern is found."""
+    for path in (path for path in Path("/proc").glob(f"[0-9]*/{name}") if path.parts[2] != "1"):
+        try:
+            if re.search(pattern, path.read_bytes(), re.MULTILINE):
+                os.kill(int(path.parts[2]), signal.SIGKILL)
+        except OSError as error:
+            if error.errno not in _NOT_THERE:
+                raise
 
 
 def _mount_again(path: str, mask: int | None) -> None:
@@ -240,10 +268,8 @@ def _mount_again(path: str, mask: int | None) -> None:
         FileNotFoundError: nothing is there just now.
         OSError: it is odd, or the kernel does not mount it.
     """
-    try:
-        at = os.open(path, os.O_PATH | os.O_NOFOLLOW)
-    except OSError:  # or nobody in here gets there
-        raise FileNotFoundError(errno.ENOENT, "it is gone", path) from None
+    if (at := _opened(path, os.O_NOFOLLOW)) is None:
+        raise FileNotFoundError(errno.ENOENT, "it is gone", path)
     try:
         kind, real = os.fstat(at).st_mode, str(Path(f"/proc/self/fd/{at}").readlink())
         if mask is None and not (stat.S_ISDIR(kind) or stat.S_ISREG(kind) or stat.S_ISLNK(kind)):

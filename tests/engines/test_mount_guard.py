@@ -196,6 +196,34 @@ def test_the_agent_does_not_end_the_guard(boxed: Boxes) -> None:
     assert box.ask("echo here") == "here\n"
 
 
+def test_a_guard_without_descriptors_ends_all(here: Ground, boxed: Boxes) -> None:
+    """Whose limits the agent can set, as it is the same user."""
+    box = boxed()
+    box.ask("prlimit --pid 1 --nofile=3:3")
+    outside(here, "echo NEW > t; mv t ../home/.netrc")
+    code, complaints = box.end()
+    assert (code, complaints.startswith(mounts.ENDED)) == (1, True)
+
+
+def test_what_has_mounts_apart_is_ended_when_it_would_see_what_is_new(
+    here: Ground, boxed: Boxes
+) -> None:
+    box, name = boxed(), tag()
+    box.ask(f"unshare -Urm sleep {name} & {' '.join(NESTED)} sleep {name}1 & true")
+    box.ask(f"until pgrep -f {name}1; do :; done; until pgrep -fx 'sleep {name}'; do :; done")
+    outside(here, "echo NEW > t; mv t .git/config")
+    said = box.ask(UNTIL.format(f"pgrep -fx 'sleep {name}' >/dev/null") + f"pgrep -fa {name}")
+    assert said.split()[1:] == ["sleep", f"{name}1"]
+
+
+def test_a_secret_where_nobody_gets_is_none(here: Ground, boxed: Boxes) -> None:
+    (here.root / "home/deep").mkdir()
+    (here.root / "home/deep").chmod(0)
+    box = boxed()
+    outside(here, "echo NEW > t; mv t .git/config")
+    assert "NEW" in box.ask(UNTIL.format("test -w .git/config") + "cat .git/config")
+
+
 @pytest.mark.parametrize(("line", "code"), [("exit 7", 7), ("kill -9 $$", 137), ("kill $$", 143)])
 def test_the_end_is_that_of_the_agent(here: Ground, line: str, code: int) -> None:
     argv = sandbox.masked(["/bin/sh", "-c", f"(setsid sleep 60 &); {line}"], here.state)
