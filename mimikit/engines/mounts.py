@@ -162,7 +162,7 @@ class MountGuard:
         Raises:
             OSError: something there can not be kept as it was; the message says what and why.
         """
-        now, wait_s = time.monotonic(), _LOOK_EVERY_S
+        now, wait_s, mended = time.monotonic(), _LOOK_EVERY_S, list[str]()
         for path, way in self._ways.items():
             if path in self._mounted and self._seen.get(path) == self._mounted[path]:
                 continue
@@ -171,25 +171,25 @@ class MountGuard:
                 if way == LOGIN:
                     self._mind_login(path)
                     continue
-                if way == HELD:
-                    raise OSError(errno.ENOTSUP, "it was moved or replaced", path)
-                _mount_again(path, self._null if way == HIDE else None)
+                _mount_again(path, way, self._null)
             except FileNotFoundError:
-                since = self._gone.setdefault(path, now)
-                if now < since + _GONE_S:  # in the midst of being replaced
-                    wait_s = _SOON_S
+                if way == SHUT and not os.path.lexists(Path(path).parent):
+                    self._gone.pop(path, None)  # with it goes what it was a part of
+                elif now < self._gone.setdefault(path, now) + _GONE_S:
+                    wait_s = _SOON_S  # in the midst of being replaced
                 elif way == SHUT:
                     raise
             else:
                 self._gone.pop(path, None)
-                self._seen = self._look_up()
-                self._mounted |= {path: self._seen[path]} if path in self._seen else {}
-                if around := mount_holding(Path(path).parent, mounts_here()):
-                    # Mounts of the same files that are private: they did not get it.
-                    device = re.escape(around.device.encode())
-                    _end_all(
-                        "mountinfo", rb"^\d+ \d+ " + device + rb" \S+ \S+ \S+ (unbindable )?- "
-                    )
+                mended.append(path)
+        if mended:
+            wait_s = 0.0  # what is around one of them may have come after it was looked for
+            self._seen, mounted = self._look_up(), mounts_here()
+            self._mounted |= {path: self._seen[path] for path in mended if path in self._seen}
+            around = (mount_holding(Path(path).parent, mounted) for path in mended)
+            for device in {re.escape(mount.device.encode()) for mount in around if mount}:
+                # Private mounts of the same files did not get it.
+                _end_all("mountinfo", rb"^\d+ \d+ %b \S+ \S+ \S+ (unbindable )?- " % device)
         return wait_s
 
     def _mind_login(self, path: str) -> None:
@@ -200,10 +200,9 @@ class MountGuard:
         if before is None or os.path.realpath(path) != self._real_logins[path]:
             raise OSError(errno.ENOTSUP, "a login came, which its shells could read", path)
         self._logins[path], is_same = now, os.path.sameopenfile(before, now)
-        os.close(before)  # not before, so that no other file got its number
-        if is_same:
-            return
-        _end_all("status", rb"^NSpid:\t\d+\t\d")
+        os.close(before)  # no sooner, so that no other file got its number
+        if not is_same:
+            _end_all("status", rb"^NSpid:\t\d+\t\d")
 
     def wait(self, wait_s: float) -> None:
         """Wait until something may have changed, or `wake` was written to."""
@@ -224,10 +223,8 @@ class MountGuard:
         """Be woken by what comes on the way to a path."""
         folder = last = Path(path)
         while folder != last or last == Path(path):  # what comes until it is watched is seen too
-            last, folder = (
-                folder,
-                next(each for each in Path(path).parents if os.access(each, os.R_OK)),
-            )
+            last = folder
+            folder = next(each for each in Path(path).parents if os.access(each, os.R_OK))
             with contextlib.suppress(OSError):  # too many are watched: it is looked at in time
                 name = ctypes.c_char_p(os.fsencode(folder))
                 _kernel("inotify_add_watch", self._watch, name, _COMES)
@@ -258,8 +255,8 @@ def _end_all(name: str, pattern: bytes) -> None:
                 raise
 
 
-def _mount_again(path: str, mask: int | None) -> None:
-    """Mount a mask on what is at a path, or else that itself, read-only.
+def _mount_again(path: str, way: str, mask: int) -> None:
+    """Mount on what is at a path, by how it is kept: a mask, or itself, which may be read-only.
 
     All goes by one descriptor, so that no name is looked up twice, and nothing is there that is not
     read-only from the beginning: flags that are set later do not reach the sandboxes within.
@@ -272,10 +269,10 @@ def _mount_again(path: str, mask: int | None) -> None:
         raise FileNotFoundError(errno.ENOENT, "it is gone", path)
     try:
         kind, real = os.fstat(at).st_mode, str(Path(f"/proc/self/fd/{at}").readlink())
-        if mask is None and not (stat.S_ISDIR(kind) or stat.S_ISREG(kind) or stat.S_ISLNK(kind)):
+        if way == SHUT and not (stat.S_ISDIR(kind) or stat.S_ISREG(kind) or stat.S_ISLNK(kind)):
             odd = errno.ENOTSUP, "it is neither a file nor a folder"
         elif real == path and not stat.S_ISLNK(kind):
-            return _cover(at, mask, is_folder=stat.S_ISDIR(kind))
+            return _cover(at, way, mask, is_folder=stat.S_ISDIR(kind))
         elif real.endswith(" (deleted)"):
             odd = errno.ENOENT, "it is gone"
         else:
@@ -287,15 +284,15 @@ def _mount_again(path: str, mask: int | None) -> None:
     raise OSError(*odd, path)
 
 
-def _cover(at: int, mask: int | None, *, is_folder: bool) -> None:
-    if mask is not None and is_folder:
+def _cover(at: int, way: str, mask: int, *, is_folder: bool) -> None:
+    if way == HIDE and is_folder:
         where, tmpfs = (ctypes.c_char_p(word) for word in (b"/proc/self/fd/%d" % at, b"tmpfs"))
         _kernel("mount", tmpfs, where, tmpfs, _EMPTY_FLAGS, None)
         return
-    name, source = ctypes.c_char_p(b""), at if mask is None else mask
+    name, source = ctypes.c_char_p(b""), mask if way == HIDE else at
     copied = _kernel(_OPEN_TREE, source, name, _AT_EMPTY | _AT_ALL | _CLONE)
     try:
-        if mask is None:
+        if way == SHUT:
             flags = ctypes.byref((ctypes.c_uint64 * 4)(_READ_ONLY))
             _kernel(_MOUNT_SETATTR, copied, name, _AT_EMPTY | _AT_ALL, flags, 32)
         _kernel(_MOVE_MOUNT, copied, name, at, name, _FROM_AND_TO_DESCRIPTORS)

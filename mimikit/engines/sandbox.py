@@ -205,10 +205,9 @@ def masked(
     if os.geteuid() == 0:  # what root reaches without a capability
         closed |= dict.fromkeys((Path("/sys"), Path("/proc/sys")), "--ro-bind")
         closed |= dict.fromkeys(_raw_disks(), "--dev-bind")
-    for path in (*hidden, *states):
-        closed[path] = "--tmpfs" if path == real or path.is_dir() else "--dev-bind"
     later = [path for path in hidden if not os.access(path, os.F_OK)]
-    closed = {path: how for path, how in closed.items() if path not in later}
+    for path in (path for path in (*hidden, *states) if path not in later):
+        closed[path] = "--tmpfs" if path == real or path.is_dir() else "--dev-bind"
     opened = opened.union(seen(reopened), *map(_written_in, sealed))
     again = [path for path in opened if any(map(path.is_relative_to, closed))]
     around = [folder for path in states for folder in path.parents if _can_be_moved(folder)]
