@@ -21,9 +21,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-HIDE, SHUT, HELD, SHOWN = "hide", "shut", "held", "shown"
-"""How a path is kept in a sandbox: masked, now or as soon as it comes; read-only; where it is; or
-open within what is masked."""
+HIDE, SHUT, HELD, LOGIN, SHOWN = "hide", "shut", "held", "login", "shown"
+"""How a path is kept in a sandbox: masked, now or as soon as it comes; read-only; where it is; from
+those in sandboxes within, who masked it as they began; or open within what is masked."""
 ENDED = "bwrap: ended, as this can not be kept from the run any more:"
 """What the first process says last where it ends all, before how that came."""
 
@@ -37,6 +37,10 @@ _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 """These have the same numbers on all machines, and no names in older C libraries."""
 _AT_EMPTY, _AT_ALL, _CLONE, _READ_ONLY, _FROM_AND_TO_DESCRIPTORS = 0x1000, 0x8000, 1, 1, 0x44
 _SHARED, _EMPTY_FLAGS = 0x104000, 0xF
+_NOT_THERE = (
+    *(errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG),
+    *(errno.ESRCH, errno.EINVAL),  # of a process that has ended
+)
 _COMES = 0x1C0 | 0xC00
 """Something was created or moved there or from there, or the folder itself was moved or removed."""
 _DUMPABLE, _BOUNDING_DROP, _AMBIENT, _AMBIENT_RAISE, _AMBIENT_CLEAR = 4, 24, 47, 2, 4
@@ -141,6 +145,8 @@ class MountGuard:
         self._null = os.open(os.devnull, os.O_PATH)
         self._table = os.open("/proc/self/mountinfo", os.O_RDONLY)
         self._watch = _kernel("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
+        self._logins = {path: _opened(path) for path, way in ways.items() if way == LOGIN}
+        self._real_logins = {path: os.path.realpath(path) for path in self._logins}
         self._seen = self._look_up()
         self._mounted = {path: self._seen[path] for path in ways if path in self._seen}
         self._gone = {path: -math.inf for path in ways if path not in self._mounted}
@@ -156,26 +162,47 @@ class MountGuard:
         Raises:
             OSError: something there can not be kept as it was; the message says what and why.
         """
-        now, wait_s = time.monotonic(), _LOOK_EVERY_S
+        now, wait_s, mended = time.monotonic(), _LOOK_EVERY_S, list[str]()
         for path, way in self._ways.items():
             if path in self._mounted and self._seen.get(path) == self._mounted[path]:
                 continue
             try:
                 self._watch_for(path)
-                if way == HELD:
-                    raise OSError(errno.ENOTSUP, "it was moved or replaced", path)
-                _mount_again(path, self._null if way == HIDE else None)
+                if way == LOGIN:
+                    self._mind_login(path)
+                    continue
+                _mount_again(path, way, self._null)
             except FileNotFoundError:
-                since = self._gone.setdefault(path, now)
-                if now < since + _GONE_S:  # in the midst of being replaced
-                    wait_s = _SOON_S
+                if way == SHUT and not os.path.lexists(Path(path).parent):
+                    self._gone.pop(path, None)  # with it goes what it was a part of
+                elif now < self._gone.setdefault(path, now) + _GONE_S:
+                    wait_s = _SOON_S  # in the midst of being replaced
                 elif way == SHUT:
                     raise
             else:
                 self._gone.pop(path, None)
-                self._seen = self._look_up()
-                self._mounted |= {path: self._seen[path]} if path in self._seen else {}
+                mended.append(path)
+        if mended:
+            wait_s = 0.0  # what is around one of them may have come after it was looked for
+            self._seen, mounted = self._look_up(), mounts_here()
+            self._mounted |= {path: self._seen[path] for path in mended if path in self._seen}
+            around = (mount_holding(Path(path).parent, mounted) for path in mended)
+            for device in {re.escape(mount.device.encode()) for mount in around if mount}:
+                # Private mounts of the same files did not get it.
+                _end_all("mountinfo", rb"^\d+ \d+ %b \S+ \S+ \S+ (unbindable )?- " % device)
         return wait_s
+
+    def _mind_login(self, path: str) -> None:
+        """End what runs in sandboxes within that mask no more what stands there now."""
+        before, now = self._logins[path], _opened(path)
+        if now is None:
+            return
+        if before is None or os.path.realpath(path) != self._real_logins[path]:
+            raise OSError(errno.ENOTSUP, "a login came, which its shells could read", path)
+        self._logins[path], is_same = now, os.path.sameopenfile(before, now)
+        os.close(before)  # no sooner, so that no other file got its number
+        if not is_same:
+            _end_all("status", rb"^NSpid:\t\d+\t\d")
 
     def wait(self, wait_s: float) -> None:
         """Wait until something may have changed, or `wake` was written to."""
@@ -196,14 +223,40 @@ class MountGuard:
         """Be woken by what comes on the way to a path."""
         folder = last = Path(path)
         while folder != last or last == Path(path):  # what comes until it is watched is seen too
-            last, folder = folder, next(each for each in Path(path).parents if each.is_dir())
+            last = folder
+            folder = next(each for each in Path(path).parents if os.access(each, os.R_OK))
             with contextlib.suppress(OSError):  # too many are watched: it is looked at in time
                 name = ctypes.c_char_p(os.fsencode(folder))
                 _kernel("inotify_add_watch", self._watch, name, _COMES)
 
 
-def _mount_again(path: str, mask: int | None) -> None:
-    """Mount a mask on what is at a path, or else that itself, read-only.
+def _opened(path: str, flags: int = 0) -> int | None:
+    """A descriptor of a path; None if nothing is there, or nobody in here gets there.
+
+    Raises:
+        OSError: that can not be told; the agent may have taken all descriptors from this process.
+    """
+    try:
+        return os.open(path, os.O_PATH | flags)
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
+        return None
+
+
+def _end_all(name: str, pattern: bytes) -> None:
+    """End all processes in whose file of `/proc` that has this name the pattern is found."""
+    for path in (path for path in Path("/proc").glob(f"[0-9]*/{name}") if path.parts[2] != "1"):
+        try:
+            if re.search(pattern, path.read_bytes(), re.MULTILINE):
+                os.kill(int(path.parts[2]), signal.SIGKILL)
+        except OSError as error:
+            if error.errno not in _NOT_THERE:
+                raise
+
+
+def _mount_again(path: str, way: str, mask: int) -> None:
+    """Mount on what is at a path, by how it is kept: a mask, or itself, which may be read-only.
 
     All goes by one descriptor, so that no name is looked up twice, and nothing is there that is not
     read-only from the beginning: flags that are set later do not reach the sandboxes within.
@@ -212,16 +265,14 @@ def _mount_again(path: str, mask: int | None) -> None:
         FileNotFoundError: nothing is there just now.
         OSError: it is odd, or the kernel does not mount it.
     """
-    try:
-        at = os.open(path, os.O_PATH | os.O_NOFOLLOW)
-    except OSError:  # or nobody in here gets there
-        raise FileNotFoundError(errno.ENOENT, "it is gone", path) from None
+    if (at := _opened(path, os.O_NOFOLLOW)) is None:
+        raise FileNotFoundError(errno.ENOENT, "it is gone", path)
     try:
         kind, real = os.fstat(at).st_mode, str(Path(f"/proc/self/fd/{at}").readlink())
-        if mask is None and not (stat.S_ISDIR(kind) or stat.S_ISREG(kind) or stat.S_ISLNK(kind)):
+        if way == SHUT and not (stat.S_ISDIR(kind) or stat.S_ISREG(kind) or stat.S_ISLNK(kind)):
             odd = errno.ENOTSUP, "it is neither a file nor a folder"
         elif real == path and not stat.S_ISLNK(kind):
-            return _cover(at, mask, is_folder=stat.S_ISDIR(kind))
+            return _cover(at, way, mask, is_folder=stat.S_ISDIR(kind))
         elif real.endswith(" (deleted)"):
             odd = errno.ENOENT, "it is gone"
         else:
@@ -233,15 +284,15 @@ def _mount_again(path: str, mask: int | None) -> None:
     raise OSError(*odd, path)
 
 
-def _cover(at: int, mask: int | None, *, is_folder: bool) -> None:
-    if mask is not None and is_folder:
+def _cover(at: int, way: str, mask: int, *, is_folder: bool) -> None:
+    if way == HIDE and is_folder:
         where, tmpfs = (ctypes.c_char_p(word) for word in (b"/proc/self/fd/%d" % at, b"tmpfs"))
         _kernel("mount", tmpfs, where, tmpfs, _EMPTY_FLAGS, None)
         return
-    name, source = ctypes.c_char_p(b""), at if mask is None else mask
+    name, source = ctypes.c_char_p(b""), mask if way == HIDE else at
     copied = _kernel(_OPEN_TREE, source, name, _AT_EMPTY | _AT_ALL | _CLONE)
     try:
-        if mask is None:
+        if way == SHUT:
             flags = ctypes.byref((ctypes.c_uint64 * 4)(_READ_ONLY))
             _kernel(_MOUNT_SETATTR, copied, name, _AT_EMPTY | _AT_ALL, flags, 32)
         _kernel(_MOVE_MOUNT, copied, name, at, name, _FROM_AND_TO_DESCRIPTORS)

@@ -170,6 +170,7 @@ def masked(
     hidden: Iterable[Path] = (),
     sealed: Iterable[Path] = (),
     frozen: Path | None = None,
+    logins: Iterable[Path] = (),
     as_owner: bool = False,
     told: int | None = None,
 ) -> list[str]:
@@ -183,7 +184,9 @@ def masked(
     for what is `writable`. `as_owner` keeps the rights the owner has, but for those that open the
     mask. The folders around the state folder stay where they are: who moves one away makes a state
     of his own in its place. The state and what is hidden are so at each place where they are
-    mounted; for an agent a guard keeps all that so. `told`: where bubblewrap tells how it went.
+    mounted; for an agent a guard keeps all that so. `logins`: what the agent masks for those it
+    starts in sandboxes of its own, who end when it is replaced. `told`: where bubblewrap tells how
+    it went.
     """
     real, sealed, mounted = _real(state), [_real(path) for path in sealed], mounts_here()
     states = _places(real, mounted)
@@ -202,10 +205,9 @@ def masked(
     if os.geteuid() == 0:  # what root reaches without a capability
         closed |= dict.fromkeys((Path("/sys"), Path("/proc/sys")), "--ro-bind")
         closed |= dict.fromkeys(_raw_disks(), "--dev-bind")
-    for path in (*hidden, *states):
-        closed[path] = "--tmpfs" if path == real or path.is_dir() else "--dev-bind"
     later = [path for path in hidden if not os.access(path, os.F_OK)]
-    closed = {path: how for path, how in closed.items() if path not in later}
+    for path in (path for path in (*hidden, *states) if path not in later):
+        closed[path] = "--tmpfs" if path == real or path.is_dir() else "--dev-bind"
     opened = opened.union(seen(reopened), *map(_written_in, sealed))
     again = [path for path in opened if any(map(path.is_relative_to, closed))]
     around = [folder for path in states for folder in path.parents if _can_be_moved(folder)]
@@ -214,14 +216,7 @@ def masked(
     made = {**dict.fromkeys([*pins, *again], "--bind"), **closed}
     wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid"]
     wrapped += ["--json-status-fd", str(told)] if told is not None else []
-    if as_owner:
-        wrapped += [word for name in _UNMASKING for word in ("--cap-drop", f"CAP_{name}")]
-    else:
-        # The guard mounts, and gives up each right for the agent; but for the last, which root
-        # needs, and all it needs, to make the agent's own sandbox inside this one.
-        kept = ["SYS_ADMIN", "SETPCAP", *(["SETFCAP"] if os.geteuid() == 0 else [])]
-        wrapped += ["--as-pid-1", "--cap-drop", "ALL"]
-        wrapped += [word for name in kept for word in ("--cap-add", f"CAP_{name}")]
+    wrapped += _rights(as_owner=as_owner)
     wrapped += ["--dev-bind", "/", "/", "--proc", "/proc"]
     for path in sorted(made, key=lambda path: len(path.parts)):  # else the outer covers the inner
         source = "/dev/null" if made[path] == "--dev-bind" else str(path)
@@ -235,8 +230,19 @@ def masked(
     start = [sys.executable, "-I", "-S", "-c", _START, calls.hex(), str(len(wrapped))]
     kept = {path: how for path, how in made.items() if how != "--bind" or path not in again}
     words = _guarded({**kept, **dict.fromkeys(later, "--tmpfs")})
+    words += [f"{mounts.LOGIN}{_real(path.parent) / path.name}" for path in logins]
     words += [f"{mounts.SHOWN}{path}" for path in trusted]
     return [*start, *wrapped, "the mounts", *words, "--", *argv]
+
+
+def _rights(*, as_owner: bool) -> list[str]:
+    if as_owner:
+        return [word for name in _UNMASKING for word in ("--cap-drop", f"CAP_{name}")]
+    # The guard mounts, and gives up each right for the agent; but for the last, which root needs,
+    # and all it needs, to make the agent's own sandbox inside this one.
+    kept = ["SYS_ADMIN", "SETPCAP", *(["SETFCAP"] if os.geteuid() == 0 else [])]
+    added = [word for name in kept for word in ("--cap-add", f"CAP_{name}")]
+    return ["--as-pid-1", "--cap-drop", "ALL", *added]
 
 
 def _guarded(made: Mapping[Path, str]) -> list[str]:

@@ -396,6 +396,47 @@ def test_a_secret_is_hidden_as_soon_as_it_comes(here: Here, mode: str, name: str
     assert (outcome.status, "end" in seen, "canary" in seen) == ("done", True, False)
 
 
+@pytest.mark.parametrize("name", ["auth.json", ".credentials.json"])
+def test_no_shell_reads_a_login_that_is_replaced_while_it_runs(here: Here, name: str) -> None:
+    """As codex does when it gets a new token, and `codex login`."""
+    login = here.root / "home" / ".codex" / name
+    login.parent.mkdir()
+    login.write_text("{}")
+    os.mkfifo(here.workspace / "begun")
+
+    line = f"cat {login}; echo re''ad"
+    steps = [{"shell": f"echo > begun; sleep 60; {line}"}, {"shell": line}, {"text": "done"}]
+    with FakeLLM(steps) as llm, ThreadPoolExecutor() as threads:
+        run = threads.submit(here.engine(llm).run, here.ask("do it"))
+        (here.workspace / "begun").read_text()
+        (new := here.root / "new").write_text("canary-login")
+        new.rename(login)
+        outcome = run.result()
+        seen = [json.dumps(request["input"][-1]) for request in llm.requests]
+    assert (outcome.status, "canary" in str(seen)) == ("done", False)
+    assert ["read" in said for said in seen] == [False, False, True]
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_login_that_comes_while_it_runs_ends_the_run(here: Here, is_link: bool) -> None:
+    """Codex was told to keep its shells from what was there, which may be what a link leads to."""
+    (home := here.root / "home" / ".codex").mkdir()
+    if is_link:
+        (home / "elsewhere").write_text("{}")
+        (home / "auth.json").symlink_to("elsewhere")
+    os.mkfifo(here.workspace / "begun")
+    steps = [{"shell": "echo > begun; sleep 60"}, {"text": "done"}]
+    with FakeLLM(steps) as llm, ThreadPoolExecutor() as threads:
+        run = threads.submit(here.engine(llm).run, here.ask("do it"))
+        (here.workspace / "begun").read_text()
+        (home / "new").write_text("canary-login")
+        (home / "new").rename(home / "auth.json")
+        outcome = run.result()
+    assert (outcome.status, outcome.failure_reason) == ("failed", "engine_unavailable")
+    assert outcome.error is not None
+    assert outcome.error.endswith(f"{home}/auth.json: a login came, which its shells could read")
+
+
 def test_what_can_not_be_shut_again_ends_the_run_and_costs_no_attempt(here: Here) -> None:
     repository(here.workspace)
     os.mkfifo(here.workspace / "begun")

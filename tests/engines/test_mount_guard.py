@@ -110,19 +110,24 @@ NESTED = ("unshare", "-Urm", "--propagation", "slave")
         "rm .git/config; echo NEW > .git/config",
         "rm -r .git/hooks; mkdir .git/hooks; echo NEW > .git/hooks/new",
         "mkdir new; echo NEW > new/new; rm .git/hooks/*; mv -T new .git/hooks",
+        "cp -r .git new; echo NEW > new/config; rm -r .git; mv new .git",
+        "rm -r .git; sleep 1; mkdir -p .git/hooks; echo NEW > .git/config",
     ],
 )
 def test_what_is_replaced_is_read_only_again(
     here: Ground, boxed: Boxes, inner: tuple[str], line: str
 ) -> None:
     box = boxed(*inner)
-    path = ".git/hooks/new" if "hooks" in line else ".git/config"
+    path = ".git/config" if "config" in line else ".git/hooks/new"
     for _ in range(2):  # and once more
         outside(here, line)
+        box.ask(UNTIL.format("! mountpoint -q .git") + "true")
         assert box.ask(UNTIL.format(f"test -w {path}") + f"cat {path}") == "NEW\n"
         assert "Read-only file system" in box.ask(f"echo forged > {path}")
         assert "Read-only" in box.ask("echo forged > .git/hooks/forged")
-        box.ask("rm -rf .git/hooks .git/config; mv .git/config .git/x; mv .git/hooks .git/y")
+        box.ask(
+            "mv .git away; rm -rf .git/hooks .git/config; cd .git; mv config x; mv hooks y; cd .."
+        )
     box.ask("echo x > .git/index")
     git = here.workspace / ".git"
     assert (here.workspace / path).read_text() == "NEW\n"
@@ -159,10 +164,11 @@ def test_a_secret_that_is_replaced_or_comes_late_is_hidden(
         ("mkdir x; ln -s $PWD/x ../home/.ssh", "home/.ssh", "a link is there"),
         ("mkdir -p x/gh; ln -s $PWD/x ../home/.config", "home/.config/gh", "a link is there"),
         ("ln -s ../x t; mv t .git/config", "workspace/.git/config", "a link is there"),
-        ("rm .git/config; mkfifo .git/config", "workspace/.git/config", "neither a file nor"),
+        ("rm .git/config; mkfifo .git/config", "workspace/.git/config", "it is neither a file nor"),
         ("rm .git/config", "workspace/.git/config", "it is gone"),
         ("rm -r .git/hooks", "workspace/.git/hooks", "it is gone"),
-        ("mv .git old; rm -r old", "workspace/.git", "it was moved or replaced"),
+        ("mv .git old; ln -s old .git", "workspace/.git", "a link is there"),
+        ("rm -r .git; sleep 1; mkdir .git; touch .git/config", ".git/hooks", "it is gone"),
     ],
 )
 def test_what_can_not_be_kept_ends_all(
@@ -173,8 +179,8 @@ def test_what_can_not_be_kept_ends_all(
     outside(here, line)
     code, complaints = box.end()
     assert code == 1
-    assert complaints.startswith(f"{mounts.ENDED} {here.root}/{path}: ")
-    assert why in complaints
+    assert complaints.startswith(f"{mounts.ENDED} {here.root}/")
+    assert f"{path}: {why}" in complaints
     assert alive(name) == []
 
 
@@ -184,7 +190,8 @@ def test_the_agent_has_none_of_the_guards_rights(boxed: Boxes) -> None:
         left = int(box.ask(f"grep {each} /proc/self/status").split()[1], 16)
         assert left in (0, 1 << 31), each
     assert "denied" in box.ask("ls /proc/1/root /proc/1/fd; cat /proc/1/mem /proc/1/environ")
-    assert box.ask("cat /proc/1/fd/*; readlink /proc/1/fd/* /proc/1/root").count("denied") > 3
+    said = box.ask("cat /proc/1/fd/*; readlink /proc/1/fd/* /proc/1/root").splitlines()
+    assert all("denied" in line for line in said), said
     tried = "nsenter -t 1 -m true; mount --bind /tmp /mnt; umount ~/.aws; umount -l ~/.aws"
     assert "old" not in box.ask(f"{tried}; ls ~/.aws").splitlines()
 
@@ -193,6 +200,34 @@ def test_the_agent_does_not_end_the_guard(boxed: Boxes) -> None:
     box = boxed()
     box.ask("trap '' HUP INT QUIT TERM; for s in $(seq 1 64); do kill -$s 1; done; kill -STOP 1")
     assert box.ask("echo here") == "here\n"
+
+
+def test_a_guard_without_descriptors_ends_all(here: Ground, boxed: Boxes) -> None:
+    """Whose limits the agent can set, as it is the same user."""
+    box = boxed()
+    box.ask("prlimit --pid 1 --nofile=3:3")
+    outside(here, "echo NEW > t; mv t ../home/.netrc")
+    code, complaints = box.end()
+    assert (code, complaints.startswith(mounts.ENDED)) == (1, True)
+
+
+def test_what_has_mounts_apart_is_ended_when_it_would_see_what_is_new(
+    here: Ground, boxed: Boxes
+) -> None:
+    box, name = boxed(), tag()
+    box.ask(f"unshare -Urm sleep {name} & {' '.join(NESTED)} sleep {name}1 & true")
+    box.ask(f"until pgrep -f {name}1; do :; done; until pgrep -fx 'sleep {name}'; do :; done")
+    outside(here, "echo NEW > t; mv t .git/config")
+    said = box.ask(UNTIL.format(f"pgrep -fx 'sleep {name}' >/dev/null") + f"pgrep -fa {name}")
+    assert said.split()[1:] == ["sleep", f"{name}1"]
+
+
+def test_a_secret_where_nobody_gets_is_none(here: Ground, boxed: Boxes) -> None:
+    (here.root / "home/deep").mkdir()
+    (here.root / "home/deep").chmod(0)
+    box = boxed()
+    outside(here, "echo NEW > t; mv t .git/config")
+    assert "NEW" in box.ask(UNTIL.format("test -w .git/config") + "cat .git/config")
 
 
 @pytest.mark.parametrize(("line", "code"), [("exit 7", 7), ("kill -9 $$", 137), ("kill $$", 143)])

@@ -214,6 +214,7 @@ class CodexEngine:
             hidden=[*secret, *sandbox.doors()],
             sealed=sealed if not request.read_only else (),
             frozen=workspace if request.read_only else None,
+            logins=place.login_paths() if codex_cli.is_confined(self._codex, request) else (),
         )
 
     def _unproved(self, request: EngineRequest, place: CodexLocation) -> str | None:
@@ -293,8 +294,7 @@ class CodexEngine:
             return Outcome("failed", text, said, "error", exit_code=128 + signum)
         said = turn.failed or output.complaint() or turn.trouble or "codex ended without a word"
         reason, again = failure_reason(said), None
-        ended_by_guard = said.rpartition("\n")[2].startswith(mounts.ENDED)
-        if ended_by_guard or (said.startswith("bwrap: ") and turn.session_id is None):
+        if said.rpartition("\n")[2].startswith(mounts.ENDED if turn.session_id else "bwrap: "):
             reason = "engine_unavailable"  # what it had to mount was gone, or is now
         if reason == "rate_limited":
             again = retry_at(said, self._clock.now(), ZoneInfo(system_zone()))
