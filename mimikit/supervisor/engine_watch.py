@@ -88,7 +88,10 @@ class EngineWatch:
             self._say(turn_id, engine_waits(status, language, now, zone), now)
 
     def _tell_end(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
-        if before is not None and turns.is_committed(self._store.files, _turn_id(before)):
+        serving = (role.engine for role in self._engines.status().values())
+        is_used = status.engine in serving
+        was_told = before is not None and turns.is_committed(self._store.files, _turn_id(before))
+        if before is not None and was_told and is_used:
             said = phrases.say("engine_serves", self._inputs.language(), engine=status.engine)
             self._say(_turn_id(before, "over"), said, now)
 

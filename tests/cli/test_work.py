@@ -124,7 +124,9 @@ def test_waiting_for_nobody_fails_and_keeps_the_task(cli: Cli, tmp_path: Path) -
     assert len(list((tmp_path / ".mimikit" / "worker" / "queue").iterdir())) == 1
 
 
-@pytest.mark.parametrize("order", [["pause"], ["tasks", "cancel", "my-task"]])
+@pytest.mark.parametrize(
+    "order", [["pause"], ["tasks", "cancel", "my-task"], ["engine", "use", "builtin"]]
+)
 def test_an_order_to_nobody_fails_and_is_kept(cli: Cli, tmp_path: Path, order: list[str]) -> None:
     cli("init")
     (tmp_path / ".mimikit" / "worker" / "queue" / "my-task.json").write_text('{"prompt": "x"}')
@@ -255,6 +257,16 @@ def test_paused_queues_are_seen_everywhere_and_nothing_starts(on_busy: Cli, busy
     read_line(waiter, "The queues are paused; `mimikit resume` lets them go on.")
     assert data(on_busy, "tasks", "show", task_id)["task"]["state"] == "queued"
     waiter.kill()
+
+
+def test_an_engine_is_used_from_now_on_and_after_each_start(on_busy: Cli, busy: Place) -> None:
+    config = busy.state / "config.toml"
+    assert on_busy("engine", "use", "builtin").stdout.startswith("Builtin is used from now on")
+    assert config.read_text() == 'engine = "builtin"\n'
+    assert on_busy("engine", "use", "auto").exit_code == 0
+    assert config.read_text() == 'engine = "auto"\n'
+    odd = on_busy("engine", "use", "gemini")
+    assert (odd.exit_code, "auto, codex, builtin" in odd.stderr) == (2, True)
 
 
 def test_a_trigger_is_run_paused_resumed_and_removed(on_busy: Cli, busy: Place) -> None:

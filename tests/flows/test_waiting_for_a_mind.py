@@ -305,6 +305,7 @@ def test_the_owner_may_go_on_without_it(world: World) -> None:
     assert world.files.read(paths.CONFIG) == (
         b'engine = "builtin"\n# mine\ntimezone = "UTC"\n\n[web]\nport = 9000\n'
     )
+    assert world.told("serve again") == []
     world.client.order("o2", "engine_use", "auto")
     world.mind.until_s = None
     world.client.say("m2", "and now?")

@@ -17,6 +17,7 @@ from mimikit.log import ChangeFeed
 from mimikit.protocol import ids, paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import (
+    Command,
     EngineStatus,
     Health,
     InboxItem,
@@ -239,6 +240,27 @@ def test_healthz_needs_no_login_and_says_little(web, facts: dict[str, Any], code
     assert response.status_code == code
     assert set(response.get_json()) == {"ok", "consumer"}
     assert response.get_json()["ok"] == (code == 200)
+
+
+def test_what_waits_for_a_mind_is_shown_and_another_may_be_used(web) -> None:
+    mind = EngineStatus(
+        engine="codex",
+        state="waiting",
+        want="limited",
+        reason="usage limit",
+        since=START,
+        until=START + timedelta(hours=1),
+        messages=1,
+        tasks=2,
+    )
+    web.beat(minds={"codex": mind})
+    assert web.get("/api/status")["minds"] == {"codex": mind.to_dict()}
+    answer = web.ask("POST", "/api/engines", {"use": "builtin", "id": "cmd-1"})
+    assert (answer.status_code, answer.get_json()) == (202, {"command": "cmd-1"})
+    command = web.files.load(paths.command("cmd-1"), Command)
+    assert (command.action, command.target, command.origin) == ("engine_use", "builtin", "http")
+    for odd in ({}, {"use": ""}, {"use": 5}, {"use": "builtin", "more": 1}):
+        assert web.ask("POST", "/api/engines", odd).status_code in (400, 422)
 
 
 def test_live_runs_are_seats(web) -> None:
