@@ -208,6 +208,8 @@ class ConsumerApp:
                 self.search,
                 store.ledger.trace_size,
                 lambda seat, most: self.consumer.upcoming(seat, most),  # noqa: PLW0108 - made later
+                clock=state.clock,
+                zone=lambda: state.settings.zone,
             ),
             feed=store.feed,
             log=state.log,
@@ -423,12 +425,14 @@ class ConsumerApp:
     def _facts(self) -> dict[str, str]:
         """The lines of a status answer."""
         roles = [run.role for run in self.context.live.list()]
-        engines = self.context.engines.status()
+        served: dict[str, list[str]] = {}
+        for name, status in self.context.engines.status().items():
+            served.setdefault(status.text, []).append(name)
         return {
             "running": str(len(roles) - roles.count("teller")),
             "queued": str(sum(self.consumer.queued().values())),
             "workers": f"{roles.count('worker')} of {self.state.settings.max_concurrency}",
-            **{f"engine of {name}": status.text for name, status in engines.items()},
+            **{f"engine of {', '.join(names)}": text for text, names in served.items()},
         }
 
 

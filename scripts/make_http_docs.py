@@ -25,6 +25,7 @@ from mimikit.log import ChangeFeed, EventLog  # noqa: E402
 from mimikit.memory.index import RankIndex  # noqa: E402
 from mimikit.memory.search import MemorySearch  # noqa: E402
 from mimikit.protocol import paths  # noqa: E402
+from mimikit.protocol.diffs import DiffHunk, FileDiff, TaskDiff  # noqa: E402
 from mimikit.protocol.files import Files  # noqa: E402
 from mimikit.protocol.models import (  # noqa: E402
     EngineStatus,
@@ -130,7 +131,8 @@ def make_state(files: Files, clock: FakeClock) -> None:
     times = {"started_at": made, "completed_at": made + timedelta(seconds=2)}
     result = TaskResult.model_validate(
         {"id": "task-1", "status": "done", "result": {"text": "**12** files"}, "engine": "builtin",
-         "trace_id": "task-1", "usage": Usage(input_tokens=90, output_tokens=12), **times}
+         "result_type": "code_change", "diff": paths.diff("task-1"), "trace_id": "task-1",
+         "usage": Usage(input_tokens=90, output_tokens=12), **times}
     )  # fmt: skip
     files.save("worker/ended/task-1.json", task)
     files.save(paths.result("worker", "task-1"), result)
@@ -138,6 +140,12 @@ def make_state(files: Files, clock: FakeClock) -> None:
         id="task-3", prompt="the tea", profile="reminder", trace_id="task-3", created_at=made
     )
     files.save("worker/ended/task-3.json", tea)
+    hunk = DiffHunk(old_start=1, old_lines=1, new_start=1, new_lines=1, lines=["-11", "+12"])
+    count = FileDiff(
+        path="count.txt", action="modified", added=1, removed=1, old_size=3, new_size=3,
+        hunks=[hunk],
+    )  # fmt: skip
+    files.save(paths.diff("task-1"), TaskDiff(id="task-1", files=[count]))
     ledger = Ledger(files)
     ledger.load()
     ledger.write("queued", "task-1", made, traceId="task-1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
@@ -21,6 +22,8 @@ from mimikit.views.messages import ReplyReport
 
 _WATCHED = (paths.ROOT, paths.INBOX, paths.TRANSCRIPT)
 _PROMPT = "› "
+_MOST_REPEATED = 100
+"""Columns of what a trigger is told of again."""
 _HELP = """\
 Write a message and press Enter. A number answers the question that is open.
 Ctrl-C while a reply comes: stop waiting for it, it is shown when it is there.
@@ -271,7 +274,8 @@ class _Conversation:
                     self._printer.take(event, awaited)
                 elif message and message.id != awaited:
                     own = terminal.dim(f"(you, elsewhere) {terminal.one_line(message.text)}")
-                    self._between(own if message.role == "user" else message_text(message))
+                    text = self._printer.shown(message)
+                    self._between(own if message.role == "user" else text)
                 else:
                     continue
                 if message:
@@ -306,7 +310,11 @@ class _Conversation:
 class ReplyPrinter(terminal.StreamPrinter):
     """Prints the awaited reply word by word, and any other message when it is whole."""
 
-    _turn = ""
+    def __init__(self, *, quiet: bool = False) -> None:
+        super().__init__(quiet=quiet)
+        self._turn = ""
+        self._times: Counter[str] = Counter()
+        """How often each trigger was told of since the user said something."""
 
     def take(self, event: client.ConversationEvent, awaited: str | None) -> None:
         """Print what an event says; `awaited` is the input whose reply is streamed."""
@@ -321,9 +329,23 @@ class ReplyPrinter(terminal.StreamPrinter):
             case Message(turn_id=turn_id, role="agent" | "system"):
                 if turn_id != self._turn:
                     self.end()
-                self.message(event.text, message_text(event))
+                self.message(event.text, self.shown(event))
             case _:
                 return
+
+    def shown(self, message: Message) -> str:
+        """A message as it is printed: of a trigger told of before in one line, with the count."""
+        if message.role == "user":
+            self._times.clear()
+        text, trigger_id = message_text(message), message.trigger_id
+        if trigger_id is None:
+            return text
+        self._times[trigger_id] += 1
+        times = self._times[trigger_id]
+        if times == 1:
+            return text
+        line = terminal.clip(terminal.one_line(text), _MOST_REPEATED)
+        return f"{terminal.dim(f'({times} times)')} {line}"
 
 
 def message_text(message: Message) -> str:

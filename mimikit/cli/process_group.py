@@ -160,7 +160,7 @@ class ProcessGroup:
                 self._signal_all(self.hurry)
             else:
                 self.say("Ending by force.")
-                self._signal_all(dict.fromkeys(self.commands, signal.SIGKILL))
+                self._kill_all()
                 deadline_s = self.clock.monotonic() + grace_s
 
     def _living(self) -> dict[str, subprocess.Popen[bytes]]:
@@ -174,6 +174,12 @@ class ProcessGroup:
         for name, process in self._living().items():
             if name in numbers:
                 process.send_signal(numbers[name])
+
+    def _kill_all(self) -> None:
+        """Kill each child and what it started in its session: gunicorn's workers else live on."""
+        for process in self._living().values():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def delay_after(quick_deaths: int) -> float | None:

@@ -6,11 +6,12 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from mimikit.cli import client, terminal
+from mimikit.cli.diffs import changes, coloured
 from mimikit.cli.frame import (
     CliContext,
     LeafCommand,
@@ -32,15 +33,22 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import REMINDER, Notify, Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
+from mimikit.tasks.queue import TaskState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
+from mimikit.views import diffs
 from mimikit.views import tasks as shown
 from mimikit.views.chain_graph import TaskReport, task_report
+from mimikit.views.diffs import DiffView
 
 COMMAND_PROFILE = "command"
 _MOST_EVENTS = 30
 _WORTH_TELLING_MS = 100
+_TYPED = frozenset(
+    ("files", "moreFiles", "summary", "keyPoints", "findings", "recommendations", "references")
+)
+"""What a result of a type holds beside its text: the text or the diff says it."""
 _ORIGINS = {
     "teller": "the Teller",
     "planner": "the Planner",
@@ -166,7 +174,7 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
 
 # ---- what there is
 
-STATES = ("queued", "running", "done", "failed", "canceled")
+STATES = get_args(TaskState)
 
 
 @click.group(cls=PlainGroup)
@@ -205,6 +213,8 @@ def _when(task: shown.TaskView, now: datetime) -> str:
         if task.not_before and task.not_before > now:
             return f"starts {terminal.ago(task.not_before, now)}"
         return f"waits {terminal.short_span((now - task.created_at).total_seconds())}"
+    if task.state == "asking":
+        return "waits for an answer"
     if task.state == "running":
         since = task.started_at
         return f"for {terminal.short_span((now - since).total_seconds())}" if since else "now"
@@ -213,19 +223,28 @@ def _when(task: shown.TaskView, now: datetime) -> str:
 
 @tasks.command()
 @click.argument("task_id", metavar="ID")
+@click.option("--diff", "only_diff", is_flag=True, help="Only what it changed, the whole of it.")
 @pass_state_and_json
-def show(state: ReadOnlyState, task_id: str, as_json: bool) -> None:
-    """Show a task: what was asked, what came of it, how it got there."""
+def show(state: ReadOnlyState, task_id: str, only_diff: bool, as_json: bool) -> None:
+    """Show a task: what was asked, what came of it, what it changed, how it got there."""
     id_ = client.find_task(state.files, task_id)
     known = shown.find_view(state.files, id_)
     if known is None:
         raise client.gone("task", id_)
+    diff = diffs.of_task(state.files, id_)
+    if only_diff:
+        found = diff or DiffView(files=[], more_files=0, unseen=[], interrupted=0)
+        lines = map(coloured, diffs.unified(found)) if diff else ["It changed no file."]
+        terminal.show(found, lines, as_json=as_json)
+        return
     report = task_report(state.files, known, client.look_at_consumer(state).live)
-    lines = _report_lines(report, state.clock.now(), state.settings.zone)
+    lines = _report_lines(report, diff, state.clock.now(), state.settings.zone)
     terminal.show(report, lines, as_json=as_json)
 
 
-def _report_lines(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[str]:
+def _report_lines(
+    report: TaskReport, diff: DiffView | None, now: datetime, zone: tzinfo
+) -> Iterator[str]:
     task, result = report.task, report.result
     yield f"{terminal.bold(task.id)}  {terminal.state(task.state)}"
     yield from terminal.facts(_facts(report, now, zone))
@@ -234,6 +253,8 @@ def _report_lines(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[s
         yield from _section("Result", result.text if result.text != result.error else "")
         reason = result.failure_reason
         yield from _section(f"Error ({reason})" if reason else "Error", result.error or "")
+    if diff is not None:
+        yield from changes(diff, client.short_id(task.id))
     if report.events:
         yield ""
         yield terminal.bold("Events")
@@ -286,14 +307,22 @@ def _facts(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[tuple[st
         yield "ran", f"{terminal.span(task.run_ms / 1000)}{attempts}"
     if task.headline:
         yield "now", task.headline
-    if result is not None and result.engine:
+    if result is not None:
+        yield from _result_facts(result)
+
+
+def _result_facts(result: shown.TaskOutcome) -> Iterator[tuple[str, str]]:
+    if result.engine:
         used, made = result.usage.input_tokens, result.usage.output_tokens
         tokens = f", {used} tokens in, {made} out" if used + made else ""
         yield "engine", result.engine + tokens
-    if result is not None and result.exit_code is not None:
+    if result.exit_code is not None:
         yield "exit code", str(result.exit_code)
-    for key, value in (result.data if result else {}).items():
-        yield key, str(value)
+    if result.result_type != "text":
+        yield "result", result.result_type.replace("_", " ")
+    for key, value in result.data.items():
+        if key not in _TYPED:
+            yield key, str(value)
 
 
 def _section(heading: str, text: str) -> Iterator[str]:

@@ -29,7 +29,7 @@ _COLOURS = {
         "cyan": "running",
         "green": "done ok active",
         "red": "failed broken down blocked",
-        "yellow": "canceled paused warning",
+        "yellow": "asking canceled paused warning",
     }.items()
     for word in words.split()
 }

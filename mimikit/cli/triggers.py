@@ -32,7 +32,7 @@ from mimikit.protocol.models import REMINDER, Record
 from mimikit.protocol.notify import told_words
 from mimikit.protocol.triggers import Trigger
 from mimikit.state import ReadOnlyState
-from mimikit.tools import requests
+from mimikit.tools import requests, world
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import Explanation, SlotExplanation, trigger_words
@@ -139,7 +139,7 @@ def edit(frame: CliContext, trigger_id: str, as_json: bool, **options: Any) -> N
     times.check(is_edit=True)
     state = frame.open()
     id_ = client.find_trigger(state.files, trigger_id)
-    trigger, error = shown.active(state.files, id_)
+    trigger, error = world.active(state.files, id_)
     if error is not None:
         raise BadInput(f"the file of {id_} is broken: {error}; mend it there")
     if trigger is None:
@@ -275,13 +275,17 @@ def facts(trigger: shown.TriggerView, now: datetime, zone: tzinfo) -> Iterator[t
         yield "profile", trigger.profile
     yield "made", moment(trigger.created_at or now)  # only a broken one does not tell
     yield "last run", moment(trigger.last_run_at) if trigger.last_run_at else "never"
+    if trigger.last:
+        yield "how it went", trigger.last["en"]
     if trigger.next_run_at and trigger.enabled:
         yield "next run", moment(trigger.next_run_at)
     if trigger.cooldown:
         yield "cooldown", terminal.span(trigger.cooldown)
     yield "runs", str(trigger.fire_count)
+    yield "told", trigger.told["en"]
     if trigger.failure_streak:
-        yield "failing", f"the last {trigger.failure_streak} failed"
+        alike = " alike" if trigger.failure_streak > 1 else ""
+        yield "failing", f"the last {trigger.failure_streak} failed{alike}"
     if trigger.last_task_id:
         yield "last task", trigger.last_task_id
     if trigger.blocked_by:

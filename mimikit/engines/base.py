@@ -12,8 +12,9 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel
 
-from mimikit.language.phrases import ToldResult
+from mimikit.language.phrases import ToldResult, Words
 from mimikit.protocol.models import (
+    EndStatus,
     EngineWant,
     FailureReason,
     Hit,
@@ -103,6 +104,21 @@ class TaskLine:
     state: str
     seat: str = "worker"
     created_at: datetime | None = None
+    words: Words | None = None
+    """Of a trigger: when it runs."""
+    next: Words | None = None
+    last: Words | None = None
+    """How it ended, or how a trigger's last run did."""
+    waits: Words | None = None
+    """What it waits for."""
+    status: EndStatus | None = None
+    """What `last` tells of."""
+    ended_at: datetime | None = None
+
+    @property
+    def facts(self) -> list[Words]:
+        """All of it that is to be told, in order."""
+        return [words for words in (self.words, self.next, self.last, self.waits) if words]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +131,8 @@ class TurnInput:
     inputs: tuple[InboxItem, ...] = ()
     results: tuple[ToldResult, ...] = ()
     conversation: tuple[Message, ...] = ()
+    user: str = ""
+    """What stays true of the user and the work: `memory.md`, as far as it fits."""
     memory: tuple[Hit, ...] = ()
     tasks: tuple[TaskLine, ...] = ()
     question: Question | None = None
@@ -123,6 +141,8 @@ class TurnInput:
     upstream: tuple[TaskResult, ...] = ()
     facts: dict[str, str] = field(default_factory=dict[str, str])
     """Status lines: engines, queue depths, version…"""
+    look: Callable[[str], Sequence[TaskLine]] = lambda _scope: ()
+    """More of the tasks, by what `list_tasks` calls a scope; for who finds them not in `tasks`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +207,7 @@ class Outcome:
         return cls("failed", text, "ended because the consumer stops", "killed")
 
 
-class Unavailable(str):
+class EngineAbsence(str):
     """Why an engine can not serve, in words; and what kind of trouble that is."""
 
     want: EngineWant
@@ -210,7 +230,7 @@ class Engine(Protocol):
     def unavailable(self, role: Role | None = None) -> str | None:
         """Why it can not serve (that role) now, and what to do; None when it can. Cheap: cached.
 
-        One that knows the kind of trouble gives an `Unavailable`.
+        One that knows the kind of trouble gives an `EngineAbsence`.
         """
         ...
 

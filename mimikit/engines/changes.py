@@ -10,9 +10,8 @@ import contextlib
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from mimikit.engines import diff
 from mimikit.engines.base import EventKind
@@ -50,7 +49,7 @@ class RunRecording:
         self.others: list[RunRecording] = []
         """The runs that worked here in the meantime."""
 
-    def event(self, kind: EventKind, text: str, data: dict[str, Any]) -> None:
+    def event(self, kind: EventKind, text: str, data: Mapping[str, object]) -> None:
         """Take up one event of the run."""
         self.looked |= kind in ("command", "tool")
         if kind == "file" and text:

@@ -10,11 +10,12 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import ProfileSettings, Settings
-from mimikit.engines.base import CodeEngine, Engine, Outcome, Unavailable
+from mimikit.engines.base import CodeEngine, Engine, EngineAbsence, Outcome
 from mimikit.errors import BadSettings
 from mimikit.language.phrases import Words, local_time, say_both
 from mimikit.protocol.models import EngineStatus, EngineWant, QueueName, Role
@@ -23,8 +24,8 @@ CODE = "builtin"
 _REST_S, _MOST_REST_S = 5.0, 300.0
 CODEX = "codex"
 """What `auto` takes first, before the endpoints in the order of the settings."""
-WITH_MODELS = frozenset({CODEX})
-"""Engines that find a model by any name; of the others each has its own."""
+WITH_LOGIN = frozenset({CODEX})
+"""Engines with a login of their own, and any model; each of the others has a key, and its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class EngineChoice:
     @property
     def model(self) -> str | None:
         """The model that is set for the seat; an endpoint among others keeps its own."""
-        is_meant = self.engine.name in WITH_MODELS or self.seat.order == [self.engine.name]
+        is_meant = self.engine.name in WITH_LOGIN or self.seat.order == [self.engine.name]
         return self.seat.model if is_meant else None
 
 
@@ -53,22 +54,27 @@ class EngineRegistry:
         self,
         engines: list[Engine],
         settings: Settings,
-        served: Mapping[str, EngineStatus] | None = None,
+        known: Mapping[str, EngineStatus] = MappingProxyType({}),
         make: Callable[[Settings], list[Engine]] = lambda _settings: [],
         clock: Clock | None = None,
     ) -> None:
-        """`served`: the minds that could serve here once. `make`: the endpoints of settings."""
+        """`known`: the minds that could serve here once, and how each was last.
+
+        `make` gives the endpoints of settings that were changed.
+        """
         self._engines = {engine.name: engine for engine in engines}
         self._settings, self._make, self._clock = settings, make, clock or SystemClock()
         self._lock = threading.Lock()
-        served = served or {}
-        self._served = {*served, *settings.engines}
-        self._stand_ins = {name: kept.stand_in for name, kept in served.items() if kept.stand_in}
+        self._served = {*known, *settings.engines}
+        self._stand_ins = {name: kept.stand_in for name, kept in known.items() if kept.stand_in}
         """By name of a mind that can not serve: the one that serves in its place."""
-        self._last = {name: served[name] for name in self._stand_ins}
+        self._last = {name: known[name] for name in self._stand_ins}
         """How each mind was when it turned a run away last, until it serves."""
-        self._failed: dict[tuple[str, Role], EngineStatus] = {}
-        """How a run of that engine as that role was turned away last."""
+        self._failed: dict[tuple[str, Role | None], EngineStatus] = {}
+        """How a run of that engine as that role (None: as any) was turned away last."""
+        for name, status in known.items():
+            if status.want in ("limited", "unready"):
+                self._failed[name, None] = status
         self._rests: dict[str, tuple[int, datetime]] = {}
         """How often a mind turned a run away since it served, and when to try it where others can.
         """
@@ -159,9 +165,10 @@ class EngineRegistry:
                 )
             else:
                 status = next((s for (of, _), s in failed.items() if of == name), status)
+                status = status.but(since=None)
             stand_in = self._stand_ins.get(name)
             if stand_in and status.state == "ready":
-                status = self._last.get(name, status)
+                status = self._last.get(name, status).but(since=None)
             found[name] = status.but(tasks=waiting.count(name), stand_in=stand_in)
         return found
 
@@ -170,8 +177,12 @@ class EngineRegistry:
     ) -> None:
         """How a run of an engine went: it was turned away, or it was not.
 
+        One that was stopped says nothing of that.
+
         instead_of: the engine that would have been preferred.
         """
+        if outcome.failure_reason in ("killed", "canceled", "timeout"):
+            return
         wants: dict[str | None, EngineWant] = {
             "rate_limited": "limited",
             "engine_unavailable": "unready",
@@ -180,6 +191,7 @@ class EngineRegistry:
             want = wants.get(outcome.failure_reason)
             if want is None or engine not in self._minds():
                 self._failed.pop((engine, role), None)
+                self._failed.pop((engine, None), None)
                 self._rests.pop(engine, None)
                 self._last.pop(engine, None)
                 self._stand_ins.pop(engine, None)
@@ -187,11 +199,12 @@ class EngineRegistry:
                     self._stand_ins[instead_of] = engine
                 return
             known = self._engines[engine].unavailable(role)
-            want = known.want if isinstance(known, Unavailable) else want
+            want = known.want if isinstance(known, EngineAbsence) else want
             self._served.add(engine)
             times, now = self._rests.get(engine, (0, None))[0], self._clock.now()
             rest = timedelta(seconds=min(_REST_S * 2 ** min(times, 10), _MOST_REST_S))
             self._rests[engine] = times + 1, outcome.retry_at or now + rest
+            self._failed.pop((engine, None), None)
             self._last[engine] = self._failed[engine, role] = EngineStatus(
                 engine=engine,
                 state="waiting",
@@ -203,8 +216,7 @@ class EngineRegistry:
     def forget(self, engine: str) -> None:
         """Nothing waits for it any more: how it was is of no interest, until it is tried again."""
         with self._lock:
-            for role in ("teller", "planner", "worker"):
-                self._failed.pop((engine, role), None)
+            self._failed = {key: it for key, it in self._failed.items() if key[0] != engine}
 
     def waits(self, queue_name: QueueName, task_id: str, engine: str | None) -> None:
         """A task went back to its queue to wait for an engine; None: it does no longer."""
@@ -268,7 +280,7 @@ def want_of(reason: str | None) -> EngineWant | None:
     """What kind of trouble it is; None when there is none."""
     if reason is None:
         return None
-    return reason.want if isinstance(reason, Unavailable) else "unready"
+    return reason.want if isinstance(reason, EngineAbsence) else "unready"
 
 
 def want_words(status: EngineStatus, now: datetime, zone: ZoneInfo) -> Words:

@@ -20,7 +20,7 @@ import stat
 import struct
 import sys
 import tempfile
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from importlib import util
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -172,6 +172,7 @@ def masked(
     hidden: Iterable[Path] = (),
     sealed: Iterable[Path] = (),
     frozen: Path | None = None,
+    logins: Iterable[Path] = (),
     as_owner: bool = False,
     confined: bool = False,
     network: bool = True,
@@ -181,15 +182,16 @@ def masked(
 
     `writable` stays so within what is masked or made read-only, and `shown` is read there.
     `read_only` is so wherever else it lies, `reopened` is written within that, `pinned` can neither
-    be moved nor replaced: these may have been named by Workers. `hidden` is there and empty. In a
-    `sealed` folder nothing is made, moved or removed; its folders and documents are written.
-    `frozen` is a folder around the state folder that is read-only but for what is `writable`.
-    `confined` is for what has no sandbox of its own in this one: all is read-only but for what is
-    `writable`, terminals and shared memory are gone. Without `network` there is none.
-    `as_owner` keeps the rights the owner has, but for those that open the mask. The folders around
-    the state folder stay where they are: who moves one away makes a state of his own in its place.
-    The state and what is hidden are so at each place where they are mounted. `told`: where
-    bubblewrap tells how it went.
+    be moved nor replaced: these may have been named by Workers. `hidden` is there and empty, for an
+    agent also what comes later. In a `sealed` folder nothing is made, moved or removed; its folders
+    and documents are written. `frozen` is a folder around the state folder that is read-only but
+    for what is `writable`. `confined` is for what has no sandbox of its own in this one: all is
+    read-only but for what is `writable`, terminals and shared memory are gone. Without `network`
+    there is none. `as_owner` keeps the rights the owner has, but for those that open the mask. The
+    folders around the state folder stay where they are: who moves one away makes a state of his own
+    in its place. The state and what is hidden are so at each place where they are mounted; for an
+    agent a guard keeps all that so. `logins`: what the agent masks for those it starts in sandboxes
+    of its own, who end when it is replaced. `told`: where bubblewrap tells how it went.
     """
     real, sealed, mounted = _real(state), [_real(path) for path in sealed], mounts_here()
     states = _places(real, mounted)
@@ -210,7 +212,8 @@ def masked(
     if os.geteuid() == 0:  # what root reaches without a capability
         closed |= dict.fromkeys((Path("/sys"), Path("/proc/sys")), "--ro-bind")
         closed |= dict.fromkeys(_raw_disks(), "--dev-bind")
-    for path in (*hidden, *states):
+    later = [path for path in hidden if not os.access(path, os.F_OK)]
+    for path in (path for path in (*hidden, *states) if path not in later):
         closed[path] = "--tmpfs" if path == real or path.is_dir() else "--dev-bind"
     opened = opened.union(seen(reopened), *map(_written_in, sealed))
     again = [path for path in opened if any(map(path.is_relative_to, closed))]
@@ -230,10 +233,29 @@ def masked(
     wrapped += ["--", sys.executable, "-I", "-S", mounts.__file__]
     calls = _call_filter(_SHUT_CALLS.get(platform.machine(), ()))
     start = [sys.executable, "-I", "-S", "-c", _START, calls.hex(), str(len(wrapped))]
-    masks = [str(path) for path, how in made.items() if how in ("--tmpfs", "--dev-bind")]
-    within = [str(path) for path in trusted]
-    counts = [str(len(masks)), str(len(within))]
-    return [*start, *wrapped, "the mounts", *counts, *masks, *within, *argv]
+    kept = {path: how for path, how in made.items() if how != "--bind" or path not in again}
+    words = _guarded({**kept, **dict.fromkeys(later, "--tmpfs")})
+    words += [f"{mounts.LOGIN}{_real(path.parent) / path.name}" for path in logins]
+    words += [f"{mounts.SHOWN}{path}" for path in trusted]
+    return [*start, *wrapped, "the mounts", *words, "--", *argv]
+
+
+def _rights(*, as_owner: bool, confined: bool) -> list[str]:
+    if as_owner:
+        return [word for name in _UNMASKING for word in ("--cap-drop", f"CAP_{name}")]
+    # The guard mounts, and gives up each right for the agent; but for the last, which root needs,
+    # and all it needs, to make the agent's own sandbox inside this one.
+    nests = os.geteuid() == 0 and not confined
+    kept = ["SYS_ADMIN", "SETPCAP", *(["SETFCAP"] if nests else [])]
+    added = [word for name in kept for word in ("--cap-add", f"CAP_{name}")]
+    return ["--as-pid-1", "--cap-drop", "ALL", *added]
+
+
+def _guarded(made: Mapping[Path, str]) -> list[str]:
+    """What the guard is told: how each path is kept, in what is around it first."""
+    ways = {"--ro-bind": mounts.SHUT, "--bind": mounts.HELD}
+    outer_first = sorted(made, key=_depth)
+    return [f"{ways.get(made[path], mounts.HIDE)}{path}" for path in outer_first]
 
 
 def _start_of_box(told: int | None, *, as_owner: bool, confined: bool, network: bool) -> list[str]:
@@ -241,13 +263,7 @@ def _start_of_box(told: int | None, *, as_owner: bool, confined: bool, network: 
     wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid"]
     wrapped += ["--json-status-fd", str(told)] if told is not None else []
     wrapped += [] if network else ["--unshare-net"]
-    if as_owner:
-        wrapped += [word for name in _UNMASKING for word in ("--cap-drop", f"CAP_{name}")]
-    else:
-        wrapped += ["--cap-drop", "ALL"]
-        if os.geteuid() == 0 and not confined:
-            # What root needs, and all it needs, to make the agent's own sandbox inside this one.
-            wrapped += ["--cap-add", "CAP_SETFCAP"]
+    wrapped += _rights(as_owner=as_owner, confined=confined)
     shown = ["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"]
     return [*wrapped, *(shown if confined else ["--dev-bind", "/", "/"]), "--proc", "/proc"]
 
@@ -310,9 +326,9 @@ def _is_shut(path: Path, closed: Container[Path], opened: Container[Path]) -> bo
 
 
 def _places(real: Path, mounted: Sequence[Mount]) -> list[Path]:
-    """A real path, and where else its files are seen."""
-    others = other_places(real, mounted)
-    return [real, *(path for path in others if os.access(path, os.F_OK))]
+    """A real path, and where else its files are seen, or will be."""
+    others, is_there = other_places(real, mounted), os.access(real, os.F_OK)
+    return [real, *(path for path in others if not is_there or os.access(path, os.F_OK))]
 
 
 def _real(path: Path) -> Path:
@@ -358,9 +374,8 @@ def folders_around(inner: Iterable[Path], workspace: Path) -> list[Path]:
 
 
 def secrets_of_home(more: Iterable[str] = ()) -> list[Path]:
-    """What of the owner's home no Worker reads, as far as it is there."""
-    paths = [Path.home() / Path(name).expanduser() for name in (*_SECRETS, *more)]
-    return [path for path in paths if os.access(path, os.F_OK)]
+    """What of the owner's home no Worker reads, there or not."""
+    return [Path.home() / Path(name).expanduser() for name in (*_SECRETS, *more)]
 
 
 def doors(root: Path = Path("/")) -> list[Path]:

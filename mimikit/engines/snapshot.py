@@ -30,7 +30,9 @@ MOST_FILE_BYTES = 2**20
 MOST_KEPT_BYTES = 64 * 2**20
 LOOK_S = 3.0
 """So long one look may take; what it did not come to counts as not looked at."""
-_MADE_ANEW = frozenset({"node_modules", "__pycache__"})
+_NEVER = frozenset({".git", "__pycache__", *KIN})
+"""Of these nobody has to be told that they were not looked at."""
+_MADE_ANEW = frozenset({"node_modules"})
 _MADE_SIGNS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
 """By these a folder says that programs fill it."""
 _RACY_NS = 2 * 10**9
@@ -152,7 +154,7 @@ class WorkspaceReader:
         return True
 
     def _is_closed(self, name: str, path: str) -> bool:
-        return name == ".git" or name in KIN or f"{self._root}/{path}" in self._closed
+        return name in _NEVER or f"{self._root}/{path}" in self._closed
 
     @staticmethod
     def _is_made(

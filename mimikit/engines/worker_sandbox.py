@@ -57,6 +57,7 @@ class WorkerSandbox:
         *,
         writable: Iterable[Path] = (),
         shown: Iterable[Path] = (),
+        logins: Iterable[Path] = (),
         confined: bool = False,
         network: bool = True,
     ) -> list[str]:
@@ -83,6 +84,7 @@ class WorkerSandbox:
             hidden=[*secret, *sandbox.doors()],
             sealed=sealed if not request.read_only else (),
             frozen=workspace if request.read_only else None,
+            logins=logins,
             confined=confined,
             network=network,
         )

@@ -39,6 +39,17 @@ def plain(text: str) -> str:
     return _NEEDLESS.sub("", _CONTROL.sub("", _OVERWRITTEN.sub("", text)))
 
 
+def visible(line: str) -> str:
+    """A line of a file as it is, with what is not seen shown: `‹U+202E›`, and `␍` at its end."""
+    return _CONTROL.sub(lambda match: f"‹U+{ord(match.group()):04X}›", line.replace("\r", "␍"))
+
+
+def first_line(text: str, most: int = 80) -> str:
+    """The first line that says something, cut to a title's length."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
 def as_json(value: object, *, indent: int | None = None) -> str:
     """JSON for programs that may be read in a terminal: what is not seen is written as numbers."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)

@@ -138,7 +138,8 @@ def plan_archive(
     ready = [m for m in messages if m.archived is False and _is_ready(m, now)]
     for message in sorted(ready, key=lambda m: (m.created_at, m.id)):
         day = day_of(message, zone)
-        kind = place(day, today)
+        # What code wrote is no memory: it is kept, and stands in no summary.
+        kind = "raw" if message.is_by_code else place(day, today)
         by_place.setdefault((kind, place_name(kind, day)), []).append(message)
     groups: list[MessageGroup] = []
     for kind, name in sorted(by_place, key=lambda place: (place[0] != "raw", place[1])):
@@ -243,7 +244,7 @@ def pieces_of_raw(path: str, day: date, text: str, zone: tzinfo) -> list[Summary
     pieces: list[SummaryInput] = []
     for entry in markdown.entries(text):
         at = f"{entry.at.astimezone(zone):%Y-%m-%d %H:%M}" if entry.at else day.isoformat()
-        if entry.text.strip():
+        if entry.text.strip() and not entry.is_by_code:
             pieces.append(_piece(entry.id or path, at, entry.role or "note", entry.text))
     return pieces
 

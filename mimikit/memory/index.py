@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from mimikit.errors import StorageError
-from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms, scope_of
+from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, beside, file_terms
 from mimikit.memory.ranking import Match, among
 from mimikit.memory.terms import Cutter
 
@@ -122,7 +122,7 @@ Changed: TypeAlias = tuple[str, Stamp, list[Passage]]
 
 
 class TermTotals(NamedTuple):
-    """Of one part of what is searched: how many passages and files, and how many terms in them."""
+    """Of one scope: how many passages and files, and how many terms in them."""
 
     passages: int = 0
     terms: int = 0
@@ -132,7 +132,7 @@ class TermTotals(NamedTuple):
     @classmethod
     def of(cls, each: list[list[str]], whole: list[str]) -> TermTotals:
         """Of one file: the terms of its passages, and its own."""
-        return cls(len(each), sum(map(len, each)), 1, len(whole))
+        return cls(len(each), sum(map(len, each)), int(bool(whole)), len(whole))
 
     @classmethod
     def sum(cls, each: Iterable[TermTotals]) -> TermTotals:
@@ -154,20 +154,20 @@ class PassageView(Protocol):
 
     def totals(self, scope: Scope) -> TermTotals: ...
 
-    def frequency(self, term: str, scope: Scope) -> int: ...
+    def frequency(self, term: str, table: str) -> int:
+        """In how many passages, or files, of a scope a term stands. `table`: one of the scope's."""
+        ...
 
     def search(
-        self, weights: Mapping[str, float], scope: Scope, limit: int, window: Window
+        self, says: Mapping[str, float], scope: Scope, limit: int, window: Window
     ) -> list[Match]:
-        """The passages that share terms with the query, best first, by BM25.
+        """The passages that have some of the terms themselves, best first, by BM25.
 
-        k1 is 1.2, b 0.75 and the weight of a term never negative. Documents are passages and files.
+        says: how much each term says (`idf`). k1 is 1.2, b 0.75. The neighbours' terms add to it.
         """
         ...
 
-    def search_files(
-        self, weights: Mapping[str, float], scope: Scope, limit: int
-    ) -> dict[str, float]:
+    def search_files(self, says: Mapping[str, float], scope: Scope, limit: int) -> dict[str, float]:
         """The score of whole files, by path: what a passage stands among says what it is about."""
         ...
 
@@ -211,22 +211,33 @@ class _TermCounts:
     often: Counter[str]
     length: int
 
-    def score(self, idf: Mapping[str, float], average: float) -> float:
+    def score(self, says: Mapping[str, float], average: float) -> float:
+        """Nothing when it has none of the terms itself."""
         norm = K1 * (1 - B + B * self.length / max(average, 1.0))
         score = 0.0
-        for term, weight in idf.items():
-            if times := self.often.get(term):
+        is_own = False
+        for term, weight in says.items():
+            times = self.often.get(term)
+            is_own |= times is not None
+            if times := times or self.often.get(beside(term)):
                 score += weight * times * (K1 + 1) / (times + norm)
-        return score
+        return score if is_own else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _FilePart:
+    """What a file has in one scope."""
+
+    passages: list[Passage]
+    each: list[_TermCounts]
+    whole: _TermCounts
+    totals: TermTotals
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
     stamp: Stamp
-    passages: list[Passage]
-    each: list[_TermCounts]
-    whole: _TermCounts
-    totals: TermTotals
+    parts: Mapping[Scope, _FilePart]
 
 
 class MemTableView:
@@ -234,39 +245,47 @@ class MemTableView:
 
     def __init__(self, files: Mapping[str, _File]) -> None:
         self.files = files
-        self.parts: dict[Scope, dict[str, _File]] = {NEAR: {}, FAR: {}}
+        self.parts: dict[Scope, dict[str, _FilePart]] = {scope: {} for scope in (*NEAR, *FAR)}
         for path, file in files.items():
-            self.parts[scope_of(path)][path] = file
+            for scope, part in file.parts.items():
+                self.parts[scope][path] = part
         self.stamps: Mapping[str, Stamp] = {path: file.stamp for path, file in files.items()}
-        self.passage_count = sum(len(file.passages) for file in files.values())
-        self._often: dict[Scope, Counter[str]] = {}
+        self._totals: dict[Scope, TermTotals] = {
+            scope: TermTotals.sum(part.totals for part in parts.values())
+            for scope, parts in self.parts.items()
+        }
+        self.passage_count = sum(totals.passages for totals in self._totals.values())
+        self._often: dict[str, Counter[str]] = {}
 
     def totals(self, scope: Scope) -> TermTotals:
-        return TermTotals.sum(file.totals for file in self.parts[scope].values())
+        return self._totals[scope]
 
-    def frequency(self, term: str, scope: Scope) -> int:
-        if scope not in self._often:  # once for all terms: a long question has thousands
-            each = (one for file in self.parts[scope].values() for one in file.each)
-            self._often[scope] = Counter(term for one in each for term in one.often)
-        return self._often[scope][term]
+    def frequency(self, term: str, table: str) -> int:
+        if table not in self._often:  # once for all terms: a long question has thousands
+            often = self._often[table] = Counter[str]()
+            for scope, parts in self.parts.items():
+                for part in parts.values() if table in scope else ():
+                    for one in part.each if table == scope.passage else [part.whole]:
+                        often.update(one.often.keys())
+        return self._often[table][term] + self._often[table][beside(term)]
 
     def search(
-        self, idf: Mapping[str, float], scope: Scope, average: float, window: Window
+        self, says: Mapping[str, float], scope: Scope, average: float, window: Window
     ) -> list[Match]:
         """The passages that hold any of the terms. `average`: terms of a passage."""
         return [
-            Match(path, passage, score, among(file.passages, number))
-            for path, file in self.parts[scope].items()
-            for number, (passage, counts) in enumerate(zip(file.passages, file.each, strict=True))
-            if window.holds(passage.at) and (score := counts.score(idf, average))
+            Match(path, passage, score, number, among(part.passages, number))
+            for path, part in self.parts[scope].items()
+            for number, (passage, counts) in enumerate(zip(part.passages, part.each, strict=True))
+            if window.holds(passage.at) and (score := counts.score(says, average))
         ]
 
     def search_files(
-        self, idf: Mapping[str, float], scope: Scope, average: float
+        self, says: Mapping[str, float], scope: Scope, average: float
     ) -> dict[str, float]:
         """The scores of whole files. `average`: terms of a file."""
         parts = self.parts[scope].items()
-        return {path: file.whole.score(idf, average) for path, file in parts}
+        return {path: part.whole.score(says, average) for path, part in parts}
 
 
 class MemTable:
@@ -280,9 +299,11 @@ class MemTable:
     def put(self, changed: Iterable[Changed], cut: Cutter | None = None) -> None:
         made: dict[str, _File] = {}
         for path, stamp, found in changed:
-            terms = file_terms(found, cut)
-            *each, whole = (_TermCounts(Counter(t), len(t)) for t in [*terms.each, terms.whole])
-            made[path] = _File(stamp, found, each, whole, TermTotals.of(terms.each, terms.whole))
+            parts: dict[Scope, _FilePart] = {}
+            for scope, mine, each, whole in file_terms(path, found, cut):
+                *counts, all_of_it = (_TermCounts(Counter(t), len(t)) for t in [*each, whole])
+                parts[scope] = _FilePart(mine, counts, all_of_it, TermTotals.of(each, whole))
+            made[path] = _File(stamp, parts)
         with self._guard:
             self.view = MemTableView({**self.view.files, **made})
 
@@ -306,10 +327,9 @@ def idf(weights: Mapping[str, float], often: Mapping[str, int], passages: int) -
 
 
 class _Ranked(Generic[T]):
-    """The passages of a part, or its files, as rank-bm25 scores them."""
+    """The passages of a scope, or its files, as rank-bm25 scores them."""
 
-    def __init__(self, known: Sequence[T], each: Sequence[_TermCounts], documents: int) -> None:
-        """`documents`: how many passages and files there are in all parts together."""
+    def __init__(self, known: Sequence[T], each: Sequence[_TermCounts]) -> None:
         self._known = known
         self.places: dict[str, list[int]] = defaultdict(list)
         """By term: the numbers of those that hold it."""
@@ -323,23 +343,27 @@ class _Ranked(Generic[T]):
         made.doc_freqs = [counts.often for counts in each]  # equal ones: no second copy of them all
         # Else made of a list by each term.
         made.doc_len = import_module("numpy").array(made.doc_len)
-        # rank-bm25's own idf is negative for what stands in more than half of a few passages.
-        often = {term: len(places) for term, places in self.places.items()}
-        made.idf = idf(dict.fromkeys(often, 1.0), often, documents)
-        made.avgdl = max(sum(counts.length for counts in each) / documents, 1.0)
+        # How much a term says is the caller's to tell.
+        made.idf = dict.fromkeys(self.places, 1.0)
+        made.avgdl = max(sum(counts.length for counts in each) / len(each), 1.0)
         self._okapi = made
 
+    def frequency(self, term: str) -> int:
+        return len(self.places.get(term, ())) + len(self.places.get(beside(term), ()))
+
     def best(
-        self, weights: Mapping[str, float], limit: int, is_wanted: Callable[[T], bool]
+        self, says: Mapping[str, float], limit: int, is_wanted: Callable[[T], bool]
     ) -> list[tuple[T, float]]:
-        """Those that hold any of the terms, and their scores, best first."""
+        """Those that hold any of the terms themselves, and their scores, best first."""
         scores: dict[int, float] = defaultdict(float)
-        for term, weight in weights.items():
-            if places := self.places.get(term):
-                found: list[float] = self._okapi.get_batch_scores([term], places)
-                for number, score in zip(places, found, strict=True):
-                    scores[number] += weight * score
-        wanted = [number for number in scores if is_wanted(self._known[number])]
+        own = {number for term in says for number in self.places.get(term, ())}
+        for term, weight in says.items():
+            for known in (term, beside(term)):
+                if places := self.places.get(known):
+                    found: list[float] = self._okapi.get_batch_scores([known], places)
+                    for number, score in zip(places, found, strict=True):
+                        scores[number] += weight * score
+        wanted = [number for number in own if is_wanted(self._known[number])]
         best = heapq.nlargest(limit, wanted, key=lambda number: (scores[number], -number))
         return [(self._known[number], scores[number]) for number in best]
 
@@ -347,29 +371,27 @@ class _Ranked(Generic[T]):
 class RankView:
     def __init__(self, held: MemTableView) -> None:
         self.stamps, self.passage_count, self.totals = held.stamps, held.passage_count, held.totals
-        documents = held.passage_count + len(held.files)
-        self._passages: dict[Scope, _Ranked[tuple[str, list[Passage], int]]] = {}
-        self._files: dict[Scope, _Ranked[str]] = {}
+        self._passages: dict[str, _Ranked[tuple[str, list[Passage], int]]] = {}
+        self._files: dict[str, _Ranked[str]] = {}
         for scope, files in held.parts.items():
             known = [(p, f.passages, n) for p, f in files.items() for n in range(len(f.passages))]
             each = [counts for file in files.values() for counts in file.each]
-            self._passages[scope] = _Ranked(known, each, documents)
+            self._passages[scope.passage] = _Ranked(known, each)
             whole = [file.whole for file in files.values()]
-            self._files[scope] = _Ranked([*files], whole, documents)
+            self._files[scope.file] = _Ranked([*files], whole)
 
-    def frequency(self, term: str, scope: Scope) -> int:
-        return len(self._passages[scope].places.get(term, ()))
+    def frequency(self, term: str, table: str) -> int:
+        return (self._passages.get(table) or self._files[table]).frequency(term)
 
     def search(
-        self, weights: Mapping[str, float], scope: Scope, limit: int, window: Window
+        self, says: Mapping[str, float], scope: Scope, limit: int, window: Window
     ) -> list[Match]:
-        best = self._passages[scope].best(weights, limit, lambda it: window.holds(it[1][it[2]].at))
-        return [Match(p, found[n], score, among(found, n)) for (p, found, n), score in best]
+        table = self._passages[scope.passage]
+        best = table.best(says, limit, lambda it: window.holds(it[1][it[2]].at))
+        return [Match(p, found[n], score, n, among(found, n)) for (p, found, n), score in best]
 
-    def search_files(
-        self, weights: Mapping[str, float], scope: Scope, limit: int
-    ) -> dict[str, float]:
-        return dict(self._files[scope].best(weights, limit, lambda _: True))
+    def search_files(self, says: Mapping[str, float], scope: Scope, limit: int) -> dict[str, float]:
+        return dict(self._files[scope.file].best(says, limit, lambda _: True))
 
 
 EMPTY_VIEW = RankView(MemTableView({}))

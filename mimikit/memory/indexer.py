@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +29,7 @@ from mimikit.memory.index import (
     PassageView,
     Stamp,
 )
-from mimikit.memory.passages import FAR, NEAR, Passage, part_of, scope_of
+from mimikit.memory.passages import Passage, is_near, part_of
 from mimikit.memory.terms import ChineseDictionary, Cutter, has_wide
 from mimikit.protocol.watch import BoundedThread
 
@@ -59,7 +60,7 @@ class IndexStatus:
     """Why the index does not serve; None when it does."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexState:
     """How what is searched fits the files."""
 
@@ -74,6 +75,11 @@ class IndexState:
     """Files it has and that are no more."""
     stale: list[str]
     """Files that are searched neither there nor in memory as they are now."""
+
+    @functools.cached_property
+    def is_double(self) -> bool:
+        """Whether some of what is held is indexed too, as it was before."""
+        return any(path in self.view.stamps for path in self.held.stamps)
 
     def is_indexed(self, path: str) -> bool:
         """Whether the passages that the index has of a file count."""
@@ -160,14 +166,14 @@ class Indexer:
             else:
                 there = (item for part in snapshot.parts for item in part.items())
                 behind = {path for path, stamp in there if indexed.get(path) != stamp}
-                wanted = indexed if everywhere else (p for p in indexed if scope_of(p) == NEAR)
+                wanted = indexed if everywhere else (p for p in indexed if is_near(p))
                 gone = {p for p in wanted if not any(p in part for part in snapshot.parts)}
             state = IndexState(
                 snapshot=snapshot,
                 view=view,
                 held=held,
                 behind=frozenset(behind),
-                gone=frozenset(path for path in gone if everywhere or scope_of(path) == NEAR),
+                gone=frozenset(path for path in gone if everywhere or is_near(path)),
                 stale=sorted(path for path in behind if held.stamps.get(path) != now[path]),
             )
             if snapshot is self.documents.newest.get(everywhere):
@@ -176,7 +182,7 @@ class Indexer:
                     # Of the far files nothing is known when they were not looked at.
                     lambda path, stamp: (
                         (path in behind and now.get(path) == stamp)
-                        or (scope_of(path) == FAR and not everywhere)
+                        or not (everywhere or is_near(path))
                     )
                 )
             return state

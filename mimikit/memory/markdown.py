@@ -27,7 +27,7 @@ _SOURCE = r"[A-Za-z0-9][A-Za-z0-9._/-]*"
 
 HEAD = re.compile(
     rf"## (?P<hour>\d\d):(?P<minute>\d\d) (?P<role>user|agent|system)"
-    rf" <!-- (?P<id>{_ID}) (?P<at>{_INSTANT}) -->[ \t\r]*"
+    rf" <!-- (?P<id>{_ID}) (?P<at>{_INSTANT})(?P<code> code)? -->[ \t\r]*"
 )
 """A whole line that begins a message. For `fullmatch`."""
 _LIKE_HEAD = re.compile(r"\s{0,3}#{1,6}\s+\d{1,2}:\d\d\s+(?:user|agent|system)\b.*", re.DOTALL)
@@ -55,6 +55,8 @@ class Entry:
     role: str | None = None
     at: datetime | None = None
     """In UTC. Of a message only."""
+    is_by_code: bool = False
+    """Of a message: code wrote it, so that it is no memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,8 @@ def extended(text: str, day: date, messages: Iterable[Message], zone: tzinfo) ->
 
 def block(message: Message, zone: tzinfo) -> str:
     at = message.created_at
-    head = f"## {at.astimezone(zone):%H:%M} {message.role} <!-- {message.id} {time_text(at)} -->"
+    mark = f"{message.id} {time_text(at)}{' code' * message.is_by_code}"
+    head = f"## {at.astimezone(zone):%H:%M} {message.role} <!-- {mark} -->"
     return f"{head}\n\n{escape(message.text)}\n"
 
 
@@ -186,7 +189,9 @@ def _closed(head: re.Match[str] | None, lines: list[str], start: int) -> list[En
     at = None
     with contextlib.suppress(ValueError):  # looks like a time, as 2026-99-99 does
         at = to_utc(datetime.fromisoformat(head["at"]))
-    return [Entry("message", text, start, start + first + 1, head["id"], head["role"], at)]
+    by_code = head["code"] is not None or head["role"] == "system"
+    line = start + first + 1
+    return [Entry("message", text, start, line, head["id"], head["role"], at, by_code)]
 
 
 # ---- summaries

@@ -9,6 +9,7 @@ lines and sentences. A passage knows its neighbours by its number in the file.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 import re
@@ -52,6 +53,7 @@ _PART = re.compile(r"(.+\.(?:jsonl|md))@(\d+)\+(\d+)")
 _DAY = re.compile(r"(?:^|/)(\d{4}-\d\d-\d\d)(?=[-.])")
 _HEADING = re.compile(r"(#{1,6})\s+(.*)")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
+_SIGN = re.compile(r"[-*+]\s+")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？；])")
@@ -77,20 +79,40 @@ class Passage:
 
 
 class Scope(NamedTuple):
-    """One part of what can be searched, by the names of its fields in the index."""
+    """One part of what can be searched, by the names of its tables in the index.
+
+    Its terms are counted by themselves: few short notes are not measured against many results.
+    """
 
     passage: str
     file: str
+    """Of whole files."""
 
 
-NEAR = Scope("near", "near_file")
-"""Memory, summaries and docs: what a turn may be given."""
-FAR = Scope("far", "far_file")
-"""The transcript and the results of tasks."""
+NOTES = Scope("notes", "")
+"""`memory.md` and what was remembered: each stands for itself, whatever file it is in."""
+MEMORY = Scope("memory", "memory-files")
+"""Days of messages, what their user wrote between them, and summaries."""
+DOCS = Scope("docs", "docs-files")
+SAID = Scope("said", "said-files")
+"""The transcript."""
+RESULTS = Scope("results", "results-files")
+NEAR, FAR = (NOTES, MEMORY, DOCS), (SAID, RESULTS)
+"""What a turn may be given; what is searched beside it when somebody looks for something."""
+_BY_KIND: dict[Kind, Scope] = {
+    "memory": MEMORY, "summary": MEMORY, "docs": DOCS, "transcript": SAID, "result": RESULTS,
+}  # fmt: skip
 
 
-def scope_of(path: str) -> Scope:
-    return FAR if kind_of(path) in ("transcript", "result") else NEAR
+def is_near(path: str) -> bool:
+    return scope_of(path) in NEAR
+
+
+def scope_of(path: str, passage: Passage | None = None) -> Scope:
+    """Of a file's passages; notes have one of their own."""
+    if path.startswith(paths.MEMORY) or (passage is not None and passage.alone):
+        return NOTES
+    return _BY_KIND[kind_of(path)]
 
 
 class Window(NamedTuple):
@@ -131,6 +153,7 @@ def part_of(path: str) -> FilePart:
     return FilePart(found[1], int(found[2]), int(found[3])) if found else FilePart(path)
 
 
+@functools.lru_cache(4096)
 def kind_of(path: str) -> Kind:
     """What a file is, by its path."""
     if path.startswith("docs/"):
@@ -176,6 +199,8 @@ def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:
 def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
     """Messages, notes and what their user wrote between them."""
     for entry in markdown.entries(text):
+        if entry.is_by_code:
+            continue
         if entry.kind == "message":
             day = entry.at.astimezone(zone).date() if entry.at else None
             said = Passage(entry.text, entry.line, "", entry.at, day, entry.role, entry.id)
@@ -197,6 +222,8 @@ def _transcript(data: bytes, first_line: int, zone: tzinfo) -> Iterator[Passage]
         try:
             message = Message.model_validate_json(line)
         except ValidationError:
+            continue
+        if message.is_by_code:
             continue
         at = message.created_at
         day = at.astimezone(zone).date()
@@ -310,6 +337,8 @@ def _block(lines: list[str], begun: int, above: str) -> Iterator[Passage]:
             groups.append([line])
     for group in groups:
         text = "\n".join(group).strip()
+        if len(group) == 1 and (sign := _SIGN.match(text)):  # as a note is shown
+            text = text[sign.end() :]
         yield from _pieces(Passage(text, begun, above), begun)
         begun += len(group)
 
@@ -343,14 +372,24 @@ def restored(data: bytes) -> Passage:
 # ---- the terms of passages and files
 
 
-class FileTerms(NamedTuple):
-    """The terms of a file's passages, in their order, and of the file as a whole."""
+class ScopeTerms(NamedTuple):
+    """What of one file belongs to one scope: passages, in order, and by what they are found."""
 
+    scope: Scope
+    passages: list[Passage]
     each: list[list[str]]
     whole: list[str]
+    """Of all of it together; nothing of notes, which have little to do with each other."""
 
 
-def file_terms(found: list[Passage], cut: Cutter | None) -> FileTerms:
+def file_terms(path: str, found: list[Passage], cut: Cutter | None) -> list[ScopeTerms]:
+    by_scope: dict[Scope, list[Passage]] = {}
+    for passage in found:
+        by_scope.setdefault(scope_of(path, passage), []).append(passage)
+    return [_scope_terms(scope, mine, cut) for scope, mine in by_scope.items()]
+
+
+def _scope_terms(scope: Scope, found: list[Passage], cut: Cutter | None) -> ScopeTerms:
     own = [terms(passage.text, cut) for passage in found]
     said: list[list[str]] = []
     """To its neighbours: without the speaker of a line (`Ann Lee: …`), who is not their subject."""
@@ -360,16 +399,22 @@ def file_terms(found: list[Passage], cut: Cutter | None) -> FileTerms:
         said.append(mine[named : named + _AROUND_TERMS])
     each: list[list[str]] = []
     for number, passage in enumerate(found):
-        mine = own[number] * OWN + terms(passage.context, cut) * ABOVE
+        mine = own[number] * OWN + terms(passage.context, cut) * ABOVE + _date_terms(passage.day)
+        held = frozenset(mine)
         for step, times in AROUND.items():
             at = number + step
             if 0 <= at < len(found) and not passage.alone and not found[at].alone:
-                mine += said[at] * times
-        each.append(mine + _date_terms(passage.day))
+                mine += [t if t in held else beside(t) for t in said[at]] * times
+        each.append(mine)
     days = {passage.day for passage in found}
     dates = _date_terms(days.pop()) if len(days) == 1 else []
-    every = itertools.chain.from_iterable(own)
-    return FileTerms(each, [*itertools.islice(every, _FILE_TERMS), *dates])
+    every = itertools.islice(itertools.chain.from_iterable(own), _FILE_TERMS)
+    return ScopeTerms(scope, found, each, [*every, *dates] if scope.file else [])
+
+
+def beside(term: str) -> str:
+    """A term of its neighbours alone, as a passage has it: by such alone none is found."""
+    return f"~{term}"
 
 
 def _date_terms(day: date | None) -> list[str]:

@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mimikit.memory import passages
 from mimikit.memory.passages import Kind, Passage, Window
-from mimikit.memory.terms import folded, has_wide, occurrences, terms
+from mimikit.memory.terms import folded, has_only, has_wide, occurrences, terms
 from mimikit.protocol import paths
 
-FILE_SHARE = 0.6
+FILE_SHARE = 1.0
 """Weight of the score of the whole file beside that of the passage."""
+ECHO_WEIGHT = 0.3
+"""Of what says nothing but what is asked: the question, asked before."""
+NOTE_WEIGHT = 2.0
+"""Of notes beside what was said in passing: one with half as much of what is asked is first."""
 LEAST_SHARE = 0.1
 """A hit below this share of the best one is none."""
 RECENT_DAYS, RECENT_BONUS, HALF_LIFE_DAYS = 5, 0.1, 30.0
@@ -28,9 +32,12 @@ _SUMMARY = f"{paths.MEMORY_FOLDER}/summary/"
 SNIPPET = 300
 """Characters of a snippet, without the marks of its cuts."""
 CUT = "…"
-WIDTH = 300
-"""Characters of one quotation."""
-TRUNCATED = " [truncated]"
+EXCERPT = 400
+"""Characters: a longer passage is quoted whole only where there is room when all else is in."""
+_FILLINGS = 2
+BESIDE_SHARE = 0.8
+"""Of the score of a hit: what stands beside it is quoted before hits below that."""
+_ECHO_CHARACTERS = 200
 _MOST_WORDS = 32
 """Of a scan."""
 
@@ -46,6 +53,9 @@ class Match:
     path: str
     passage: Passage
     score: float
+    """How much of all that was asked for it holds, as the index counts that: at most about 1."""
+    number: int = 0
+    """In the order of its file."""
     beside: Beside = field(default=lambda _: None, compare=False, repr=False)
 
 
@@ -56,16 +66,26 @@ def among(found: Sequence[Passage], number: int) -> Beside:
 
 
 def rank(
-    found: Sequence[Match], file_scores: Mapping[str, float], today: date, limit: int
+    found: Sequence[Match],
+    file_scores: Mapping[str, float],
+    today: date,
+    limit: int,
+    asked: Container[str] = (),
 ) -> list[Match]:
     """The best hits, one for each message and text, none far below the best.
 
     A day's own words stand for its summary.
+
+    asked: the terms of the question.
     """
     scored: list[Match] = []
     for match in found:
-        score = match.score + FILE_SHARE * file_scores.get(match.path, 0.0)
-        weight = _WEIGHTS[passages.kind_of(match.path)]
+        score = match.score
+        if not (is_note := _is_note(match)):
+            score += FILE_SHARE * file_scores.get(match.path, 0.0)
+            if _is_echo(match.passage, asked):
+                score *= ECHO_WEIGHT
+        weight = NOTE_WEIGHT if is_note else _WEIGHTS[passages.kind_of(match.path)]
         bonus = recency(match.passage.day, today)
         scored.append(replace(match, score=score * weight * bonus))
     scored.sort(key=lambda hit: -hit.score)
@@ -78,7 +98,25 @@ def rank(
         first = distinct.setdefault(key, hit)
         if "transcript" == passages.kind_of(first.path) != passages.kind_of(hit.path):
             distinct[key] = replace(hit, score=first.score)
-    return _without_told([*distinct.values()])[: max(limit, 0)]
+    return _with_notes(_without_told([*distinct.values()]), max(limit, 0))
+
+
+def _is_echo(passage: Passage, asked: Container[str]) -> bool:
+    is_brief = passage.role is not None and len(passage.text) <= _ECHO_CHARACTERS
+    return is_brief and has_only(passage.text, asked)
+
+
+def _is_note(match: Match) -> bool:
+    return passages.scope_of(match.path, match.passage) == passages.NOTES
+
+
+def _with_notes(hits: list[Match], limit: int) -> list[Match]:
+    """The best hits; notes that match are among them, up to half, in the place of the last ones."""
+    kept, rest = hits[:limit], hits[limit:]
+    room = (limit + 1) // 2 - sum(map(_is_note, kept))
+    notes = [hit for hit in rest if _is_note(hit)][: max(room, 0)]
+    others = [hit for hit in reversed(kept) if not _is_note(hit)][: len(notes)]
+    return [hit for hit in kept if not any(hit is other for other in others)] + notes
 
 
 def recency(day: date | None, today: date) -> float:
@@ -147,61 +185,103 @@ def snippet(text: str, weights: Mapping[str, float], width: int = SNIPPET) -> st
 
 # ---- what a prompt quotes
 
-# An answer often stands beside the message that matches the question. The room of a hit is used for
-# its neighbours, those first that match better themselves.
+
+class Excerpt(NamedTuple):
+    """What is quoted of one source (a file: a day, a session, notes), and its best hit there."""
+
+    hit: Match
+    text: str
 
 
-def quotations(
-    hits: Sequence[Match], weights: Mapping[str, float], limit: int
-) -> list[tuple[Match, str]]:
-    """At most `limit` hits, best first, each with its text among its neighbours.
+@dataclass(slots=True, eq=False)
+class _Quote:
+    """A passage that may be quoted."""
 
-    What one of them shows is no other's.
+    hit: Match
+    score: float
+    is_whole: bool = False
 
-    hits: best first, more than `limit`, so that those already shown can be passed over.
+
+def excerpts(
+    hits: Sequence[Match],
+    weights: Mapping[str, float],
+    most: int,
+    budget: int,
+    cost: Callable[[str], int],
+) -> list[Excerpt]:
+    """Of at most `most` sources the best passages, in the order of the source, best source first.
+
+    What was said is quoted to the letter, with `…` where something is left out. What is long is cut
+    at first; as far as there is room then, it is quoted whole.
+
+    hits: best first. budget: of all together, in what `cost` says of a text.
     """
-    scores = {(hit.path, hit.passage): hit.score for hit in hits}
-    shown: set[tuple[str, Passage]] = set()
-    made: list[tuple[Match, str]] = []
+    sources = [*dict.fromkeys(hit.path for hit in hits)][:most]
+    best = {path: next(hit for hit in hits if hit.path == path) for path in sources}
+    waiting = _quotable([hit for hit in hits if hit.path in best])
+    prices = {id(quote): cost(f"\n{_shown(quote, weights)}") for quote in waiting}
+    quoted: list[_Quote] = []
+    left = budget - sum(cost(f"[{path}]") for path in sources)
+    for _ in range(_FILLINGS):  # what all of it costs together is known afterwards
+        for quote in waiting:
+            if (price := prices[id(quote)] + 1) <= left:
+                quoted.append(quote)
+                left -= price
+        waiting = [quote for quote in waiting if quote not in quoted]
+        left = budget - _spent(quoted, weights, cost)
+    for quote in quoted:
+        if len(quote.hit.passage.text) > EXCERPT:
+            more = cost(_line(quote.hit.passage)) - prices[id(quote)] + 2
+            quote.is_whole = more <= left
+            left -= more if quote.is_whole else 0
+    while quoted and _spent(quoted, weights, cost) > budget:
+        quoted.pop()
+    shown = _joined(quoted, weights)
+    return [Excerpt(best[path], shown[path]) for path in sources if path in shown]
+
+
+def _spent(
+    quoted: Sequence[_Quote], weights: Mapping[str, float], cost: Callable[[str], int]
+) -> int:
+    return sum(cost(f"[{path}] {text}") for path, text in _joined(quoted, weights).items())
+
+
+def _quotable(hits: Sequence[Match]) -> list[_Quote]:
+    """The hits and what stands beside them, where an answer often is; best first."""
+    known = {(hit.path, hit.number): _Quote(hit, hit.score) for hit in hits}
     for hit in hits:
-        if len(made) == limit:
-            break
-        if (hit.path, hit.passage) in shown:
-            continue
-        group = _group(hit, scores, shown)
-        shown.update((hit.path, passage) for passage in group)
-        text = "\n".join(_line(passage) for passage in group)
-        if len(text) > WIDTH:
-            role = f"{group[0].role}: " if group[0].role else ""
-            width = WIDTH - len(TRUNCATED) - len(role) - 2 * len(CUT)
-            text = role + snippet(group[0].text, weights, width) + TRUNCATED
-        made.append((hit, text))
-    return made
+        for step in (1, -1):
+            passage, place = hit.beside(step), (hit.path, hit.number + step)
+            # Notes stand alone; what belongs to another section would mislead.
+            if passage is None or passage.alone or hit.passage.alone:
+                continue
+            if passage.context == hit.passage.context and place not in known:
+                near = Match(hit.path, passage, hit.score * BESIDE_SHARE, place[1])
+                known[place] = _Quote(near, near.score)
+            elif place in known:
+                known[place].score = max(known[place].score, hit.score * BESIDE_SHARE)
+    return sorted(known.values(), key=lambda quote: -quote.score)
 
 
-def _group(
-    hit: Match, scores: Mapping[tuple[str, Passage], float], shown: set[tuple[str, Passage]]
-) -> list[Passage]:
-    """The hit with those around it that fit beside it."""
-    group, room = {0: hit.passage}, WIDTH - len(_line(hit.passage))
-    while not hit.passage.alone:
-        near = {step: hit.beside(step) for step in (min(group) - 1, max(group) + 1)}
-        beside = {
-            step: passage
-            for step, passage in near.items()
-            if passage is not None
-            and not passage.alone
-            and passage.context == hit.passage.context  # of another section it would mislead
-            and (hit.path, passage) not in shown
-            and len(_line(passage)) < room
-        }
-        if not beside:
-            break
-        # Of two that match alike, what comes after: an answer follows its question.
-        best = max(beside, key=lambda n: (scores.get((hit.path, beside[n]), 0.0), n))
-        group[best] = beside[best]
-        room -= len(_line(beside[best])) + 1
-    return [group[step] for step in sorted(group)]
+def _joined(quoted: Sequence[_Quote], weights: Mapping[str, float]) -> dict[str, str]:
+    """What is quoted of each source."""
+    texts: dict[str, str] = {}
+    before = -2
+    for quote in sorted(quoted, key=lambda quote: (quote.hit.path, quote.hit.number)):
+        hit, passage = quote.hit, quote.hit.passage
+        text = _shown(quote, weights)
+        if hit.path in texts:
+            is_next = hit.number == before + 1 and (passage.role or passage.alone)
+            text = texts[hit.path] + ("\n" if is_next else f"\n{CUT}\n") + text
+        texts[hit.path], before = text, hit.number
+    return texts
+
+
+def _shown(quote: _Quote, weights: Mapping[str, float]) -> str:
+    passage = quote.hit.passage
+    if quote.is_whole or len(passage.text) <= EXCERPT:
+        return _line(passage)
+    return f"{passage.role}: " * bool(passage.role) + snippet(passage.text, weights, EXCERPT)
 
 
 def _line(passage: Passage) -> str:
@@ -233,5 +313,6 @@ def scan(path: str, found: Sequence[Passage], words: Sequence[str], window: Wind
         text = folded(f"{passage.context} {passage.text}")
         held = sum(word in text for word in words)
         if held and window.holds(passage.at):
-            seen.append(Match(path, passage, held / len(words), among(found, number)))
+            share = held / len(words)
+            seen.append(Match(path, passage, share, number, among(found, number)))
     return seen

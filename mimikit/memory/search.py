@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from pathlib import Path
 
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
-from mimikit.memory import passages, ranking
+from mimikit.memory import passages, ranking, tokens
 from mimikit.memory.documents import DocumentFolders
-from mimikit.memory.index import BrokenIndex, PassageIndex, RankIndex, TermTotals, idf
+from mimikit.memory.index import K1, BrokenIndex, PassageIndex, RankIndex, TermTotals, idf
 from mimikit.memory.indexer import Indexer, IndexState, IndexStatus
 from mimikit.memory.passages import FAR, NEAR, Scope, Window
 from mimikit.memory.ranking import Match
@@ -33,12 +33,13 @@ ASKED_FIRST, ASKED_LAST = 3000, 1000
 """Characters of a message that are searched for before it is answered."""
 RECENT_WEIGHT, RECENT_CHARACTERS = 0.2, 2000
 """Of what was said before: how much it counts, and how much of each message."""
-_TURN_SHARE = 0.3
+_TURN_SHARE = 0.2
 """Below this share of the best hit, none is quoted."""
-_LEAST_MATCHES = 100
+_LEAST_MATCHES, _MOST_MATCHES = 100, 400
 _FILES_SCORED = 200
-_TURN_HITS = 40
-"""Of these a turn's quotations are made: some are quoted beside others."""
+_TURN_HITS = 200
+"""Of these a turn's excerpts are made."""
+_TURN_TOKENS = 2048
 _TURN_PATIENCE_S = 0.02
 _INDEXES = ("tantivy", "rank_bm25")
 
@@ -103,18 +104,27 @@ class MemorySearch:
 
         after, before: inclusive and exclusive; what has no time is left out then.
         """
-        window, scopes = Window(after, before), (NEAR, FAR) if everywhere else (NEAR,)
+        window, scopes = Window(after, before), (*NEAR, *FAR) if everywhere else NEAR
         state = self._indexer.catch_up(everywhere=everywhere, patience_s=self._patience_s)
-        weights = _rarest(self._weights(query[:LONGEST_QUERY], 1.0), state, scopes)
-        hits = self._hits(weights, state, limit, window, scopes)
+        asked = self._weights(query[:LONGEST_QUERY], 1.0)
+        weights = _rarest(asked, state, scopes)
+        hits = self._hits(weights, asked, state, limit, window, scopes)
         hits = hits or self._scanned(query, state, limit, window, self._patience_s)
         return [_found(hit, ranking.snippet(hit.passage.text, weights)) for hit in hits]
 
-    def recall(self, asked: str, recent: Sequence[str] = (), *, limit: int = 5) -> list[Hit]:
+    def recall(
+        self,
+        asked: str,
+        recent: Sequence[str] = (),
+        *,
+        limit: int = 5,
+        budget: int = _TURN_TOKENS,
+    ) -> list[Hit]:
         """What a turn is given: of memory, summaries and docs; never waits for long.
 
-        The snippet of each is what is to be quoted: the passage with what fits beside it.
+        One hit for each source; its snippet is what is to be quoted: the best of that source.
 
+        budget: of all snippets, with the names of their sources, in tokens.
         asked: what is to be answered. recent: what was said before. Of the hits of what is asked,
             this says which are meant; by this alone something is found only when the question
             itself finds nothing ("and then?").
@@ -123,19 +133,23 @@ class MemorySearch:
         is_long = len(asked) > ASKED_FIRST + ASKED_LAST  # what is asked stands at one of its ends
         ends = f"{asked[:ASKED_FIRST]}\n{asked[-ASKED_LAST:]}" if is_long else asked
         weights = own = self._weights(ends, 1.0)
-        hits = self._near(own, state)
+        hits = self._near(own, own, state)
         if recent:
             said = "\n".join(text[:RECENT_CHARACTERS] for text in recent)
             before = self._weights(said, RECENT_WEIGHT)
             # Together the terms of what was said before never weigh more than the question.
             share = min(1.0, max(len(own), 1) / max(len(before), 1))
             weights = {**{term: weight * share for term, weight in before.items()}, **own}
-            both = self._near(weights, state)
+            both = self._near(weights, own, state)
             asked_for = {(hit.path, hit.passage) for hit in hits}
             hits = [h for h in both if not hits or (h.path, h.passage) in asked_for] or hits
         hits = hits or self._scanned(asked, state, limit, Window(), _TURN_PATIENCE_S)
-        meant = [hit for hit in hits if hit.score >= _TURN_SHARE * hits[0].score]
-        return [_found(hit, text) for hit, text in ranking.quotations(meant, weights, limit)]
+        best: dict[str, float] = {}
+        for hit in hits:
+            best.setdefault(hit.path, hit.score)
+        meant = [hit for hit in hits if best[hit.path] >= _TURN_SHARE * hits[0].score]
+        quoted = ranking.excerpts(meant, weights, limit, budget, _cost)
+        return [_found(hit, text) for hit, text in quoted]
 
     def warm_up(self) -> None:
         """Have what a turn needs read by a thread of its own, before the first one comes."""
@@ -168,40 +182,43 @@ class MemorySearch:
         """Why the index does not serve; None when it does."""
         return self._indexer.fault
 
-    def _near(self, weights: dict[str, float], state: IndexState) -> list[Match]:
-        rarest = _rarest(weights, state, (NEAR,))
-        return self._hits(rarest, state, _TURN_HITS, Window(), (NEAR,))
+    def _near(
+        self, weights: dict[str, float], asked: Container[str], state: IndexState
+    ) -> list[Match]:
+        rarest = _rarest(weights, state, NEAR)
+        return self._hits(rarest, asked, state, _TURN_HITS, Window(), NEAR)
 
     def _hits(
         self,
         weights: Mapping[str, float],
+        asked: Container[str],
         state: IndexState,
         limit: int,
         window: Window,
         scopes: Sequence[Scope],
     ) -> list[Match]:
         held, view = state.held, state.view
+        wanted = max(_LEAST_MATCHES, min(4 * limit, _MOST_MATCHES))
         found: list[Match] = []
         scores: dict[str, float] = {}
         for scope in scopes:
-            mine = held.totals(scope)
-            if mine.passages:  # scored as if it were in the index
-                totals = TermTotals.sum([mine, view.totals(scope)])
-                # That counts every document it has, of files too: so do we.
-                known = TermTotals.sum(v.totals(part) for v in (held, view) for part in (NEAR, FAR))
-                documents = known.passages + known.files
-                often = {term: _frequency(term, scope, state) for term in weights}
-                says = idf(weights, often, documents)
-                matches = held.search(says, scope, totals.terms / documents, window)
-                found += [match for match in matches if state.is_held(match.path)]
-                scores |= held.search_files(says, scope, totals.file_terms / documents)
+            known = TermTotals.sum([held.totals(scope), view.totals(scope)])
+            if not known.passages:
+                continue
             try:
-                found += _indexed(weights, scope, state, max(_LEAST_MATCHES, 4 * limit), window)
-                whole = view.search_files(weights, scope, _FILES_SCORED).items()
-                scores |= {path: score for path, score in whole if state.is_indexed(path)}
+                says, whole = _says(weights, scope.passage, known.passages, state)
+                mean = known.terms / known.passages
+                matches = held.search(says, scope, mean, window)
+                found += [match for match in matches if state.is_held(match.path)]
+                found += _indexed(says, scope, state, wanted, window)
+                if known.files:
+                    says, _ = _says(weights, scope.file, known.files, state, whole)
+                    scores |= held.search_files(says, scope, known.file_terms / known.files)
+                    indexed = view.search_files(says, scope, _FILES_SCORED).items()
+                    scores |= {path: score for path, score in indexed if state.is_indexed(path)}
             except BrokenIndex as error:
                 self._indexer.give_up(error)
-        return ranking.rank(found, scores, self._today(), limit)
+        return ranking.rank(found, scores, self._today(), limit, asked)
 
     def _weights(self, query: str, weight: float) -> dict[str, float]:
         return dict.fromkeys(terms(query, self._indexer.cutter(query)), weight)
@@ -242,11 +259,11 @@ def _found(hit: Match, snippet: str) -> Hit:
 
 
 def _indexed(
-    weights: Mapping[str, float], scope: Scope, state: IndexState, wanted: int, window: Window
+    says: Mapping[str, float], scope: Scope, state: IndexState, wanted: int, window: Window
 ) -> list[Match]:
     """The best matches in the index; more are asked for when outdated ones are among them."""
     while True:
-        found = state.view.search(weights, scope, wanted, window)
+        found = state.view.search(says, scope, wanted, window)
         kept = [match for match in found if state.is_indexed(match.path)]
         if 2 * len(kept) >= wanted or len(found) < wanted:
             return kept
@@ -259,15 +276,40 @@ def _rarest(
     """Of very many terms those that weigh most, and of these the rarest."""
     if len(weights) <= MOST_TERMS:
         return weights
-    often = {term: sum(_frequency(term, scope, state) for scope in scopes) for term in weights}
+    often = {
+        term: sum(_frequency(term, scope.passage, state) for scope in scopes) for term in weights
+    }
     known = [term for term in weights if often[term]]
     known.sort(key=lambda term: (-weights[term], often[term]))
     return {term: weights[term] for term in known[:MOST_TERMS]}
 
 
-def _frequency(term: str, scope: Scope, state: IndexState) -> int:
-    """In how many passages a term stands."""
-    held = state.held.frequency(term, scope)
+def _says(
+    weights: Mapping[str, float],
+    table: str,
+    documents: int,
+    state: IndexState,
+    whole: float | None = None,
+) -> tuple[dict[str, float], float]:
+    """How much each term says among these: a share of the whole that is asked for; and the whole.
+
+    So scores of several scopes can be compared; a word that none here has counts as a rare one.
+    """
+    often = {term: _frequency(term, table, state) for term in weights}
+    rare = idf(weights, {term: max(number, 1) for term, number in often.items()}, documents)
+    whole = whole or sum(rare.values()) * (K1 + 1)
+    return {term: says / whole for term, says in rare.items() if often[term]}, whole
+
+
+def _frequency(term: str, table: str, state: IndexState) -> int:
+    """In how many passages, or files, of a scope a term stands."""
+    held = state.held.frequency(term, table)
     with contextlib.suppress(BrokenIndex):  # told by the search that follows
-        return held + state.view.frequency(term, scope)
+        indexed = state.view.frequency(term, table)
+        return max(held, indexed) if state.is_double else held + indexed
     return held
+
+
+def _cost(text: str) -> int:
+    """In tokens, as a prompt has it: each further line is set in."""
+    return tokens.count(text.replace("\n", "\n  "))

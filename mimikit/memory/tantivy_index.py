@@ -16,13 +16,14 @@ import math
 import operator
 import secrets
 import shutil
+import stat
 import threading
 from array import array
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import tantivy
 
@@ -33,16 +34,28 @@ from mimikit.memory.index import (
     BrokenIndex,
     Changed,
     PassageView,
+    Stamp,
     StampTable,
     TermTotals,
 )
-from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms, scope_of
+from mimikit.memory.passages import (
+    FAR,
+    NEAR,
+    NOTES,
+    Passage,
+    Scope,
+    ScopeTerms,
+    Window,
+    beside,
+    file_terms,
+    scope_of,
+)
 from mimikit.memory.ranking import Match
 from mimikit.memory.terms import Cutter
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 
-FORMAT = 4
+FORMAT = 5
 """Of terms, weights and fields: an index of another format is made anew."""
 _FOLDER = f"{paths.CACHE}/search"
 _MANIFEST = f"{_FOLDER}/manifest.json"
@@ -55,8 +68,13 @@ _MOST_READ = 1000
 """Documents that are kept as they were read."""
 _MOST_TERMS = 4000
 """How often each of these stands in the index is known: what was said is asked about again."""
-_NO_ROW = (0,) * 6
-"""As long as a file's stamp and totals."""
+_NO_ROW = (0,) * 8
+"""As long as a file's stamp, its totals, and how many notes it has with how many terms."""
+_SCOPES = (*NEAR, *FAR)
+_TABLES = [table for scope in _SCOPES for table in scope if table]
+
+Place: TypeAlias = tuple[str, int, int]
+"""Of a document: table, segment, number."""
 
 
 class IndexCounts(NamedTuple):
@@ -69,64 +87,78 @@ class IndexCounts(NamedTuple):
         sums = dict(self.sums)
         for path, row in rows.items():
             scope, was = scope_of(path), self.files.row(path) or _NO_ROW
-            more = map(operator.sub, (row or _NO_ROW)[2:], was[2:])
-            sums[scope] = TermTotals(*map(operator.add, sums[scope], more))
+            more = [*map(operator.sub, row or _NO_ROW, was)]
+            for at, these in ((scope, more[2:6]), (NOTES, [*more[6:], 0, 0])):
+                sums[at] = TermTotals(*map(operator.add, sums[at], these))
         return IndexCounts(self.files.but(rows), sums)
 
 
 class TantivyView:
-    """BM25 by tantivy, whose k1 is 1.2 and b 0.75, and no weight of a term negative."""
+    """BM25 by tantivy, whose k1 is 1.2 and b 0.75."""
 
     def __init__(
-        self, schema: tantivy.Schema, searcher: tantivy.Searcher, counts: IndexCounts
+        self,
+        schema: tantivy.Schema,
+        searchers: Mapping[str, tantivy.Searcher],
+        counts: IndexCounts,
     ) -> None:
-        self.schema, self.searcher, self.counts = schema, searcher, counts
+        """`searchers`: by table; those that hold anything."""
+        self.schema, self.searchers, self.counts = schema, searchers, counts
         self.stamps = counts.files
         # A turn asks twice, and the next for much the same. No circle: each holds files open.
-        self._read = functools.lru_cache(_MOST_READ)(functools.partial(_document, searcher))
-        self._often = functools.lru_cache(_MOST_TERMS)(searcher.doc_freq)
+        self._read = functools.lru_cache(_MOST_READ)(functools.partial(_document, searchers))
+        self._often = functools.lru_cache(_MOST_TERMS)(functools.partial(_often, searchers))
 
     @property
     def passage_count(self) -> int:
         return sum(totals.passages for totals in self.counts.sums.values())
 
     def search(
-        self, weights: Mapping[str, float], scope: Scope, limit: int, window: Window
+        self, says: Mapping[str, float], scope: Scope, limit: int, window: Window
     ) -> list[Match]:
         with _guarded():
-            found = self._best(weights, scope.passage, limit, window)
+            found = self._best(says, scope.passage, limit, window)
             return [
-                Match(path, passage, score, functools.partial(self._beside, place))
+                Match(path, passage, score, place[2], functools.partial(self._beside, place))
                 for place, path, passage, score in found
                 if passage
             ]
 
-    def search_files(
-        self, weights: Mapping[str, float], scope: Scope, limit: int
-    ) -> dict[str, float]:
+    def search_files(self, says: Mapping[str, float], scope: Scope, limit: int) -> dict[str, float]:
         with _guarded():
-            best = self._best(weights, scope.file, limit, Window())
+            best = self._best(says, scope.file, limit, Window())
             return {path: score for _, path, _, score in best}
 
-    def frequency(self, term: str, scope: Scope) -> int:
+    def frequency(self, term: str, table: str) -> int:
         with _guarded():
-            return self._often(scope.passage, term)
+            return self._often(table, term) + self._often(table, beside(term))
 
     def totals(self, scope: Scope) -> TermTotals:
         return self.counts.sums[scope]
 
     def _best(
-        self, weights: Mapping[str, float], field: str, limit: int, window: Window
-    ) -> Iterator[tuple[tuple[int, int], str, Passage | None, float]]:
+        self, says: Mapping[str, float], table: str, limit: int, window: Window
+    ) -> Iterator[tuple[Place, str, Passage | None, float]]:
         """The documents that share terms with the query, best first: place, what it is, score."""
-        make = tantivy.Query
-        if not weights:
+        make, searcher = tantivy.Query, self.searchers.get(table)
+        if searcher is None:
             return
-        terms = (
-            make.boost_query(make.term_query(self.schema, field, term, "freq"), weight)
-            for term, weight in weights.items()
-        )
-        query = make.boolean_query([(tantivy.Occur.Should, term) for term in terms])
+        documents = searcher.num_docs
+
+        def should(term: str, weight: float) -> Iterator[tuple[tantivy.Occur, tantivy.Query]]:
+            if often := self._often(table, term):
+                # It weighs a term by its own idf: that is taken out, ours counts.
+                own = math.log(1 + (max(documents - often, 0) + 0.5) / (often + 0.5))
+                asked = make.term_query(self.schema, "terms", term, "freq")
+                yield tantivy.Occur.Should, make.boost_query(asked, weight / own)
+
+        own = [one for item in says.items() for one in should(*item)]
+        if not own:
+            return
+        near = [one for term, weight in says.items() for one in should(beside(term), weight)]
+        query = make.boolean_query(own)
+        if near:  # what stands beside adds to it, and finds nothing by itself
+            query = make.boolean_query([(tantivy.Occur.Must, query), *near])
         if not window.is_open:
             within = make.range_query(
                 self.schema,
@@ -139,24 +171,32 @@ class TantivyView:
             both = (query, make.const_score_query(within, 0.0))
             query = make.boolean_query([(tantivy.Occur.Must, one) for one in both])
         # So many places at most are of use: the library makes room for all it is asked for.
-        room = max(min(limit, self.passage_count + len(self.counts.files)), 1)
-        for score, address in self.searcher.search(query, room, count=False).hits:
-            place = address.segment_ord, address.doc
+        room = max(min(limit, documents), 1)
+        for score, address in searcher.search(query, room, count=False).hits:
+            place = table, address.segment_ord, address.doc
             yield place, *self._read(place), score
 
-    def _beside(self, place: tuple[int, int], step: int) -> Passage | None:
-        """The passages of a file stand in its order, and after them what is none."""
-        segment, number = place
+    def _beside(self, place: Place, step: int) -> Passage | None:
+        """The passages of a file stand in its order, and after them those of another, or none."""
+        table, segment, number = place
         with contextlib.suppress(BrokenIndex), _guarded():
             if number + step >= 0:
-                there = self._read((segment, number + step))
+                there = self._read((table, segment, number + step))
                 return there[1] if there[0] == self._read(place)[0] else None
         return None
 
 
-def _document(searcher: tantivy.Searcher, place: tuple[int, int]) -> tuple[str, Passage | None]:
+def _often(searchers: Mapping[str, tantivy.Searcher], table: str, term: str) -> int:
+    searcher = searchers.get(table)
+    return searcher.doc_freq("terms", term) if searcher is not None else 0
+
+
+def _document(
+    searchers: Mapping[str, tantivy.Searcher], place: Place
+) -> tuple[str, Passage | None]:
     """What stands at a place: its path, and the passage, if it is one."""
-    document = searcher.doc(tantivy.DocAddress(*place))
+    table, *where = place
+    document = searchers[table].doc(tantivy.DocAddress(*where))
     body = cast("bytes | None", document.get_first("body"))
     path = cast("str", document.get_first("path") or "")
     return path, passages.restored(body) if body else None
@@ -237,36 +277,42 @@ class TantivyIndex:
             return
         generation, counts = known
         try:
-            if self._index is None or generation != self._generation:
-                with _guarded():
-                    self._index = _told_only(tantivy.Index.open(str(self._folder)))
-                self._generation = generation
-            self._look(self._index, counts)
+            if generation != self._generation:
+                self._tables, self._generation = {}, generation
+            with _guarded():
+                for table in _TABLES:
+                    folder = self._folder / table
+                    if table not in self._tables and folder.is_dir():
+                        self._tables[table] = _told_only(tantivy.Index.open(str(folder)))
+            self._look(counts)
         except BrokenIndex:
             self._forget()
 
-    def _look(self, index: tantivy.Index, counts: IndexCounts) -> None:
+    def _look(self, counts: IndexCounts) -> None:
         with _guarded():
-            index.reload()
-            self.view = TantivyView(self._schema, index.searcher(), counts)
+            for index in self._tables.values():
+                index.reload()
+            searchers = {table: index.searcher() for table, index in self._tables.items()}
+            self.view = TantivyView(self._schema, searchers, counts)
             self._counts = counts
 
     def _forget(self) -> None:
-        self._index: tantivy.Index | None = None
+        self._tables: dict[str, tantivy.Index] = {}
+        self._generation = ""
         self.view: PassageView = EMPTY_VIEW
-        sums = {NEAR: TermTotals(), FAR: TermTotals()}
+        sums = {scope: TermTotals() for scope in _SCOPES}
         self._counts = IndexCounts(StampTable(width=len(_NO_ROW)), sums)
 
     # ---- writing
 
-    def _begin(self) -> tantivy.Index:
-        """An index with nothing in it to write to; the lock is held."""
-        self._generation = secrets.token_hex(8)
-        self._empty()
-        with _guarded():
-            made = tantivy.Index(self._schema, path=str(self._folder), reuse=False)
-            self._index = _told_only(made)
-        return self._index
+    def _table(self, tables: dict[str, tantivy.Index], table: str) -> tantivy.Index:
+        """One to write to; the lock is held."""
+        if table not in tables:
+            folder = self._folder / table
+            self._files.make_folders((f"{_FOLDER}/{table}",))
+            made = tantivy.Index(self._schema, path=str(folder), reuse=False)
+            tables[table] = _told_only(made)
+        return tables[table]
 
     def _empty(self) -> None:
         """Begin from nothing in the same folder: other processes hold on to it."""
@@ -277,50 +323,79 @@ class TantivyIndex:
                 entry.unlink(missing_ok=True)
 
     def _write(self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None) -> None:
-        index = self._index or self._begin()
+        # Of its own: a search may let go of all of it meanwhile, as it finds no manifest yet.
+        tables, counts, generation = dict(self._tables), self._counts, self._generation
+        if not generation:
+            tables, generation = {}, secrets.token_hex(8)
+            self._empty()
         self._files.write(_UNFINISHED, b"", sync=False)
-        counts, rows = self._counts, dict[str, Sequence[int] | None]()
+        rows: dict[str, Sequence[int] | None] = {}
+        writers = _Writers(functools.partial(self._table, tables))
         try:
-            with _guarded():
-                writer = index.writer(_HEAP, 1)
-                for path in gone:
-                    writer.delete_documents_by_term("path", path)
-                    rows[path] = None
+            for path in gone:
+                _delete(path, writers, tables)
+                rows[path] = None
             for number, (path, stamp, found) in enumerate(changed, 1):
-                made = file_terms(found, cut)
+                made = file_terms(path, found, cut)
+                if path in counts.files or path in rows:
+                    _delete(path, writers, tables)
                 with _guarded():
-                    if path in counts.files or path in rows:
-                        writer.delete_documents_by_term("path", path)
-                    for document in _documents(path, found, made):
-                        writer.add_document(document)
-                    if number % _BATCH == 0:
-                        writer.commit()
-                rows[path] = array("q", (*stamp, *TermTotals.of(made.each, made.whole)))
+                    for table, document in _documents(path, made):
+                        writers[table].add_document(document)
+                rows[path] = _row(path, stamp, made)
+                if number % _BATCH == 0:
+                    writers.commit()
+            writers.commit()
             with _guarded():
-                writer.commit()
-                writer.wait_merging_threads()
+                for writer in writers.values():
+                    writer.wait_merging_threads()
         except BaseException:
             self._forget()  # what was written is not known: the mark has it made anew
             raise
         # The library makes files as the umask says; what was said is nobody else's business.
-        for entry in self._folder.iterdir():
+        for entry in self._folder.rglob("*"):
             with contextlib.suppress(OSError):  # a merge took it away meanwhile
-                if entry.lstat().st_mode & 0o077 and not entry.is_symlink():
+                if stat.S_ISREG(mode := entry.lstat().st_mode) and mode & 0o077:
                     entry.chmod(0o600)
         with self._changing:
-            self._look(index, counts.but(rows))
+            self._tables, self._generation = tables, generation
+            self._look(counts.but(rows))
             self._save()
 
     def _save(self) -> None:
         """Tell other processes what is indexed now; last, so that the index is never behind."""
         files, sums = self._counts
-        head = [FORMAT, self._generation, sums[NEAR], sums[FAR], len(files)]
+        head = [FORMAT, self._generation, [sums[scope] for scope in _SCOPES], len(files)]
         with io.BytesIO() as made:
             for line in chain([head], ([path, *row] for path, row in files.rows())):
                 made.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
             self._files.write(_MANIFEST, made.getvalue(), sync=False)
         self._files.remove(_UNFINISHED)
         self._seen = self._look_at_manifest()
+
+
+class _Writers(dict[str, tantivy.IndexWriter]):
+    """By table; opened for what is written to."""
+
+    def __init__(self, table: Callable[[str], tantivy.Index]) -> None:
+        super().__init__()
+        self._table = table
+
+    def __missing__(self, table: str) -> tantivy.IndexWriter:
+        made = self[table] = self._table(table).writer(_HEAP, 1)
+        return made
+
+    def commit(self) -> None:
+        with _guarded():
+            for writer in self.values():
+                writer.commit()
+
+
+def _delete(path: str, writers: _Writers, tables: Collection[str]) -> None:
+    """Take a file out of every table that may have something of it."""
+    with _guarded():
+        for table in {*scope_of(path), *NOTES}.intersection(tables):
+            writers[table].delete_documents_by_term("path", path)
 
 
 def _told_only(index: tantivy.Index) -> tantivy.Index:
@@ -333,32 +408,39 @@ def _told_only(index: tantivy.Index) -> tantivy.Index:
 
 
 def _schema() -> tantivy.Schema:
+    """Of each table: one for the passages of a scope, one for its whole files."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("path", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_bytes_field("body", stored=True)
     builder.add_integer_field("at", indexed=True, fast=True)
-    for name in (*NEAR, *FAR):
-        builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
+    builder.add_text_field("terms", tokenizer_name="whitespace", index_option="freq")
     return builder.build()
 
 
-def _documents(
-    path: str, found: list[Passage], made: passages.FileTerms
-) -> Iterator[tantivy.Document]:
-    """One document for each passage, and one for the whole file."""
-    scope = scope_of(path)
-    for passage, terms in zip(found, made.each, strict=True):
-        document = tantivy.Document()
-        document.add_text("path", path)
-        document.add_bytes("body", passages.stored(passage))
-        document.add_text(scope.passage, " ".join(terms))
-        if passage.at:
-            document.add_integer("at", _instant(passage.at))
-        yield document
-    whole = tantivy.Document()
-    whole.add_text("path", path)
-    whole.add_text(scope.file, " ".join(made.whole))
-    yield whole
+def _documents(path: str, made: list[ScopeTerms]) -> Iterator[tuple[str, tantivy.Document]]:
+    """One document for each passage, and one for what a file has in a scope; with its table."""
+    for scope, found, each, whole in made:
+        for passage, terms in zip(found, each, strict=True):
+            document = tantivy.Document()
+            document.add_text("path", path)
+            document.add_bytes("body", passages.stored(passage))
+            document.add_text("terms", " ".join(terms))
+            if passage.at:
+                document.add_integer("at", _instant(passage.at))
+            yield scope.passage, document
+        if whole:
+            document = tantivy.Document()
+            document.add_text("path", path)
+            document.add_text("terms", " ".join(whole))
+            yield scope.file, document
+
+
+def _row(path: str, stamp: Stamp, made: list[ScopeTerms]) -> array[int]:
+    """What is known of a file: as long as `_NO_ROW`."""
+    totals = {scope: TermTotals.of(each, whole) for scope, _, each, whole in made}
+    notes = totals.pop(NOTES, TermTotals())
+    mine = totals.get(scope_of(path), TermTotals())
+    return array("q", (*stamp, *mine, notes.passages, notes.terms))
 
 
 def _instant(at: datetime) -> int:
@@ -373,13 +455,13 @@ def _manifest(files: Files) -> tuple[str, IndexCounts] | None:
     """
     try:
         lines = io.BytesIO(files.read(_MANIFEST) or b"")
-        known, generation, near, far, count = json.loads(next(lines, b"{}"))
+        known, generation, told, count = json.loads(next(lines, b"{}"))
         if known != FORMAT:
             return None
         table = StampTable(((p, row) for p, *row in map(json.loads, lines)), len(_NO_ROW))
         if len(table) != count:
             return None
-        sums = {NEAR: TermTotals(*near), FAR: TermTotals(*far)}
+        sums = {scope: TermTotals(*one) for scope, one in zip(_SCOPES, told, strict=True)}
         return generation, IndexCounts(table, sums)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, UnsafeFile):
         return None  # an unsafe one is no file at all: it goes with the rest when that is made anew

@@ -16,7 +16,7 @@ import re
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -83,6 +83,11 @@ def terms(text: str, cut: Cutter | None = None) -> list[str]:
     return [term for _, _, term in _pieces(text, cut)]
 
 
+def has_only(text: str, wanted: Container[str]) -> bool:
+    """Whether a text has no other terms than these; read up to the first that is another."""
+    return all(term in wanted for _, _, term in _pieces(text, None))
+
+
 def located(text: str, cut: Cutter | None = None) -> list[LocatedTerm]:
     """The terms of a text with their places. Units: characters."""
     return list(itertools.starmap(LocatedTerm, _pieces(text, cut)))
@@ -147,7 +152,7 @@ def _word(written: str) -> tuple[str, ...]:
     """The stem of a word; of an identifier the whole and the stems of its parts."""
     lower = folded(written)
     parts = _PART.findall(written)
-    if len(parts) <= 1:
+    if len(parts) <= 1 or (written.isalpha() and written.isupper()):  # CAFÉ is one word
         bare = lower.strip("_")
         return (stem(bare[:LONGEST_TERM]),) if bare and bare not in STOP_WORDS else ()
     words = (folded(part) for part in parts)

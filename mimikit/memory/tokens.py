@@ -16,7 +16,7 @@ import math
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -245,6 +245,27 @@ def cut_tokens(text: str, tokens: int, count: Count = count) -> str:
         middle = (low + high) // 2
         low, high = (middle, high) if cost(begin, middle) <= left else (low, middle)
     return text[:low].rstrip() + _MARK
+
+
+def fit_together(
+    texts: Sequence[tuple[str, str]], budget_tokens: int, count: Count = count
+) -> list[str]:
+    """Texts that all stand, whole as long as they fit together; the longest are cut.
+
+    texts: each with what is said behind it where it is cut: where the whole of it is.
+    """
+    costs = [count(text) for text, _ in texts]
+    shares, left = [0] * len(texts), budget_tokens
+    by_cost = sorted(range(len(texts)), key=costs.__getitem__)
+    for done, number in enumerate(by_cost):  # what short ones leave goes to the others
+        shares[number] = min(costs[number], left // (len(texts) - done))
+        left -= shares[number]
+    return [
+        text
+        if cost <= share
+        else cut_tokens(text, max(0, share - count(_MARK + note)), count) + note
+        for (text, note), cost, share in zip(texts, costs, shares, strict=True)
+    ]
 
 
 def fit(

@@ -179,6 +179,11 @@ class Message(Record):
     reminder: str | None = None
     """The words of the reminder that it tells, whose task `task_ids` names."""
 
+    @property
+    def is_by_code(self) -> bool:
+        """Code wrote it (results told, "I can't answer that"): no mind and no user; no memory."""
+        return self.role == "system" or self.engine == "builtin"
+
 
 class History(Record):
     """`history.json`: the working set of the conversation."""

@@ -51,6 +51,8 @@ def settled(trigger: Trigger) -> Trigger:
 
 def told_words(trigger: Trigger) -> Words:
     """The same for whoever makes it: `I'll tell you when the output changes …`."""
+    if trigger.profile == REMINDER:
+        return say_both("notify_reminder")
     times = "once" if trigger.type == "scheduled" or trigger.once else "each"
     return words(notify_of(trigger), "gathered" if is_standing(trigger) else times)
 

@@ -238,7 +238,7 @@ class NodeAnswer(Record):
     at: Instant
 
 
-class RunEnd(Record):
+class EndIntent(Record):
     """What the end of a trigger's run comes to; decided once, carried out however often."""
 
     told: Literal["teller", "message"] | None = None
@@ -246,6 +246,17 @@ class RunEnd(Record):
     """It is told then, together with what else has come of the trigger."""
     trips: bool = False
     """The circuit breaker pauses the trigger."""
+
+
+class LastRun(Record):
+    """How the run of a trigger that ended last went."""
+
+    task_id: Id
+    status: EndStatus
+    at: Instant
+    failure_reason: FailureReason | None = None
+    error: str | None = None
+    """In one line."""
 
 
 class TriggerState(Record):
@@ -276,11 +287,12 @@ class TriggerState(Record):
     """A hash of why the last run failed; None: it did not."""
     failure_streak: int = 0
     """So many runs in a row failed in the same way."""
+    last_end: LastRun | None = None
     paused_by: Literal["breaker"] | None = None
     """Who paused it, where that was not its user."""
     told_at: Instant | None = None
     """When a run of a standing condition was told last, or is to be told next."""
-    ends: dict[Id, RunEnd] = Field(default_factory=dict[str, RunEnd])
+    ends: dict[Id, EndIntent] = Field(default_factory=dict[str, EndIntent])
     """By run, until its end is carried out."""
     blocked_by: Id | None = None
     last_good: dict[str, Any] | None = None

@@ -36,7 +36,7 @@ from mimikit.roles.run import (
     run_engine,
     with_context,
 )
-from mimikit.tasks import queue
+from mimikit.tasks import queue, reminders
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import Effects, ToolCaller
@@ -298,7 +298,9 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
         return _WorkerRun(_failed(refusal, "refused"), final=True)
     if task.profile == REMINDER:  # put into the queue by hand: others never come here
-        return _WorkerRun(Outcome("done", task.prompt, data=queue.lateness(task.not_before, now)))
+        return _WorkerRun(
+            Outcome("done", task.prompt, data=reminders.lateness(task.not_before, now))
+        )
     try:
         by_code = task.profile == "deferred" and task.covers is not None
         choice = context.engines.for_role("worker", task.profile, by_code=by_code)

@@ -13,10 +13,11 @@ from mimikit.engines.base import ToolSpec, TurnInput
 from mimikit.errors import BadSettings, UnsafeFile
 from mimikit.language.phrases import fence
 from mimikit.language.plain_text import indented
-from mimikit.memory import tokens
+from mimikit.memory import markdown, tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Role, time_text
+from mimikit.tools.world import line_text
 
 NAMES = ("teller", "planner", "worker", "llm-eval-batch", "daily-summary", "monthly-summary")
 PLACEHOLDERS = frozenset(
@@ -32,6 +33,9 @@ FIRST_LINE = "You are the Mimikit runtime teller."
 MAX_RESULT_CHARACTERS = 2000
 MAX_UPSTREAM_CHARACTERS = 4000
 _MOST_BYTES = 2**20
+_MARK_TOKENS = 8
+"""Of the mark of a cut, should the newest note alone be too long."""
+_EMPTY_LINES = re.compile(r"\n(?:[ \t\r]*\n)+")
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-zA-Z_]*)\s*\}\}")
 
 
@@ -121,23 +125,30 @@ def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstre
         return "\n\n".join([task, *told])
     blocks = _context_blocks(turn_input, budgets)
     if role == "planner":
-        blocks.append(_section("Request", tokens.cut_tokens(task, budgets.input_tokens)))
+        where = paths.running("planner", turn_input.task.id) if turn_input.task else ""
+        request = tokens.fit_together([(task, _whole(where))], budgets.input_tokens)
+        blocks.append(_section("Request", request[0]))
     else:
         blocks.insert(0, FIRST_LINE)
         if (question := turn_input.question) is not None:
             said = indented(f"[{question.question_id}] {question.question}")
             options = indented(f"options: {', '.join(question.options)}")
             blocks.append(_section("Question", f"{said}\n{options}" if question.options else said))
-        inputs: list[str] = []
+        inputs: list[tuple[str, str]] = []
         for item in turn_input.inputs:
             quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
-            text = tokens.cut_tokens(item.text, budgets.input_tokens)
-            inputs.append(indented(f"[{item.id}] {quote}{text}"))
-        blocks.append(_section("Input", "\n\n".join(inputs)))
+            said = indented(f"[{item.id}] {quote}{item.text}")
+            inputs.append((said, _whole(paths.inbox(item.id))))
+        fitting = tokens.fit_together(inputs, budgets.input_tokens)
+        blocks.append(_section("Input", "\n\n".join(fitting)))
     at = time_text(turn_input.now)
     environment = [f"now: {at}", f"timezone: {turn_input.timezone}", f"locale: {turn_input.locale}"]
     blocks.append(_section("Environment", "\n".join(map(indented, environment))))
     return "\n\n".join(block for block in blocks if block)
+
+
+def _whole(path: str) -> str:
+    return f" (all of it: {path})"
 
 
 def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]:
@@ -152,7 +163,7 @@ def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]
     ]
     hits = turn_input.memory[: budgets.memory_hits]
     memory = [indented(f"[{hit.source}] {hit.text}") for hit in hits]
-    tasks = [indented(f"{task.id} [{task.state}] {task.title}") for task in turn_input.tasks]
+    tasks = [line_text(task) for task in turn_input.tasks]
     results = [
         indented(
             f"[{r.task_id}] {r.title} — {r.status}"
@@ -162,12 +173,34 @@ def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]
         )
         for r in turn_input.results
     ]
+    left = budgets.memory_tokens - tokens.count(turn_input.user)
     return [
+        _section("User", turn_input.user),
         _section("Conversation", "\n".join(conversation)),
-        _section("Memory", "\n".join(tokens.fit_parts(memory, budgets.memory_tokens))),
+        _section("Memory", "\n".join(tokens.fit_parts(memory, left))),
         _section("Tasks", "\n".join(tokens.fit_parts(tasks, budgets.tasks_tokens))),
         _section("Results", "\n\n".join(tokens.fit_parts(results, budgets.results_tokens))),
     ]
+
+
+def user_block(text: str, budget: int) -> str:
+    """What a prompt always has of `memory.md`: whole notes and paragraphs, within tokens.
+
+    Where that is not all of it the newest are kept, which stand last, and it says where all are.
+    """
+    parts: list[str] = []
+    for entry in markdown.entries(text):
+        if entry.kind == "note":
+            parts.append(indented(f"- {entry.text}"))
+        else:
+            paragraphs = _EMPTY_LINES.split(entry.text)
+            parts += [indented(paragraph) for paragraph in paragraphs if paragraph.strip()]
+    if tokens.count(whole := "\n".join(parts)) <= budget:
+        return whole
+    note = f"… (what is older is left out; all of it: {paths.MEMORY})"
+    room = budget - tokens.count(note) - _MARK_TOKENS
+    kept = tokens.fit_parts(parts[::-1], room, lambda part: tokens.count(part) + 1)
+    return "\n".join([note, *kept[::-1]])
 
 
 def _section(label: str, body: str) -> str:

@@ -39,7 +39,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import EndStatus, Hit, Instant, LiveRun, Record, Role, Task
 from mimikit.protocol.results import TaskResult
-from mimikit.roles.prompts import Prompts, prompt_of
+from mimikit.roles.prompts import Prompts, prompt_of, user_block
 from mimikit.roles.shortage import PAUSE_S, RunShortage
 from mimikit.tasks import queue
 from mimikit.tasks.retry import WAITING, RunEnd, TaskEnd, after_run, result_of
@@ -453,14 +453,22 @@ def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
         asked = turn_input.task.prompt
     budgets = context.settings.budgets
     conversation = context.reader.history(budgets.conversation_messages, 0)
-    memory: list[Hit] = []
+    user, memory = "", list[Hit]()
     if asked.strip():
         recent = [message.text for message in conversation[-RECENT:]]
         try:
-            memory = context.reader.recall(asked, recent, budgets.memory_hits)
+            user = user_block(context.reader.long_term(), budgets.memory_tokens // 2)
+            left = budgets.memory_tokens - tokens.count(user)
+            memory = context.reader.recall(asked, recent, budgets.memory_hits, left)
         except Exception as error:  # noqa: BLE001 - better an answer without memory than none
             context.log.write("error", "memory_not_searched", error=repr(error))
-    tasks = context.reader.tasks("all")
+    own = turn_input.task.id if turn_input.task else None
+    tasks = [line for line in context.reader.tasks("all") if line.id != own]
     return replace(
-        turn_input, conversation=tuple(conversation), memory=tuple(memory), tasks=tuple(tasks)
+        turn_input,
+        conversation=tuple(conversation),
+        user=user,
+        memory=tuple(memory),
+        tasks=tuple(tasks),
+        look=context.reader.tasks,
     )

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from mimikit.engines.registry import want_words
+from mimikit.engines.registry import WITH_LOGIN, want_words
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, ToldReminder, ToldResult
 from mimikit.protocol.ids import derived_id
@@ -26,9 +26,11 @@ from mimikit.protocol.models import (
     to_utc,
 )
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import PlanResult, TriggerState
+from mimikit.protocol.triggers import LastRun, PlanResult, TriggerState
 
 Told = Literal["teller", "message"]
+MOST_OF_AN_ERROR = 200
+"""Characters of it that are kept beside a trigger."""
 
 
 def code_record(turn_id: str, now: datetime) -> TurnRecord:
@@ -55,13 +57,16 @@ def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneI
         if count
     ]
     own = "zh" if language == "zh" else "en"
-    mend = f"engine_mend_{status.want}"
+    by_key = status.want == "logged_out" and status.engine not in WITH_LOGIN
+    mend = "engine_mend_key" if by_key else f"engine_mend_{status.want}"
     return phrases.say(
         "engine_waits",
         language,
         why=want_words(status, now, zone)[own],
         what=phrases.say("engine_and", language).join(what),
-        mend=phrases.say(mend, language) if mend in phrases.TABLE["en"] else "",
+        mend=phrases.say(mend, language, engine=status.engine)
+        if mend in phrases.TABLE["en"]
+        else "",
     )
 
 
@@ -174,6 +179,18 @@ def telling(
         changed = before is None or before.last_outcome != outcome_hash(result)
         return "message" if changed or result.status == "failed" else None
     return "message"
+
+
+def last_run(result: TaskResult) -> LastRun:
+    """What is kept beside a trigger of a run that ended."""
+    error = " ".join((result.error or "").split())
+    return LastRun(
+        task_id=result.id,
+        status=result.status,
+        at=result.completed_at,
+        failure_reason=result.failure_reason,
+        error=error[:MOST_OF_AN_ERROR] or None,
+    )
 
 
 def outcome_hash(result: TaskResult) -> str:

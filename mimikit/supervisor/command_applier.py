@@ -107,7 +107,7 @@ class CommandApplier:
         if target in self._store.canceling:
             return self._cancel_again(target, now)
         if (end := self._ledger.end_of(target)) is not None:
-            return _Outcome(f"{target} ended as {end.status}", ok=end.status == "canceled")
+            return _Outcome(f"task {target} ended as {end.status}", ok=end.status == "canceled")
         if turns.is_committed(self._files, target):
             return _Outcome("the turn is over")
         if self._store.live.cancel(target):
@@ -140,7 +140,7 @@ class CommandApplier:
         """Cancel a plan that waits for an answer: put it aside and close its question."""
         path = paths.result("planner", task.id)
         if task.role != "planner" or not self._files.exists(path):
-            return _Outcome(f"{task.id} has ended", ok=False)
+            return _Outcome(f"task {task.id} has ended", ok=False)
         # The question goes first: once the plan has ended, this command is not looked into again.
         question = inbox.pending_question(self._files)
         if question is not None and question.planner_task_id == task.id:
@@ -203,7 +203,7 @@ class CommandApplier:
         enabled = command.action == "trigger_resume"
         trigger = self._sound_trigger(command.target)
         self._save_trigger(trigger.but(enabled=enabled))
-        return _Outcome(f"{trigger.title}: {'resumed' if enabled else 'paused'}")
+        return _Outcome(f"{'resumed' if enabled else 'paused'} “{trigger.title or trigger.id}”")
 
     def _trigger_remove(self, command: Command, now: datetime) -> _Outcome:
         trigger_id = command.target

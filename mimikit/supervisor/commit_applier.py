@@ -26,9 +26,9 @@ from mimikit.protocol.models import (
 )
 from mimikit.protocol.records import encode
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import PlanResult, RunEnd
-from mimikit.supervisor.code_turns import telling
-from mimikit.supervisor.run_end import BREAKS_AT, after_end
+from mimikit.protocol.triggers import EndIntent, PlanResult
+from mimikit.supervisor.circuit_breaker import break_circuit, plan_end, settled_end
+from mimikit.supervisor.run_end import BREAKS_AT
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
@@ -177,12 +177,16 @@ class CommitApplier:
             self._give_cancels(plan.id, plan.cancels, plan.completed_at)
             for command in commands:
                 queue.give_command(self._files, command)
-            self._end_in_ledger(plan, "planner", task)
             # One that only starts work speaks through its results; findings, failures are told.
             works = plan.tasks or plan.triggers or plan.cancels or plan.commands
             is_told = plan.status == "failed" or (plan.status == "done" and not works)
-            if task is not None and is_told:
-                self._put_result(task, RunEnd(told="teller"), plan.completed_at)
+            end = EndIntent(told="teller" if is_told else None)
+            end = plan_end(self._store, task, plan, end) if task is not None else end
+            self._end_in_ledger(plan, "planner", task)
+            if task is not None and end.trips:
+                break_circuit(self._store, task)
+            if task is not None and end.told:
+                self._put_result(task, end, plan.completed_at)
         queue.leave_running(self._files, "planner", plan.id)
         if plan.status != "needs_input":
             self._files.move(paths.result("planner", plan.id), paths.plan_done(plan.id))
@@ -196,11 +200,11 @@ class CommitApplier:
         """
         task = queue.read(self._files, "worker", paths.running("worker", result.id))
         steps = self._steps_after(task) if task and not task.internal else []
-        end = self._settled_end(task, result, waited_for=bool(steps)) if task else None
+        end = settled_end(self._store, task, result, waited_for=bool(steps)) if task else None
         self._end_in_ledger(result, "worker", task)
         if task is not None and end is not None:
             if end.trips:
-                self._break_circuit(task)
+                break_circuit(self._store, task)
             if end.told:
                 lost = steps if result.status != "done" else []
                 self._put_result(task, end, result.completed_at, lost)
@@ -210,36 +214,6 @@ class CommitApplier:
                 self._summary_came(task, result)
         queue.leave_running(self._files, "worker", result.id)
         self._feed.tell("task", id=result.id, seat="worker")
-
-    def _settled_end(self, task: Task, result: TaskResult, *, waited_for: bool) -> RunEnd:
-        """What follows from the end of a run; of a trigger's it is written down first, once."""
-        trigger_id = task.source_trigger_id
-        trigger, broken = registry.active(self._files, trigger_id) if trigger_id else (None, None)
-        if trigger is None:
-            return RunEnd(told=telling(task, result, None, waited_for=waited_for))
-        state = registry.state(self._files, trigger.id)
-        if task.id not in state.ends:
-            if broken is not None:  # what is no definition can not be paused
-                trigger = trigger.but(enabled=False)
-            under_way = {id_ for id_ in state.ends if self._is_running(id_)}
-            state = after_end(
-                trigger, state, task, result, waited_for=waited_for, under_way=under_way
-            )
-            registry.save_state(self._files, trigger.id, state)
-            self._feed.tell("trigger", id=trigger.id)
-        return state.ends[task.id]
-
-    def _is_running(self, task_id: str) -> bool:
-        return self._files.exists(paths.running("worker", task_id))
-
-    def _break_circuit(self, task: Task) -> None:
-        """Pause the trigger of a run that failed like those before it."""
-        trigger_id = task.source_trigger_id or ""
-        trigger, broken = registry.active(self._files, trigger_id)
-        if trigger is not None and broken is None and trigger.enabled:
-            registry.save(self._files, trigger.but(enabled=False))
-            self._store.log.write("audit", "circuit_broken", triggerId=trigger_id, taskId=task.id)
-            self._store.trigger_changed(trigger_id)
 
     def cancel_queued(self, task: Task, now: datetime) -> bool:
         """Cancel a waiting task by claiming it; False when a pool was faster.
@@ -394,7 +368,7 @@ class CommitApplier:
             self._task_ended(outcome.id)  # a line that stood there may be all that came of it
 
     def _put_result(
-        self, task: Task, end: RunEnd, now: datetime, steps: Sequence[str] = ()
+        self, task: Task, end: EndIntent, now: datetime, steps: Sequence[str] = ()
     ) -> None:
         """Enter a result to be told; the entry is there until a committed turn told it.
 

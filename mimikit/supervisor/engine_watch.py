@@ -9,6 +9,7 @@ from mimikit.conversation import turns
 from mimikit.conversation.inbox import InboxIndex
 from mimikit.engines.registry import EngineRegistry, want_words
 from mimikit.language import phrases
+from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import EngineStatus, TurnRecord, time_text
 from mimikit.supervisor.code_turns import code_record, engine_waits, system_message
@@ -17,7 +18,7 @@ from mimikit.tasks import queue
 
 TOLD_AFTER = timedelta(seconds=60)
 """A trouble of no known kind may be over in a moment: it is told once it has lasted so long."""
-_MOST_LOOKED_AT = 100
+_MOST_LOOKED_AT, _MOST_FOUND = 100, 1000
 
 
 class EngineWatch:
@@ -33,6 +34,7 @@ class EngineWatch:
         self._store, self._engines, self._inputs, self._commit = store, engines, inputs, commit
         self.shown: dict[str, EngineStatus] = {}
         """By name, with how much waits for each."""
+        self._is_new = True
 
     def step(self, now: datetime, awaited: str | None) -> bool:
         """Note how they are now, and tell what is to be told; whether one can serve again.
@@ -42,15 +44,20 @@ class EngineWatch:
         Crash: a wait is told under an id that follows from its beginning, which is kept first; its
         end is told before it is kept. Both are committed once.
         """
+        if self._is_new:
+            self._find_tasks()
+            self._is_new = False
         self._look_at_tasks()
         serves = False
         for name, found in self._engines.minds().items():
             messages = self._inputs.for_mind if name == awaited else 0
             status, before = found.but(messages=messages), self._store.runtime.engines.get(name)
             is_over = before is not None and before.state == "waiting" and status.state == "ready"
+            if before is not None and status.stand_in and status.stand_in == before.stand_in:
+                status = status.but(since=before.since)  # told by that
             if before is not None and status.state == before.state == "waiting":
                 status = status.but(since=before.since)
-                if not messages + status.tasks + len(self._store.live.list()):
+                if not self._inputs.for_mind + status.tasks + len(self._store.live.list()):
                     self._engines.forget(name)  # what waited is gone, and nobody tries it
                     status = self._engines.minds()[name].but(since=before.since)
             elif is_over:
@@ -85,7 +92,10 @@ class EngineWatch:
             self._say(turn_id, engine_waits(status, language, now, zone), now)
 
     def _tell_end(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
-        if before is not None and turns.is_committed(self._store.files, _turn_id(before)):
+        serving = (role.engine for role in self._engines.status().values())
+        is_used = status.engine in serving
+        was_told = before is not None and turns.is_committed(self._store.files, _turn_id(before))
+        if before is not None and was_told and is_used:
             said = phrases.say("engine_serves", self._inputs.language(), engine=status.engine)
             self._say(_turn_id(before, "over"), said, now)
 
@@ -110,6 +120,16 @@ class EngineWatch:
     def _say(self, turn_id: str, text: str, now: datetime) -> None:
         base = code_record(turn_id, now)
         self._commit(base.but(messages=[system_message(base, text, task_ids=[])]))
+
+    def _find_tasks(self) -> None:
+        """What waited for a mind when the consumer ended waits for it still."""
+        if all(known.state == "ready" for known in self._store.runtime.engines.values()):
+            return
+        for seat in paths.QUEUES:
+            for name in self._store.files.names(f"{seat}/queue")[:_MOST_FOUND]:
+                task = queue.read(self._store.files, seat, f"{seat}/queue/{name}")
+                if task is not None and task.waits_for is not None:
+                    self._engines.waits(seat, task.id, task.waits_for)
 
     def _look_at_tasks(self) -> None:
         """Of those that wait some may have been canceled, or taken away."""

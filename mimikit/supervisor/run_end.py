@@ -13,8 +13,8 @@ from datetime import timedelta
 from mimikit.protocol.models import REMINDER, Task
 from mimikit.protocol.notify import is_standing
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import RunEnd, Trigger, TriggerState
-from mimikit.supervisor.code_turns import outcome_hash, telling
+from mimikit.protocol.triggers import EndIntent, Trigger, TriggerState
+from mimikit.supervisor.code_turns import last_run, outcome_hash, telling
 
 BREAKS_AT = 3
 """So many failures in a row that are alike pause a trigger."""
@@ -36,25 +36,29 @@ def after_end(
     under_way: runs whose end is not carried out yet.
     """
     told = telling(task, result, state, waited_for=waited_for)
-    if result.status != "canceled":  # that says nothing of how it would have gone
+    if result.status != "canceled":
+        state = state.but(last_outcome=outcome_hash(result))
+    # That it was ended from outside says nothing of how it would have gone; the tasks of a plan
+    # that a trigger had made are several to a run.
+    counts = result.failure_reason not in ("canceled", "killed") and task.origin == "trigger"
+    if counts:
         failure = _failure_hash(result) if result.status == "failed" else None
         is_again = failure is not None and failure == state.last_failure
         streak = state.failure_streak + 1 if is_again else int(failure is not None)
-        outcome = outcome_hash(result)
-        state = state.but(last_outcome=outcome, last_failure=failure, failure_streak=streak)
-    ended = RunEnd(told=told)
-    if result.status == "failed" and trigger.enabled and state.failure_streak >= BREAKS_AT:
-        ended = RunEnd(told="message", trips=True)
+        state = state.but(last_failure=failure, failure_streak=streak)
+    ended = EndIntent(told=told)
+    if counts and trigger.enabled and state.failure_streak >= BREAKS_AT:
+        ended = EndIntent(told="message", trips=True)
         state = state.but(paused_by="breaker")
     elif told and is_standing(trigger):
         ended, state = _gathered(ended, state, task, result)
     kept = {id_: end for id_, end in state.ends.items() if id_ in under_way}
-    return state.but(ends={**kept, task.id: ended})
+    return state.but(ends={**kept, task.id: ended}, last_end=last_run(result))
 
 
 def _gathered(
-    end: RunEnd, state: TriggerState, task: Task, result: TaskResult
-) -> tuple[RunEnd, TriggerState]:
+    end: EndIntent, state: TriggerState, task: Task, result: TaskResult
+) -> tuple[EndIntent, TriggerState]:
     """When an edge of a standing condition is told: at once, or with what else comes by then."""
     now, last = result.completed_at, state.told_at
     if task.profile == REMINDER or last is None or not last - GATHERED < now < last + GATHERED:

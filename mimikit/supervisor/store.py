@@ -21,6 +21,7 @@ from mimikit.protocol.results import StatusCheckpoint
 from mimikit.protocol.watch import WakeBell
 from mimikit.roles.run import LiveRuns
 from mimikit.tasks import queue as task_queue
+from mimikit.tasks import reminders
 from mimikit.tasks.ledger import Ledger
 
 T = TypeVar("T")
@@ -114,7 +115,7 @@ class Store:
         of its slot.
         """
         if task.profile == REMINDER and task.role == "worker":
-            is_new = task_queue.tell_reminder(self.files, task, planned_at, missed)
+            is_new = reminders.tell(self.files, task, planned_at, missed)
             if is_new:
                 self.events.ended_runs.put((task.role, task.id))
         else:

@@ -7,18 +7,16 @@ in between only means that the rest is done at the next start, by the same words
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.models import Task
-from mimikit.protocol.triggers import FiringIntent, TaskDone, Trigger, TriggerState
+from mimikit.protocol.triggers import FiringIntent, Trigger, TriggerState
+from mimikit.supervisor import chain_steps
 from mimikit.supervisor.commit_applier import SLICE_S
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.trigger_facts import FactReader, TriggerIndex
-from mimikit.tasks import queue
-from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import conditions, registry, schedule
 from mimikit.triggers.decide import (
     LOOK_AGAIN,
@@ -27,7 +25,6 @@ from mimikit.triggers.decide import (
     after_firing,
     decide,
     look_after_firing,
-    make_run,
     take_up,
 )
 from mimikit.triggers.workspace import TriggerWatch, Workspace
@@ -37,8 +34,6 @@ _SHARE = 10
 """A condition that costs more to look at than that gets one part in so many of the time."""
 _KEPT_S = 86_400
 """What is known of a trigger is kept so long after its definition was taken away by hand."""
-_UPSTREAM = "upstream "
-"""So the slot of a step begins that did not run because of the task that follows."""
 _SET_BACK = timedelta(seconds=1)
 """A clock that goes back by less is only being kept right."""
 
@@ -90,7 +85,7 @@ class TriggerScheduler:
             stat = files.stat(paths.trigger_state(trigger_id))
             age_s = believed.timestamp() - stat.mtime_ns / 1e9 if stat else 0
             is_old = age_s > _KEPT_S
-            is_lost = (self._store.ledger.newest_slot(trigger_id) or "").startswith(_UPSTREAM)
+            is_lost = chain_steps.is_left_over(self._store, trigger_id)
             if registry.state(files, trigger_id).firing is not None or is_old or is_lost:
                 registry.remove(files, trigger_id)
 
@@ -218,31 +213,13 @@ class TriggerScheduler:
 
     def steps_after(self, task: Task) -> list[str]:
         """Titles of the steps of a chain, near and far, that wait for this task to be done."""
-        waiting = [task.id, *filter(None, [task.retry_of])]
-        if task.source_trigger_id and not registry.exists(
-            self._store.files, task.source_trigger_id
-        ):
-            waiting.append(task.source_trigger_id)  # that was a step itself
-        found: dict[str, str] = {}
-        while waiting:
-            for step in self._steps_of(waiting.pop()):
-                if step.id not in found:
-                    found[step.id] = step.title or step.id
-                    waiting.append(step.id)
-        return list(found.values())
+        return chain_steps.titles_after(self._store.files, task, self._may_wait_for)
 
-    def _steps_of(self, subject: str) -> Iterator[Trigger]:
-        """Who fires once, when this task or trigger is done."""
-        files = self._store.files
+    def _may_wait_for(self, subject: str) -> set[str]:
+        if not self._is_loaded:
+            return set(registry.ids(self._store.files))
         self._take_changes()
-        # Before all are known, at the start, each may be one.
-        ids = {*self.index.listeners(subject), *self._to_refresh} if self._is_loaded else None
-        for trigger_id in sorted(registry.ids(files) if ids is None else ids):
-            trigger = registry.active(files, trigger_id)[0]
-            if trigger and trigger.once and trigger.condition and trigger.enabled:
-                done = (leaf.condition for leaf in conditions.walk(trigger.condition))
-                if any(isinstance(it, TaskDone) and it.params.task_id == subject for it in done):
-                    yield trigger
+        return {*self.index.listeners(subject), *self._to_refresh}
 
     # ---- firing
 
@@ -339,7 +316,8 @@ class TriggerScheduler:
             store.events.changed_triggers.put(trigger_id)
             return False
         if decided.lost_to is not None:
-            self._end_step(trigger, decided.lost_to, now)
+            chain_steps.end_step(store, trigger, decided.lost_to, now)
+            self._forget(trigger.id)
             return True
         if decided.firing is None:
             self._note(trigger, state, decided, now)
@@ -395,26 +373,6 @@ class TriggerScheduler:
             self.asks.pop(trigger.id, None)
             if trigger.condition is not None and conditions.questions(trigger.condition):
                 self.index.look_soon(trigger.id)
-        store.feed.tell("trigger", id=trigger.id)
-
-    def _end_step(self, trigger: Trigger, lost_to: str, now: datetime) -> None:
-        """End a step of a chain that can not run any more: as a task that was canceled.
-
-        Crash: its end stands there before its definition goes, and has always the same id.
-        """
-        slot = f"{_UPSTREAM}{lost_to}"
-        store, run = self._store, make_run(trigger, slot, now)
-        end = TaskEnd("canceled", "upstream", 0)
-        said = f"{lost_to}, which it waited for, did not succeed"
-        queue.finish(store.files, result_of(run, end, now, now, error=said))
-        if store.ledger.end_of(run.id) is None:
-            store.files.save(paths.running(run.role, run.id), run)
-        self._write_slot(
-            trigger, slot, now, state="skipped", missed=0, reason="upstream", taskId=run.id
-        )
-        registry.remove(store.files, trigger.id)
-        self._forget(trigger.id)
-        store.events.ended_runs.put((run.role, run.id))
         store.feed.tell("trigger", id=trigger.id)
 
     def _write_skipped(self, trigger: Trigger, skipped: SkippedSlot, now: datetime) -> None:

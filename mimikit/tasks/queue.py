@@ -33,15 +33,14 @@ from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import ledger
 
 Where = Literal["queued", "running", "ended"]
-TaskState = Literal["queued", "running", "done", "failed", "canceled"]
+TaskState = Literal["queued", "running", "asking", "done", "failed", "canceled"]
+"""Asking: a plan whose question waits for its answer."""
 Upcoming: TypeAlias = Callable[[QueueName, int], list[str]]
 """(seat, most) → the names of the files that are next in its queue, at most so many."""
 SUFFIX = ".json"
 _FILLED = ("id", "createdAt", "traceId", "origin", "notify")
 COMMAND_WAIT_S = 2.0
 """How long the outcome of a command is waited for."""
-LATE = timedelta(minutes=1)
-"""A reminder that comes so long after its time is told with the time it was meant for."""
 _TIME_LENGTH = len("2026-01-28T09:30:00.000Z")
 
 
@@ -52,31 +51,6 @@ def submit(files: Files, task: Task) -> bool:
     """
     was_here = where(files, task.role, task.id) is not None
     return not was_here and files.save_new(paths.queued(task.role, task.id), task)
-
-
-def tell_reminder(files: Files, task: Task, planned_at: datetime | None, missed: int = 0) -> bool:
-    """Bring a reminder to its end, which is its text: no pool takes it. False: it had come there.
-
-    planned_at: when it was to be told; missed: how many later times of it have passed since.
-
-    Crash: the result is there first, then the definition where a run's stands: without it this is
-    done again, with it the start brings it to its end.
-    """
-    if files.exists(paths.ended("worker", task.id)):
-        return False
-    now = task.created_at
-    result = TaskResult.of(task, "done", attempts=1, started_at=now, completed_at=now)
-    data = {"text": task.prompt, **lateness(planned_at, now, missed)}
-    finish(files, result.but(result=data))
-    files.save(paths.running("worker", task.id), task)
-    return True
-
-
-def lateness(planned_at: datetime | None, now: datetime, missed: int = 0) -> dict[str, Json]:
-    """What the result of a reminder says beside its text; of one that is on time nothing."""
-    if planned_at is None or now - planned_at < LATE:
-        return {}
-    return {"plannedAt": time_text(planned_at), "missed": missed}
 
 
 def _places(seat: QueueName, task_id: str) -> tuple[tuple[Where, str], ...]:
@@ -237,9 +211,9 @@ def show(files: Files, task_id: str) -> TaskSnapshot | None:
     settled = files.peek(paths.plan_done(task_id), PlanResult)
     plan = settled or files.peek(paths.result("planner", task_id), PlanResult)
     state: TaskState = "running"
-    if plan is not None and plan.status != "needs_input":
-        state = plan.status
-    elif settled is not None:  # a plan that asks is at it until its question is answered
+    if plan is not None:
+        state = "asking" if plan.status == "needs_input" else plan.status
+    if settled is not None and state == "asking":  # its question was answered
         state = "done"
     return TaskSnapshot(task, seat, state, plan)
 
@@ -261,9 +235,11 @@ def live(files: Files, upcoming: Upcoming, most: int) -> list[TaskSnapshot]:
     return sorted(found.values(), key=lambda v: (v.state != "running", *order_of(v.task)))
 
 
-def recent(files: Files, limit: int = 50) -> list[TaskSnapshot]:
-    """The tasks that ended last, newest first."""
-    return [view for id_ in ledger.ended_ids(files, limit) if (view := show(files, id_))]
+def recent(
+    files: Files, limit: int = 50, states: Iterable[str] = ledger.ENDED
+) -> list[TaskSnapshot]:
+    """The tasks that ended last (in one of these states), newest first."""
+    return [view for id_ in ledger.ended_ids(files, limit, states) if (view := show(files, id_))]
 
 
 # ---- what a file in a queue folder means as a task, whether a program or a person wrote it; pure.

@@ -150,9 +150,9 @@ class BacklogArguments(ToolArguments):
 
 
 class ListTasksArguments(ToolArguments):
-    """See queued, running and recent tasks, and triggers."""
+    """See queued, running, recent and failed tasks, and triggers: what runs next, how it went."""
 
-    scope: Literal["queue", "running", "triggers", "recent", "all"] = "all"
+    scope: Literal["queue", "running", "triggers", "recent", "failed", "all"] = "all"
 
 
 class CancelArguments(ToolArguments):

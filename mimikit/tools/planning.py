@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from mimikit import permission
 from mimikit.config import ProfilesSettings
 from mimikit.errors import BadInput, Refused
+from mimikit.language.plain_text import first_line
 from mimikit.protocol.models import Notify, Task, to_utc
 from mimikit.protocol.notify import settled, told_words, usual
 from mimikit.protocol.triggers import (
@@ -24,7 +25,7 @@ from mimikit.protocol.triggers import (
     Trigger,
 )
 from mimikit.tools import arguments, reader, requests
-from mimikit.tools.session import ToolSession, first_line
+from mimikit.tools.session import ToolSession
 from mimikit.triggers import conditions, explain, registry
 
 Planned = TypeVar("Planned", Task, Trigger)
@@ -124,7 +125,7 @@ class PlannerSession(ToolSession):
         trigger = Trigger(
             id=self._derive("trig", len(self.effects.triggers)),
             type=registry.type_of(schedule),
-            title=args.title or first_line(args.prompt),
+            title=args.title or first_line(args.prompt, 60),
             prompt=args.prompt,
             profile=args.profile,
             priority=args.priority,

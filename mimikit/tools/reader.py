@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
+from mimikit.clock import Clock, SystemClock
 from mimikit.conversation import history
 from mimikit.engines.base import TaskLine
 from mimikit.errors import BadInput
@@ -20,14 +22,18 @@ from mimikit.memory.tokens import cut
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import REMINDER, Hit, Message, QueueName, time_text
+from mimikit.protocol.models import Hit, Message, QueueName, RuntimeState, time_text
 from mimikit.protocol.triggers import Trigger
 from mimikit.tasks import ledger, queue
+from mimikit.tools import world
 from mimikit.triggers import registry
+from mimikit.triggers.explain import ExplanationContext
 
 MOST_LINES = 20
 MOST_ANSWERED = 20_000
 """Characters of one answer; more is had by asking again."""
+MOST_LONG_TERM = 2**16
+"""Bytes of `memory.md` that a prompt may be made of."""
 MOST_BETWEEN = 200
 """Messages between two times that one call looks at."""
 _MESSAGE = 2000
@@ -45,31 +51,42 @@ class RoleReader:
         searcher: MemorySearch,
         trace_size: Callable[[str], int] = lambda _trace: 0,
         upcoming: queue.Upcoming | None = None,
+        *,
+        clock: Clock | None = None,
+        zone: Callable[[], ZoneInfo] = lambda: ZoneInfo("UTC"),
     ) -> None:
-        """`trace_size` counts the tasks a trace has had; `upcoming`: else the first by name."""
+        """`trace_size` counts the tasks a trace has had; `upcoming`: else the first by name.
+
+        zone: the one in which times are told.
+        """
+        self._clock, self._zone = clock or SystemClock(), zone
         self._files, self._searcher, self._trace_size = files, searcher, trace_size
         self._upcoming = upcoming or self._by_name
 
     def tasks(self, scope: str) -> list[TaskLine]:
         """Running and queued tasks, triggers and recent ends, as the scope says."""
-        lines: list[TaskLine] = []
+        here, lines = self._here(), list[TaskLine]()
         if scope in ("all", "running", "queue"):
             wanted = {"running": {"running"}, "queue": {"queued"}}.get(scope)
             live = queue.live(self._files, self._upcoming, MOST_LINES)[:MOST_LINES]
-            lines += [_task_line(v) for v in live if wanted is None or v.state in wanted]
+            lines += [world.task_line(v, here) for v in live if wanted is None or v.state in wanted]
         if scope in ("all", "triggers"):
-            for trigger_id in registry.ids(self._files)[:MOST_LINES]:
-                if trigger := registry.read(self._files, trigger_id)[0]:
-                    kind = REMINDER if trigger.profile == REMINDER else "trigger"
-                    state = kind if trigger.enabled else f"{kind}, paused"
-                    title = trigger.title or trigger.prompt[:60]
-                    lines.append(TaskLine(trigger.id, title, state, "trigger", trigger.created_at))
-        if scope in ("all", "recent"):
-            ended = queue.recent(self._files, 10 if scope == "all" else 40)
+            most = MOST_LINES if scope == "all" else _MOST_LISTED
+            newest = reversed(registry.ids(self._files)[-most:])
+            found = (world.trigger_line(self._files, id_, here) for id_ in newest)
+            lines += [line for line in found if line is not None]
+        if scope in ("all", "recent", "failed"):
+            only = ["failed"] if scope == "failed" else ledger.ENDED
+            ended = queue.recent(self._files, 10 if scope == "all" else 40, only)
             # A plan that went well shows in its tasks.
             shown = [v for v in ended if v.seat == "worker" or v.state != "done"]
-            lines += [_task_line(v) for v in shown[: 5 if scope == "all" else 20]]
+            lines += [world.task_line(v, here) for v in shown[: 5 if scope == "all" else 20]]
         return lines
+
+    def _here(self) -> ExplanationContext:
+        runtime = self._files.peek(paths.RUNTIME, RuntimeState)
+        paused = runtime is not None and runtime.paused
+        return world.situation(self._files, now=self._clock.now(), zone=self._zone(), paused=paused)
 
     def _by_name(self, seat: QueueName, most: int) -> list[str]:
         return self._files.names(f"{seat}/queue")[:most]
@@ -102,10 +119,19 @@ class RoleReader:
         """What was said, remembered or found on it, best first."""
         return self._searcher.find(query, limit=limit, after=after, before=before)
 
-    def recall(self, asked: str, recent: Sequence[str], limit: int) -> list[Hit]:
-        """What memory has on what is asked, as it is quoted."""
-        found = self._searcher.recall(asked, recent, limit=limit)
+    def recall(self, asked: str, recent: Sequence[str], limit: int, budget: int) -> list[Hit]:
+        """What memory has on what is asked, as it is quoted. `budget`: tokens of all together."""
+        found = self._searcher.recall(asked, recent, limit=limit, budget=budget)
         return [hit.but(text=hit.snippet) for hit in found]
+
+    def long_term(self) -> str:
+        """The text of `memory.md`, of a long one the newest notes."""
+        stat = self._files.stat(paths.MEMORY)
+        if stat is None or stat.kind != "file":
+            return ""
+        begin = max(0, stat.size - MOST_LONG_TERM)
+        text = self._files.part(paths.MEMORY, begin, MOST_LONG_TERM).decode("utf-8", "replace")
+        return text.partition("\n")[2] if begin else text.removeprefix("\ufeff")
 
     def backlog(self) -> str:
         note = notes.read(self._files, paths.BACKLOG)
@@ -133,11 +159,6 @@ class RoleReader:
 
     def trace_size(self, trace_id: str) -> int:
         return self._trace_size(trace_id)
-
-
-def _task_line(view: queue.TaskSnapshot) -> TaskLine:
-    task = view.task
-    return TaskLine(task.id, task.title or task.prompt[:60], view.state, view.seat, task.created_at)
 
 
 # ---- in words; pure

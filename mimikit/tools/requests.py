@@ -54,6 +54,7 @@ class TriggerFields(TypedDict, total=False):
     cooldown: float
     once: bool
     overlap: Literal["skip", "queue"]
+    enabled: bool
 
 
 def check_request(wanted: TaskRequest, profiles: Iterable[str]) -> None:

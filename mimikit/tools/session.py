@@ -20,7 +20,7 @@ from mimikit import permission
 from mimikit.config import Settings
 from mimikit.engines.base import ToolReply, ToolSpec, tool_spec
 from mimikit.errors import BadInput, Refused, StorageError
-from mimikit.language.plain_text import indented
+from mimikit.language.plain_text import first_line
 from mimikit.memory.notes import backlog_items, changed_backlog, plain_item
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
@@ -36,6 +36,7 @@ from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import PlannedCommand, Trigger
 from mimikit.tools import arguments
 from mimikit.tools.reader import RoleReader, backlog_item, backlog_lines
+from mimikit.tools.world import line_text
 
 MOST_CHARACTERS = 2_000_000
 """Of all calls of one run together."""
@@ -152,11 +153,7 @@ class ToolSession:
         return getattr(self, f"_{name}")(args)
 
     def _list_tasks(self, args: arguments.ListTasksArguments) -> str:
-        lines = self._reader.tasks(args.scope)
-        return (
-            "\n".join(f"{line.id} [{line.state}] {indented(line.title)}" for line in lines)
-            or "nothing"
-        )
+        return "\n".join(map(line_text, self._reader.tasks(args.scope))) or "nothing"
 
     def _cancel_task(self, args: arguments.CancelArguments) -> str:
         if not self._reader.exists(args.id):
@@ -195,7 +192,7 @@ class ToolSession:
         return Task(
             id=self._derive("task", len(self.effects.tasks)),
             prompt=prompt,
-            title=title or first_line(prompt),
+            title=title or first_line(prompt, 60),
             priority=priority,
             created_at=self._caller.now,
             trace_id=self._caller.trace_id,
@@ -263,9 +260,3 @@ class TellerSession(ToolSession):
         )
         self.effects.tasks.append(task)
         return f"delegated as {task.id}"
-
-
-def first_line(prompt: str) -> str:
-    """A title for what was given none; at most 60 characters."""
-    first = prompt.strip().splitlines()[0] if prompt.strip() else ""
-    return first if len(first) <= 60 else first[:59] + "…"

@@ -193,14 +193,12 @@ def explain(
     kind, said = headline(trigger, state, broken, here, slots)
     if trigger is None:
         return Explanation(state=kind, headline=said, slots=slots)
+    runs = "trigger_reminds" if trigger.profile == REMINDER else "trigger_runs"
     return Explanation(
         state=kind,
         headline=said,
         lines=[
-            say_both(
-                "trigger_reminds" if trigger.profile == REMINDER else "trigger_runs",
-                when=trigger_words(trigger, here.title_of),
-            ),
+            say_both(runs, when=trigger_words(trigger, here.title_of)),
             *_about_last(state, slots, here),
             *_hindrances(trigger, state, broken, here),
         ],
@@ -235,7 +233,7 @@ def _what_now(
     trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> tuple[State, Words]:
     if not trigger.enabled:
-        return "paused", say_both("trigger_is_paused")
+        return "paused", say_both(f"trigger_is_paused{'_failing' if state.paused_by else ''}")
     if broken is not None:
         return "broken", say_both("trigger_was_good", broken=broken)
     if state.blocked_by is not None:

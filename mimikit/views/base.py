@@ -16,7 +16,6 @@ Render: TypeAlias = Callable[[str], str]
 
 CUT = "\n\n… (cut here: the text is longer than can be shown)"
 
-_TITLE = 80
 _SAID = {lang: {"type": "string"} for lang in ("en", "zh")}
 
 Words = Annotated[
@@ -44,9 +43,3 @@ class View(BaseModel):
     def to_dict(self) -> dict[str, Json]:
         """Plain data, as in `to_json`."""
         return self.model_dump(mode="json", by_alias=True)
-
-
-def first_line(text: str) -> str:
-    """The first line that says something, cut to a title's length."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return line if len(line) <= _TITLE else line[: _TITLE - 1] + "…"

@@ -26,6 +26,7 @@ from mimikit.protocol.models import LiveRun
 from mimikit.protocol.triggers import TaskDone, TaskFailed, Trigger, TriggerState
 from mimikit.tasks import queue
 from mimikit.tasks.queue import TaskSnapshot
+from mimikit.tools import world
 from mimikit.triggers import conditions, registry
 from mimikit.triggers.explain import Explanation, ExplanationContext
 from mimikit.views import tasks, triggers
@@ -160,7 +161,7 @@ def trigger_detail(
         return None
     # It stands in its own trace; one that is gone, in that of its last run.
     trace_id = centre = trigger_id
-    trigger, broken = triggers.active(files, trigger_id)
+    trigger, broken = world.active(files, trigger_id)
     ran = next((slot.task_id for slot in explanation.slots if slot.task_id), None)
     if trigger is not None:
         trace_id = trigger.trace_id
@@ -199,7 +200,7 @@ def around(
     defined = _definitions(files)
 
     def add(id_: str, *, is_sure: bool) -> None:
-        trigger, _ = triggers.active(files, id_)
+        trigger, _ = world.active(files, id_)
         if is_sure or (trigger is not None and trigger.trace_id == trace_id):
             chain.triggers[id_] = ChainTrigger(id_, trigger, registry.state(files, id_))
 
@@ -372,7 +373,7 @@ def _node(chain: Chain, id_: str, layer: int) -> GraphNode:
         return GraphNode(id=id_, kind="task", title=task.title, state=task.state, layer=layer)
     title, state = id_, "blocked"  # a broken one
     if known.trigger is not None:
-        title = triggers.title(known.trigger)
+        title = world.title(known.trigger)
         if not known.trigger.enabled:
             state = "paused"
         elif not known.state.blocked_by:

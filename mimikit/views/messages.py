@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Literal
 
@@ -44,6 +45,13 @@ class MessageView(View):
     """The words of the reminder that it tells, whose task `task_ids` names."""
     memory: int
     """How many hits of memory its turn was given."""
+
+    trigger_id: str | None
+    """The trigger whose runs it tells, and nothing else."""
+    repeats: list[str]
+    """Messages of that trigger before this one, which stands for them: their ids, oldest first."""
+    since: Instant | None
+    """When the oldest of them was said."""
 
 
 class MessagesPage(View):
@@ -106,6 +114,26 @@ class ReplyReport(View):
     question: Question | None
 
 
+def in_lines(messages: Sequence[Message]) -> list[list[Message]]:
+    """Messages as they are shown: what tells runs of one trigger is one line, where the newest is.
+
+    What the user says begins anew. The page does the same with what it hears later.
+    """
+    lines: list[list[Message]] = []
+    open_lines: dict[str, list[Message]] = {}
+    for message in messages:
+        if message.role == "user":
+            open_lines.clear()
+        before: list[Message] = []
+        if message.trigger_id is not None:
+            before = open_lines.get(message.trigger_id, before)
+            lines = [line for line in lines if line is not before]
+            open_lines[message.trigger_id] = before
+        before.append(message)
+        lines.append(before)
+    return lines
+
+
 class ConversationReader:
     def __init__(self, files: ReadOnlyFiles, render: Render) -> None:
         self._files = files
@@ -114,7 +142,8 @@ class ConversationReader:
 
     def page(self, before: str | None, limit: int) -> MessagesPage:
         found = history.page(self._files, before, limit)
-        return MessagesPage(messages=[self._view(m) for m in found.messages], before=found.before)
+        lines = [self._view(*said) for said in in_lines(found.messages)]
+        return MessagesPage(messages=lines, before=found.before)
 
     def find(self, message_id: str) -> MessageView | None:
         """A message by its id, looked for from the newest on."""
@@ -128,12 +157,16 @@ class ConversationReader:
                     return None
         return None
 
-    def _view(self, message: Message) -> MessageView:
+    def _view(self, *line: Message) -> MessageView:
+        """One line of the conversation: the newest of these, which stands for the others."""
+        *repeats, message = line
         is_plain = message.role == "user" or message.reminder is not None
         return MessageView.of(
             message,
             html=None if is_plain else self._render(message.text),
             memory=self._hits.count(message.turn_id) if message.role == "agent" else 0,
+            repeats=[one.id for one in repeats],
+            since=repeats[0].created_at if repeats else None,
         )
 
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import contextlib
 from datetime import datetime
-from itertools import islice, product
+from itertools import islice
 from typing import Any
 
 from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
-from mimikit.language.plain_text import plain
+from mimikit.language.plain_text import first_line, plain
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Instant, LiveRun, QueueName, Task, Usage, to_utc
 from mimikit.protocol.records import whole_lines
-from mimikit.protocol.results import TaskResult
+from mimikit.protocol.results import ResultType, TaskResult
 from mimikit.tasks import ledger, queue
 from mimikit.tasks.queue import TaskSnapshot, TaskState
-from mimikit.views.base import Render, Title, View, first_line
+from mimikit.views.base import Render, Title, View
 
+LIVE: frozenset[TaskState] = frozenset({"queued", "running", "asking"})
 MAX_LIVE = 200
 MAX_ENDED = 50
 MAX_TRACE = 100
@@ -77,6 +78,9 @@ class TaskOutcome(View):
     data: dict[str, Any]
     engine: str
     usage: Usage
+    result_type: ResultType
+    has_diff: bool
+    """Whether files of the workspace changed, as `…/diff` tells."""
 
 
 class ResultView(TaskOutcome):
@@ -84,7 +88,6 @@ class ResultView(TaskOutcome):
 
     html: str | None
     """Null where there is no text, and for a command's output, which is no markdown."""
-    result_type: str
     completed_at: Instant
 
 
@@ -159,32 +162,41 @@ def listed(
     files: ReadOnlyFiles, live: dict[str, LiveRun], state: str | None, limit: int
 ) -> list[TaskView]:
     """Tasks of one state, or running, queued and then ended ones, newest end first."""
-    wanted = {state} if state else {"queued", "running"} | ledger.ENDED
+    wanted = {state} if state else LIVE | ledger.ENDED
     found: list[TaskSnapshot] = []
-    if wanted & {"queued", "running"}:
+    if wanted & LIVE:
         found = [known for known in live_views(files) if known.state in wanted]
         found = found[: limit or MAX_LIVE]
     if wanted & ledger.ENDED:
         ids = ledger.ended_ids(files, limit or MAX_ENDED, wanted)
-        found += [it for id_ in ids if (it := find_view(files, id_)) and it.state in wanted]
+        ended = [it for id_ in ids if (it := find_view(files, id_)) and it.state in wanted]
+        over = {known.task.id for known in ended}  # since it was seen at work, it may be
+        found = [known for known in found if known.task.id not in over] + ended
     return [task_view(files, known, live) for known in found]
 
 
 def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
     """Running and queued tasks, in the order they are taken; of a long queue its first by name."""
     found: dict[str, TaskSnapshot] = {}
-    # In the order of their way: one that moves on meanwhile is met again, never missed.
-    places: tuple[tuple[TaskState, str], ...] = (("queued", "queue"), ("running", "running"))
-    for seat, (state, folder) in product(paths.QUEUES, places):
-        for name in files.names(f"{seat}/{folder}")[:MAX_LIVE]:
-            if task := files.peek(f"{seat}/{folder}/{name}", Task):
-                found[task.id] = TaskSnapshot(task, seat, state)
+    # In the order of their way, and back: one that moves meanwhile is met again, never missed.
+    places: tuple[tuple[TaskState, str], ...] = (
+        ("queued", "queue"), ("running", "running"), ("queued", "queue")
+    )  # fmt: skip
+    for seat in paths.QUEUES:
+        seen: set[tuple[str, str]] = set()
+        for state, folder in places:
+            for name in files.names(f"{seat}/{folder}")[:MAX_LIVE]:
+                if (folder, name) in seen:
+                    continue
+                seen.add((folder, name))
+                if task := files.peek(f"{seat}/{folder}/{name}", Task):
+                    found[task.id] = TaskSnapshot(task, seat, state)
     # Plans whose question waits for its answer stand in no queue any more.
     for name in files.names("planner/results")[:MAX_LIVE]:
         known = queue.show(files, name.removesuffix(".json"))
-        if known is not None and known.state == "running":
+        if known is not None and known.state == "asking":
             found[known.task.id] = known
-    return sorted(found.values(), key=lambda v: (v.state != "running", *queue.order_of(v.task)))
+    return sorted(found.values(), key=lambda v: (v.state == "queued", *queue.order_of(v.task)))
 
 
 def in_trace(
@@ -222,6 +234,8 @@ def task_outcome(known: TaskSnapshot) -> TaskOutcome | None:
         text=outcome.text if is_run else outcome.summary or "",
         exit_code=outcome.exit_code if is_run else None,
         data={k: v for k, v in outcome.result.items() if k != "text"} if is_run else {},
+        result_type=outcome.result_type if is_run else "text",
+        has_diff=is_run and outcome.diff is not None,
     )
 
 
@@ -238,7 +252,6 @@ def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
         text=text,
         html=None if is_output or not text else render(text),
         error=plain(told.error) if told.error else None,
-        result_type=outcome.result_type if is_run else "text",
         completed_at=outcome.completed_at,
     )
 

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, datetime
-from functools import cache
-from itertools import count
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import ValidationError
-
-from mimikit.errors import BadInput, UnsafeFile
 from mimikit.language.phrases import say_both
-from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import EngineStatus, Health, Instant, Notify, to_utc
-from mimikit.protocol.notify import notify_of
+from mimikit.protocol.notify import notify_of, told_words
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
-from mimikit.tasks import ledger, queue
-from mimikit.triggers import conditions, explain, registry, schedule
-from mimikit.triggers.explain import Explanation, ExplanationContext, TitleOf
-from mimikit.views.base import Title, View, Words, first_line
+from mimikit.tasks import ledger
+from mimikit.tools import world
+from mimikit.tools.world import active, title
+from mimikit.triggers import conditions, explain, facts, registry
+from mimikit.triggers.explain import Explanation, ExplanationContext
+from mimikit.views.base import Title, View, Words
 
 MAX_LISTED = 500
-_MOST_GONE = 20
-"""So many titles of triggers that are gone are looked for in one answer."""
 _ASKED = "standard"
 """The profile whose model is asked about conditions."""
 _NO_MODEL = "no language model is connected"
@@ -53,6 +46,10 @@ class TriggerView(View):
     overlap: Literal["skip", "queue"]
     notify: Notify
     """Who is told of its runs: as asked for, else what is usual for its kind."""
+    notify_given: bool
+    """Whether that was asked for."""
+    told: Words
+    """The same in words."""
     timeout: float | None
     max_attempts: int
     origin: str
@@ -63,12 +60,17 @@ class TriggerView(View):
     last_task_id: str | None
     last_verdict: str | None
     failure_streak: int
+    """So many runs in a row failed in the same way."""
+    paused_by: Literal["breaker"] | None
+    """Who paused it, where that was not its user."""
     blocked_by: str | None
     """The task or trigger because of which it can never fire."""
     broken: str | None
     """Why its file cannot be read."""
     headline: Words
     """Why it waits, or what comes next."""
+    last: Words | None
+    """How its last run went."""
 
 
 class TriggerList(View):
@@ -79,7 +81,7 @@ _BROKEN: dict[str, Any] = {
     "type": "broken", "words": say_both("trigger_never"), "enabled": False, "created_at": "",
     "prompt": "", "profile": "", "priority": 5, "schedule": None, "condition": None, "cooldown": 0,
     "once": False, "overlap": "skip", "notify": "message", "timeout": None, "max_attempts": 1,
-    "origin": "file",
+    "origin": "file", "notify_given": False, "told": say_both("notify_none"),
 }  # fmt: skip
 """What is shown of a definition that can not be read."""
 
@@ -97,48 +99,10 @@ def situation(
     paused: bool,
 ) -> ExplanationContext:
     """The world around the triggers, as the state files have it."""
-
-    def is_live(task_id: str) -> bool:
-        places = (queue.where(files, seat, task_id) for seat in paths.QUEUES)
-        return any(place in ("queued", "running") for place in places)
-
-    return ExplanationContext(
-        now=now,
-        zone=zone,
-        title_of=titles(files),
-        consumer_up=consumer_up,
-        queues_paused=paused,
-        is_live=is_live,
-        model_missing=model_missing(health.engines if health else {}),
+    missing = model_missing(health.engines if health else {})
+    return world.situation(
+        files, now=now, zone=zone, paused=paused, consumer_up=consumer_up, model_missing=missing
     )
-
-
-def titles(files: ReadOnlyFiles) -> TitleOf:
-    """Titles of tasks and triggers by their ids; each is looked up once.
-
-    Of triggers that are gone the ledger knows it, which is asked for a few only.
-    """
-    gone = count()
-
-    @cache
-    def title_of(id_: str) -> str:
-        if not is_id(id_):
-            return id_
-        trigger, _ = active(files, id_)
-        if trigger is not None:
-            return title(trigger)
-        if found := queue.find(files, id_):
-            return found.task.title or first_line(found.task.prompt) or id_
-        if next(gone) >= _MOST_GONE:
-            return id_
-        told = [line.get("title") for line in ledger.slots_of(files, id_, 1)]
-        return next((text for text in reversed(told) if isinstance(text, str) and text), id_)
-
-    return title_of
-
-
-def title(trigger: Trigger) -> str:
-    return trigger.title or first_line(trigger.prompt) or trigger.id
 
 
 def model_missing(engines: dict[str, EngineStatus]) -> str | None:
@@ -172,28 +136,25 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
     if trigger is None and broken is None:
         return None
     state = registry.state(files, trigger_id)
-    _, headline = explain.headline(trigger, state, broken, here)
-    known: dict[str, object] = {**vars(state), "broken": broken, "headline": headline}
+    known: dict[str, object] = {**vars(state), "broken": broken, "last": None}
     if trigger is None:
+        _, headline = explain.headline(trigger, state, broken, here)
         named = dict.fromkeys(("id", "title", "trace_id"), trigger_id)
-        return TriggerView.model_validate(_BROKEN | known | named)
-    if state.next_run_at is None and trigger.schedule is not None:
-        # The consumer has not looked at it yet: the slot it waits for is worked out here.
-        known["next_run_at"] = schedule.slot_to_wait_for(
-            trigger.schedule,
-            now=here.now,
-            recorded=None,
-            last_run_at=state.last_run_at,
-            created_at=trigger.created_at,
-            zone=here.zone,
-        )
+        return TriggerView.model_validate(_BROKEN | known | named | {"headline": headline})
+    told = facts.facts(trigger, state, broken, here)
     return TriggerView.of(
         trigger,
-        **known,
-        title=title(trigger),
-        words=explain.trigger_words(trigger, here.title_of),
-        cooldown=cooldown_of(trigger),
-        notify=notify_of(trigger),
+        **known
+        | {
+            "next_run_at": told.next_at,
+            "headline": told.headline,
+            "last": told.last,
+            "title": title(trigger),
+            "notify": notify_of(trigger),
+            "told": told_words(trigger),
+            "words": told.words,
+            "cooldown": cooldown_of(trigger),
+        },
     )
 
 
@@ -202,19 +163,6 @@ def cooldown_of(trigger: Trigger) -> float:
     if trigger.condition is None:
         return trigger.cooldown or 0
     return conditions.cooldown_of(trigger.condition, trigger.cooldown)
-
-
-def active(files: ReadOnlyFiles, trigger_id: str) -> tuple[Trigger | None, str | None]:
-    """The definition in force and what is wrong with its file, whatever that is."""
-    try:
-        trigger, broken = registry.active(files, trigger_id)
-        if trigger is not None and broken is not None:
-            registry.check(trigger)  # the last good one may be of an older version, or damaged
-    except UnsafeFile as error:
-        return None, str(error)
-    except (BadInput, ValidationError):
-        return None, "neither the definition nor its last good version can be read"
-    return trigger, broken
 
 
 # ---- one

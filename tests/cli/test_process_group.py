@@ -131,6 +131,25 @@ def test_a_second_signal_hurries_and_a_third_forces(tmp_path: Path) -> None:
     assert said == ["Ending at once.", "Ending by force."]
 
 
+def test_by_force_ends_what_a_child_had_started_too(tmp_path: Path) -> None:
+    """Gunicorn's workers: their parent is killed without a word to them."""
+    fifo = tmp_path / "ready"
+    os.mkfifo(fifo)
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    inner = deaf + "time.sleep(60)"
+    outer = (
+        deaf + "import subprocess, sys\n"
+        f"inner = subprocess.Popen([sys.executable, '-c', {inner!r}])\n"
+        f"open({str(fifo)!r}, 'w').write(str(inner.pid))\n"
+        "time.sleep(60)"
+    )
+    group = make({"a": program(outer)}, [])
+    group.start()
+    processes = [*living(group, "a"), psutil.Process(int(fifo.read_text()))]
+    group.end(grace_s=0.2)
+    assert all_end(processes, within_s=5)
+
+
 def test_the_parents_death_closes_the_childrens_input(tmp_path: Path) -> None:
     reader = "import sys; sys.stdin.read()"
     code = (

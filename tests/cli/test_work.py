@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from mimikit.protocol import paths
+from mimikit.protocol.diffs import DiffHunk, FileDiff, TaskDiff
 from mimikit.protocol.models import Task
 from mimikit.protocol.triggers import Trigger
 from tests.cli.conftest import Cli, Place, read_line
@@ -39,6 +41,31 @@ def test_a_queued_task_is_on_disk_as_it_was_asked_for(cli: Cli, tmp_path: Path) 
     assert (task.max_attempts, task.title) == (3, "T")
     assert (task.origin, task.notify, task.trace_id) == ("cli", "message", task.id)
     assert "no consumer is running; `mimikit up` starts one" in result.stderr
+
+
+def test_show_tells_what_a_task_changed_and_the_whole_of_it_on_demand(
+    cli: Cli, tmp_path: Path
+) -> None:
+    cli("init")
+    task_id = cli("enqueue", "do it").stdout.strip()
+    assert "changed no file" in cli("tasks", "show", task_id, "--diff").stdout
+    lines = [f"+line {n}" for n in range(200)]
+    hunk = DiffHunk(old_start=0, old_lines=0, new_start=1, new_lines=200, lines=lines)
+    file = FileDiff(path="new\x1b[31m.txt", action="added", added=200, hunks=[hunk])
+    path = tmp_path / ".mimikit" / paths.diff(task_id)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(TaskDiff(id=task_id, files=[file]).to_json())
+    shown = cli("tasks", "show", task_id).stdout
+    assert "+200 −0" in shown
+    assert "+line 9" in shown
+    assert "+line 150" not in shown
+    assert "all 203 lines" in shown
+    assert "\x1b" not in shown
+    whole = cli("tasks", "show", task_id, "--diff").stdout.splitlines()
+    assert whole[:3] == ["--- /dev/null", "+++ b/new‹U+001B›[31m.txt", "@@ -0,0 +1,200 @@"]
+    assert whole[3:] == lines
+    told = data(cli, "tasks", "show", task_id, "--diff")
+    assert told["files"][0]["added"] == 200
 
 
 def test_a_command_is_a_task_of_its_own_profile(cli: Cli, tmp_path: Path) -> None:
@@ -97,7 +124,9 @@ def test_waiting_for_nobody_fails_and_keeps_the_task(cli: Cli, tmp_path: Path) -
     assert len(list((tmp_path / ".mimikit" / "worker" / "queue").iterdir())) == 1
 
 
-@pytest.mark.parametrize("order", [["pause"], ["tasks", "cancel", "my-task"]])
+@pytest.mark.parametrize(
+    "order", [["pause"], ["tasks", "cancel", "my-task"], ["engine", "use", "builtin"]]
+)
 def test_an_order_to_nobody_fails_and_is_kept(cli: Cli, tmp_path: Path, order: list[str]) -> None:
     cli("init")
     (tmp_path / ".mimikit" / "worker" / "queue" / "my-task.json").write_text('{"prompt": "x"}')
@@ -230,14 +259,24 @@ def test_paused_queues_are_seen_everywhere_and_nothing_starts(on_busy: Cli, busy
     waiter.kill()
 
 
+def test_an_engine_is_used_from_now_on_and_after_each_start(on_busy: Cli, busy: Place) -> None:
+    config = busy.state / "config.toml"
+    assert on_busy("engine", "use", "builtin").stdout.startswith("Builtin is used from now on")
+    assert config.read_text() == 'engine = "builtin"\n'
+    assert on_busy("engine", "use", "auto").exit_code == 0
+    assert config.read_text() == 'engine = "auto"\n'
+    odd = on_busy("engine", "use", "gemini")
+    assert (odd.exit_code, "auto, codex, builtin" in odd.stderr) == (2, True)
+
+
 def test_a_trigger_is_run_paused_resumed_and_removed(on_busy: Cli, busy: Place) -> None:
-    command = ["enqueue", "--command", "echo tick", "--every", "1h", "--title", "ticker"]
+    command = ["enqueue", "--command", "echo tick", "--every", "1h", "--title", "ticker: no."]
     trigger_id = on_busy(*command).stdout.strip()
     started = data(on_busy, "triggers", "run", trigger_id)["resultId"]
     result = busy.state / "worker" / "results" / f"{started}.json"
     busy.until(result.exists, "expected a run", "worker/results")
     short = trigger_id[-8:]
-    assert "ticker: paused." in on_busy("triggers", "pause", short).stdout.lower()
+    assert on_busy("triggers", "pause", short).stdout == "Paused “ticker: no.”.\n"
     assert "paused" in on_busy("triggers", "list").stdout
     assert on_busy("triggers", "resume", short).exit_code == 0
     text = on_busy("triggers", "show", short).stdout

@@ -9,15 +9,18 @@ from typing import Any
 
 from mimikit.config import Settings
 from mimikit.conversation.history import HistoryCaps
-from mimikit.engines.base import EngineRequest
+from mimikit.engines.base import EngineAbsence, EngineRequest
+from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.errors import EngineError
 from mimikit.memory.archive import ArchiveRules
-from mimikit.protocol.models import MAX_TEXT, Command, Task, time_text
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import MAX_TEXT, Command, Role, Task, time_text
 from mimikit.tasks import queue
+from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client, Flow
 from tests.crash.oracle import Expected
-from tests.support.mind import PATIENCE_S
-from tests.support.product import START, scripted_settings
+from tests.support.mind import PATIENCE_S, Mind
+from tests.support.product import START, Product, scripted_settings
 
 _HOURS, _DAYS = 3600, 86400
 _AGAIN = 700
@@ -136,6 +139,23 @@ def _remind_once(client: Client) -> None:
     client.make("g1", "call mum", type="scheduled", profile="reminder", schedule={"runAt": at})
 
 
+class MindFlow(Flow):
+    """One under `auto` with code beside the mind, which is logged out for a while."""
+
+    def product(self, files: Files, clock: FakeClock, mind: Mind) -> Product:
+        def unavailable(_role: Role | None = None) -> str | None:
+            is_away = START + timedelta(seconds=40) <= clock.now() < START + timedelta(seconds=50)
+            return EngineAbsence("codex is not logged in", "logged_out") if is_away else None
+
+        shell = Mind(mind.runs)
+        mind.name, shell.name = "codex", "command"
+        mind.unavailable = unavailable  # pyright: ignore[reportAttributeAccessIssue]
+        code = BuiltinEngine(is_program=lambda _word: False)
+        limits = {"retry_delay_s": 1, "engine_retry_s": 10, "result_bytes": 1000}
+        settings = Settings.model_validate({"timezone": "UTC", "limits": limits})
+        return Product(files, clock, mind, settings=settings, more_engines=(code, shell))
+
+
 FLOWS = (
     # a task by itself, and what may become of it
     Flow("task", (lambda c: c.submit("t1", "one"),)),
@@ -146,6 +166,31 @@ FLOWS = (
         "turned away",
         (lambda c: c.submit("t1", "limited"), lambda c: c.say("m1", "limited")),
         expected=Expected(limited=True),
+    ),
+    MindFlow(
+        "waiting for a mind",
+        (
+            lambda c: c.say("m1", "hello"),
+            lambda c: (c.at(40), c.say("m2", "how are you"), c.say("m3", "status")),
+        ),
+    ),
+    MindFlow(
+        "a command while a mind is waited for",
+        (lambda c: c.say("m1", "hello"), lambda c: (c.at(40), c.say("m2", "run: date"))),
+    ),
+    MindFlow(
+        "a task waits for a mind",
+        (
+            lambda c: c.say("m1", "hello"),
+            lambda c: (c.at(40), c.submit("t1", "one")),
+        ),
+    ),
+    MindFlow(
+        "going on without a mind",
+        (
+            lambda c: c.say("m1", "hello"),
+            lambda c: (c.at(40), c.submit("t1", "one"), c.order("o1", "engine_use", "builtin")),
+        ),
     ),
     Flow(
         "short of files",
@@ -304,12 +349,12 @@ FLOWS = (
         "more tasks than one request may have",
         (
             lambda c: (
-                c.say("m1", "plan: one ~; two; three"),
-                c.say("m2", "plan: four; five; six ~"),
+                c.say("m1", "plan: one ~; two"),
+                c.say("m2", "plan: three ~"),
             ),
         ),
         hook=_plan_the_other,
-        settings=_few_tasks(6),
+        settings=_few_tasks(4),
     ),
     # a message, and the ways it may go
     Flow("message", (lambda c: c.say("m1", "plan: one; two"),)),

@@ -278,7 +278,7 @@ def _messages(folder: Folder, oracle: Oracle) -> list[str]:
     return found
 
 
-_HEAD = re.compile(r"^## \d\d:\d\d (\w+) <!-- (\S+) (\S+) -->$", re.MULTILINE)
+_HEAD = re.compile(r"^## \d\d:\d\d (\w+) <!-- (\S+) (\S+)(?: code)? -->$", re.MULTILINE)
 _PART = re.compile(r"^<!-- part (\S+): from (.+) -->$", re.MULTILINE)
 
 
@@ -435,7 +435,7 @@ def _telling(folder: Folder, task: Record, status: str | None) -> tuple[int, int
         return 0, 0
     if _is_inner(folder, task):
         told = status == "canceled" or (status == "failed" or task.get("notifyGiven", False))
-        return told, told
+        return told, told or _is_known_later(folder, task["id"])
     if task["notify"] in ("teller", "message"):
         return 1, 1
     if task["notify"] == "change":
@@ -462,6 +462,15 @@ def _is_inner(folder: Folder, task: Record) -> bool:
     )
 
 
+def _is_known_later(folder: Folder, task_id: str) -> bool:
+    """Whether a step after this task was looked at when that had ended: it may have been told."""
+    steps = folder.tasks["worker"].values()
+    after = {step["sourceTriggerId"] for step in steps if task_id in step["upstream"]}
+    events = [(line.get("event"), line["id"]) for line in folder.ledger]
+    made = [events.index(("trigger_created", id_)) for id_ in after]
+    return bool(made) and min(made) > events.index(("ended", task_id))
+
+
 def _tripped(folder: Folder, task_id: str) -> bool:
     """Whether this run failed as the two before it of its trigger did: each third one counts."""
     trigger_id = folder.tasks["worker"][task_id]["sourceTriggerId"]
@@ -470,6 +479,8 @@ def _tripped(folder: Folder, task_id: str) -> bool:
     runs = [r for r in folder.results.values() if r["sourceTriggerId"] == trigger_id]
     alike: list[str] = []
     for run in sorted(runs, key=lambda run: run["completedAt"]):
+        if run["failureReason"] in ("killed", "canceled"):
+            continue
         same = alike and folder.results[alike[-1]]["error"] == run["error"]
         alike = [*(alike if same else []), run["id"]] if run["status"] == "failed" else []
         if len(alike) == 3:

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.engines.base import CancelToken, Outcome, TaskLine, ToolReply, TurnInput
-from mimikit.engines.builtin.assistant import plan_of, resolve, resolve_upstream
 from mimikit.engines.builtin.engine import BuiltinEngine
-from mimikit.engines.builtin.grammar import AtIntent
+from mimikit.engines.builtin.intents import AtIntent
+from mimikit.engines.builtin.planner import plan_of
+from mimikit.engines.builtin.references import resolve, resolve_upstream
 from mimikit.language.phrases import ToldResult
 from mimikit.protocol.models import Hit, Message, Question, Usage
 from tests.support.engine_requests import NOW, Desk, inputs, make_request, task

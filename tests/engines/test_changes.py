@@ -127,7 +127,7 @@ def test_permissions_and_links_are_told(run: RunRecording, workspace: Path) -> N
 def test_git_the_state_and_what_programs_make_anew_are_not_looked_at(
     run: RunRecording, workspace: Path
 ) -> None:
-    for folder in (".git", ".mimikit", "node_modules/x", "venv", "src/.git"):
+    for folder in (".git", ".mimikit", "node_modules/x", "venv", "src/.git", "__pycache__"):
         (workspace / folder).mkdir(parents=True, exist_ok=True)
         (workspace / folder / "file").write_text("x")
     (workspace / "venv/pyvenv.cfg").touch()

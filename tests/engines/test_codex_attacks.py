@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from mimikit.config import asset_folder
-from mimikit.engines import sandbox
+from mimikit.engines import mounts, sandbox
 from mimikit.engines.base import Outcome
 from mimikit.engines.codex.workspace import LITTER
 from tests.engines.test_git import PLANT, WHO, repository, run_git, what_the_owner_does
@@ -339,6 +340,115 @@ def test_no_codex_waits_for_locks_of_another_ones_shell(here: Here, is_new: bool
     locked = {line.split(str(here.root))[1] for line in told.splitlines() if "locked" in line}
     shut = ["installation_id", "thread-writer-locks"]
     assert [path for path in locked if any(name in path for name in shut)] == []
+
+
+# ---- what somebody outside replaces while a Worker is at it
+
+
+def work_while(here: Here, meanwhile: str, line: str, **settings: Any) -> tuple[Outcome, str]:
+    """Let a Worker run a line in the midst of which the owner runs another."""
+    for name in ("begun", "done"):
+        os.mkfifo(here.workspace / name)
+
+    def owner() -> None:
+        (here.workspace / "begun").read_text()
+        command = ["/bin/sh", "-ec", meanwhile]
+        subprocess.run(command, cwd=here.workspace, check=True, env={**os.environ, **OWNER})
+        (here.workspace / "done").write_text("")
+
+    with ThreadPoolExecutor() as threads:
+        done = threads.submit(owner)
+        outcome, seen = work(here, f"echo > begun; cat done; {line}; echo end", **settings)
+        done.result()
+    return outcome, seen
+
+
+OWNER = {"GIT_CONFIG_NOSYSTEM": "1"}
+UNTIL = "n=0; while {} && [ $n -lt 500 ]; do n=$((n+1)); sleep 0.01; done; "
+
+
+@pytest.mark.parametrize("mode", SANDBOXES)
+def test_git_stays_shut_while_the_owner_changes_its_settings(here: Here, mode: str) -> None:
+    repository(here.workspace)
+    git = here.workspace / ".git"
+    owner = "git config user.name owner; rm -r .git/hooks; mkdir .git/hooks"
+    line = UNTIL.format("test -w .git/config") + UNTIL.format("test -w .git/hooks")
+    line += "echo '[x]' >> .git/config; echo x > .git/hooks/new; "
+    line += f"git {' '.join(WHO)} commit --allow-empty -qm two"
+    outcome, seen = work_while(here, owner, line, sandbox=mode)
+    assert (outcome.status, outcome.error, "end" in seen) == ("done", None, True)
+    assert run_git(here.workspace, "log", "-1", "--format=%s") == "two\n"
+    assert "owner" in (git / "config").read_text()
+    assert "[x]" not in (git / "config").read_text()
+    assert list((git / "hooks").iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", SANDBOXES)
+@pytest.mark.parametrize(
+    "name", [".netrc", ".ssh/id_ed25519", ".config/gh/hosts.yml", "deep/er/mine"]
+)
+def test_a_secret_is_hidden_as_soon_as_it_comes(here: Here, mode: str, name: str) -> None:
+    (here.root / "home" / ".netrc").write_text("before")
+    path = here.root / "home" / name
+    owner = f"mkdir -p {path.parent}; echo canary-of-home > t; mv t {path}"
+    line = UNTIL.format(f"grep -q . ~/{name}") + f"cat ~/{name}"
+    outcome, seen = work_while(here, owner, line, sandbox=mode, secrets=["deep/er"])
+    assert (outcome.status, "end" in seen, "canary" in seen) == ("done", True, False)
+
+
+@pytest.mark.parametrize("name", ["auth.json", ".credentials.json"])
+def test_no_shell_reads_a_login_that_is_replaced_while_it_runs(here: Here, name: str) -> None:
+    """As codex does when it gets a new token, and `codex login`."""
+    login = here.root / "home" / ".codex" / name
+    login.parent.mkdir()
+    login.write_text("{}")
+    os.mkfifo(here.workspace / "begun")
+
+    line = f"cat {login}; echo re''ad"
+    steps = [{"shell": f"echo > begun; sleep 60; {line}"}, {"shell": line}, {"text": "done"}]
+    with FakeLLM(steps) as llm, ThreadPoolExecutor() as threads:
+        run = threads.submit(here.engine(llm).run, here.ask("do it"))
+        (here.workspace / "begun").read_text()
+        (new := here.root / "new").write_text("canary-login")
+        new.rename(login)
+        outcome = run.result()
+        seen = [json.dumps(request["input"][-1]) for request in llm.requests]
+    assert (outcome.status, "canary" in str(seen)) == ("done", False)
+    assert ["read" in said for said in seen] == [False, False, True]
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_login_that_comes_while_it_runs_ends_the_run(here: Here, is_link: bool) -> None:
+    """Codex was told to keep its shells from what was there, which may be what a link leads to."""
+    (home := here.root / "home" / ".codex").mkdir()
+    if is_link:
+        (home / "elsewhere").write_text("{}")
+        (home / "auth.json").symlink_to("elsewhere")
+    os.mkfifo(here.workspace / "begun")
+    steps = [{"shell": "echo > begun; sleep 60"}, {"text": "done"}]
+    with FakeLLM(steps) as llm, ThreadPoolExecutor() as threads:
+        run = threads.submit(here.engine(llm).run, here.ask("do it"))
+        (here.workspace / "begun").read_text()
+        (home / "new").write_text("canary-login")
+        (home / "new").rename(home / "auth.json")
+        outcome = run.result()
+    assert (outcome.status, outcome.failure_reason) == ("failed", "engine_unavailable")
+    assert outcome.error is not None
+    assert outcome.error.endswith(f"{home}/auth.json: a login came, which its shells could read")
+
+
+def test_what_can_not_be_shut_again_ends_the_run_and_costs_no_attempt(here: Here) -> None:
+    repository(here.workspace)
+    os.mkfifo(here.workspace / "begun")
+    steps = [{"shell": "echo > begun; sleep 60"}, {"text": "it is done"}]
+    with FakeLLM(steps) as llm, ThreadPoolExecutor() as threads:
+        run = threads.submit(here.engine(llm).run, here.ask("do it"))
+        (here.workspace / "begun").read_text()
+        (here.workspace / ".git" / "config").unlink()
+        outcome = run.result()
+    assert (outcome.status, outcome.failure_reason) == ("failed", "engine_unavailable")
+    assert outcome.error is not None
+    assert outcome.error.endswith(f"{mounts.ENDED} {here.workspace}/.git/config: it is gone")
 
 
 # ---- nothing lives on

@@ -412,7 +412,7 @@ def test_what_one_run_holds_is_not_removed_by_another(here: Ground) -> None:
     for thread in threads:
         thread.start()
     try:
-        for _ in range(100):
+        for _ in range(50):
             with git.held(here.workspace, here.state):
                 inode = place.stat().st_ino
                 for _ in range(20):

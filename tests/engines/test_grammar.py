@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines.builtin.grammar import BadSentence, Intent, parse
+from mimikit.engines.builtin.grammar import parse
+from mimikit.engines.builtin.intents import AskIntent, BadSentence, FailedIntent, Intent
 from mimikit.language.phrases import interval_words
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S
 from mimikit.language.times import PastTime, RepeatTime, parse_when
@@ -97,6 +98,7 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
     ("run ./build.sh --fast", Run("./build.sh --fast")),
     ("run ~/bin/sync", Run("~/bin/sync")),
     ("run FOO=1 make", Run("FOO=1 make")),
+    ("run date +%M", Run("date +%M")),
     ("run ls|head", Run("ls|head")),
     ("run cd src && ls", Run("cd src && ls")),
     ("run echo hello to the world", Run("echo hello to the world")),
@@ -372,6 +374,45 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
     ("现在有哪些任务？", Show("tasks")),
     ("你在做什么", Show("tasks")),
     ("查看任务列表", Show("tasks")),
+    # What is asked of tasks and triggers.
+    *[
+        (text, AskIntent("next", ref))
+        for text, ref in {
+            "When does it run next?": "it",
+            "when will the nightly backup run again": "nightly backup",
+            "when's the next run?": "",
+            "when is the next run of backup?": "backup",
+            "下次什么时候运行": "",
+            "它下次几点执行？": "它",
+            "备份的下一次运行是什么时候": "备份",
+            "备份什么时候运行": "备份",
+        }.items()
+    ],
+    *[
+        (text, AskIntent("outcome", ref))
+        for text, ref in {
+            "did the backup work?": "backup",
+            "Did it work": "it",
+            "how did task-01abc go": "task-01abc",
+            "is the backup done yet?": "backup",
+            "has the import finished?": "import",
+            "备份成功了吗": "备份",
+            "上次备份成功了吗？": "备份",
+            "成功了吗": "",
+            "备份跑完了没有": "备份",
+            "备份完成了吗": "备份",
+            "备份运行得怎么样": "备份",
+            "备份怎么样了？": "备份",
+        }.items()
+    ],
+    ("what failed today?", FailedIntent("today")),
+    ("What failed?", FailedIntent("lately")),
+    ("what went wrong", FailedIntent("lately")),
+    ("did anything fail yesterday?", FailedIntent("yesterday")),
+    ("今天什么失败了", FailedIntent("today")),
+    ("今天有哪些任务失败了？", FailedIntent("today")),
+    ("昨天失败的任务", FailedIntent("yesterday")),
+    ("有什么失败了吗", FailedIntent("lately")),
     ("cancel task-01abc", Cancel("task-01abc")),
     ("cancel the task “backup”", Cancel("backup")),
     ("cancel the backup task, please", Cancel("the backup task")),
@@ -401,6 +442,10 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
 ]
 
 TALK = [
+    "did you sleep well?",
+    "is it raining",
+    "when does the train leave",
+    "备份成功了",
     "",
     "   ",
     "hello",
@@ -538,7 +583,6 @@ TALK = [
     "当 notes.txt 变化时告诉我",
     "当我跑步时",
     "备份完成后告诉我",
-    "备份完成了吗",
     "每分享一次",
     "跑步是好习惯",
     "I remember you",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines.base import Outcome, ToolReply, ToolSpec, Unavailable
+from mimikit.engines.base import EngineAbsence, Outcome, ToolReply, ToolSpec
 from mimikit.engines.openai.dialogue import DROPPED
 from mimikit.testing.twins import FakeClock
 from mimikit.tools.session import TellerSession
@@ -229,7 +229,7 @@ def test_a_wrong_key_is_a_login_that_is_missing_until_the_key_changes(
         outcome = engine.run(here.ask())
         assert outcome.failure_reason == "engine_unavailable"
         reason = engine.unavailable()
-        assert isinstance(reason, Unavailable)
+        assert isinstance(reason, EngineAbsence)
         assert reason.want == "logged_out"
         assert "401" in reason
         assert "mimikit engine add mine" in reason
@@ -260,7 +260,7 @@ def test_a_limit_is_respected_until_it_ends(
             NOW + timedelta(seconds=after_s),
         )
         reason = engine.unavailable()
-        assert isinstance(reason, Unavailable)
+        assert isinstance(reason, EngineAbsence)
         assert reason.want == "limited"
         refused = engine.run(here.ask())
         assert refused.retry_at == outcome.retry_at
@@ -434,7 +434,7 @@ def test_without_the_package_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("mimikit.engines.openai.endpoint.PACKAGE", "openai_is_not_here")
     reason = here.engine(None).unavailable()
-    assert isinstance(reason, Unavailable)
+    assert isinstance(reason, EngineAbsence)
     assert (reason.want, "pip install 'mimikit[openai]'" in reason) == ("missing", True)
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from mimikit.engines.base import Outcome, TurnInput
 from mimikit.engines.builtin.engine import BuiltinEngine
-from mimikit.engines.builtin.grammar import BadSentence, PlainSentence, parse, parse_answer
+from mimikit.engines.builtin.grammar import parse, parse_answer
+from mimikit.engines.builtin.intents import BadSentence, CancelIntent, PlainSentence, ShowIntent
 from mimikit.engines.builtin.reminders import NoticedIntent, RemindIntent, SnoozeIntent
 from mimikit.language import phrases
 from mimikit.language.times import parse_when
@@ -129,14 +130,36 @@ def test_anything_else_is_no_answer(text: str) -> None:
     assert parse_answer(text) is None
 
 
+@pytest.mark.parametrize(
+    "text", ["reminders", "my reminders", "what reminders do I have", "提醒", "我有哪些提醒"]
+)
+def test_they_can_be_listed(text: str) -> None:
+    assert parse(text) == ShowIntent("reminders")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("cancel the reminder to drink water", "drink water"),
+        ("cancel drink water reminder", "drink water"),
+        ("stop reminding me to drink water", "drink water"),
+        ("don't remind me to drink water any more", "drink water"),
+        ("取消喝水的提醒", "喝水"), ("别再提醒我喝水了", "喝水"), ("不要提醒我喝水", "喝水"),
+        ("停止提醒我", ""),
+    ],
+)  # fmt: skip
+def test_one_can_be_ended_by_its_words(text: str, words: str) -> None:
+    assert parse(text) == CancelIntent(words)
+
+
 @given(st.text(max_size=60))
 def test_the_words_after_a_colon_stay_as_they_are_whatever_they_are(words: str) -> None:
     bare = words.strip()
     read = parse(f"remind me in 10 minutes: {words}")
-    if isinstance(read, RemindIntent):
-        assert read == RemindIntent("in 10 minutes", bare)
-    else:
-        assert len(bare) < 12 or "\0" in words  # a word that only points at another
+    if "\0" not in words:
+        assert read == (
+            RemindIntent("in 10 minutes", bare) if bare else SnoozeIntent("in 10 minutes")
+        )
 
 
 # ---- what the assistant does

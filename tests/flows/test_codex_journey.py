@@ -21,6 +21,8 @@ from mimikit.clock import SystemClock
 from mimikit.config import CodexSettings
 from mimikit.conversation import history, inbox
 from mimikit.engines.codex import cli as codex_cli
+from mimikit.protocol import paths
+from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem
@@ -172,6 +174,10 @@ def test_a_message_travels_through_every_role(home_folder: Path) -> None:
         ("agent", "It is done: made.txt is there."),
     ]
     assert (workspace / "made.txt").read_text() == "made\n"
+    (diff,) = (files.load(f"{paths.DIFFS}/{n}", TaskDiff) for n in files.names(paths.DIFFS))
+    assert diff is not None
+    changed = [(file.path, file.action, file.hunks[0].lines) for file in diff.files]
+    assert changed == [("made.txt", "added", ["+made"])], "what a shell wrote is in the diff"
     assert not (state / "x").exists(), "the Worker's shell reached the state folder"
     told = b"".join(json.dumps(body).encode() for body in llm.requests)
     assert SECRET.encode() not in told, "the Worker's shell could read the state folder"

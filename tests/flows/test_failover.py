@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines.base import EngineRequest, Outcome, Unavailable
+from mimikit.engines.base import EngineAbsence, EngineRequest, Outcome
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -20,7 +20,7 @@ from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import loaded, results, transcript
 
-LOGGED_OUT = Unavailable("codex is not logged in: run `codex login`", "logged_out")
+LOGGED_OUT = EngineAbsence("codex is not logged in: run `codex login`", "logged_out")
 ENDPOINT = {"base_url": "http://127.0.0.1:9/v1", "model": "m"}
 
 
@@ -52,6 +52,7 @@ class Pair:
         self.oracle = Oracle()
         self.first = MindWithLimit(self.oracle.runs, "codex")
         self.second = MindWithLimit(self.oracle.runs, "deep")
+        self.shell = MindWithLimit(self.oracle.runs, "command")
         limits = {"retry_delay_s": 1, "engine_retry_s": 5}
         facts = {"timezone": "UTC", "limits": limits, "engines": {"deep": ENDPOINT}}
         self.settings = Settings.model_validate(facts)
@@ -63,7 +64,7 @@ class Pair:
             self.clock,
             self.first,
             settings=self.settings,
-            more_engines=(self.second, BuiltinEngine(is_program=lambda _: False)),
+            more_engines=(self.second, BuiltinEngine(is_program=lambda _: False), self.shell),
         )
         self.product.start()
         self.client = Client(self.product, self.oracle)
@@ -149,12 +150,13 @@ def test_where_both_can_not_serve_everything_waits_and_nothing_is_lost(pair: Pai
 
 def test_an_endpoint_that_is_set_up_is_waited_for_from_the_beginning() -> None:
     pair = Pair()
-    pair.first.waiting = Unavailable("no such program", "missing")
-    pair.second.waiting = Unavailable("the key is wrong", "logged_out")
+    pair.first.waiting = EngineAbsence("no such program", "missing")
+    pair.second.waiting = EngineAbsence("the key is wrong", "logged_out")
     pair.client.say("m1", "how are you, my friend?")
     pair.live_through(10)
     assert not [text for role, text in transcript(pair.files) if role == "agent"]
-    assert len(pair.told("deep is logged out")) == 1
+    (told,) = pair.told("deep is logged out")
+    assert "`mimikit engine add deep` with the right key" in told
     pair.second.waiting = None
     pair.live_through(10)
     assert pair.second.served == 1

@@ -6,11 +6,15 @@ from datetime import timedelta
 
 import pytest
 
+from mimikit.config import Settings
 from mimikit.conversation import history
+from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, time_text
+from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
-from tests.support.product import START
+from tests.crash.oracle import Oracle
+from tests.support.product import START, Product
 from tests.support.reading import loaded, results, slots
 
 
@@ -131,3 +135,71 @@ def test_its_words_stay_as_they_are_whatever_is_in_them(judged: Client) -> None:
     (message,) = told(judged.files)
     assert message.reminder == text
     assert message.text == f"Reminder: {text}"
+
+
+# ---- in the user's own language, without a model
+
+
+@pytest.fixture
+def talk(files: Files) -> Client:
+    """A client of a product that is served by code alone."""
+    oracle = Oracle()
+    settings = Settings(timezone="Asia/Shanghai")
+    engine = BuiltinEngine(is_program=lambda _: False)
+    product = Product(files, FakeClock(START), engine, settings=settings)
+    product.start()
+    product.idle()
+    return Client(product, oracle)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reminder", "put_off", "agreed"),
+    [
+        (
+            "remind me in 20 minutes to turn off the **oven**",
+            "Reminder: turn off the **oven**",
+            "in 10 minutes",
+            "I'll remind you in 10 minutes",
+        ),
+        ("20 分钟后提醒我关火", "提醒：关火", "过会儿", "好，10 分钟后提醒你"),
+        ("20 分鐘後提醒我關火", "提醒：關火", "半小時後", "好，半小時後提醒你"),
+    ],
+)
+def test_it_is_asked_for_told_and_put_off_in_plain_words(
+    talk: Client, asked: str, reminder: str, put_off: str, agreed: str
+) -> None:
+    talk.say("m1", asked)
+    talk.product.idle()
+    at(talk, 1199)
+    assert texts(talk.files) == []
+    at(talk, 1200)
+    assert texts(talk.files) == [reminder]
+    talk.say("m2", put_off)
+    talk.product.idle()
+    (answer,) = [
+        m for m in history.page(talk.files, limit=1000).messages if m.in_reply_to == ["m2"]
+    ]
+    assert agreed in answer.text
+    for minutes in (10, 30):
+        at(talk, 1200 + minutes * 60)
+    assert texts(talk.files) == [reminder] * 2
+    assert talk.files.names("triggers") == []
+
+
+def test_one_that_comes_again_is_seen_among_the_tasks_and_can_be_ended(talk: Client) -> None:
+    talk.say("m1", "every 2 hours remind me to drink water")
+    talk.product.idle()
+    for hours in (2, 4, 6):
+        at(talk, hours * 3600)
+    assert texts(talk.files) == ["Reminder: drink water"] * 3
+    talk.say("m2", "tasks")
+    talk.product.idle()
+    listed = history.page(talk.files, limit=1000).messages[-1].text
+    assert "`drink water` — reminds you" in listed
+    talk.say("m3", "my reminders")
+    talk.product.idle()
+    listed = history.page(talk.files, limit=1000).messages[-1].text
+    assert "every 2 hours" in listed
+    talk.say("m4", "stop reminding me to drink water")
+    talk.product.idle()
+    assert talk.files.names("triggers") == []

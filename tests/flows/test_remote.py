@@ -13,7 +13,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, CommandResult, Question, RoutedAnswer, Task
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import RunEnd
+from mimikit.protocol.triggers import EndIntent
 from mimikit.tasks import queue
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
@@ -118,7 +118,7 @@ def test_what_is_told_of_such_a_run_and_what_is_answered_is_marked_too() -> None
     asker = Task(
         id="t1", role="planner", prompt="x", created_at=here.now, trace_id="t1", origin="builtin"
     )
-    here.product.applier._put_result(asker.but(remote=True), RunEnd(told="teller"), here.now)
+    here.product.applier._put_result(asker.but(remote=True), EndIntent(told="teller"), here.now)
     assert [item.remote for item in unanswered(here.files)] == [True]
     here.files.save_new("planner/ended/t1.json", asker)
     question = Question(

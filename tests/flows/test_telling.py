@@ -87,6 +87,8 @@ def test_a_chain_that_breaks_is_told_once_with_the_steps_that_will_not_run(
     ends = {line["title"]: line for _, line in lines if line["event"] == "ended"}
     assert [ends[f"step {n}"]["status"] for n in (1, 2, 3)] == ["failed", "canceled", "canceled"]
     assert [ends[f"step {n}"]["failureReason"] for n in (2, 3)] == ["upstream", "upstream"]
+    parents = [ends[f"step {n}"]["parentTaskId"] for n in (2, 3)]
+    assert parents == ["t1", ends["step 2"]["id"]]
     assert judged.files.names(paths.TRIGGERS) == []
     assert judged.files.names("worker/running") == []
 
@@ -190,6 +192,36 @@ def test_a_success_in_between_begins_the_count_anew(judged: Client) -> None:
     at(judged, 240)
     at(judged, 300)
     assert loaded(judged.files, paths.trigger("g1"))["enabled"] is True
+
+
+def test_runs_that_are_cut_short_as_the_product_ends_are_no_failures_of_their_trigger(
+    judged: Client,
+) -> None:
+    judged.trigger("g1", 60, "bad ~")
+
+    def die(request: EngineRequest) -> None:
+        raise KeyboardInterrupt
+
+    for seconds in (60, 120, 180, 240):
+        judged.product.mind.hook = die
+        judged.at(seconds)
+        with pytest.raises(KeyboardInterrupt):
+            judged.product.idle()
+        judged.product.mind.hook = lambda _request: None
+        judged.restart()
+        judged.product.idle()
+    state = loaded(judged.files, paths.trigger_state("g1"))
+    assert state["failureStreak"] == 0
+    assert loaded(judged.files, paths.trigger("g1"))["enabled"] is True
+
+
+def test_plans_of_a_trigger_that_fail_alike_pause_it_as_well(judged: Client) -> None:
+    judged.trigger("g1", 60, "find: bad", role="planner")
+    for seconds in (60, 120, 180, 240):
+        at(judged, seconds)
+    assert len(judged.files.names("planner/done")) == 3
+    assert loaded(judged.files, paths.trigger("g1"))["enabled"] is False
+    assert len([m for m in told(judged) if "3 times in a row" in m.text]) == 1
 
 
 # ---- together

@@ -8,7 +8,7 @@ import pytest
 
 from mimikit.config import Settings
 from mimikit.conversation import inbox
-from mimikit.engines.base import EngineRequest, Outcome, Unavailable
+from mimikit.engines.base import EngineAbsence, EngineRequest, Outcome
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -21,7 +21,7 @@ from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import loaded, results, transcript
 
-LOGGED_OUT = Unavailable("codex is not logged in: run `codex login`", "logged_out")
+LOGGED_OUT = EngineAbsence("codex is not logged in: run `codex login`", "logged_out")
 
 
 class LimitedMind(Mind):
@@ -180,7 +180,7 @@ def test_that_a_mind_has_served_outlives_the_consumer(world: World) -> None:
 
 def test_where_none_ever_served_code_answers() -> None:
     world = World()
-    world.mind.waiting = Unavailable("no such program", "missing")
+    world.mind.waiting = EngineAbsence("no such program", "missing")
     world.start()
     world.client.say("m1", "how are you?")
     world.live_through(3)
@@ -222,6 +222,24 @@ def test_a_limit_is_told_with_its_end_and_not_again(world: World) -> None:
     assert len(world.told("serve again")) == 1
 
 
+def test_a_limit_outlives_the_consumer_and_is_told_once(world: World) -> None:
+    world.mind.waiting = None
+    world.mind.until_s = 3600
+    world.client.submit("t1", "paint")
+    world.client.say("m1", "how are you?")
+    world.live_through(10)
+    world.start()
+    world.live_through(60)
+    shown = world.product.teller.engines.shown["codex"]
+    assert (shown.state, shown.messages, shown.tasks) == ("waiting", 1, 1)
+    assert len([role for role, _ in world.said if role == "system"]) == 1
+    world.clock.advance(3600)
+    world.mind.until_s = None
+    world.live_through(10)
+    assert len(world.told("serve again")) == 1
+    assert results(world.files) == {"t1": "done"}
+
+
 def test_what_is_canceled_is_waited_for_no_longer(world: World) -> None:
     world.mind.waiting = None
     world.mind.until_s = 3600
@@ -232,6 +250,16 @@ def test_what_is_canceled_is_waited_for_no_longer(world: World) -> None:
     world.live_through(5)
     shown = world.product.teller.engines.shown["codex"]
     assert (shown.state, shown.tasks) == ("ready", 0)
+    assert world.told("serve again") == []
+
+
+def test_a_stop_of_the_consumer_is_no_end_of_a_limit(world: World) -> None:
+    world.mind.waiting = None
+    world.mind.until_s = 3600
+    world.client.say("m1", "how are you?")
+    world.live_through(5)
+    world.product.context.engines.heard("codex", "teller", Outcome.stopped("killed"))
+    world.live_through(5)
     assert world.told("serve again") == []
 
 
@@ -277,6 +305,7 @@ def test_the_owner_may_go_on_without_it(world: World) -> None:
     assert world.files.read(paths.CONFIG) == (
         b'engine = "builtin"\n# mine\ntimezone = "UTC"\n\n[web]\nport = 9000\n'
     )
+    assert world.told("serve again") == []
     world.client.order("o2", "engine_use", "auto")
     world.mind.until_s = None
     world.client.say("m2", "and now?")

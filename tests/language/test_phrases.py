@@ -55,7 +55,7 @@ def test_every_sentence_that_help_names_is_understood(language: str) -> None:
     kinds = {type(intent) for intent in intents}
     assert {Run, Every, At, WhenFile, After, Remember, Recall, ChangeBacklog, RemindIntent} <= kinds
     shown = {intent.what for intent in intents if isinstance(intent, Show)}
-    assert shown == {"tasks", "status", "backlog"}
+    assert shown == {"tasks", "reminders", "status", "backlog"}
     assert Plain not in kinds
 
 

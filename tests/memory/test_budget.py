@@ -129,3 +129,22 @@ def test_parts_are_kept_while_they_fit_and_the_first_is_cut_if_it_must() -> None
     assert tokens.fit_parts(["a" * 4, "b" * 6, "c"], 9, by_characters) == ["a" * 4]
     assert tokens.fit_parts(["a" * 40], 10, by_characters) == ["a" * 10 + MARK]
     assert tokens.fit_parts([], 10, by_characters) == []
+
+
+@given(
+    st.lists(st.integers(0, 3000), min_size=1, max_size=12),
+    st.integers(1000, 4000),
+)
+def test_texts_stand_whole_as_long_as_they_fit_together(sizes: list[int], most: int) -> None:
+    texts = [(chr(97 + n) * size, f" (all of it: t/{n})") for n, size in enumerate(sizes)]
+    kept = tokens.fit_together(texts, most, len)
+    assert sum(map(len, kept)) <= most
+    if sum(sizes) <= most:
+        assert kept == [text for text, _ in texts]
+    for (text, note), part in zip(texts, kept, strict=True):
+        assert part == text or (
+            part.endswith(MARK + note) and text.startswith(part.partition("…")[0])
+        )
+        assert len(text) > most // len(texts) or part == text, (
+            "a short one is never cut for long ones"
+        )

@@ -119,9 +119,16 @@ def test_a_snippet_is_cut_and_not_changed(text: str, number: int) -> None:
         "The score was 5 - 3.",
         "It rings at 09:13. The door opens.",
         "1. flour 200 g\n2. eggs 3",
-        "- 5 degrees at night",
+        "-5 degrees at night, 3 - 5 by day",
     ],
 )
 @pytest.mark.parametrize("path", ["docs/a.md", "memory.md", "memory/2026-01-28.md"])
-def test_a_line_that_stands_alone_keeps_its_signs_and_numbers(path: str, text: str) -> None:
+def test_a_line_that_stands_alone_keeps_its_numbers_and_what_is_between(
+    path: str, text: str
+) -> None:
     assert [p.text for p in of_file(path, text.encode(), UTC)] == [text]
+
+
+def test_the_sign_of_an_item_alone_is_left_out_as_that_of_a_note() -> None:
+    assert [p.text for p in of_file("docs/a.md", b"- 5 - 3 - 1", UTC)] == ["5 - 3 - 1"]
+    assert [p.text for p in of_file("docs/a.md", b"1. 5 - 3", UTC)] == ["1. 5 - 3"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -27,7 +28,18 @@ from mimikit.memory.index import (
     TermTotals,
     idf,
 )
-from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms
+from mimikit.memory.passages import (
+    FAR,
+    MEMORY,
+    NEAR,
+    NOTES,
+    SAID,
+    Passage,
+    Scope,
+    Window,
+    beside,
+    file_terms,
+)
 from mimikit.memory.tantivy_index import TantivyIndex, TantivyView
 from mimikit.state import open_state
 from tests.memory.questions import INDEXES, empty_world
@@ -53,14 +65,14 @@ def make_index(request: pytest.FixtureRequest, tmp_path: Path) -> MakeIndex:
     return make
 
 
-def made(number: int) -> list[Changed]:
+def made(number: int, *, alone: bool = True) -> list[Changed]:
     dice = random.Random(number)
     return [
         (
             f"memory/n{file}.md",
             Stamp(1, file),
             [
-                Passage(" ".join(dice.choices(WORDS, k=dice.randint(1, 30))), line, alone=True)
+                Passage(" ".join(dice.choices(WORDS, k=dice.randint(1, 30))), line, alone=alone)
                 for line in range(dice.randint(1, 6))
             ],
         )
@@ -69,9 +81,9 @@ def made(number: int) -> list[Changed]:
 
 
 def held_and_view(
-    make_index: MakeIndex, number: int
+    make_index: MakeIndex, number: int, *, alone: bool = True
 ) -> tuple[MemTableView, PassageView, list[Changed]]:
-    files = made(number)
+    files = made(number, alone=alone)
     fresh = MemTable()
     fresh.put(files)
     index = make_index()
@@ -81,61 +93,114 @@ def held_and_view(
 
 @pytest.mark.parametrize("number", range(5))
 def test_scores_agree_with_each_other_and_with_bm25(make_index: MakeIndex, number: int) -> None:
-    """rank-bm25's counts and lengths with our idf: its own is negative for common words.
-
-    The index counts its documents of whole files too, in the mean and in the idf; so do we.
-    """
+    """rank-bm25's counts and lengths with our idf: its own is negative for common words."""
     held, view, files = held_and_view(make_index, number)
-    each = [(path, p, t) for path, _, f in files for p, t in zip(f, file_terms(f, None).each)]  # noqa: B905
+    each = [
+        (path, passage, terms)
+        for path, _, found in files
+        for part in file_terms(path, found, None)
+        for passage, terms in zip(part.passages, part.each, strict=True)
+    ]
     oracle = BM25Okapi([terms for _, _, terms in each], k1=K1, b=B)
-    assert view.totals(NEAR) == held.totals(NEAR)
-    assert view.totals(FAR) == held.totals(FAR) == TermTotals()
+    for scope in (*NEAR, *FAR):
+        assert view.totals(scope) == held.totals(scope)
+        assert (view.totals(scope) == TermTotals()) == (scope != NOTES)
     assert view.passage_count == len(each)
     dice = random.Random(number)
     for _ in range(10):
         weights = {word: dice.choice([1.0, 0.2]) for word in dice.sample(WORDS, 4)}
-        often = {word: held.frequency(word, NEAR) for word in weights}
+        often = {word: held.frequency(word, NOTES.passage) for word in weights}
         assert often == {word: sum(word in one for one in oracle.doc_freqs) for word in weights}
-        assert often == {word: view.frequency(word, NEAR) for word in weights}
-        documents = len(each) + len(files)
-        says = idf(weights, often, documents)
+        assert often == {word: view.frequency(word, NOTES.passage) for word in weights}
+        says = idf(weights, often, len(each))
         wanted: dict[tuple[str, int], float] = {}
         for (path, passage, _), freqs, length in zip(
             each, oracle.doc_freqs, oracle.doc_len, strict=True
         ):
-            norm = K1 * (1 - B + B * length * documents / sum(oracle.doc_len))
+            norm = K1 * (1 - B + B * length * len(each) / sum(oracle.doc_len))
             score = sum(
                 says[w] * freqs.get(w, 0) * (K1 + 1) / (freqs.get(w, 0) + norm) for w in weights
             )
             if score:
                 wanted[path, passage.line] = score
         assert wanted
-        mean = held.totals(NEAR).terms / documents
-        ours = {(m.path, m.passage.line): m.score for m in held.search(says, NEAR, mean, Window())}
+        mean = held.totals(NOTES).terms / len(each)
+        ours = {(m.path, m.passage.line): m.score for m in held.search(says, NOTES, mean, Window())}
         assert ours == pytest.approx(wanted, rel=1e-9)
         theirs = {
-            (m.path, m.passage.line): m.score for m in view.search(weights, NEAR, 1000, Window())
+            (m.path, m.passage.line): m.score for m in view.search(says, NOTES, 1000, Window())
         }
         assert theirs == pytest.approx(wanted, rel=LENGTHS)
 
 
 def test_whole_files_are_scored_alike(make_index: MakeIndex) -> None:
-    held, view, files = held_and_view(make_index, 1)
-    totals = held.totals(NEAR)
-    documents = totals.passages + totals.files
+    held, view, files = held_and_view(make_index, 1, alone=False)
+    totals = held.totals(MEMORY)
+    assert totals == view.totals(MEMORY)
+    assert totals.files == len(files)
     for word in WORDS[:10]:
-        often = {word: sum(word in file_terms(found, None).whole for _, _, found in files)}
-        says = idf({word: 1.0}, often, documents)
-        ours = held.search_files(says, NEAR, totals.file_terms / documents)
-        found = view.search_files({word: 1.0}, NEAR, 100)
+        often = {word: held.frequency(word, MEMORY.file)}
+        assert often == {word: view.frequency(word, MEMORY.file)}
+        says = idf({word: 1.0}, often, totals.files)
+        ours = held.search_files(says, MEMORY, totals.file_terms / totals.files)
+        found = view.search_files(says, MEMORY, 100)
         assert found == pytest.approx({p: s for p, s in ours.items() if s}, rel=3 * LENGTHS)
-        assert len(view.search_files({word: 1.0}, NEAR, 1)) == min(len(found), 1)
+        assert len(view.search_files(says, MEMORY, 1)) == min(len(found), 1)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_what_stands_beside_adds_to_a_passage_and_finds_none(
+    make_index: MakeIndex, number: int
+) -> None:
+    held, view, files = held_and_view(make_index, number, alone=False)
+    mean = held.totals(MEMORY).terms / held.totals(MEMORY).passages
+    said = {(path, p.line): p.text.split() for path, _, found in files for p in found}
+    is_raised = False
+    for word, other in itertools.pairwise(WORDS):
+        says = {word: 1.0, other: 0.5}
+        ours = {
+            (m.path, m.passage.line): m.score for m in held.search(says, MEMORY, mean, Window())
+        }
+        theirs = {
+            (m.path, m.passage.line): m.score for m in view.search(says, MEMORY, 1000, Window())
+        }
+        assert theirs == pytest.approx(ours, rel=LENGTHS)
+        assert ours.keys() == {place for place, words in said.items() if {word, other} & {*words}}
+        alone = held.search({word: 1.0}, MEMORY, mean, Window())
+        is_raised |= any(
+            ours[m.path, m.passage.line] > m.score
+            for m in alone
+            if other not in said[m.path, m.passage.line]
+        )
+        assert held.frequency(word, MEMORY.passage) == view.frequency(word, MEMORY.passage)
+    assert is_raised
+    assert beside("word") != "word"
+
+
+def test_few_notes_are_measured_among_themselves(make_index: MakeIndex) -> None:
+    """However much was said: the same score, and the same number of notes with a word."""
+    notes = [Passage(text, n, alone=True) for n, text in enumerate(("otter tea", "tea", "badger"))]
+    much = [Passage(f"tea otter {number}", number) for number in range(500)]
+    index = make_index()
+    index.update([("memory.md", Stamp(1, 1), notes)], [])
+    says, before = {"otter": 1.0, "tea": 0.5}, index.view
+    index.update([("history/2026-01-10.jsonl", Stamp(1, 1), much)], [])
+    index.update([("memory/2026-01-10.md", Stamp(1, 1), [*much, notes[0]])], [])
+    index.update([("memory/2026-01-10.md", Stamp(2, 2), much)], [])
+    for term in says:
+        assert index.view.frequency(term, NOTES.passage) == before.frequency(term, NOTES.passage)
+    assert index.view.totals(NOTES) == before.totals(NOTES)
+    both = [
+        {m.passage.text: m.score for m in view.search(says, NOTES, 10, Window())}
+        for view in (before, index.view)
+    ]
+    assert both[0] == pytest.approx(both[1])
 
 
 def test_one_passage_has_a_score_above_nothing(make_index: MakeIndex) -> None:
     index = make_index()
     index.update([("memory.md", Stamp(1, 1), [Passage("word", 1)])], [])
-    [hit] = index.view.search({"word": 1.0}, NEAR, 10, Window())
+    [hit] = index.view.search({"word": 1.0}, NOTES, 10, Window())
     assert hit.score > 0
 
 
@@ -144,11 +209,11 @@ def test_a_view_stays_as_it_was_while_the_index_goes_on(make_index: MakeIndex) -
     index.update([("memory.md", Stamp(1, 1), [Passage("badger", 1)])], [])
     view = index.view
     index.update([("memory.md", Stamp(2, 2), [Passage("walrus", 1)])], [])
-    assert view.search({"badger": 1.0}, NEAR, 10, Window())
+    assert view.search({"badger": 1.0}, NOTES, 10, Window())
     assert view.stamps == {"memory.md": Stamp(1, 1)}
-    assert not index.view.search({"badger": 1.0}, NEAR, 10, Window())
+    assert not index.view.search({"badger": 1.0}, NOTES, 10, Window())
     index.update([], ["memory.md"])
-    assert not index.view.search({"walrus": 1.0}, NEAR, 10, Window())
+    assert not index.view.search({"walrus": 1.0}, NOTES, 10, Window())
     assert index.view.stamps == {}
     assert index.view.passage_count == 0
 
@@ -174,15 +239,15 @@ def test_the_best_of_a_part_and_of_a_time_are_found(make_index: MakeIndex) -> No
         assert scores == sorted(scores, reverse=True)
         return [match.passage.line for match in found]
 
-    assert sorted(lines(NEAR, 100, Window())) == [*range(9), 10]
-    assert set(lines(NEAR, 3, Window())) == {0, 1, 10}
+    assert sorted(lines(NOTES, 100, Window())) == [*range(9), 10]
+    assert set(lines(NOTES, 3, Window())) == {0, 1, 10}
     inside = Window(day + timedelta(days=2), day + timedelta(days=5))
-    assert lines(NEAR, 100, inside) == [2, 3, 4]
-    assert lines(NEAR, 1, Window(before=day + timedelta(days=2))) == [0]
-    assert lines(FAR, 100, Window()) == [1]
-    assert lines(FAR, 100, Window(after=day + timedelta(days=1))) == []
-    assert index.view.search({"nothing": 1.0}, NEAR, 10, Window()) == []
-    assert index.view.search({}, NEAR, 10, Window()) == []
+    assert lines(NOTES, 100, inside) == [2, 3, 4]
+    assert lines(NOTES, 1, Window(before=day + timedelta(days=2))) == [0]
+    assert lines(SAID, 100, Window()) == [1]
+    assert lines(SAID, 100, Window(after=day + timedelta(days=1))) == []
+    assert index.view.search({"nothing": 1.0}, NOTES, 10, Window()) == []
+    assert index.view.search({}, NOTES, 10, Window()) == []
 
 
 def test_an_index_that_was_cleared_begins_from_nothing(make_index: MakeIndex) -> None:
@@ -190,11 +255,27 @@ def test_an_index_that_was_cleared_begins_from_nothing(make_index: MakeIndex) ->
     index.update([("memory.md", Stamp(1, 1), [Passage("badger", 1)])], [])
     index.clear()
     assert index.view.stamps == {}
-    assert index.view.search({"badger": 1.0}, NEAR, 10, Window()) == []
+    assert index.view.search({"badger": 1.0}, NOTES, 10, Window()) == []
     index.update([("memory/a.md", Stamp(1, 1), [Passage("walrus", 1)])], [])
     index.refresh()
     assert index.view.stamps == {"memory/a.md": Stamp(1, 1)}
-    assert index.view.search({"walrus": 1.0}, NEAR, 10, Window())
+    assert index.view.search({"walrus": 1.0}, MEMORY, 10, Window())
+
+
+def test_an_index_made_anew_stays_open_when_a_search_looks_meanwhile(tmp_path: Path) -> None:
+    world = empty_world(tmp_path)
+    index = TantivyIndex(world.files, world.path)
+    index.update([("memory.md", Stamp(1, 1), [Passage("badger", 1)])], [])
+    world.files.write("cache/search/unfinished", b"", sync=False)  # whoever wrote last has died
+
+    def anew() -> Iterator[Changed]:
+        index.refresh()  # a search: there is no manifest now
+        yield "memory.md", Stamp(1, 2), [Passage("walrus", 1)]
+
+    index.update(anew(), [])
+    index.update([("memory/a.md", Stamp(1, 1), [Passage("heron", 1)])], [])
+    assert set(index.view.stamps) == {"memory.md", "memory/a.md"}
+    assert index.view.search({"walrus": 1.0}, NOTES, 10, Window())
 
 
 def test_an_update_that_another_makes_is_left_to_it(tmp_path: Path) -> None:
@@ -214,7 +295,7 @@ def test_its_files_are_private(tmp_path: Path) -> None:
         TantivyIndex(state.files, state.path).update(made(1), [])
     finally:
         os.umask(before)
-    entries = list((state.path / "cache/search").iterdir())
+    entries = list((state.path / "cache/search").rglob("*"))
     assert len(entries) > 3
     assert [entry.name for entry in entries if entry.lstat().st_mode & 0o077] == []
 
@@ -230,24 +311,30 @@ def test_what_is_asked_again_is_not_looked_up_again(tmp_path: Path) -> None:
             self._searcher = searcher
 
         def __getattr__(self, name: str) -> object:
+            if not callable(given := getattr(self._searcher, name)):
+                return given
+
             def asked(*args: Any, **more: Any) -> object:
                 calls.append(name)
-                return getattr(self._searcher, name)(*args, **more)
+                return given(*args, **more)
 
             return asked
 
     assert isinstance(index.view, TantivyView)
-    counted = cast("tantivy.Searcher", Counted(index.view.searcher))
+    counted = {
+        table: cast("tantivy.Searcher", Counted(searcher))
+        for table, searcher in index.view.searchers.items()
+    }
     view = TantivyView(index.view.schema, counted, index.view.counts)
-    term = next(iter(file_terms(made(1)[0][2], None).each[0]))
-    found = view.search({term: 1.0}, NEAR, 10, Window())
-    often = view.frequency(term, NEAR)
+    term = next(iter(file_terms("memory.md", made(1)[0][2], None)[0].each[0]))
+    found = view.search({term: 1.0}, NOTES, 10, Window())
+    often = view.frequency(term, NOTES.passage)
     assert found
     assert often
     assert {"doc", "doc_freq"} <= {*calls}
     calls.clear()
-    assert view.search({term: 1.0}, NEAR, 10, Window()) == found
-    assert view.frequency(term, NEAR) == often
+    assert view.search({term: 1.0}, NOTES, 10, Window()) == found
+    assert view.frequency(term, NOTES.passage) == often
     assert calls == ["search"]
 
 
@@ -302,6 +389,7 @@ def test_an_indexed_file_is_counted_once_however_often_it_changes(tmp_path: Path
     index.update([("memory/a.md", Stamp(1, 1), [Passage("four", 1)])], ["no.md", "memory.md"])
     other = TantivyIndex(state.files, state.path)
     other.refresh()
-    terms = file_terms([Passage("four", 1)], None)
-    only = TermTotals.of(terms.each, terms.whole)
-    assert index.view.totals(NEAR) == other.view.totals(NEAR) == only
+    [only] = file_terms("memory/a.md", [Passage("four", 1)], None)
+    totals = TermTotals.of(only.each, only.whole)
+    assert index.view.totals(MEMORY) == other.view.totals(MEMORY) == totals
+    assert index.view.totals(NOTES) == other.view.totals(NOTES) == TermTotals()

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from mimikit.memory.passages import Passage, Window
 from mimikit.memory.ranking import (
+    EXCERPT,
     LEAST_SHARE,
     SNIPPET,
-    WIDTH,
     Match,
     among,
+    excerpts,
     may_hold,
-    quotations,
     rank,
     recency,
     scan,
@@ -33,17 +33,17 @@ def match(path: str, score: float, text: str = "text", day: date | None = DAY) -
     return Match(path, Passage(text, 1, day=day), score)
 
 
-def paths(hits: list[Match]) -> list[str]:
-    return [hit.path for hit in hits]
+def paths(found: list[Match]) -> list[str]:
+    return [hit.path for hit in found]
 
 
 def test_a_days_own_words_take_the_place_of_its_summary() -> None:
     summary = match("memory/summary/2026-01-10.md", 10, "summary")
     own = match("memory/2026-01-10.md", 5, "own")
     other = match("memory/2026-01-11.md", 7, "other", date(2026, 1, 11))
-    hits = rank([summary, own, other], {}, TODAY, 10)
-    assert paths(hits) == ["memory/2026-01-10.md", "memory/2026-01-11.md"]
-    assert rank([summary, own, other], {}, TODAY, 1) == hits[:1]
+    ranked = rank([summary, own, other], {}, TODAY, 10)
+    assert paths(ranked) == ["memory/2026-01-10.md", "memory/2026-01-11.md"]
+    assert rank([summary, own, other], {}, TODAY, 1) == ranked[:1]
 
 
 def test_words_of_the_day_that_hardly_match_do_not_take_its_summary_away() -> None:
@@ -53,10 +53,10 @@ def test_words_of_the_day_that_hardly_match_do_not_take_its_summary_away() -> No
 
 
 def test_what_is_far_below_the_best_is_no_hit() -> None:
-    hits = [match("memory/a.md", 10, "a"), match("memory/b.md", 0.5, "b")]
-    assert paths(rank(hits, {}, TODAY, 10)) == ["memory/a.md"]
+    found = [match("memory/a.md", 10, "a"), match("memory/b.md", 0.5, "b")]
+    assert paths(rank(found, {}, TODAY, 10)) == ["memory/a.md"]
     assert rank([], {}, TODAY, 10) == []
-    assert rank(hits, {}, TODAY, 0) == []
+    assert rank(found, {}, TODAY, 0) == []
 
 
 def test_recent_days_count_a_little_more() -> None:
@@ -86,27 +86,91 @@ def test_a_snippet_shows_the_best_place() -> None:
     assert shown.endswith("…")
 
 
-def test_quotations_hold_what_stands_beside_and_nothing_twice() -> None:
-    known = [Passage(f"line {n}", n, role="user") for n in range(6)]
-    hits = [Match("m.md", known[n], 5 - n, among(known, n)) for n in (2, 3, 0)]
-    made = quotations(hits, {"line": 1.0}, 5)
-    assert len(made) == 1
-    assert made[0][1] == "\n".join(f"user: line {n}" for n in range(6))
+def hits(path: str, known: list[Passage], scores: dict[int, float]) -> list[Match]:
+    return [Match(path, known[n], score, n, among(known, n)) for n, score in scores.items()]
+
+
+def test_an_excerpt_has_the_best_of_its_source_in_order_and_nothing_twice() -> None:
+    known = [Passage(f"line {n}", n, role="user") for n in range(9)]
+    found = hits("m.md", known, {7: 3.0, 2: 2.0, 3: 1.0})
+    [(hit, text)] = excerpts(found, {"line": 1.0}, 5, 1000, len)
+    assert hit is found[0]
+    assert text == (
+        "user: line 1\nuser: line 2\nuser: line 3\nuser: line 4\n…\n"
+        "user: line 6\nuser: line 7\nuser: line 8"
+    )
+
+
+def test_with_little_room_the_best_are_quoted() -> None:
+    known = [Passage(f"line {n}", n, role="user") for n in range(9)]
+    found = hits("m.md", known, {7: 3.0, 2: 2.0, 3: 1.0}) + hits("n.md", known, {5: 0.9})
+    made = excerpts(found, {"line": 1.0}, 5, 40, len)
+    assert [text for _, text in made] == ["user: line 7\nuser: line 8"]
+    assert [hit.path for hit, _ in excerpts(found, {"line": 1.0}, 5, 500, len)] == ["m.md", "n.md"]
+    assert [hit.path for hit, _ in excerpts(found, {"line": 1.0}, 1, 500, len)] == ["m.md"]
+    assert excerpts(found, {"line": 1.0}, 5, 10, len) == []
+    assert excerpts([], {}, 5, 1000, len) == []
 
 
 @pytest.mark.parametrize("role", ["user", "agent", None])
-def test_a_long_quotation_is_cut_and_says_so(role: str | None) -> None:
-    known = [Passage("word " * 200, 1, role=role), Passage("beside", 2, role=role)]
-    [one] = quotations([Match("m.md", known[0], 1.0, among(known, 0))], {"word": 1.0}, 5)
-    assert len(one[1]) <= WIDTH
-    assert one[1].endswith(" [truncated]")
-    assert one[1].startswith(f"{role}: " if role else "word")
+def test_a_long_passage_is_cut_and_quoted_whole_where_there_is_room(role: str | None) -> None:
+    known = [Passage("word " * 200 + "key" + " word" * 200, 1, role=role)]
+    for budget in (600, 3000):
+        [one] = excerpts(hits("m.md", known, {0: 1.0}), {"key": 1.0}, 5, budget, len)
+        said = one.text.removeprefix(f"{role}: " if role else "")
+        assert said.strip("…") in known[0].text
+        assert (said == known[0].text) == (budget == 3000)
+        assert len(said) <= EXCERPT + 2 or budget == 3000
+        assert "key" in said
+
+
+@given(
+    st.lists(st.integers(1, 700), min_size=1, max_size=12),
+    st.lists(st.tuples(st.integers(0, 11), st.floats(0.1, 9.0)), min_size=1, max_size=9),
+    st.integers(0, 3000),
+)
+def test_excerpts_stay_in_their_budget_and_are_what_was_said(
+    lengths: list[int], scores: list[tuple[int, float]], budget: int
+) -> None:
+    known = [
+        Passage("ab. " * (length // 4) + f"n{n}", n, role="user" if n % 3 else None)
+        for n, length in enumerate(lengths)
+    ]
+    best = sorted(dict(scores).items(), key=lambda item: -item[1])
+    found = hits("m.md", known, {n: score for n, score in best if n < len(known)})
+    made = excerpts(found, {"n1": 1.0}, 5, budget, len)
+    assert sum(len(f"[{hit.path}] {text}") for hit, text in made) <= budget
+    for _, text in made:
+        for part in text.replace("user: ", "").replace("\n", "…").split("…"):
+            assert any(part in passage.text for passage in known)
 
 
 def test_notes_stand_alone() -> None:
     known = [Passage(f"note {n}", n, alone=True) for n in range(3)]
-    [one] = quotations([Match("m.md", known[1], 1.0, among(known, 1))], {}, 5)
-    assert one[1] == "note 1"
+    [one] = excerpts(hits("m.md", known, {1: 1.0}), {}, 5, 1000, len)
+    assert one.text == "note 1"
+
+
+def test_pieces_of_one_text_are_not_joined() -> None:
+    known = [Passage("123", 1, is_cut_after=True), Passage("456", 1, is_cut_before=True)]
+    [one] = excerpts(hits("m.md", known, {0: 2.0, 1: 1.0}), {}, 5, 1000, len)
+    assert one.text == "123…\n…\n…456"
+
+
+def test_a_note_that_says_half_as_much_comes_before_what_was_said() -> None:
+    said = match("memory/2026-01-10.md", 0.9, "said")
+    note = Match("memory/2026-01-11.md", Passage("note", 1, day=DAY, alone=True), 0.5)
+    lesser = Match("memory.md", Passage("lesser", 1), 0.3)
+    assert [hit.passage.text for hit in rank([said, note, lesser], {}, TODAY, 3)] == [
+        "note", "said", "lesser",
+    ]  # fmt: skip
+
+
+def test_notes_that_match_are_among_the_hits_however_much_was_said() -> None:
+    said = [match(f"memory/2026-01-{n:02}.md", 0.9, f"said {n}") for n in range(1, 20)]
+    notes = [Match("memory.md", Passage(f"note {n}", n), 0.2) for n in range(9)]
+    found = rank([*said, *notes], {}, TODAY, 6)
+    assert [hit.path == "memory.md" for hit in found] == [False] * 3 + [True] * 3
 
 
 @pytest.mark.parametrize(
@@ -124,8 +188,8 @@ def test_notes_stand_alone() -> None:
 def test_the_plain_scan_looks_for_what_stands_there(query: str, text: str, found: bool) -> None:
     wanted = scanned_words(query)
     assert may_hold(text.encode(), wanted) == found
-    hits = scan("m.md", [Passage(text, 1)], wanted, Window()) if wanted else []
-    assert bool(hits) == found
+    seen = scan("m.md", [Passage(text, 1)], wanted, Window()) if wanted else []
+    assert bool(seen) == found
 
 
 @given(st.integers(1, 900), st.integers(0, 400), st.sampled_from("az界"))

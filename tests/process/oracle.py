@@ -119,6 +119,9 @@ class _Judge:
             task = self._world.record(f"worker/ended/{id_}.json")
             if task is None:
                 yield f"{id_}: its definition is gone"
+            elif task.get("notify") == "failure":
+                if times[id_] != (result["status"] == "failed"):
+                    yield f"{id_} ({result['status']}, an inner step): told {times[id_]} times"
             elif task.get("notify") == "change":
                 least = int(result["status"] == "failed")
                 if not least <= times[id_] <= 1:

@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.needs_program("setsid"),
 ]
 
-ROUNDS = 3
+ROUNDS = 2
 KILLS = 20
 """Kills a round; a round is a state folder of its own."""
 
@@ -233,13 +233,17 @@ class Round:
         answer = world.ask("DELETE", "/api/triggers/trig-tick")
         assert answer.status in (200, 202), answer
         until(world.is_idle, "nothing is left to do", timeout_s=45)
-        assert world.consumer is not None
-        world.consumer.terminate()
-        assert world.consumer.wait(20) == 0
+        self._end_cleanly()
         world.start_consumer()
         until(world.is_idle, "nothing is left to do after a clean start")
-        world.consumer.terminate()
-        assert world.consumer.wait(20) == 0
+        self._end_cleanly()
+
+    def _end_cleanly(self) -> None:
+        consumer = self.world.consumer
+        assert consumer is not None
+        consumer.terminate()
+        until(lambda: consumer.poll() is not None, "its clean end", facts=self.world.facts)
+        assert consumer.returncode == 0
 
     def _wait(self, seconds: float) -> None:
         threading.Event().wait(seconds)

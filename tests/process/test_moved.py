@@ -28,7 +28,7 @@ def replace(folder: Path) -> None:
     """Put another folder of the same content in a folder's place, as from a backup."""
     away = folder.with_name(f"{folder.name}-away")
     folder.rename(away)
-    shutil.copytree(away, folder)
+    shutil.copytree(away, folder, ignore=shutil.ignore_patterns(".tmp-*"))
 
 
 def say(world: World, id_: str) -> int:
@@ -131,7 +131,7 @@ def test_a_state_folder_that_goes_ends_both_and_nothing_is_taken_for_it(
     else:
         world.state.rename(away)
     if how == "replaced":
-        shutil.copytree(away, world.state)
+        shutil.copytree(away, world.state, ignore=shutil.ignore_patterns(".tmp-*"))
     try:
         status = say(world, "msg-2")
     except OSError:

@@ -33,7 +33,7 @@ from mimikit.protocol.models import time_text
 T = TypeVar("T")
 
 TOKEN = "a-token-for-tests-that-is-long-enough"
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """How long anything may take that has no limit of its own: only a test that fails waits so long."""
 
 _nap = threading.Event()

@@ -95,6 +95,11 @@ def test_who_is_told_of_a_triggers_runs(fields: dict[str, Any], told: str) -> No
             "只有失败时我才会告诉你。",
         ),
         (
+            {"schedule": HOUR, "profile": "reminder", "notify": "none"},
+            "I'll tell you just these words.",
+            "到时候我会原话提醒你。",
+        ),
+        (
             {"schedule": HOUR, "notify": "none"},
             "I won't tell you how it goes.",
             "运行情况我不会告诉你。",

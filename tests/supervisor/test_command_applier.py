@@ -58,7 +58,7 @@ def test_a_task_that_is_over_can_not_be_canceled(judged: Client) -> None:
     judged.product.idle()
     judged.order("o1", "cancel", "t1")
     judged.product.idle()
-    assert outcome(judged, "o1") == (False, "t1 ended as done")
+    assert outcome(judged, "o1") == (False, "task t1 ended as done")
     assert results(judged.files) == {"t1": "done"}
 
 
@@ -68,7 +68,7 @@ def test_canceling_twice_is_no_error(judged: Client) -> None:
     judged.order("o2", "cancel", "t1")
     judged.product.idle()
     assert outcome(judged, "o1")[0]
-    assert outcome(judged, "o2") == (True, "t1 ended as canceled")
+    assert outcome(judged, "o2") == (True, "task t1 ended as canceled")
 
 
 def test_a_plan_that_asks_is_canceled_with_its_question(judged: Client) -> None:

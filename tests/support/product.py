@@ -29,6 +29,7 @@ from mimikit.engines.registry import EngineRegistry
 from mimikit.errors import StorageError
 from mimikit.log import EventLog
 from mimikit.memory.archive import RULES, ArchiveRules
+from mimikit.memory.search import MemorySearch
 from mimikit.protocol import paths
 from mimikit.protocol.disk import Lock
 from mimikit.protocol.files import Files
@@ -133,6 +134,7 @@ class Product:
         more_engines: tuple[Engine, ...] = (),
         rules: ArchiveRules = RULES,
         caps: HistoryCaps | None = None,
+        search: MemorySearch | None = None,
     ) -> None:
         """Wire it as the app does; nothing is recovered before `start`."""
         self.files, self.clock = files, clock
@@ -156,7 +158,11 @@ class Product:
             ),
             prompts=shipped_prompts(),
             reader=RoleReader(
-                files, plain_search(files, self.settings.zone), self.store.ledger.trace_size
+                files,
+                search or plain_search(files, self.settings.zone),
+                self.store.ledger.trace_size,
+                clock=clock,
+                zone=lambda: self.settings.zone,
             ),
             feed=self.store.feed,
             log=self.log,

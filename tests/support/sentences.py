@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import re
 
-from mimikit.engines.builtin import grammar
-from mimikit.engines.builtin.grammar import BadSentence, Intent, parse
+from mimikit.engines.builtin import intents
+from mimikit.engines.builtin.grammar import parse
+from mimikit.engines.builtin.intents import BadSentence, Intent
 from mimikit.engines.builtin.shell_lines import MARKS
 from mimikit.language.phrases import Language, interval_words
 
 # Short names, for the tables of tests.
-After = grammar.AfterIntent
-At = grammar.AtIntent
-Cancel = grammar.CancelIntent
-ChangeBacklog = grammar.ChangeBacklogIntent
-Every = grammar.EveryIntent
-Recall = grammar.RecallIntent
-Remember = grammar.RememberIntent
-Run = grammar.RunIntent
-Show = grammar.ShowIntent
-WhenFile = grammar.WhenFileIntent
-Plain = grammar.PlainSentence
+After = intents.AfterIntent
+At = intents.AtIntent
+Cancel = intents.CancelIntent
+ChangeBacklog = intents.ChangeBacklogIntent
+Every = intents.EveryIntent
+Recall = intents.RecallIntent
+Remember = intents.RememberIntent
+Run = intents.RunIntent
+Show = intents.ShowIntent
+WhenFile = intents.WhenFileIntent
+Plain = intents.PlainSentence
 
 _SHOWN_ZH = {"tasks": "任务", "status": "状态", "help": "帮助", "backlog": "待办"}
 _BACKLOG_ZH = {"add": "添加待办", "done": "完成待办", "remove": "删除待办"}
@@ -58,6 +59,8 @@ def _forms(intent: Intent, language: Language) -> list[str]:
             return [text]
         case Show(what):
             return [_SHOWN_ZH[what] if zh else what]
+        case _:
+            raise NotImplementedError(intent)
 
 
 def _keeping_forms(intent: Remember | Recall | ChangeBacklog, *, zh: bool) -> list[str]:

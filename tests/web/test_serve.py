@@ -348,7 +348,7 @@ def test_a_page_says_again_where_it_listens_when_its_word_is_lost(serve: Serve, 
         os.mkfifo(path)
     elif how != "gone":
         path.write_bytes(said.replace(b"true", b"false") if how == "another's" else b"")
-    for _ in range(200):
+    for _ in range(600):
         if path.is_file() and path.read_bytes() == said:
             break
         time.sleep(0.05)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,9 @@ from mimikit.conversation import inbox, turns
 from mimikit.conversation.history import HistoryStore
 from mimikit.log import ChangeFeed
 from mimikit.protocol import ids, paths
+from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import (
+    Command,
     EngineStatus,
     Health,
     InboxItem,
@@ -239,6 +242,27 @@ def test_healthz_needs_no_login_and_says_little(web, facts: dict[str, Any], code
     assert response.get_json()["ok"] == (code == 200)
 
 
+def test_what_waits_for_a_mind_is_shown_and_another_may_be_used(web) -> None:
+    mind = EngineStatus(
+        engine="codex",
+        state="waiting",
+        want="limited",
+        reason="usage limit",
+        since=START,
+        until=START + timedelta(hours=1),
+        messages=1,
+        tasks=2,
+    )
+    web.beat(minds={"codex": mind})
+    assert web.get("/api/status")["minds"] == {"codex": mind.to_dict()}
+    answer = web.ask("POST", "/api/engines", {"use": "builtin", "id": "cmd-1"})
+    assert (answer.status_code, answer.get_json()) == (202, {"command": "cmd-1"})
+    command = web.files.load(paths.command("cmd-1"), Command)
+    assert (command.action, command.target, command.origin) == ("engine_use", "builtin", "http")
+    for odd in ({}, {"use": ""}, {"use": 5}, {"use": "builtin", "more": 1}):
+        assert web.ask("POST", "/api/engines", odd).status_code in (400, 422)
+
+
 def test_live_runs_are_seats(web) -> None:
     runs = [
         live_run("turn-1", "teller", headline="thinking"),
@@ -372,7 +396,7 @@ def test_a_failure_says_why(web) -> None:
     assert found["result"]["text"] == "it broke"
 
 
-def test_a_plan_that_waits_for_its_answer_still_runs(web) -> None:
+def test_a_plan_that_waits_for_its_answer_says_so(web) -> None:
     put(web, "task-1", role="planner")
     web.files.move(paths.queued("planner", "task-1"), paths.ended("planner", "task-1"))
     plan = PlanResult(
@@ -386,13 +410,54 @@ def test_a_plan_that_waits_for_its_answer_still_runs(web) -> None:
     )
     queue.finish(web.files, plan)
     (found,) = web.get("/api/snapshot")["tasks"]
-    assert (found["seat"], found["state"], found["completedAt"]) == ("planner", "running", None)
+    assert (found["seat"], found["state"], found["completedAt"]) == ("planner", "asking", None)
+    (found,) = web.get("/api/tasks", state="asking")["tasks"]
+    assert found["id"] == "task-1"
+    assert web.get("/api/tasks", state="running")["tasks"] == []
     queue.leave_running(web.files, "planner", "task-1")
     web.files.save(paths.plan_done("task-1"), plan.but(status="done", summary="# all"))
     web.files.remove(paths.result("planner", "task-1"))
     found = web.get("/api/tasks/task-1")
     assert found["task"]["state"] == "done"
     assert found["result"]["html"] == "<h1>all</h1>\n"
+
+
+class MovingFiles(ReadOnlyFiles):
+    """In which a task goes on its way whenever somebody has looked at a folder."""
+
+    moves: dict[str, Callable[[], None]]
+
+    def names(self, folder: str, *, suffix: str = ".json") -> list[str]:
+        found = super().names(folder, suffix=suffix)
+        self.moves.pop(folder, lambda: None)()
+        return found
+
+
+QUEUED, RUNNING = paths.queued("worker", "t1"), paths.running("worker", "t1")
+
+
+@pytest.mark.parametrize("folder", ["worker/queue", "worker/running", "planner/results"])
+@pytest.mark.parametrize("way", ["claimed", "released", "ended"])
+def test_a_task_is_listed_once_whatever_moves_meanwhile(web, folder: str, way: str) -> None:
+    task = put(web, "t1")
+    if way != "claimed":
+        web.files.move(QUEUED, RUNNING)
+
+    def move() -> None:
+        if way == "claimed":
+            web.files.move(QUEUED, RUNNING)
+        elif way == "released":
+            web.files.move(RUNNING, QUEUED)
+        else:
+            web.files.move(RUNNING, QUEUED)
+            end(web, task)
+
+    files = MovingFiles(web.files)
+    files.moves = {folder: move}
+    found = shown_tasks.listed(files, {}, None, 50)
+    assert [task.id for task in found] == ["t1"]
+    if way == "ended":
+        assert found[0].state == "done"
 
 
 @pytest.mark.parametrize(

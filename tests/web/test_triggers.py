@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mimikit.protocol import paths
 from mimikit.protocol.models import Command, EngineStatus, RuntimeState, Task, time_text
@@ -403,7 +406,8 @@ def test_a_trigger_says_what_it_does_and_what_comes_next(web) -> None:
         *("id", "title", "prompt", "profile", "priority", "type", "words", "enabled", "createdAt"),
         *("lastRunAt", "nextRunAt", "fireCount", "lastTaskId", "lastVerdict", "failureStreak"),
         *("blockedBy", "schedule", "condition", "cooldown", "once", "overlap", "notify"),
-        *("timeout", "maxAttempts", "origin", "traceId", "broken", "headline"),
+        *("notifyGiven", "told", "pausedBy"),
+        *("timeout", "maxAttempts", "origin", "traceId", "broken", "headline", "last"),
     }
     assert found["schedule"] == {"interval": 10, "cron": None, "timezone": None, "runAt": None}
     assert found["headline"] == {
@@ -674,3 +678,111 @@ def test_what_is_no_reminder_or_no_moment_is_not_put_off(web: Web) -> None:
         answer = web.ask("POST", "/api/tasks/task-1/snooze", {"when": when})
         assert (answer.status_code, error_of(answer)["field"]) == (422, "when")
     assert registry.ids(web.files) == []
+
+
+# ---- what is given is taken -----------------------------------------------------------------
+
+WORDS = st.sampled_from(
+    [
+        "backup",
+        "False",
+        "null",
+        "yes",
+        "~",
+        "false: paused.",
+        "- a",
+        "1e3",
+        "0x10",
+        "{}",
+        "…",
+        "早上",
+    ]
+)
+TIMES = st.sampled_from(
+    [
+        {"schedule": {"interval": 90}},
+        {"schedule": {"interval": 7200.5, "timezone": "Asia/Shanghai"}},
+        {"schedule": {"cron": "*/5 9 * * 1-5", "timezone": "Asia/Shanghai"}},
+        {"schedule": {"cron": "0 9 * * *"}},
+        {"schedule": {"runAt": "2026-03-05T01:00:00.000Z", "timezone": "UTC"}},
+        {"condition": cond("file_exists", path="a.txt")},
+        {"condition": cond("and", conditions=[cond("file_changed", path="*.md"), ASK])},
+    ]
+)
+DEFINITIONS = st.fixed_dictionaries(
+    {"prompt": WORDS},
+    optional={
+        "title": WORDS,
+        "profile": st.sampled_from(["standard", "specialist", "reminder"]),
+        "priority": st.integers(0, 10),
+        "timeout": st.floats(1, 3600),
+        "maxAttempts": st.integers(1, 5),
+        "notify": st.sampled_from(["message", "change", "failure", "none", "teller"]),
+        "overlap": st.sampled_from(["skip", "queue"]),
+        "cooldown": st.floats(0, 86400),
+        "enabled": st.booleans(),
+        "origin": st.sampled_from(["cli", "http", "planner", "file"]),
+    },
+)
+OF_IT_ALONE = ("createdAt", "origin", "traceId")
+"""Whose it is and since when: a copy has these of its own."""
+
+
+def post(web: Web, body: dict[str, Any]) -> str:
+    answer = web.ask("POST", "/api/triggers", body)
+    assert answer.status_code == 202, answer.get_data(as_text=True)
+    return answer.get_json()["id"]
+
+
+def as_shown(web: Web) -> dict[str, Any]:
+    (found,) = web.get("/api/triggers")["triggers"]
+    return found
+
+
+def told_alike(view: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in view.items() if key not in OF_IT_ALONE}
+
+
+@given(definition=DEFINITIONS, times=TIMES, once=st.booleans())
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_post_takes_what_get_gives(
+    web: Web, definition: dict[str, Any], times: dict[str, Any], once: bool
+) -> None:
+    made = {
+        "id": "trig-1",
+        "traceId": "trig-1",
+        "createdAt": time_text(web.clock.now()),
+        "type": registry.type_of(None),
+        "once": once and "condition" in times,
+    }
+    if "schedule" in times:
+        plan = Schedule.model_validate_json(json.dumps(times["schedule"]))
+        made["type"] = registry.type_of(plan)
+    web.files.write(
+        paths.trigger("trig-1"), json.dumps(made | {"origin": "http"} | definition | times).encode()
+    )
+    shown = as_shown(web)
+    assert shown["broken"] is None
+    assert post(web, shown) == "trig-1", "the same again is the same"
+    assert as_shown(web) == shown
+    web.files.remove(paths.trigger("trig-1"))
+    post(web, shown)
+    assert told_alike(as_shown(web)) == told_alike(shown)
+    changed = web.ask("POST", "/api/triggers", shown | {"prompt": "something else"})
+    assert changed.status_code == 409
+    web.files.remove(paths.trigger("trig-1"))
+
+
+def test_what_no_view_gives_is_still_refused(web: Web) -> None:
+    answer = web.ask("POST", "/api/triggers", HOURLY | {"fired": 1})
+    assert error_of(answer)["field"] == "fired"
+
+
+def test_a_trigger_that_is_gone_is_made_again_by_what_was_given(web: Web) -> None:
+    post(web, HOURLY | {"id": "trig-1"})
+    shown = as_shown(web)
+    slot(web, "trig-1", taskId="task-9", state="fired")
+    Ledger(web.files).write("trigger_removed", "trig-1", web.clock.now())
+    registry.remove(web.files, "trig-1")
+    post(web, shown)
+    assert stored(web, "trig-1").prompt == "look"

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import {
+  inLines,
   live,
   messageAbout,
   namedTask,
@@ -32,6 +33,40 @@ const task = (id, more = {}) => ({
   ...more,
 });
 const byId = (...tasks) => Object.fromEntries(tasks.map((one) => [one.id, one]));
+
+describe("messages of one trigger", () => {
+  const told = (id, seconds, more = {}) => ({
+    ...said(id, seconds, "system"),
+    triggerId: "g1",
+    taskIds: [`t-${id}`],
+    ...more,
+  });
+  const lines = (...messages) =>
+    inLines(messages).map((line) => [line.id, line.repeats ?? [], line.since ?? null]);
+
+  test("are one line, where the newest is", () => {
+    const given = [told("a", 0), said("x", 1, "agent"), told("b", 2), told("c", 3)];
+    assert.deepEqual(lines(...given), [
+      ["x", [], null],
+      ["c", ["a", "b"], at(0)],
+    ]);
+  });
+
+  test("begin anew after what the user says, and each trigger has its own", () => {
+    const given = [told("a", 0), told("b", 1, { triggerId: "g2" }), said("m", 2), told("c", 3)];
+    assert.equal(lines(...given).length, 4);
+  });
+
+  test("count what the server counted once, however they come", () => {
+    const page = told("c", 3, { repeats: ["a", "b"], since: at(0) });
+    assert.deepEqual(lines(told("b", 2), page, told("d", 4)), [["d", ["b", "a", "c"], at(0)]]);
+  });
+
+  test("are found by the tasks of those the newest stands for", () => {
+    const given = state({ messages: [told("a", 0), told("b", 1)] });
+    assert.equal(messageAbout(given, "t-a", []), "b");
+  });
+});
 
 describe("the timeline", () => {
   const shown = (given) =>

@@ -32,6 +32,8 @@ const trigger = (values) => ({
   cooldown: 0,
   once: false,
   overlap: "skip",
+  notify: "change",
+  notifyGiven: false,
   schedule: null,
   condition: null,
   ...values,
@@ -166,6 +168,16 @@ describe("an edit", () => {
       { condition: { type: "not", params: { condition: exists("b") } }, cooldown: 90, once: true },
     ];
     for (const one of stored) assert.deepEqual(edited(trigger(one), {}), {});
+  });
+
+  test("who is told is asked for only where it is chosen, and given up as null", () => {
+    const usual = trigger({ schedule: { interval: 600 } });
+    assert.deepEqual(edited(usual, { notify: "failure" }), { notify: "failure" });
+    const asked = trigger({ schedule: { interval: 600 }, notify: "none", notifyGiven: true });
+    assert.equal(formOf(asked, [], ZONE).notify, "none");
+    assert.deepEqual(edited(asked, { notify: "" }), { notify: null });
+    const made = createRequest(form({ plain: "daily at 9", notify: "change" }), ZONE);
+    assert.equal(made.notify, "change");
   });
 
   test("sends only what changed: the rhythm is not begun anew", () => {

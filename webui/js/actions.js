@@ -299,6 +299,11 @@ export class Actions {
     if (id) this.hands.reloadTask(id);
   }
 
+  /** @param {string} key of a file of the diff, or a part of it @param {boolean} open */
+  unfold(key, open) {
+    this.store.dispatch({ type: "unfolded", key, open });
+  }
+
   reloadTrigger() {
     const id = this.store.state.triggerDetail?.id;
     if (id) this.hands.reloadTrigger(id);

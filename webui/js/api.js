@@ -103,6 +103,8 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     answer: (answer) => call("POST", "/api/answer", answer),
     /** @param {string} task */
     task: (task) => call("GET", `/api/tasks/${id(task)}`),
+    /** @param {string} task */
+    taskDiff: (task) => call("GET", `/api/tasks/${id(task)}/diff`),
     /** @param {string} task @param {string | null} offset */
     output: (task, offset) => call("GET", query(`/api/tasks/${id(task)}/output`, { offset })),
     /** @param {string} task @param {"cancel" | "retry"} what @param {string} command */

@@ -54,9 +54,22 @@ export class DetailKeeper {
       this.store.dispatch({ type: "detailLoaded", id, answer });
       if (outdated) void this.load(id);
       else void this.readOutput(id);
+      if (answer.result?.hasDiff) void this.loadDiff(id);
     } catch (error) {
       const load = /** @type {any} */ (error)?.status === 404 ? "missing" : "failed";
       this.store.dispatch({ type: "detailFailed", id, load });
+    }
+  }
+
+  /** @private @param {string} id  Once it has ended, what it changed changes no more. */
+  async loadDiff(id) {
+    if (this.store.state.detail?.diff) return;
+    try {
+      const diff = await this.api.taskDiff(id);
+      this.store.dispatch({ type: "diffLoaded", id, diff, load: "idle" });
+    } catch (error) {
+      const gone = /** @type {any} */ (error)?.status === 404; // it was kept for its time
+      this.store.dispatch({ type: "diffLoaded", id, diff: null, load: gone ? "idle" : "failed" });
     }
   }
 

@@ -66,7 +66,7 @@ export function timeline(state) {
 function spoken(messages) {
   return withDays(
     [],
-    messages.map((message) => ({
+    inLines(messages).map((message) => ({
       type: "message",
       key: message.id,
       message,
@@ -75,6 +75,36 @@ function spoken(messages) {
       joined: false,
     })),
   );
+}
+
+/**
+ * What tells runs of one trigger is one line, where the newest is; what the user says begins anew.
+ * So the server's pages come; here with what was heard since.
+ *
+ * @param {Message[]} messages
+ * @returns {Message[]}
+ */
+export function inLines(messages) {
+  /** @type {Map<string, Message>} */
+  const open = new Map();
+  /** @type {Set<Message>} */
+  const lines = new Set();
+  for (const message of messages) {
+    if (message.role === "user") open.clear();
+    const before = message.triggerId ? open.get(message.triggerId) : undefined;
+    const line = before ? standFor(before, message) : message;
+    if (before) lines.delete(before);
+    if (message.triggerId) open.set(message.triggerId, line);
+    lines.add(line);
+  }
+  return [...lines];
+}
+
+/** @param {Message} before @param {Message} message @returns {Message} */
+function standFor(before, message) {
+  const ids = new Set([...(before.repeats ?? []), before.id, ...(message.repeats ?? [])]);
+  const since = [before.since, before.createdAt, message.since].filter((at) => at != null).sort()[0];
+  return { ...message, repeats: [...ids], since };
 }
 
 /**
@@ -154,7 +184,8 @@ function tasksIn(state, wanted) {
  */
 export function taskGroups(state) {
   const begun = (/** @type {Task} */ task) => ms(task.startedAt ?? task.createdAt);
-  const running = tasksIn(state, "running").sort((a, b) => begun(b) - begun(a));
+  const atIt = [...tasksIn(state, "running"), ...tasksIn(state, "asking")];
+  const running = atIt.sort((a, b) => begun(b) - begun(a));
   const queued = tasksIn(state, "queued").sort(inQueue);
   const ended = state.ended.flatMap((id) => state.tasks[id] ?? []);
   return { running, queued, ended };
@@ -295,7 +326,27 @@ export function namedTask(tasks, id) {
  * @returns {string | null}
  */
 export function messageAbout(state, taskId, trace) {
-  const naming = (/** @type {Set<string>} */ ids) =>
-    state.messages.findLast((message) => message.taskIds?.some((id) => ids.has(id)))?.id ?? null;
+  const naming = (/** @type {Set<string>} */ ids) => {
+    const id = state.messages.findLast((message) => message.taskIds?.some((one) => ids.has(one)))?.id;
+    if (!id) return null;
+    return inLines(state.messages).find((line) => line.repeats?.includes(id))?.id ?? id;
+  };
   return naming(new Set([taskId])) ?? naming(new Set(trace.map((task) => task.id)));
+}
+
+/**
+ * Each line with its number before and after; null where it is not.
+ *
+ * @param {import("./types.js").Hunk} hunk
+ * @returns {{mark: string, text: string, before: number | null, after: number | null}[]}
+ */
+export function numbered(hunk) {
+  let [before, after] = [hunk.oldStart, hunk.newStart];
+  return hunk.lines.map((line) => {
+    const [mark, text] = [line[0], line.slice(1)];
+    const row = { mark, text, before: /** @type {any} */ (null), after: /** @type {any} */ (null) };
+    if (mark === " " || mark === "-") row.before = before++;
+    if (mark === " " || mark === "+") row.after = after++;
+    return row;
+  });
 }

@@ -10,7 +10,7 @@
  * @property {"sending" | "accepted" | "failed"} state
  * @property {string} [error]
  *
- * @typedef {"queued" | "running" | "done" | "failed" | "canceled"} TaskState
+ * @typedef {"queued" | "running" | "asking" | "done" | "failed" | "canceled"} TaskState
  *
  * @typedef {{en: string, zh: string}} Words said by the server in each language
  *
@@ -61,6 +61,7 @@
  * @property {Unit} cooldownUnit
  * @property {boolean} once
  * @property {"skip" | "queue"} overlap
+ * @property {string} notify who is told; empty: what is usual
  * @property {Record<string, string>} errors by field
  * @property {Preview} preview
  * @property {boolean} busy
@@ -137,10 +138,13 @@
  * @property {"loading" | "ready" | "missing" | "failed"} load
  * @property {import("./types.js").Task | null} task
  * @property {{text: string, html?: string | null, exitCode?: number | null,
- *   resultType?: string} | null} result
+ *   resultType?: string, hasDiff?: boolean} | null} result
  * @property {import("./types.js").LedgerEvent[]} events
  * @property {import("./types.js").Task[]} trace
  * @property {import("./types.js").Graph} graph
+ * @property {import("./types.js").Diff | null} diff what it changed
+ * @property {"idle" | "failed"} diffLoad
+ * @property {Record<string, boolean>} unfolded files of the diff and their parts: open, or closed
  * @property {Output} output
  *
  * @typedef {object} Output

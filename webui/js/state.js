@@ -90,6 +90,8 @@ const ACTIONS = {
   detailOpened,
   detailLoaded,
   detailFailed,
+  diffLoaded,
+  unfolded,
   draftHead,
   output,
   pending,
@@ -293,7 +295,7 @@ function bounded(tasks, surplus) {
 }
 
 /** @param {import("./types.js").Task} task */
-const isOver = (task) => task.state !== "running" && task.state !== "queued";
+const isOver = (task) => !["running", "queued", "asking"].includes(task.state);
 
 /**
  * The order in which tasks are taken.
@@ -384,7 +386,9 @@ function detailOpened(state, { id }) {
   const nothing = { blocks: [], dropped: 0, offset: null, ended: false, load: "idle" };
   const task = state.tasks[id] ?? null;
   const detail = { id, load: /** @type {const} */ ("loading"), task, result: null };
-  const none = { events: [], trace: [], graph: NO_GRAPH };
+  /** @type {Pick<import("./state-types.js").TaskDetail, "diff" | "diffLoad" | "unfolded">} */
+  const unchanged = { diff: null, diffLoad: "idle", unfolded: {} };
+  const none = { events: [], trace: [], graph: NO_GRAPH, ...unchanged };
   return { ...state, detail: { ...detail, ...none, output: nothing } };
 }
 
@@ -403,6 +407,23 @@ function detailLoaded(state, { id, answer }) {
       graph: answer.graph ?? NO_GRAPH,
     },
   };
+}
+
+/**
+ * @param {State} state
+ * @param {{id: string, diff: import("./types.js").Diff | null, load: "idle" | "failed"}} action
+ * @returns {State}
+ */
+function diffLoaded(state, { id, diff, load }) {
+  const { detail } = state;
+  return detail?.id === id ? { ...state, detail: { ...detail, diff, diffLoad: load } } : state;
+}
+
+/** @param {State} state @param {{key: string, open: boolean}} action @returns {State} */
+function unfolded(state, { key, open }) {
+  const { detail } = state;
+  if (!detail) return state;
+  return { ...state, detail: { ...detail, unfolded: { ...detail.unfolded, [key]: open } } };
 }
 
 /** @param {State} state @param {{id: string, load: "missing" | "failed"}} action @returns {State} */

@@ -19,6 +19,16 @@ const UNITS = [
   ["second", 1],
 ];
 
+/** Who is told; empty: what is usual for its kind. */
+export const NOTIFY = /** @type {const} */ ([
+  "",
+  "message",
+  "change",
+  "failure",
+  "none",
+  "teller",
+]);
+
 export const UNIT_NAMES = /** @type {const} */ (["second", "minute", "hour", "day"]);
 
 export const TIME_KINDS = /** @type {const} */ (["plain", "every", "cron", "at"]);
@@ -72,6 +82,7 @@ export function newForm(id, zone) {
     cooldownUnit: "minute",
     once: false,
     overlap: "skip",
+    notify: "",
     errors: {},
     preview: { asked: "", state: "idle", answer: null, error: null },
     busy: false,
@@ -97,6 +108,7 @@ export function formOf(trigger, nodes, zone) {
     profile: trigger.profile,
     once: trigger.once ?? false,
     overlap: trigger.overlap ?? "skip",
+    notify: trigger.notifyGiven ? trigger.notify : "",
   };
   if (trigger.schedule) return { ...form, ...scheduleFields(trigger.schedule, zone) };
   if (!trigger.condition) return form;
@@ -300,6 +312,7 @@ function fieldsOf(form, zone) {
     profile: form.profile,
     ...whenOf(form, zone),
     ...(form.when === "at" ? {} : { overlap: form.overlap }),
+    notify: form.notify || null,
     ...(conditional ? { once: form.once } : {}),
     ...(conditional ? { cooldown: inSeconds(form.cooldown, form.cooldownUnit) } : {}),
   };
@@ -307,11 +320,12 @@ function fieldsOf(form, zone) {
 
 /** @param {TriggerForm} form @param {string} zone @returns {Record<string, any>} */
 export function createRequest(form, zone) {
-  const { title, cooldown, ...fields } = fieldsOf(form, zone);
+  const { title, cooldown, notify, ...fields } = fieldsOf(form, zone);
   return {
     id: form.id,
     ...fields,
     ...(title ? { title } : {}),
+    ...(notify ? { notify } : {}),
     ...(cooldown == null ? {} : { cooldown }),
   };
 }
@@ -386,6 +400,7 @@ const TOP = {
   title: "title",
   profile: "profile",
   overlap: "overlap",
+  notify: "notify",
   once: "once",
   cooldown: "cooldown",
 };
@@ -400,7 +415,7 @@ const TOP = {
 export function fieldOf(form, name) {
   if (!name) return "form";
   if (TOP[name]) return TOP[name];
-  if (/^(id|priority|timeout|maxAttempts|notify)\b/.test(name)) return "form";
+  if (/^(id|priority|timeout|maxAttempts)\b/.test(name)) return "form";
   if (!isConditional(form)) {
     return form.when === "cron" && /timezone$/.test(name) ? "timezone" : form.when;
   }

@@ -47,6 +47,12 @@
  * @property {string} turnId
  * @property {string} text
  *
+ * @typedef {object} Diff What a task changed in the workspace, attempt after attempt.
+ * @property {FileDiff[]} files
+ * @property {number} moreFiles So many more changed, and are not listed.
+ * @property {string[]} unseen Folders in which nobody looked.
+ * @property {number} interrupted So many attempts were cut off: what they changed may be missing.
+ *
  * @typedef {object} EngineStatus An engine, of itself or as it serves a role or profile, and whether it can now.
  * @property {string} engine
  * @property {"ready" | "waiting"} state
@@ -79,6 +85,22 @@
  * @typedef {object} FileChangedParameters
  * @property {string} path
  * @property {boolean} fireOnInit
+ *
+ * @typedef {object} FileDiff What became of one file. Units: bytes; null where there was, or is, no such file.
+ * @property {string} path
+ * @property {"added" | "modified" | "deleted" | "renamed"} action
+ * @property {string | null} fromPath Of one that was renamed.
+ * @property {number} added
+ * @property {number} removed Lines; also of those that are not shown.
+ * @property {number | null} oldSize
+ * @property {number | null} newSize
+ * @property {string | null} oldMode
+ * @property {string | null} newMode Permissions where these changed.
+ * @property {"binary" | "big" | "unknown" | null} unshown Why there is nothing of its content.
+ * @property {number} cutLines So many lines are left out.
+ * @property {boolean} shared Other work ran meanwhile, and may have done some of it.
+ * @property {number} attempt
+ * @property {Hunk[]} hunks
  *
  * @typedef {object} FileExists
  * @property {"file_exists"} type
@@ -118,6 +140,13 @@
  * @property {string | null} messageId
  * @property {string | null} role
  * @property {string | null} taskId
+ *
+ * @typedef {object} Hunk Lines that changed, with some around them. Numbers are 1-based; 0 where a side has none.
+ * @property {number} oldStart
+ * @property {number} oldLines
+ * @property {number} newStart
+ * @property {number} newLines
+ * @property {string[]} lines Each begins with a space, `-` or `+`; one with a backslash tells that the line before it has no end. What is not seen stands as its number: `‹U+202E›`.
  *
  * @typedef {object} InboxChange
  * @property {"inbox"} kind
@@ -195,6 +224,9 @@
  * @property {string | null} engine
  * @property {string | null} reminder The words of the reminder that it tells, whose task `task_ids` names.
  * @property {number} memory How many hits of memory its turn was given.
+ * @property {string | null} triggerId The trigger whose runs it tells, and nothing else.
+ * @property {string[]} repeats Messages of that trigger before this one, which stands for them: their ids, oldest first.
+ * @property {string | null} since When the oldest of them was said.
  *
  * @typedef {object} MessagesPage Some messages, oldest first, and the cursor of those before them.
  * @property {Message[]} messages
@@ -276,8 +308,9 @@
  * @property {Record<string, any>} data
  * @property {string} engine
  * @property {Usage} usage
+ * @property {"text" | "code_change" | "analysis" | "summary"} resultType
+ * @property {boolean} hasDiff Whether files of the workspace changed, as `…/diff` tells.
  * @property {string | null} html Null where there is no text, and for a command's output, which is no markdown.
- * @property {string} resultType
  * @property {string} completedAt
  *
  * @typedef {object} Schedule When a trigger is due. Exactly one of interval, cron, runAt. Units: seconds.
@@ -366,7 +399,7 @@
  * @typedef {object} Task One task as it stands now. Units: milliseconds.
  * @property {string} id
  * @property {"planner" | "worker"} seat
- * @property {"queued" | "running" | "done" | "failed" | "canceled"} state
+ * @property {"queued" | "running" | "asking" | "done" | "failed" | "canceled"} state
  * @property {string} title
  * @property {string} prompt
  * @property {string} profile
@@ -440,6 +473,8 @@
  * @property {boolean} once
  * @property {"skip" | "queue"} overlap
  * @property {"teller" | "message" | "change" | "failure" | "none"} notify Who is told of its runs: as asked for, else what is usual for its kind.
+ * @property {boolean} notifyGiven Whether that was asked for.
+ * @property {{en: string, zh: string}} told The same in words.
  * @property {number | null} timeout
  * @property {number} maxAttempts
  * @property {string} origin
@@ -449,10 +484,12 @@
  * @property {number} fireCount
  * @property {string | null} lastTaskId
  * @property {string | null} lastVerdict
- * @property {number} failureStreak
+ * @property {number} failureStreak So many runs in a row failed in the same way.
+ * @property {"breaker" | null} pausedBy Who paused it, where that was not its user.
  * @property {string | null} blockedBy The task or trigger because of which it can never fire.
  * @property {string | null} broken Why its file cannot be read.
  * @property {{en: string, zh: string}} headline Why it waits, or what comes next.
+ * @property {{en: string, zh: string} | null} last How its last run went.
  *
  * @typedef {object} TurnChange The Teller's run began or ended.
  * @property {"turn"} kind

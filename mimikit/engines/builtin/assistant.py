@@ -1,4 +1,4 @@
-"""What the engine `builtin` does as Teller and as Planner.
+"""What the engine `builtin` does as Teller.
 
 It understands the sentences of `grammar`, says what it did with them, and says plainly what it can
 not do. It reads the request's input and acts through the request's tools, nothing else; the same
@@ -7,39 +7,41 @@ request gives the same calls.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
-from zoneinfo import ZoneInfo
+from typing import Literal
 
-from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply, TurnInput
-from mimikit.engines.builtin import grammar
-from mimikit.engines.builtin.grammar import (
-    BadSentence,
-    Commanding,
-    Intent,
-    PlainSentence,
-    Shown,
+from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply
+from mimikit.engines.builtin import grammar, intents
+from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence, Shown
+from mimikit.engines.builtin.planner import (
+    call_tool,
+    plan_of,
+    sentence_language,
+    title_of,
+    told_in_words,
+)
+from mimikit.engines.builtin.references import (
+    ENDED,
+    MOST_TITLE,
+    TASK_ID,
+    asked,
+    failed,
+    named,
+    one_line,
+    resolve,
+    task_list,
+    told_of,
+    triggers,
+    words_of,
 )
 from mimikit.engines.builtin.reminders import NoticedIntent, RemindIntent, SnoozeIntent
-from mimikit.engines.builtin.shell_lines import SENTENCES, IsProgram
+from mimikit.engines.builtin.shell_lines import IsProgram
 from mimikit.language import phrases
-from mimikit.language.phrases import Language, code, fence, interval_words, paragraphs, say
-from mimikit.language.times import InstantTime, PastTime, RepeatTime, parse_when, when_words
-from mimikit.protocol.models import REMINDER, Hit, InboxItem, Message, time_text
+from mimikit.language.phrases import Language, code, fence, paragraphs, say
+from mimikit.protocol import notify
+from mimikit.protocol.models import REMINDER, Hit, InboxItem, Message
 
-_TITLE = 80
 _HIT = 320
-_ENDED = frozenset({"done", "failed", "canceled"})
-_LEAST_PREFIX = 4
-_ID = re.compile(r"(?:task|trig)-[A-Za-z0-9._-]+\Z")
-_REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
-_FILLERS = frozenset(SENTENCES["words"]["fillers"].split())
-
-
-# ---- Teller
 
 
 class Turn:
@@ -84,22 +86,29 @@ class Turn:
             if isinstance(intent, PlainSentence) or text.casefold() in options:
                 self._question = None
                 arguments = {"questionId": question.question_id, "text": text}
-                return self._said(_call(self._request, "answer_question", arguments), "answered")
+                return self._said(
+                    call_tool(self._request, "answer_question", arguments), "answered"
+                )
         if isinstance(intent, RemindIntent):
             return self._remind(item, intent)
-        if isinstance(intent, grammar.RunIntent):
-            title, words = _title(intent.command), {}
+        if isinstance(intent, intents.RunIntent):
+            title, words, told = title_of(intent.command), {}, ""
+            if intent.notify is not None:
+                told = notify.words(intent.notify, "once")[self._language]
         elif isinstance(intent, Commanding):
             # Passed on to the Planner, word for word, if it can be planned.
             plan = plan_of(intent, self._input, self._input.now, self._language)
             if isinstance(plan, str):
                 return plan
-            title, words = _title(f"{plan.when}: {intent.command}"), {"when": plan.words}
+            title, words = title_of(f"{plan.when}: {intent.command}"), {"when": plan.words}
+            told = told_in_words(intent.notify, plan)[self._language]
         else:
             return self._attend(intent)
-        reply = _call(self._request, "delegate", {"prompt": item.text, "title": title})
-        key, command = "scheduled" if words else "started", fence(intent.command, "sh")
-        return self._said(reply, key, command=command, **words)
+        reply = call_tool(self._request, "delegate", {"prompt": item.text, "title": title})
+        key, command = "started_now" if told else "started", fence(intent.command, "sh")
+        key = "scheduled" if words else key
+        said = self._said(reply, key, command=command, **words)
+        return paragraphs(said, told) if reply.ok else said
 
     def _meant(self, text: str, item: InboxItem) -> Intent:
         """What one input asks for; right after a reminder it may be an answer to it."""
@@ -122,35 +131,41 @@ class Turn:
         is_whole = isinstance(grammar.parse(item.text), RemindIntent)
         prompt = item.text if is_whole else say("remind_me", self._language, when=intent.when)
         prompt += "" if is_whole else intent.text
-        arguments = {"prompt": prompt, "title": _title(intent.text)}
+        arguments = {"prompt": prompt, "title": title_of(intent.text)}
         key = "reminding_at" if plan.arguments["type"] == "scheduled" else "reminding"
         facts = {"when": plan.words, "said": intent.when, "text": intent.text}
-        return self._said(_call(self._request, "delegate", arguments), key, **facts)
+        return self._said(call_tool(self._request, "delegate", arguments), key, **facts)
 
     def _attend(self, intent: Intent) -> str:
         """Do what no command is run for."""
         language, memory = self._language, self._input.memory
         match intent:
-            case grammar.RememberIntent(content):
-                reply = _call(self._request, "remember", {"content": content, "longTerm": True})
-                return self._said(reply, "remembered", content=_line(content, 200))
-            case grammar.RecallIntent(about):
+            case intents.RememberIntent(content):
+                reply = call_tool(self._request, "remember", {"content": content, "longTerm": True})
+                return self._said(reply, "remembered", content=one_line(content, 200))
+            case intents.RecallIntent(about):
                 key = "recall_has" if memory else "recall_none"
-                head = say(key, language, about=_line(about, 100))
+                head = say(key, language, about=one_line(about, 100))
                 return paragraphs(head, _hits(memory), say("recall_by_search", language))
-            case grammar.ChangeBacklogIntent(action, item):
-                reply = _call(self._request, "update_backlog", {"action": action, "item": item})
+            case intents.ChangeBacklogIntent(action, item):
+                reply = call_tool(self._request, "update_backlog", {"action": action, "item": item})
                 # The answer ends with the item that was found to be meant.
                 whole = reply.text.partition(": ")[2] or item
-                return self._said(reply, f"backlog_{action}", item=_line(whole, 200))
-            case grammar.CancelIntent(reference):
+                return self._said(reply, f"backlog_{action}", item=one_line(whole, 200))
+            case intents.CancelIntent(reference):
                 return self._cancel(reference)
-            case grammar.ShowIntent(what):
+            case intents.SwitchIntent(action, reference):
+                return self._switch(action, reference)
+            case intents.ShowIntent(what):
                 return self._show(what)
             case NoticedIntent():
                 return say("reminder_noticed", language)
             case BadSentence(reason):
                 return say(reason, language)
+            case intents.FailedIntent(day):
+                return failed(self._input, day, language)
+            case intents.AskIntent(asks, reference) if found := asked(self._input, asks, reference):
+                return told_of(asks, found, language)
             case _ if language in self._declined:
                 return ""  # that a mind is missing is said once, however many inputs need one
             case _:
@@ -166,17 +181,20 @@ class Turn:
                 return say("help", language, connect=say("connect", language))
             case "status":
                 facts = [f"- {name}: {value}" for name, value in self._input.facts.items()]
-                if not facts:
+                live = [task for task in self._input.tasks if task.state not in ENDED]
+                listed = task_list(live, language)
+                if not facts + live:
                     return say("status_none", language)
-                return paragraphs(say("status", language), "\n".join(facts))
-            case "tasks":
-                reply = _call(self._request, "list_tasks", {"scope": "all"})
-                if reply.ok and self._input.tasks:
-                    listed = _task_list(self._input.tasks, language)
-                    return paragraphs(say("tasks", language), listed)
-                return self._said(reply, "tasks_none")
+                return paragraphs(say("status", language), "\n".join(facts), listed)
+            case "tasks" | "reminders":
+                reply = call_tool(self._request, "list_tasks", {"scope": "all"})
+                is_all, tasks = what == "tasks", self._input.tasks
+                shown = [t for t in tasks if is_all or t.state.startswith(REMINDER)]
+                if reply.ok and shown:
+                    return paragraphs(say(what, language), task_list(shown, language))
+                return self._said(reply, f"{what}_none")
             case "backlog":
-                reply = _call(self._request, "update_backlog", {"action": "list"})
+                reply = call_tool(self._request, "update_backlog", {"action": "list"})
                 if reply.ok and reply.text.startswith("- "):
                     return paragraphs(say("backlog", language), reply.text)
                 return self._said(reply, "backlog_none")
@@ -184,51 +202,55 @@ class Turn:
     def _cancel(self, reference: str) -> str:
         language, tasks = self._language, self._input.tasks
         found = resolve(reference, tasks)
-        active = [task for task in tasks if task.state not in _ENDED]
-        if len(found) == 1 or (not found and _ID.match(reference)):
+        active = [task for task in tasks if task.state not in ENDED]
+        if len(found) == 1 or (not found and TASK_ID.match(reference)):
             task_id = found[0].id if found else reference
-            reply = _call(self._request, "cancel_task", {"id": task_id})
-            return self._said(reply, "canceling", task=_named(task_id, found))
+            reply = call_tool(self._request, "cancel_task", {"id": task_id})
+            return self._said(reply, "canceling", task=named(task_id, found))
         if not active:
             return say("cancel_empty", language)
         which = say("cancel_which", language)
-        if found or not _words(reference):
-            return paragraphs(which, _task_list(found or active, language))
-        none = say("cancel_none", language, reference=_line(reference, 100))
-        return paragraphs(none, which, _task_list(active, language))
+        if found or not words_of(reference):
+            return paragraphs(which, task_list(found or active, language))
+        none = say("cancel_none", language, reference=one_line(reference, 100))
+        return paragraphs(none, which, task_list(active, language))
+
+    def _switch(self, action: Literal["pause", "resume"], reference: str) -> str:
+        """Have the Planner pause a trigger, or let it go on."""
+        found = triggers(reference, self._input.tasks)
+        if len(found) == 1:
+            prompt = f"{action} {found[0].id}"
+            reply = call_tool(self._request, "delegate", {"prompt": prompt, "title": prompt})
+            return self._said(reply, f"{action}_doing", trigger=named(found[0].id, found))
+        if not found:
+            return say("switch_none", self._language, reference=one_line(reference, 100))
+        which = say("switch_which", self._language)
+        return paragraphs(which, task_list(found, self._language))
 
     def _said(self, reply: ToolReply, key: str, **values: object) -> str:
         """What to say of a tool's reply, which may be a refusal."""
         if reply.ok:
             return say(key, self._language, **values)
-        what = code(_line(self._sentence, _TITLE))
+        what = code(one_line(self._sentence, MOST_TITLE))
         return say("refused", self._language, what=what, reason=reply.text)
 
 
 def is_command(text: str, tasks: Callable[[], Sequence[TaskLine]], is_program: IsProgram) -> bool:
-    """Whether a message needs no mind, though one is there: `tasks`, `cancel`, `remind me`, `run:`.
+    """Whether a message needs no mind, though one is there: `tasks`, `status`, `cancel`, `run:`.
 
     What is to be canceled must be there: else it is talk, such as "stop worrying".
     """
     match grammar.parse(text.strip(), is_program):
-        case grammar.ShowIntent(what):
+        case intents.ShowIntent(what):
             return what in ("help", "status", "tasks")
-        case grammar.RunIntent() | RemindIntent():
+        case intents.RunIntent():
             return True
-        case grammar.CancelIntent(reference):
-            return not _words(reference) or bool(
-                _ID.match(reference) or resolve(reference, tasks())
+        case intents.CancelIntent(reference):
+            return not words_of(reference) or bool(
+                TASK_ID.match(reference) or resolve(reference, tasks())
             )
         case _:
             return False
-
-
-def sentence_language(text: str, intent: Intent, locale: str) -> Language:
-    """The language a sentence is in; a command, a path, a task's name inside it do not count."""
-    if isinstance(intent, Commanding):
-        for name in ("command", "path", "reference"):
-            text = text.replace(getattr(intent, name, " "), " ", 1)
-    return phrases.language(text, locale)
 
 
 def told_reminder(conversation: Sequence[Message], quote: str | None) -> str | None:
@@ -241,193 +263,5 @@ def told_reminder(conversation: Sequence[Message], quote: str | None) -> str | N
     return None
 
 
-def resolve(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """The tasks a reference may mean: by id, by the start of an id, by words of the title.
-
-    An exact id counts whatever the task's state; the rest only among what has not ended.
-    """
-    if exact := [task for task in tasks if task.id == reference]:
-        return exact[:1]
-    return _fitting(reference, [task for task in tasks if task.state not in _ENDED])
-
-
-def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """The tasks and triggers that a command may be told to wait for; plans are none.
-
-    Where nothing live fits, ended tasks do: the newest of those that share one title.
-    """
-    tasks = [task for task in tasks if task.seat != "planner"]
-    if found := resolve(reference, tasks):
-        return found
-    ended = _fitting(reference, [task for task in tasks if task.state in _ENDED])
-    if len({task.title.casefold() for task in ended}) == 1:
-        return [max(ended, key=lambda task: task.created_at or datetime.min.replace(tzinfo=UTC))]
-    return ended
-
-
-def _fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """Those that fit by the start of the id, else by the whole title, else by words of it."""
-    if len(reference) >= _LEAST_PREFIX:
-        by_id = [
-            task
-            for task in tasks
-            if task.id.startswith(reference) or task.id.partition("-")[2].startswith(reference)
-        ]
-        if by_id:
-            return by_id
-    if by_title := [t for t in tasks if t.title.casefold() == reference.casefold()]:
-        return by_title
-    words, fitting = _words(reference), list[TaskLine]()
-    for task in tasks:
-        own = set(_REFERENCE_WORD.findall(task.title.casefold()))
-        # A Chinese word may be a part of what stands there.
-        if words and all(w in own or (not w.isascii() and w in task.title) for w in words):
-            fitting.append(task)
-    return fitting
-
-
-def _words(reference: str) -> list[str]:
-    return [w for w in _REFERENCE_WORD.findall(reference.casefold()) if w not in _FILLERS]
-
-
-# ---- what a sentence comes to
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedCall:
-    """The tool call that does what a sentence asks for, and when that is."""
-
-    tool: str
-    arguments: dict[str, Any]
-    """Besides the command's own."""
-    words: str = ""
-    """When it runs, for the user."""
-    when: str = ""
-    """The same in few words, for a title."""
-
-
-def plan_of(
-    intent: Commanding | RemindIntent, turn_input: TurnInput, now: datetime, language: Language
-) -> PlannedCall | str:
-    """What a sentence comes to when it is said `now`, or what to answer if it can not be done."""
-    match intent:
-        case grammar.RunIntent():
-            return PlannedCall("delegate", {"type": "oneshot"})
-        case grammar.EveryIntent(seconds):
-            words = interval_words(seconds, language)
-            return PlannedCall("schedule", {"type": "recurring", "interval": seconds}, words, words)
-        case grammar.AtIntent(when):
-            return _plan_at(when, turn_input.timezone, now, language)
-        case RemindIntent(when):
-            zone, passed = turn_input.timezone, "reminding_passed"
-            return _plan_at(when, zone, now, language, passed)
-        case grammar.WhenFileIntent(path, change):
-            condition = {"type": f"file_{change}", "params": {"path": path}}
-            words = say(f"when_{change}", language, path=code(path))
-            more = {"type": "conditional", "condition": condition}
-            return PlannedCall("schedule", more, words, path)
-        case grammar.AfterIntent(reference):
-            return _plan_after(reference, turn_input.tasks, language)
-
-
-def _plan_at(
-    text: str, timezone: str, now: datetime, language: Language, passed: str = "time_passed"
-) -> PlannedCall | str:
-    """`passed`: the phrase for a time that is over."""
-    zone = phrases.named_zone(timezone) or ZoneInfo("UTC")
-    try:
-        when = parse_when(text, now=now, zone=zone)
-    except PastTime as past:
-        return say(passed, language, when=when_words(InstantTime(past.at), zone, language))
-    if when is None:
-        return say("time_unclear", language, words=code(text))
-    more: dict[str, Any]
-    match when:
-        case InstantTime(at):
-            more = {"type": "scheduled", "runAt": time_text(at)}
-        case RepeatTime(seconds):
-            more = {"type": "recurring", "interval": seconds}
-        case _:
-            more = {"type": "recurring", "cron": when.expression, "timezone": zone.key}
-    return PlannedCall("schedule", more, when_words(when, zone, language), text)
-
-
-def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -> PlannedCall | str:
-    found = resolve_upstream(reference, tasks)
-    if len(found) > 1:
-        which = say("after_which", language, reference=_line(reference, 100))
-        return paragraphs(which, _task_list(found, language))
-    if not found and not _ID.match(reference):
-        none = say("after_none", language, reference=_line(reference, 100))
-        return paragraphs(none, _task_list([t for t in tasks if t.seat != "planner"], language))
-    task_id = found[0].id if found else reference
-    words = say("when_done", language, task=_named(task_id, found))
-    return PlannedCall("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
-
-
-# ---- Planner
-
-
-def plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
-    """Have the command of a plan carried out when it asks for it; its outcome says what was not."""
-    task, locale = request.input.task, request.input.locale
-    if task is None:
-        error = say("plan_no_task", phrases.language("", locale))
-        return Outcome("failed", error=error, failure_reason="error")
-    intent = grammar.parse(task.prompt, is_program)
-    language = sentence_language(task.prompt, intent, locale)
-    request.on_event("note", say("note_planning", language), {})
-    if task.parent_task_id is not None and task.source_trigger_id is None:
-        # It goes on from a question another engine asked: no longer the user's bare sentence.
-        intent = PlainSentence(task.prompt)
-    if isinstance(intent, BadSentence):
-        return Outcome("done", say(intent.reason, language))
-    if not isinstance(intent, Commanding | RemindIntent):
-        return Outcome("done", say("plan_unknown", language, connect=say("connect", language)))
-    plan = plan_of(intent, request.input, task.created_at, language)
-    if isinstance(plan, str):
-        return Outcome("done", plan)
-    is_reminder = isinstance(intent, RemindIntent)
-    text, profile = (intent.text, REMINDER) if is_reminder else (intent.command, "command")
-    work = {"prompt": text, "title": _title(text), "profile": profile}
-    reply = _call(request, plan.tool, {**work, **plan.arguments})
-    if reply.ok:
-        return Outcome("done")
-    error = say("plan_refused", language, reason=reply.text)
-    return Outcome("failed", error=error, failure_reason="refused")
-
-
-# ---- parts
-
-
-def _call(request: EngineRequest, name: str, arguments: dict[str, Any]) -> ToolReply:
-    reply = request.call_tool(name, arguments)
-    request.on_event("tool", name, {"arguments": arguments, "ok": reply.ok, "reply": reply.text})
-    return reply
-
-
-def _title(command: str) -> str:
-    return _line(command.strip().partition("\n")[0], _TITLE)
-
-
-def _line(text: str, limit: int) -> str:
-    """The text in one line, cut."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
-def _named(task_id: str, found: Sequence[TaskLine]) -> str:
-    """A task by its title and id, or by its id alone where it was not found."""
-    return f"{code(found[0].title)} ({code(task_id)})" if found else code(task_id)
-
-
 def _hits(hits: Sequence[Hit]) -> str:
-    return "\n".join(f"- {_line(hit.text, _HIT)} — {code(hit.source)}" for hit in hits)
-
-
-def _task_list(tasks: Sequence[TaskLine], language: str) -> str:
-    return "\n".join(
-        f"- {code(_line(task.title, _TITLE) or task.id)} — "
-        f"{phrases.state(task.state, language)} · {code(task.id)}"
-        for task in tasks
-    )
+    return "\n".join(f"- {one_line(hit.text, _HIT)} — {code(hit.source)}" for hit in hits)

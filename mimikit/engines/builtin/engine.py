@@ -45,11 +45,11 @@ class BuiltinEngine:
         if request.role != "worker":
             # Only here: to read in its sentences takes a tenth of a start, and where another engine
             # serves these roles nobody needs them.
-            from mimikit.engines.builtin import assistant
+            from mimikit.engines.builtin import assistant, planner
 
             if request.role == "teller":
                 return assistant.Turn(request, self._is_program).take()
-            return assistant.plan(request, self._is_program)
+            return planner.plan(request, self._is_program)
         task = request.input.task
         if self._summarise is not None and task is not None and task.covers is not None:
             # The text's own sentences, as no mind is there to write others.

@@ -11,10 +11,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+from mimikit.engines.builtin import notify
+from mimikit.engines.builtin.intents import (
+    AfterIntent,
+    AskIntent,
+    AtIntent,
+    BacklogAction,
+    BadSentence,
+    CancelIntent,
+    ChangeBacklogIntent,
+    Commanding,
+    EveryIntent,
+    FailedIntent,
+    Intent,
+    PlainSentence,
+    RecallIntent,
+    RememberIntent,
+    RunIntent,
+    ShowIntent,
+    SwitchIntent,
+    WhenFileIntent,
+)
 from mimikit.engines.builtin.reminders import (
     NoticedIntent,
     RemindIntent,
@@ -40,121 +61,14 @@ from mimikit.engines.builtin.shell_lines import (
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S, filled, fold
 from mimikit.language.times import FoundTime, RepeatTime, time_at
 
-BacklogAction = Literal["add", "done", "remove"]
-
-
-@dataclass(frozen=True, slots=True)
-class RunIntent:
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
-class EveryIntent:
-    """Run a command again and again. Units: seconds."""
-
-    seconds: float
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
-class AtIntent:
-    """Run a command at a time or at times of day; `when` is for `times.parse_when` to read."""
-
-    when: str
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
-class WhenFileIntent:
-    """Run a command when a file changes, or once it exists. The path may be a glob."""
-
-    path: str
-    change: Literal["changed", "exists"]
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
-class AfterIntent:
-    """Run a command when a task is done; the reference as the user wrote it."""
-
-    reference: str
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
-class RememberIntent:
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class RecallIntent:
-    about: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeBacklogIntent:
-    """Add an item to the backlog, tick it, or take it off."""
-
-    action: BacklogAction
-    item: str
-
-
-@dataclass(frozen=True, slots=True)
-class CancelIntent:
-    """Cancel a task or trigger; the reference as the user wrote it, possibly empty."""
-
-    reference: str
-
-
-Shown = Literal["help", "status", "tasks", "backlog"]
-
-
-@dataclass(frozen=True, slots=True)
-class ShowIntent:
-    """Show what can be said, how the assistant is, what runs or has ended, or what is to do."""
-
-    what: Shown
-
-
-BadReason = Literal[
-    "too_often", "too_rare", "command_or_time", "several", "file_or_word", "reminding_none"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class BadSentence:
-    """Understood, but not to be done as it stands."""
-
-    reason: BadReason
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlainSentence:
-    """Anything else."""
-
-    text: str
-
-
-Commanding = RunIntent | EveryIntent | AtIntent | WhenFileIntent | AfterIntent
-"""What runs a command, now or later."""
-Intent = (
-    Commanding
-    | RemindIntent
-    | SnoozeIntent
-    | NoticedIntent
-    | RememberIntent
-    | RecallIntent
-    | ChangeBacklogIntent
-    | CancelIntent
-    | ShowIntent
-    | BadSentence
-    | PlainSentence
-)
-
 
 def parse(text: str, is_program: IsProgram = lambda _word: False) -> Intent:
     """What the whole message asks for; `is_program`: whether a word can be started by name."""
+    bare, told = notify.split(text)
+    if told is not None:
+        intent = _read(bare, ROWS, is_program)
+        if isinstance(intent, Commanding):
+            return replace(intent, notify=told)
     return _read(text, ROWS, is_program) or PlainSentence(text.strip())
 
 
@@ -369,10 +283,26 @@ def _cancel(said: _Opened) -> Intent | None:
     return CancelIntent(_reference(rest))
 
 
+def _switch(action: Literal["pause", "resume"], said: _Opened) -> Intent | None:
+    intent = _cancel(said)
+    named = isinstance(intent, CancelIntent) and intent.reference
+    return SwitchIntent(action, named) if named else None
+
+
+def _ask(asks: Literal["next", "outcome"], said: _Opened) -> Intent | None:
+    is_named = "what" in said.match.re.groupindex and said.match["what"] is not None
+    return AskIntent(asks, _reference(said.group("what")) if is_named else "")
+
+
+def _failed(said: _Opened) -> Intent | None:
+    return FailedIntent(_DAYS.get((said.match["day"] or "").casefold(), "lately"))
+
+
 def _reference(rest: FoldedText) -> str:
-    """The id or name of a task, without marks, courtesy and the word "task" before it."""
+    """The id or name of a task, without marks, courtesy and the word "task" beside it."""
     while True:
         reference = without_end(_unmarked(rest), COURTESY_AT_END)
+        reference = without_end(reference, _SIGNS["task_word_after"])
         named = _SIGNS["task_word"].match(reference.plain)
         reference = reference.cut(named.end()) if named else reference
         if reference == rest:
@@ -418,10 +348,19 @@ _END = r"[\s?!.。~]*+\Z"
 _LIKE_A_PATH = re.compile(r"[./*~]|\A[A-Z][A-Za-z]*file\Z|\A[A-Z_]{3,}\Z")
 _NO_ITEM = frozenset(SENTENCES["words"]["no_item"].split())
 
+_DAYS: dict[str, Literal["today", "yesterday"]] = {
+    "today": "today", "so far": "today", "今天": "today", "今日": "today",
+    "yesterday": "yesterday", "昨天": "yesterday",
+}  # fmt: skip
+
 ROWS: tuple[_Row, ...] = (
     *_rows("help", "whole", lambda _said: ShowIntent("help")),
     *_rows("status", "whole", lambda _said: ShowIntent("status")),
     *_rows("tasks", "whole", lambda _said: ShowIntent("tasks")),
+    *_rows("reminders", "whole", lambda _said: ShowIntent("reminders")),
+    *_rows("failed", "whole", _failed),
+    *_rows("next_run", "whole", partial(_ask, "next")),
+    *_rows("outcome", "whole", partial(_ask, "outcome")),
     *_rows("remind", "begins", _remind),
     *_rows("remind_at", "begins", _remind_at),
     *_rows("at_time", "begins", _at_time),
@@ -440,6 +379,8 @@ ROWS: tuple[_Row, ...] = (
     *_rows("recall", "whole", _recall),
     *_rows("remember", "begins", _remember),
     *_rows("cancel", "begins", _cancel),
+    *_rows("pause", "begins", partial(_switch, "pause")),
+    *_rows("resume", "begins", partial(_switch, "resume")),
 )
 """Every sentence: how it is said and what reads it. The first that reads one wins."""
 _ANSWERS: tuple[_Row, ...] = (

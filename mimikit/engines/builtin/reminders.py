@@ -45,7 +45,7 @@ def read_reminder(rest: FoldedText, lead: str | None = None) -> RemindIntent | S
     if _ASKS.match(rest.plain):
         return None
     if lead is not None and rest.plain.startswith(":"):
-        return _reminder(lead, rest.after(":"))
+        return _reminder(lead, rest.after(":"), as_it_stands=True)
     rest = rest.cut(_end_of(_BEFORE_TIME, rest))
     when, found = lead, time_at(rest.plain, 0)
     if found is not None:
@@ -56,7 +56,7 @@ def read_reminder(rest: FoldedText, lead: str | None = None) -> RemindIntent | S
     joint = _JOINT.match(rest.plain)
     rest = rest.cut(joint.end() if joint else 0)
     if joint and joint["colon"] and when is not None:
-        return _reminder(when, rest)
+        return _reminder(when, rest, as_it_stands=True)
     rest = without_end(rest, _COURTESY)
     tail = time_at_end(rest.plain, _END, _TAIL)
     if tail is not None and _stands_alone(before := rest.plain[: tail.start]):
@@ -78,8 +78,10 @@ def read_snooze(rest: FoldedText) -> SnoozeIntent | None:
     return SnoozeIntent(f"{raw}后" if HAN.search(raw) else f"in {raw}")
 
 
-def _reminder(when: str | None, text: FoldedText) -> RemindIntent | SnoozeIntent | None:
-    if not text.raw or _POINTS.fullmatch(text.plain):
+def _reminder(
+    when: str | None, text: FoldedText, *, as_it_stands: bool = False
+) -> RemindIntent | SnoozeIntent | None:
+    if not text.raw or (not as_it_stands and _POINTS.fullmatch(text.plain)):
         return SnoozeIntent(when or "")
     return RemindIntent(when or "", text.raw) if "\0" not in text.raw else None
 

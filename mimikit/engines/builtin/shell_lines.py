@@ -217,7 +217,7 @@ _FIRST_WORD = re.compile(
 )
 _QUOTED = re.compile(r"\"[^\"]*+\"|'[^']*+'|`[^`]*+`")
 _SHELL_SIGN = re.compile(
-    r"(?:^|\s)--?[A-Za-z0-9]|[|<>;&$*=~{}\[\]\\/]|(?:^|\s)\.(?:\s|$)|\w\.\w{1,8}(?:\s|$)"
+    r"(?:^|\s)(?:--?[A-Za-z0-9]|\+%)|[|<>;&$*=~{}\[\]\\/]|(?:^|\s)\.(?:\s|$)|\w\.\w{1,8}(?:\s|$)"
 )
 _PATH_STARTS = ("/", "./", "../", "~/")
 _BUILTINS = frozenset({"cd", "ulimit", "umask"})

@@ -18,7 +18,7 @@ from typing import Any
 
 from mimikit.config import CodexSettings
 from mimikit.engines import process
-from mimikit.engines.base import EngineRequest, EventKind, OnEvent, Unavailable
+from mimikit.engines.base import EngineAbsence, EngineRequest, EventKind, OnEvent
 from mimikit.engines.codex.workspace import CodexLocation
 from mimikit.engines.process_table import MARK
 from mimikit.engines.sandbox import packaged_program
@@ -82,11 +82,11 @@ def unavailable(settings: CodexSettings) -> str | None:
     if place is None:
         wanted = settings.path or "codex"
         said = f"expected {wanted}, got no such program; pip install 'mimikit[codex]'"
-        return Unavailable(said, "missing")
+        return EngineAbsence(said, "missing")
     version = version_of(place.program)
     if version is None:
         said = f"expected a version from {place.program}, got none; install codex again"
-        return Unavailable(said, "missing")
+        return EngineAbsence(said, "missing")
     if version < LEAST_VERSION:
         least, got = (".".join(map(str, v)) for v in (LEAST_VERSION, version))
         return f"expected codex {least} or newer, got {got}; update it"
@@ -98,7 +98,7 @@ def unavailable(settings: CodexSettings) -> str | None:
     elsewhere = os.environ.get(_API_KEY) or "model_provider" in settings.config
     if not elsewhere and not (place.home / "auth.json").exists():
         said = f"codex is not logged in: no {place.home / 'auth.json'}; run `codex login`"
-        return Unavailable(said, "logged_out")
+        return EngineAbsence(said, "logged_out")
     return None
 
 

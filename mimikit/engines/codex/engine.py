@@ -20,7 +20,7 @@ from pathlib import Path
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
-from mimikit.engines import process, process_tree, sandbox
+from mimikit.engines import mounts, process, process_tree, sandbox
 from mimikit.engines.base import EngineRequest, OnEvent, Outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation, TurnReader
@@ -161,8 +161,15 @@ class CodexEngine:
                 raise EngineError(reason)
             request.on_event("note", f"no sandbox, as the settings allow: {reason}", {})
             return argv
-        shown = [self._catalogue] if self._catalogue else []
-        return self._sandbox.masked(argv, request, folders, writable=[place.home], shown=shown)
+        is_confined = codex_cli.is_confined(self._codex, request)
+        return self._sandbox.masked(
+            argv,
+            request,
+            folders,
+            writable=[place.home],
+            shown=[self._catalogue] if self._catalogue else [],
+            logins=place.login_paths() if is_confined else (),
+        )
 
     def _unproved(self, request: EngineRequest, place: CodexLocation) -> str | None:
         """Why the sandbox does not hold here."""
@@ -228,8 +235,8 @@ class CodexEngine:
             return Outcome("failed", text, said, "error", exit_code=128 + signum)
         said = turn.failed or output.complaint() or turn.trouble or "codex ended without a word"
         reason, again = failure_reason(said), None
-        if said.startswith("bwrap: ") and turn.session_id is None:
-            reason = "engine_unavailable"  # what it had to mount was gone: nothing was tried
+        if said.rpartition("\n")[2].startswith(mounts.ENDED if turn.session_id else "bwrap: "):
+            reason = "engine_unavailable"  # what it had to mount was gone, or is now
         if reason == "rate_limited":
             again = retry_at(said, self._clock.now())
         return Outcome("failed", text, said, reason, exit_code=code, retry_at=again)

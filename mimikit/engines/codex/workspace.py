@@ -36,8 +36,11 @@ class CodexLocation:
 
     def logins(self) -> list[str]:
         """The real files of its logins, as far as they are there."""
-        paths = [self.home / name for name in _LOGINS]
-        return [os.path.realpath(path) for path in paths if os.access(path, os.F_OK)]
+        return [os.path.realpath(path) for path in self.login_paths() if os.access(path, os.F_OK)]
+
+    def login_paths(self) -> list[Path]:
+        """Where they are, there or not."""
+        return [self.home / name for name in _LOGINS]
 
     def closed(self) -> list[str]:
         """What codex opens and its shells must not: who may read a file can lock it.

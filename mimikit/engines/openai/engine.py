@@ -20,11 +20,11 @@ from mimikit.config import EndpointSettings, Settings
 from mimikit.engines import sandbox
 from mimikit.engines.base import (
     CancelToken,
+    EngineAbsence,
     EngineRequest,
     Outcome,
     ToolReply,
     ToolSpec,
-    Unavailable,
 )
 from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.dialogue import (
@@ -81,11 +81,11 @@ class OpenAIEngine:
     def unavailable(self, role: Role | None = None) -> str | None:
         """Why it can not serve now; for the Worker also why there is no sandbox."""
         if not endpoints.is_installed():
-            return Unavailable(endpoints.MISSING, "missing")
+            return EngineAbsence(endpoints.MISSING, "missing")
         try:
             key = key_of(self._name, self._settings, self._state)
         except EngineError as error:
-            return Unavailable(str(error), "logged_out")
+            return EngineAbsence(str(error), "logged_out")
         return self._health.reason(key) or (self._boxed() if role == "worker" else None)
 
     def try_now(self) -> None:

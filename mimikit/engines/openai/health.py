@@ -6,7 +6,7 @@ import threading
 from datetime import datetime, timedelta
 
 from mimikit.clock import Clock
-from mimikit.engines.base import Unavailable
+from mimikit.engines.base import EngineAbsence
 from mimikit.engines.openai.endpoint import EndpointError, Trouble
 from mimikit.protocol.models import EngineWant
 
@@ -19,12 +19,12 @@ class EndpointHealth:
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._lock = clock, threading.Lock()
-        self._reason: Unavailable | None = None
+        self._reason: EngineAbsence | None = None
         self._until: datetime | None = None
         self._key: str | None = None
         self._times, self._trying = 0, 0
 
-    def reason(self, key: str | None) -> Unavailable | None:
+    def reason(self, key: str | None) -> EngineAbsence | None:
         """Why it rests; None once it may be tried, as with another key than the one refused."""
         with self._lock:
             if self._reason is None or self._until is None:
@@ -66,6 +66,6 @@ class EndpointHealth:
             now = self._clock.now()
             known = error.until if error.until and error.until > now else None
             self._until = known or now + timedelta(seconds=rest_s)
-            self._reason = Unavailable(said, _WANTS.get(error.trouble, "unready"))
+            self._reason = EngineAbsence(said, _WANTS.get(error.trouble, "unready"))
             self._key = key
             return self._until

@@ -14,11 +14,13 @@ from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, Command, Notify
 from mimikit.tasks import queue
+from mimikit.tasks.queue import TaskState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
-from mimikit.views import chain_graph, tasks, triggers
+from mimikit.views import chain_graph, diffs, tasks, triggers
 from mimikit.views.base import View
 from mimikit.views.chain_graph import TaskDetail, TraceView
+from mimikit.views.diffs import DiffView
 from mimikit.views.tasks import OutputView, TaskList
 from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, site, taken
 
@@ -36,7 +38,7 @@ Action = Literal[
 class TasksQuery(Input):
     """Which tasks; without a state those that run, wait and ended last."""
 
-    state: Literal["queued", "running", "done", "failed", "canceled"] | None = None
+    state: TaskState | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
@@ -138,6 +140,19 @@ def output(asked: OutputQuery, task_id: str) -> OutputView:
     is_over = known.completed_at is not None if known else task_id not in live
     events, offset, at_end = tasks.output(here.files, task_id, int(asked.offset))
     return OutputView(events=events, offset=str(offset), ended=is_over and at_end)
+
+
+@area.route("GET", "/api/tasks/<task_id>/diff", DiffView)
+def diff(task_id: str) -> DiffView:
+    """What a task changed in the workspace; 404 where it changed nothing."""
+    here = site()
+    found = diffs.of_task(here.files, task_id)
+    if found is None and tasks.find_view(here.files, task_id) is None:
+        raise _no_task(task_id)
+    if found is None:
+        said = f"task {task_id} changed no file, or what it changed is no longer kept"
+        raise NotFound(said, field="id")
+    return found
 
 
 @area.route("POST", "/api/tasks/<task_id>/cancel", COMMAND_ANSWERS, body=CommandInput)

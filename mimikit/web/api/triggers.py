@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from mimikit.errors import BadInput, Conflict, NotFound
+from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
+from mimikit.protocol.json import Json
 from mimikit.protocol.models import REMINDER, Instant, Record, Task, to_utc
-from mimikit.protocol.notify import told_words
+from mimikit.protocol.notify import notify_of, told_words
 from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
@@ -39,8 +41,17 @@ from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput
 area = EndpointRegistry("triggers")
 
 _WHEN = ("schedule", "condition", "when")
+_MEANT = (
+    *("prompt", "title", "profile", "priority", "schedule", "condition", "cooldown", "once"),
+    *("overlap", "notify", "timeout", "max_attempts"),
+)
+"""What tells one trigger from another under the same id; it may have been paused since."""
 
 ZoneName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+
+
+_TOLD = frozenset(field.alias for field in views.TriggerView.model_fields.values())
+"""The keys of a trigger as it is shown."""
 
 
 class TriggerQuery(Input):
@@ -69,10 +80,23 @@ class TimingInput(Input):
 
 
 class TriggerInput(tasks.TaskInput, TimingInput):
-    """A trigger to be made: what it does, and when."""
+    """What a trigger does, and when."""
 
     overlap: Literal["skip", "queue"] = "skip"
     once: bool = False
+
+
+class NewTriggerInput(TriggerInput):
+    """A trigger to be made; what `GET` gives is one, too."""
+
+    enabled: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_view(cls, given: dict[str, Json]) -> dict[str, Json]:
+        """Without what a view tells beside: when it ran, why it waits, whose it is."""
+        asked = {field.alias for field in cls.model_fields.values()}
+        return {key: value for key, value in given.items() if key in asked or key not in _TOLD}
 
 
 class TriggerChanges(TriggerInput):
@@ -160,8 +184,8 @@ def preview(asked: TimingInput) -> TriggerPreview:
 # ---- making
 
 
-@area.route("POST", "/api/triggers", {202: CreatedTrigger}, body=TriggerInput)
-def create(asked: TriggerInput) -> CreatedTrigger:
+@area.route("POST", "/api/triggers", {202: CreatedTrigger}, body=NewTriggerInput)
+def create(asked: NewTriggerInput) -> CreatedTrigger:
     """Make a trigger; the same again under the same id is the same trigger."""
     here = site()
     tasks.check_request(here, tasks.request_of(asked), requests.TRIGGER_PROFILES)
@@ -186,22 +210,22 @@ def snooze(asked: SnoozeInput, task_id: str) -> CreatedTrigger:
     if found is None or found.task.profile != REMINDER:
         raise NotFound(f"there is no reminder {task_id[:128]}", field="id")
     words = found.task.prompt, found.task.title
-    again = TriggerInput(prompt=words[0], title=words[1], profile=REMINDER, **dict(asked))
+    again = NewTriggerInput(prompt=words[0], title=words[1], profile=REMINDER, **dict(asked))
     plan = timing(again, now=here.clock.now(), zone=here.settings.zone).get("schedule")
     if plan is None or plan.run_at is None:
         raise BadInput(f"when: expected one time, got {asked.when[:60]!r}", field="when")
     return create(again)
 
 
-def _asked_for(here: Site, asked: TriggerInput, now: datetime) -> Trigger:
+def _asked_for(here: Site, asked: NewTriggerInput, now: datetime) -> Trigger:
     """The trigger that a request asks for, if it comes at `now`."""
     fields = timing(asked, now=now, zone=here.settings.zone)
-    fields.update(overlap=asked.overlap, once=asked.once)
+    fields.update(overlap=asked.overlap, once=asked.once, enabled=asked.enabled)
     with bad_value():
         return requests.new_trigger(here.files, tasks.request_of(asked), fields, now)
 
 
-def _repeated(here: Site, asked: TriggerInput) -> str | None:
+def _repeated(here: Site, asked: NewTriggerInput) -> str | None:
     """The id of the trigger that this request made when it was sent before; None: it is new.
 
     Raises Conflict when the id is another trigger's.
@@ -210,8 +234,7 @@ def _repeated(here: Site, asked: TriggerInput) -> str | None:
         return None
     known, broken = views.active(here.files, asked.id)
     if known is not None and broken is None:
-        again = _asked_for(here, asked, known.created_at)
-        is_same = again.but(enabled=known.enabled, trace_id=known.trace_id) == known
+        is_same = _meaning(_asked_for(here, asked, known.created_at)) == _meaning(known)
     else:
         run = _run_of_gone(here, asked.id)
         if run is None and broken is None:
@@ -221,6 +244,16 @@ def _repeated(here: Site, asked: TriggerInput) -> str | None:
     if is_same:
         return asked.id
     raise taken(asked.id, "trigger")
+
+
+def _meaning(trigger: Trigger) -> dict[str, object]:
+    """What it does and when, as it is shown: what is left out is as what stands in its place."""
+    shown = trigger.but(
+        title=plain(views.title(trigger)),
+        cooldown=views.cooldown_of(trigger),
+        notify=notify_of(trigger),
+    )
+    return shown.model_dump(include={*_MEANT})
 
 
 def _run_of_gone(here: Site, trigger_id: str) -> Task | None:
@@ -368,6 +401,6 @@ def _schedule(asked: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Sch
     return Schedule(
         interval=asked.interval,
         cron=asked.cron,
-        timezone=(asked.timezone or timezone) if has_time_of_day else None,
+        timezone=asked.timezone or (timezone if has_time_of_day else None),
         run_at=run_at,
     )

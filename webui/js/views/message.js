@@ -1,7 +1,7 @@
 /** One message of the conversation. */
 
 import { html, icon, nothing, serverHtml } from "../html.js";
-import { language, t } from "../i18n.js";
+import { language, t, tn } from "../i18n.js";
 import { namedTask } from "../select.js";
 import { shown } from "../shown.js";
 import { duration } from "../time.js";
@@ -36,12 +36,20 @@ export function messageView(entry, state, act) {
       <span class="sr-only">${t(`role.${role}`)}</span>
       ${bodyView(message)} ${role === "system" ? nothing : chips}
       <div class="meta">
-        ${clock(message.createdAt)} ${role === "user" ? deliveryView(entry, act) : origin(message)}
+        ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : origin(message)}
         ${role === "system" ? chips : nothing} ${hitsButton(message, state, act)}
       </div>
       ${hitsView(message, state, act)}
     </div>
   </li>`;
+}
+
+/** @param {import("../types.js").Message} message  Of one that stands for others: how many. */
+function repeatsView({ triggerId, repeats, since }) {
+  if (!triggerId || !repeats?.length) return nothing;
+  return html`<a class="repeats" href="#/trigger/${triggerId}"
+    >${tn("message.repeats", repeats.length + 1)} ${clock(since ?? "")}</a
+  >`;
 }
 
 /** @param {import("../types.js").Message} message */

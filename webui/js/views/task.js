@@ -6,6 +6,7 @@ import { messageAbout, taskTimes } from "../select.js";
 import { shown } from "../shown.js";
 import { count, duration, elapsed } from "../time.js";
 import { chainView } from "./chain.js";
+import { diffView } from "./diff.js";
 import { emptyState, loading, since, stateBadge, taskTitle, word } from "./parts.js";
 
 /**
@@ -32,14 +33,14 @@ export function taskView(state, act) {
   return html`${back}
     <article class="task" data-task=${detail.id}>
       ${headView(detail.task, detail, state, act)} ${factsView(detail.task, state)}
-      ${failureView(detail)} ${resultView(detail)} ${promptView(detail.task)} ${outputView(detail)}
+      ${failureView(detail)} ${resultView(detail)} ${diffView(detail, act)} ${promptView(detail.task)} ${outputView(detail)}
       ${chainView(detail.graph, detail.id, state, act)} ${eventsView(detail, state)}
     </article>`;
 }
 
 /** @param {Task} task @param {TaskDetail} detail @param {State} state @param {Actions} act */
 function headView(task, detail, state, act) {
-  const active = task.state === "running" || task.state === "queued";
+  const active = ["running", "queued", "asking"].includes(task.state);
   const asked = state.pending[task.id];
   const message = messageAbout(state, task.id, detail.trace);
   return html`<header class="task-head">
@@ -139,7 +140,7 @@ function resultView({ task, result, output }) {
   const isOutput = !result.html && output.blocks.length > 0; // a command's result is its output
   if (told || isOutput) return nothing;
   return html`<section>
-    <h3>${t("task.result")}</h3>
+    <h3>${word("resultType", result.resultType)}</h3>
     ${
       result.html
         ? html`<div class="prose" ${serverHtml(result.html)}></div>`

@@ -56,7 +56,7 @@ function groupView(name, tasks, state, act) {
 
 /** @param {Task} task @param {State} state @param {Actions} act */
 function rowView(task, state, act) {
-  const active = task.state === "running" || task.state === "queued";
+  const active = ["running", "queued", "asking"].includes(task.state);
   const busy = Boolean(state.pending[task.id]);
   return html`<li class="row is-${task.state}" data-task=${task.id}>
     <a class="row-link" href="#/task/${task.id}">

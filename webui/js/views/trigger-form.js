@@ -2,7 +2,7 @@
 
 import { html, icon, nothing } from "../html.js";
 import { language, t } from "../i18n.js";
-import { CONDITION_KINDS, TIME_KINDS, fieldOf, isConditional } from "../trigger-form.js";
+import { CONDITION_KINDS, NOTIFY, TIME_KINDS, fieldOf, isConditional } from "../trigger-form.js";
 import { duration } from "../time.js";
 import { conditionFields, conditionList } from "./condition-fields.js";
 import { checkField, inputField, selectField, spanField, textField } from "./fields.js";
@@ -239,7 +239,22 @@ function rulesFields(form, errors, act) {
         { value: "queue", label: t("form.overlap.queue") },
       ],
     )}
+    ${form.profile === "reminder" ? nothing : notifyField(form, errors, edit)}
   </fieldset>`;
+}
+
+/** @param {TriggerForm} form @param {Errors} errors @param {(values: Partial<TriggerForm>) => void} edit */
+function notifyField(form, errors, edit) {
+  return selectField(
+    {
+      name: "notify",
+      label: t("form.notify"),
+      value: form.notify,
+      error: errors.notify,
+      change: (notify) => edit({ notify }),
+    },
+    NOTIFY.map((value) => ({ value, label: t(`form.notify.${value || "usual"}`) })),
+  );
 }
 
 /** @param {TriggerForm} form @param {Errors} errors @param {(values: Partial<TriggerForm>) => void} edit */

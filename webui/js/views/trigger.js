@@ -106,9 +106,11 @@ function factsView(trigger, state) {
     ["trigger.fired", trigger.fireCount],
     ["task.seat", word("profile", trigger.profile)],
   );
+  if (trigger.last && trigger.fireCount) facts.push(["trigger.went", said(trigger.last)]);
   if (trigger.cooldown) facts.push(["form.cooldown", duration(trigger.cooldown * 1000, lang)]);
   if (trigger.once) facts.push(["trigger.once", t("trigger.onceYes")]);
   if (trigger.overlap === "queue") facts.push(["form.overlap", t("form.overlap.queue")]);
+  facts.push(["form.notify", said(trigger.told)]);
   if (trigger.createdAt) facts.push(["task.created", since(trigger.createdAt, now)]);
   if (trigger.lastTaskId) {
     const link = html`<a href="#/task/${trigger.lastTaskId}">${t("trigger.open")}</a>`;

@@ -55,6 +55,7 @@ function cardView(trigger, state, act) {
     <p class="trigger-words">${icon("trigger")}${triggerWhen(trigger)}</p>
     ${trigger.broken ? nothing : headlineView(trigger)}
     <p class="row-meta">${timesView(trigger, state)}</p>
+    ${trigger.failureStreak ? html`<p class="verdict">${said(trigger.last)}</p>` : nothing}
     ${brokenView(trigger)} ${triggerButtons(trigger, state, act)}
   </li>`;
 }

@@ -1,0 +1,176 @@
+"""What a sentence comes to, and the Planner without a model that has it done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply, TurnInput
+from mimikit.engines.builtin import grammar, intents
+from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence
+from mimikit.engines.builtin.references import (
+    MOST_TITLE,
+    TASK_ID,
+    named,
+    one_line,
+    resolve_upstream,
+    task_list,
+    triggers,
+)
+from mimikit.engines.builtin.reminders import RemindIntent
+from mimikit.engines.builtin.shell_lines import IsProgram
+from mimikit.language import phrases
+from mimikit.language.phrases import Language, code, interval_words, paragraphs, say
+from mimikit.language.times import InstantTime, PastTime, RepeatTime, parse_when, when_words
+from mimikit.protocol import notify
+from mimikit.protocol.models import REMINDER, Notify, time_text
+from mimikit.protocol.triggers import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """The tool call that does what a sentence asks for, and when that is."""
+
+    tool: str
+    arguments: dict[str, Any]
+    """Besides the command's own."""
+    words: str = ""
+    """When it runs, for the user."""
+    when: str = ""
+    """The same in few words, for a title."""
+
+
+def plan_of(
+    intent: Commanding | RemindIntent, turn_input: TurnInput, now: datetime, language: Language
+) -> PlannedCall | str:
+    """What a sentence comes to when it is said `now`, or what to answer if it can not be done."""
+    match intent:
+        case intents.RunIntent():
+            return PlannedCall("delegate", {"type": "oneshot"})
+        case intents.EveryIntent(seconds):
+            words = interval_words(seconds, language)
+            return PlannedCall("schedule", {"type": "recurring", "interval": seconds}, words, words)
+        case intents.AtIntent(when):
+            return _plan_at(when, turn_input.timezone, now, language)
+        case RemindIntent(when):
+            zone, passed = turn_input.timezone, "reminding_passed"
+            return _plan_at(when, zone, now, language, passed)
+        case intents.WhenFileIntent(path, change):
+            condition = {"type": f"file_{change}", "params": {"path": path}}
+            words = say(f"when_{change}", language, path=code(path))
+            more = {"type": "conditional", "condition": condition}
+            return PlannedCall("schedule", more, words, path)
+        case intents.AfterIntent(reference):
+            return _plan_after(reference, turn_input.tasks, language)
+
+
+def _plan_at(
+    text: str, timezone: str, now: datetime, language: Language, passed: str = "time_passed"
+) -> PlannedCall | str:
+    """`passed`: the phrase for a time that is over."""
+    zone = phrases.named_zone(timezone) or ZoneInfo("UTC")
+    try:
+        when = parse_when(text, now=now, zone=zone)
+    except PastTime as past:
+        return say(passed, language, when=when_words(InstantTime(past.at), zone, language))
+    if when is None:
+        return say("time_unclear", language, words=code(text))
+    more: dict[str, Any]
+    match when:
+        case InstantTime(at):
+            more = {"type": "scheduled", "runAt": time_text(at)}
+        case RepeatTime(seconds):
+            more = {"type": "recurring", "interval": seconds}
+        case _:
+            more = {"type": "recurring", "cron": when.expression, "timezone": zone.key}
+    return PlannedCall("schedule", more, when_words(when, zone, language), text)
+
+
+def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -> PlannedCall | str:
+    found = resolve_upstream(reference, tasks)
+    if len(found) > 1:
+        which = say("after_which", language, reference=one_line(reference, 100))
+        return paragraphs(which, task_list(found, language))
+    if not found and not TASK_ID.match(reference):
+        none = say("after_none", language, reference=one_line(reference, 100))
+        return paragraphs(none, task_list([t for t in tasks if t.seat != "planner"], language))
+    task_id = found[0].id if found else reference
+    words = say("when_done", language, task=named(task_id, found))
+    return PlannedCall("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
+
+
+def told_in_words(asked: Notify | None, plan: PlannedCall) -> phrases.Words:
+    """Who is told of a command that is planned so, in words."""
+    given = plan.arguments
+    is_standing = plan.tool == "schedule" and given["type"] == "conditional"
+    schedule: Schedule | None = None
+    if given["type"] == "recurring":
+        schedule = Schedule(interval=given.get("interval"), cron=given.get("cron"))
+    usual = notify.usual("command", "builtin", schedule=schedule, is_standing=is_standing)
+    times = "each" if schedule else "gathered" if is_standing else "once"
+    return notify.words(asked or usual, times)
+
+
+def sentence_language(text: str, intent: Intent, locale: str) -> Language:
+    """The language a sentence is in; a command, a path, a task's name inside it do not count."""
+    if isinstance(intent, Commanding):
+        for name in ("command", "path", "reference"):
+            text = text.replace(getattr(intent, name, " "), " ", 1)
+    return phrases.language(text, locale)
+
+
+# ---- Planner
+
+
+def plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
+    """Have the command of a plan carried out when it asks for it; its outcome says what was not."""
+    task, locale = request.input.task, request.input.locale
+    if task is None:
+        error = say("plan_no_task", phrases.language("", locale))
+        return Outcome("failed", error=error, failure_reason="error")
+    intent = grammar.parse(task.prompt, is_program)
+    language = sentence_language(task.prompt, intent, locale)
+    request.on_event("note", say("note_planning", language), {})
+    if task.parent_task_id is not None and task.source_trigger_id is None:
+        # It goes on from a question another engine asked: no longer the user's bare sentence.
+        intent = PlainSentence(task.prompt)
+    if isinstance(intent, BadSentence):
+        return Outcome("done", say(intent.reason, language))
+    if isinstance(intent, intents.SwitchIntent):
+        found = triggers(intent.reference, request.input.tasks)
+        switch = {"id": found[0].id if found else intent.reference, "action": intent.action}
+        return _planned(call_tool(request, "change_trigger", switch), language)
+    if not isinstance(intent, Commanding | RemindIntent):
+        return Outcome("done", say("plan_unknown", language, connect=say("connect", language)))
+    plan = plan_of(intent, request.input, task.created_at, language)
+    if isinstance(plan, str):
+        return Outcome("done", plan)
+    is_reminder = isinstance(intent, RemindIntent)
+    text, profile = (intent.text, REMINDER) if is_reminder else (intent.command, "command")
+    work = {"prompt": text, "title": title_of(text), "profile": profile}
+    told = None if is_reminder else intent.notify
+    work |= {"notify": told} if told else {}
+    return _planned(call_tool(request, plan.tool, {**work, **plan.arguments}), language)
+
+
+def _planned(reply: ToolReply, language: Language) -> Outcome:
+    if reply.ok:
+        return Outcome("done")
+    error = say("plan_refused", language, reason=reply.text)
+    return Outcome("failed", error=error, failure_reason="refused")
+
+
+# ---- parts
+
+
+def call_tool(request: EngineRequest, name: str, arguments: dict[str, Any]) -> ToolReply:
+    reply = request.call_tool(name, arguments)
+    request.on_event("tool", name, {"arguments": arguments, "ok": reply.ok, "reply": reply.text})
+    return reply
+
+
+def title_of(command: str) -> str:
+    return one_line(command.strip().partition("\n")[0], MOST_TITLE)

@@ -1,0 +1,174 @@
+"""Which tasks and triggers a sentence means, and what is said of them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from mimikit.engines.base import TaskLine, TurnInput
+from mimikit.engines.builtin.shell_lines import SENTENCES
+from mimikit.language import phrases
+from mimikit.language.phrases import Language, code, paragraphs, say
+
+ENDED = frozenset({"done", "failed", "canceled"})
+_LEAST_PREFIX = 4
+_MOST_TOLD = 10
+_REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
+_FILLERS = frozenset(SENTENCES["words"]["fillers"].split())
+MOST_TITLE = 80
+"""Characters."""
+TASK_ID = re.compile(r"(?:task|trig)-[A-Za-z0-9._-]+\Z")
+
+Asks = Literal["next", "outcome"]
+
+
+def resolve(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
+    """The tasks a reference may mean: by id, by the start of an id, by words of the title.
+
+    An exact id counts whatever the task's state; the rest only among what has not ended.
+    """
+    if exact := [task for task in tasks if task.id == reference]:
+        return exact[:1]
+    return fitting(reference, [task for task in tasks if task.state not in ENDED])
+
+
+def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
+    """The tasks and triggers that a command may be told to wait for; plans are none.
+
+    Where nothing live fits, ended tasks do: the newest of those that share one title.
+    """
+    tasks = [task for task in tasks if task.seat != "planner"]
+    if found := resolve(reference, tasks):
+        return found
+    ended = fitting(reference, [task for task in tasks if task.state in ENDED])
+    if len({task.title.casefold() for task in ended}) == 1:
+        return [max(ended, key=lambda task: task.created_at or datetime.min.replace(tzinfo=UTC))]
+    return ended
+
+
+def triggers(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
+    """The triggers that a reference may mean."""
+    return resolve(reference, [t for t in tasks if t.state.startswith(("trigger", "reminder"))])
+
+
+def newest_mentioned(lines: Sequence[TaskLine], said: Sequence[str]) -> list[TaskLine]:
+    """The task or trigger that was named last in what was said (oldest first), else the newest."""
+    for text in reversed(said):
+        found = [line for line in lines if line.id in text or (line.title and line.title in text)]
+        if found:  # of titles that hold one another the longest is meant, and a trigger's
+            return [max(found, key=lambda it: (len(it.title), it.seat == "trigger", _made_at(it)))]
+    return sorted(lines, key=_made_at)[-1:]
+
+
+def _made_at(line: TaskLine) -> datetime:
+    return line.created_at or datetime.min.replace(tzinfo=UTC)
+
+
+def fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
+    """Those that fit by the start of the id, else by the whole title, else by words of it."""
+    if len(reference) >= _LEAST_PREFIX:
+        by_id = [
+            task
+            for task in tasks
+            if task.id.startswith(reference) or task.id.partition("-")[2].startswith(reference)
+        ]
+        if by_id:
+            return by_id
+    if by_title := [t for t in tasks if t.title.casefold() == reference.casefold()]:
+        return by_title
+    words, fitting = words_of(reference), list[TaskLine]()
+    for task in tasks:
+        own = set(_REFERENCE_WORD.findall(task.title.casefold()))
+        # A Chinese word may be a part of what stands there.
+        if words and all(w in own or (not w.isascii() and w in task.title) for w in words):
+            fitting.append(task)
+    return fitting
+
+
+def words_of(reference: str) -> list[str]:
+    return [w for w in _REFERENCE_WORD.findall(reference.casefold()) if w not in _FILLERS]
+
+
+# ---- what is said of them
+
+
+def failed(
+    turn_input: TurnInput, day: Literal["today", "yesterday", "lately"], language: Language
+) -> str:
+    """What failed on a day, or what failed last."""
+    zone = phrases.named_zone(turn_input.timezone) or ZoneInfo("UTC")
+    days = {"today": 0, "yesterday": 1}
+    found = list(turn_input.look("failed"))
+    if day in days:
+        wanted = (turn_input.now.astimezone(zone) - timedelta(days=days[day])).date()
+        found = [t for t in found if t.ended_at and t.ended_at.astimezone(zone).date() == wanted]
+    if not found:
+        return say(f"failed_none_{day}", language)
+    return paragraphs(say(f"failed_{day}", language), task_list(found, language))
+
+
+def asked(turn_input: TurnInput, asks: Asks, reference: str) -> list[TaskLine]:
+    """What is asked about: what was named, or what was mentioned last."""
+    known = {
+        line.id: line
+        for line in (
+            *turn_input.tasks,
+            *turn_input.look("triggers"),
+            *turn_input.look("recent"),
+        )
+        if line.seat != "planner"
+    }
+    lines = [line for line in known.values() if asks == "outcome" or line.next or line.words]
+    if not words_of(reference):
+        return newest_mentioned(lines, [message.text for message in turn_input.conversation])
+    found = [line for line in lines if line.id == reference] or fitting(reference, lines)
+    # A trigger tells of its runs; of tasks of one title the newest is meant.
+    triggers = [line for line in found if line.seat == "trigger"]
+    if triggers or len({line.title.casefold() for line in found}) > 1:
+        return triggers or found
+    return sorted(found, key=_made_at)[-1:]
+
+
+def told_of(asks: Asks, found: Sequence[TaskLine], language: Language) -> str:
+    """How one task or trigger is, as it was asked; of several how each is."""
+    if len(found) > 1:
+        listed = task_list(found[:_MOST_TOLD], language)
+        return paragraphs(say("about_several", language), listed)
+    line, task = found[0], code(one_line(found[0].title, MOST_TITLE) or found[0].id)
+    if asks == "next":
+        key = "about_next" if line.next else "about_no_next"
+        head = say(key, language, task=task, next=(line.next or {}).get(language))
+        rest = [line.words, line.last, line.waits]
+    else:
+        key = f"about_{line.status}" if line.status and line.last else "about_open"
+        head = say(key, language, task=task, last=(line.last or {}).get(language))
+        rest = [line.waits, line.next]
+    return paragraphs(head, "\n".join(f"- {words[language]}" for words in rest if words))
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text in one line, cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def named(task_id: str, found: Sequence[TaskLine]) -> str:
+    """A task by its title and id, or by its id alone where it was not found."""
+    return f"{code(found[0].title)} ({code(task_id)})" if found else code(task_id)
+
+
+def task_list(tasks: Sequence[TaskLine], language: str) -> str:
+    return "\n".join(
+        " · ".join(
+            [
+                f"- {code(one_line(task.title, MOST_TITLE) or task.id)} — "
+                f"{phrases.state(task.state, language)}",
+                *(words["zh" if language == "zh" else "en"] for words in task.facts),
+                code(task.id),
+            ]
+        )
+        for task in tasks
+    )

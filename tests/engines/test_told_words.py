@@ -1,0 +1,95 @@
+"""What a sentence says of who is told, and what the answer says of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mimikit.engines.builtin import grammar, intents, notify
+from mimikit.engines.builtin.intents import EveryIntent, RunIntent, SwitchIntent
+
+EVERY = "every 10 minutes run: date"
+
+
+@pytest.mark.parametrize(
+    ("clause", "told"),
+    [
+        ("only tell me if it changes", "change"),
+        ("tell me only when the output changes", "change"),
+        ("and let me know when it's different", "change"),
+        ("only when it changes", "change"),
+        ("only tell me when it fails", "failure"),
+        ("tell me if something goes wrong, please", "failure"),
+        ("only tell me about errors", "failure"),
+        ("but don't tell me", "none"),
+        ("don’t tell me about it.", "none"),
+        ("no need to notify me", "none"),
+        ("tell me every time", "message"),
+        ("always tell me", "message"),
+        ("有变化才告诉我", "change"),
+        ("输出有变化时再通知我", "change"),
+        ("只有变化了才告诉我", "change"),
+        ("只有失败才告诉我", "failure"),
+        ("出错的时候告诉我一声", "failure"),
+        ("不用告诉我", "none"),
+        ("别通知我了", "none"),
+        ("每次都告诉我", "message"),
+        ("失敗時才通知我", "failure"),
+    ],
+)
+def test_who_is_told_is_read_after_and_before_a_command(clause: str, told: str) -> None:
+    for sentence in (f"{EVERY}, {clause}", f"{EVERY}；{clause}", f"{EVERY}. {clause}"):
+        assert grammar.parse(sentence) == EveryIntent(600, "date", told)  # pyright: ignore[reportArgumentType]
+    bare = clause.removeprefix("and ").removeprefix("but ").removesuffix(".")
+    if not bare.endswith(("please", "了")):
+        assert grammar.parse(f"{bare}: {EVERY}") == EveryIntent(600, "date", told)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "every 10 minutes run `date` and only tell me if it changes",
+        "run `date` every 10 minutes, only tell me if it changes",
+        "每 10 分钟运行 `date` 有变化才告诉我",
+        "每 10 分钟运行：date，有变化才告诉我",
+        "有变化才告诉我：每 10 分钟运行：date",
+        "only tell me if it changes: every 10 minutes run date",
+    ],
+)
+def test_it_stands_where_people_put_it(sentence: str) -> None:
+    intent = grammar.parse(sentence, lambda word: word == "date")
+    assert intent == EveryIntent(600, "date", "change")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo tell me if it fails",
+        "echo don't tell me",
+        "say 'it changes'",
+        "grep -r 有变化才告诉我的 .",
+    ],
+)
+def test_what_a_command_says_itself_stays_its_own(command: str) -> None:
+    assert grammar.parse(f"run: {command}") == RunIntent(command)
+    assert notify.split(f"run: `{command}`") == (f"run: `{command}`", None)
+
+
+def test_talk_is_not_taken_for_it() -> None:
+    for text in ("don't tell me", "只有失败才告诉我"):
+        assert isinstance(grammar.parse(text), intents.PlainSentence)
+    note = "the tests, only tell me if it changes"
+    assert grammar.parse(f"remember: {note}") == intents.RememberIntent(note)
+
+
+@pytest.mark.parametrize(
+    ("text", "intent"),
+    [
+        ("resume trig-1", SwitchIntent("resume", "trig-1")),
+        ("please resume the backup", SwitchIntent("resume", "the backup")),
+        ("pause backup", SwitchIntent("pause", "backup")),
+        ("恢复 backup", SwitchIntent("resume", "backup")),
+        ("暂停 备份", SwitchIntent("pause", "备份")),
+    ],
+)
+def test_a_trigger_is_paused_and_let_go_on_by_name(text: str, intent: SwitchIntent) -> None:
+    assert grammar.parse(text) == intent

@@ -1,0 +1,235 @@
+"""When does it run next, did it work, what failed: one set of facts for input, tool, chat, page."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from mimikit.config import BudgetSettings, Settings
+from mimikit.engines.base import TaskLine, TurnInput
+from mimikit.engines.builtin.engine import BuiltinEngine
+from mimikit.protocol.files import Files, ReadOnlyFiles
+from mimikit.protocol.models import Task
+from mimikit.roles.prompts import prompt_of
+from mimikit.tasks import queue
+from mimikit.testing.memory_disk import MemoryDisk
+from mimikit.testing.twins import FakeClock
+from mimikit.tools.session import TellerSession, ToolCaller
+from mimikit.views import triggers as views
+from tests.crash.driver import Client
+from tests.crash.oracle import Oracle
+from tests.support.mind import Mind
+from tests.support.product import NOWHERE, START, Product
+from tests.support.reading import transcript
+
+SHANGHAI = {"timezone": "Asia/Shanghai"}
+NEXT = "next on Wednesday, 2026-12-02 at 02:00 (Asia/Shanghai)"
+LAST = "last run on Wednesday, 2026-12-02 at 02:00 (Asia/Shanghai): failed"
+
+
+class World:
+    """A product without a model in Shanghai, with a shell that fails what is `bad`."""
+
+    def __init__(self) -> None:
+        self.files = Files(MemoryDisk())
+        self.files.make_folders()
+        self.clock, self.oracle = FakeClock(START), Oracle()
+        shell = Mind(self.oracle.runs)
+        shell.name = "command"
+        self.product = Product(
+            self.files,
+            self.clock,
+            BuiltinEngine(is_program=lambda word: word == "date"),
+            settings=Settings.model_validate(SHANGHAI),
+            more_engines=(shell,),
+        )
+        self.product.start()
+        self.client = Client(self.product, self.oracle)
+        self.asked = 0
+
+    def pass_hours(self, hours: float) -> None:
+        self.clock.advance(hours * 3600)
+        self.product.idle()
+
+    def make(self, id_: str, prompt: str, **more: object) -> None:
+        daily = {"cron": "0 2 * * *", "timezone": "Asia/Shanghai"}
+        known: dict[str, object] = {"type": "recurring", "schedule": daily, "profile": "command"}
+        self.client.make(id_, prompt, **{**known, **more})
+        self.product.idle()
+
+    def ask(self, text: str) -> str:
+        self.asked += 1
+        self.client.say(f"ask-{self.asked}", text)
+        self.product.idle()
+        return next(said for role, said in reversed(transcript(self.files)) if role == "agent")
+
+
+@pytest.fixture
+def world() -> World:
+    """Daily at two, a backup that fails and a sweep that works; it is four hours later."""
+    world = World()
+    world.make("trig-backup", "bad backup", title="backup")
+    world.make("trig-sweep", "sweep", title="扫除")
+    world.pass_hours(9)
+    world.pass_hours(4)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("When does the backup run next?", "`backup`: next on Thursday, 2026-12-03 at 02:00"),
+        ("when does trig-sweep run next", "`扫除`: next on Thursday, 2026-12-03 at 02:00"),
+        ("扫除下次什么时候运行？", "`扫除` 的安排：下次2026-12-03（周四）02:00"),
+        ("did the backup work?", f"`backup` did not work: {LAST}, something went wrong in it: it"),
+        ("backup 成功了吗", "`backup` 没有成功：上次2026-12-02（周三）02:00"),
+        ("上次扫除成功了吗？", "`扫除` 成功了：上次2026-12-02（周三）02:00"),
+        ("How did the backup go?", f"`backup` did not work: {LAST}"),
+    ],
+)
+def test_what_is_asked_of_a_trigger_is_answered_by_its_facts(
+    world: World, asked: str, said: str
+) -> None:
+    assert world.ask(asked).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [("when does it run next?", "`扫除`: next"), ("它下次什么时候运行", "`扫除` 的安排：下次")],
+)
+def test_it_is_what_was_mentioned_last(world: World, asked: str, said: str) -> None:
+    world.ask("did the backup work?")
+    world.ask("did 扫除 work?")
+    assert world.ask(asked).startswith(said)
+
+
+def test_it_is_the_newest_where_nothing_was_mentioned() -> None:
+    world = World()
+    world.make("trig-one", "sweep", title="one")
+    world.clock.advance(60)
+    world.make("trig-two", "sweep", title="two")
+    assert world.ask("when does it run next?").startswith("`two`: next on")
+
+
+@pytest.mark.parametrize(
+    ("asked", "head", "none"),
+    [
+        ("what failed today?", "This failed today:", "Nothing has failed today."),
+        ("今天什么失败了", "今天失败的有：", "今天没有失败的。"),
+    ],
+)
+def test_what_failed_today_is_told_by_the_users_day(
+    world: World, asked: str, head: str, none: str
+) -> None:
+    first, _, rest = world.ask(asked).partition("\n\n")
+    assert first == head
+    assert "`backup`" in rest
+    assert "it broke" in rest
+    assert "扫除" not in rest
+    world.client.order("o1", "trigger_pause", "trig-backup")
+    world.pass_hours(24)
+    assert world.ask(asked) == none
+    yesterday = "昨天什么失败了" if "今" in asked else "what failed yesterday?"
+    assert "`backup`" in world.ask(yesterday)
+
+
+def test_what_is_not_known_is_not_answered_for(world: World) -> None:
+    assert "no language model is connected" in world.ask("did the moon landing work?")
+
+
+def test_of_several_that_fit_each_is_told(world: World) -> None:
+    world.make("trig-other", "sweep", title="backup of the mails")
+    told = world.ask("when does the back-up run next")
+    assert "no language model" in told
+    told = world.ask("did trig- work?")
+    assert told.startswith("Several fit")
+
+
+def lines(world: World) -> dict[str, TaskLine]:
+    return {line.id: line for line in world.product.context.reader.tasks("all")}
+
+
+def test_the_input_and_the_tool_say_the_same(world: World) -> None:
+    found = lines(world)
+    turn_input = TurnInput(START, inputs=(), tasks=tuple(found.values()))
+    prompt = prompt_of("teller", turn_input, BudgetSettings(), NOWHERE)
+    caller = ToolCaller("turn-1", "trace-1", START)
+    session = TellerSession(caller, world.product.context.reader, world.product.settings)
+    tool = session.call("list_tasks", {}).text
+    expected = (
+        "trig-backup [trigger] backup · every day at 02:00 (Asia/Shanghai) · next on Thursday, "
+        f"2026-12-03 at 02:00 (Asia/Shanghai) · {LAST}, something went wrong in it: it broke"
+    )
+    assert expected in prompt
+    assert expected in tool
+
+
+def test_page_and_terminal_have_them_from_the_same_place(world: World) -> None:
+    files = ReadOnlyFiles(world.files)
+    here = views.situation(
+        files,
+        now=world.clock.now(),
+        zone=world.product.settings.zone,
+        consumer_up=True,
+        health=None,
+        paused=False,
+    )
+    shown = views.find(files, "trig-backup", here)
+    assert shown is not None
+    assert shown.last == lines(world)["trig-backup"].last
+    assert shown.last is not None
+    assert shown.last["zh"].startswith("上次2026-12-02（周三）02:00（Asia/Shanghai）：失败")
+
+
+def test_what_a_task_waits_for_is_told() -> None:
+    world = World()
+    world.client.order("o1", "pause")
+    world.product.idle()
+    later = START + timedelta(hours=3)
+    for id_, more in (
+        ("task-a", {}),
+        ("task-b", {"not_before": later}),
+        ("task-c", {"waits_for": "codex", "released": True}),
+    ):
+        task = Task(id=id_, prompt="paint", created_at=START, trace_id=id_, origin="cli")
+        queue.submit(world.files, task.but(**more))
+    told = {id_: line.waits and line.waits["en"] for id_, line in lines(world).items()}
+    assert told == {
+        "task-a": "waits until the queues go on (`mimikit resume`)",
+        "task-b": "starts on Tuesday, 2026-12-01 at 20:00 (Asia/Shanghai)",
+        "task-c": "waits for codex, which can not serve now",
+    }
+    world.client.order("o2", "resume")
+    world.product.tick()
+    assert (lines(world)["task-a"].waits or {})["zh"] == "在队列里等待"
+
+
+@pytest.mark.parametrize("asked", ["status", "tasks"])
+def test_status_and_tasks_tell_of_each_trigger(world: World, asked: str) -> None:
+    told = world.ask(asked)
+    assert "- `backup` — scheduled · every day at 02:00 (Asia/Shanghai) · next on Thursday" in told
+    assert f"{LAST}, something went wrong in it: it broke" in told
+    assert "周四" not in told
+
+
+def test_a_trigger_that_is_paused_says_so(world: World) -> None:
+    world.client.order("o1", "trigger_pause", "trig-backup")
+    world.product.idle()
+    line = lines(world)["trig-backup"]
+    assert line.next is None
+    assert (line.waits or {})["en"].startswith("Paused")
+    assert "has no time of its own" in world.ask("when does the backup run next?")
+
+
+def test_a_plan_does_not_see_itself_among_the_tasks(client: Client) -> None:
+    seen: list[tuple[str, set[str]]] = []
+    client.product.mind.hook = lambda request: seen.append(
+        (request.run_id, {line.id for line in request.input.tasks})
+    )
+    client.submit("task-other", "paint", not_before=START + timedelta(days=1))
+    client.say("m1", "plan: one ~")
+    client.product.idle()
+    planner, tasks = seen[0]
+    assert "task-other" in tasks
+    assert planner not in tasks

@@ -1,0 +1,113 @@
+"""What a task changed, over HTTP, in the terminal's form, and where there is nothing of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mimikit.protocol import paths
+from mimikit.protocol.diffs import DiffHunk, FileDiff, TaskDiff
+from mimikit.protocol.files import ReadOnlyFiles
+from mimikit.views import diffs
+from tests.web.conftest import Web
+from tests.web.test_shown import end, put
+
+HUNK = DiffHunk(
+    old_start=1,
+    old_lines=1,
+    new_start=1,
+    new_lines=2,
+    lines=["-old\r", "+new\u202e", "+last", "\\ No newline at end of file"],
+)
+
+
+def keep(web: Web, *files: FileDiff, **more: Any) -> TaskDiff:
+    made = TaskDiff(id="t1", files=list(files), **more)
+    web.files.save(paths.diff("t1"), made)
+    return made
+
+
+def changed(path: str = "a.txt", **facts: Any) -> FileDiff:
+    return FileDiff.model_validate({"path": path, "action": "modified", **facts})
+
+
+def test_a_diff_is_given_with_what_is_unseen_made_visible(web: Web) -> None:
+    put(web, "t1")
+    keep(web, changed("src/\u202ea", added=2, removed=1, hunks=[HUNK]), more_files=3)
+    found = web.get("/api/tasks/t1/diff")
+    assert found["moreFiles"] == 3
+    (file,) = found["files"]
+    assert file["path"] == "src/‹U+202E›a"
+    assert file["hunks"][0]["lines"][:2] == ["-old␍", "+new‹U+202E›"]
+
+
+def test_a_task_that_changed_nothing_has_no_diff_and_says_so(web: Web) -> None:
+    put(web, "t1")
+    answer = web.ask("GET", "/api/tasks/t1/diff")
+    assert answer.status_code == 404
+    assert "changed no file" in answer.get_data(as_text=True)
+    assert "no task" in web.ask("GET", "/api/tasks/nobody/diff").get_data(as_text=True)
+
+
+def test_what_lies_there_and_is_no_diff_is_none(web: Web) -> None:
+    put(web, "t1")
+    web.files.write(paths.diff("t1"), b"{}")
+    assert web.ask("GET", "/api/tasks/t1/diff").status_code == 404
+
+
+def test_a_result_says_of_what_type_it_is_and_whether_there_is_a_diff(web: Web) -> None:
+    end(web, put(web, "t1"), result_type="code_change", diff=paths.diff("t1"))
+    shown = web.get("/api/tasks/t1")["result"]
+    assert (shown["resultType"], shown["hasDiff"]) == ("code_change", True)
+
+
+def lines(web: Web) -> list[str]:
+    found = diffs.of_task(ReadOnlyFiles(web.files), "t1")
+    assert found is not None
+    return [*diffs.unified(found)]
+
+
+def test_a_diff_reads_as_patches_do(web: Web) -> None:
+    keep(
+        web,
+        changed(action="renamed", from_path="b.txt", hunks=[HUNK]),
+        changed("n", action="added"),
+        changed("d", action="deleted"),
+    )
+    assert lines(web) == [
+        "--- a/b.txt",
+        "+++ b/a.txt",
+        "@@ -1,1 +1,2 @@",
+        "-old␍",
+        "+new‹U+202E›",
+        "+last",
+        "\\ No newline at end of file",
+        *("--- /dev/null", "+++ b/n"),
+        *("--- a/d", "+++ /dev/null"),
+    ]
+
+
+def test_what_is_missing_is_said_in_words(web: Web) -> None:
+    keep(
+        web,
+        changed(unshown="binary", old_size=1000, new_size=2000, old_mode="644", new_mode="755"),
+        changed(unshown="big", new_size=5, shared=True, attempt=2),
+        changed(unshown="unknown", cut_lines=4000),
+        more_files=2,
+        interrupted=1,
+        unseen=["node_modules"],
+    )
+    said = "\n".join(line for line in lines(web) if line.startswith("#"))
+    assert said.splitlines() == [
+        "# attempt 1",
+        "# permissions 644 → 755",
+        "# binary: 1,000 bytes → 2,000 bytes",
+        "# attempt 2",
+        "# too much to be shown: none → 5 bytes",
+        "# other work ran meanwhile, and may have done some of this",
+        "# attempt 1",
+        "# what it was before is not known",
+        "# 4,000 more lines changed or stand around changes, and are not shown",
+        "# 2 more files changed, and are not listed",
+        "# an attempt was cut off: what was changed then may be missing",
+        "# nobody looked in: node_modules",
+    ]
