@@ -170,13 +170,8 @@ class ConsumerApp:
         self.events = self.store.events
         """What other threads tell the supervisor."""
         found = engines if engines is not None else engines_of(state)
-        registry = EngineRegistry(
-            found,
-            state.settings,
-            self.store.runtime.engines,
-            functools.partial(endpoint_engines, state),
-            state.clock,
-        )
+        served, make = self.store.runtime.engines, functools.partial(endpoint_engines, state)
+        registry = EngineRegistry(found, state.settings, served, make, state.clock)
         prompts = Prompts(state.files)
         self.tool_server = ToolServer(  # once nothing of the settings can stop the start any more
             on_refused=lambda facts: state.log.write("audit", "tools_door_refused", **facts)

@@ -153,7 +153,24 @@ class MindFlow(Flow):
         code = BuiltinEngine(is_program=lambda _word: False)
         limits = {"retry_delay_s": 1, "engine_retry_s": 10, "result_bytes": 1000}
         settings = Settings.model_validate({"timezone": "UTC", "limits": limits})
-        return Product(files, clock, mind, settings=settings, more_engines=(code, shell))
+        more = (code, shell, *self.stand_ins(mind.runs))
+        if len(more) > 2:
+            facts = {"deep": {"base_url": "http://127.0.0.1:9/v1", "model": "m"}}
+            settings = Settings.model_validate({**settings.model_dump(), "engines": facts})
+        return Product(files, clock, mind, settings=settings, more_engines=more)
+
+    def stand_ins(self, runs: list[tuple[str, int]]) -> tuple[Mind, ...]:
+        """Further minds, which serve while the first is away."""
+        return ()
+
+
+class FailoverFlow(MindFlow):
+    """The same with an endpoint that serves meanwhile."""
+
+    def stand_ins(self, runs: list[tuple[str, int]]) -> tuple[Mind, ...]:
+        other = Mind(runs)
+        other.name = "deep"
+        return (other,)
 
 
 FLOWS = (
@@ -190,6 +207,14 @@ FLOWS = (
         (
             lambda c: c.say("m1", "hello"),
             lambda c: (c.at(40), c.submit("t1", "one"), c.order("o1", "engine_use", "builtin")),
+        ),
+    ),
+    FailoverFlow(
+        "another mind in its place",
+        (
+            lambda c: c.say("m1", "hello"),
+            lambda c: (c.at(40), c.say("m2", "how are you"), c.submit("t1", "one")),
+            lambda c: (c.at(60), c.say("m3", "and now")),
         ),
     ),
     Flow(
