@@ -4,10 +4,10 @@ Teller: `plan: …` is delegated word for word · `fail…` fails · `remember �
 `wait…` calls the hook · anything else is heard. Planner: `plan: a; b` plans a task for each part ·
 `ask: … | a; b` asks first · `every 60: x` schedules · `chain: a > b` chains · `change: id action`
 changes a trigger · `find: …` finds and tells. Worker: `bad…` fails, `bad anew` each time in
-another way · `flaky…` fails at its first attempt · `long` tells much · `change a` says it changed the file a, and fails but for the last
-attempt · anything else is done. A plan or part that holds `~` calls the hook while it runs.
-`limited` is turned away the first time, `patient` too, for a quarter of an hour. Summaries of
-memory count what they cover.
+another way · `flaky…` fails at its first attempt · `long` tells much · `change a` says it changed
+the file a, and fails but for the last attempt · anything else is done. A plan or part that holds
+`~` calls the hook while it runs. `limited` is turned away the first time, `patient` too, for a
+quarter of an hour. Summaries of memory count what they cover.
 """
 
 from __future__ import annotations
