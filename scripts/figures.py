@@ -148,7 +148,7 @@ def figures() -> tuple[list[tuple[str, object, str]], dict[str, list[str]]]:
     sizes = found.modules.values()
     rows: list[tuple[str, object, str]] = [
         ("lines", sum(sizes), "44000"),
-        ("modules", len(sizes), "170"),
+        ("modules", len(sizes), "180"),
         ("module median", share(sizes, 0.5), ""),
         ("module p90", share(sizes, 0.9), "400"),
         ("module largest", max(sizes), "480"),

@@ -21,6 +21,7 @@ from mimikit.protocol.models import MAX_TEXT, RememberedNote
 from mimikit.state import ReadOnlyState
 from mimikit.tools.reader import backlog_item
 from mimikit.views import memory as shown
+from mimikit.views.backlog import backlog_view
 from mimikit.views.documents import Documents
 
 _LONGEST_QUERY = 1000
@@ -279,7 +280,7 @@ def list_backlog(state: ReadOnlyState, only_open: bool, as_json: bool) -> None:
     empty = "Nothing on the backlog. `mimikit backlog add TEXT` puts something on it."
     empty = "All done." if found.items else empty
     lines = terminal.table(("NO.", "STATE", "WHAT"), rows, empty)
-    terminal.show(shown.backlog_view(found, only_open=only_open), lines, as_json=as_json)
+    terminal.show(backlog_view(found, only_open=only_open), lines, as_json=as_json)
 
 
 @backlog.command("add")
@@ -318,4 +319,4 @@ _changing("remove", "Take an item off the list.", "Off the backlog")
 def _change(state: ReadOnlyState, action: Action, item: str, said: str, *, as_json: bool) -> None:
     found = notes.change_backlog(state.files, action, item)
     lines = [f"{said}: {terminal.one_line(item)}"]
-    terminal.show(shown.backlog_view(found), lines, as_json=as_json)
+    terminal.show(backlog_view(found), lines, as_json=as_json)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
-from datetime import datetime, tzinfo
+from datetime import datetime
 from typing import Any, get_args
 
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.diffs import changes, coloured
 from mimikit.cli.frame import (
     CliContext,
     LeafCommand,
@@ -27,10 +25,11 @@ from mimikit.cli.options import (
     notify_option,
     timing_options,
 )
+from mimikit.cli.task_report import diff_lines, report_lines
 from mimikit.cli.triggers import promises
 from mimikit.config import ProfilesSettings
 from mimikit.protocol import paths
-from mimikit.protocol.models import REMINDER, Notify, Task
+from mimikit.protocol.models import Notify, Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
 from mimikit.tasks.queue import TaskState
@@ -39,27 +38,10 @@ from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
 from mimikit.views import diffs
 from mimikit.views import tasks as shown
-from mimikit.views.chain_graph import TaskReport, task_report
+from mimikit.views.chain_graph import task_report
 from mimikit.views.diffs import DiffView
 
 COMMAND_PROFILE = "command"
-_MOST_EVENTS = 30
-_WORTH_TELLING_MS = 100
-_TYPED = frozenset(
-    ("files", "moreFiles", "summary", "keyPoints", "findings", "recommendations", "references")
-)
-"""What a result of a type holds beside its text: the text or the diff says it."""
-_ORIGINS = {
-    "teller": "the Teller",
-    "planner": "the Planner",
-    "cli": "the terminal",
-    "http": "HTTP",
-    "trigger": "",
-    "supervisor": "the supervisor",
-    "file": "a file",
-    "builtin": "the built-in engine",
-    "self_awake": "mimikit itself",
-}
 _EXAMPLES = """\b
 Examples:
   mimikit enqueue "summarise README.md" --wait
@@ -234,113 +216,12 @@ def show(state: ReadOnlyState, task_id: str, only_diff: bool, as_json: bool) -> 
     diff = diffs.of_task(state.files, id_)
     if only_diff:
         found = diff or DiffView(files=[], more_files=0, unseen=[], interrupted=0)
-        lines = map(coloured, diffs.unified(found)) if diff else ["It changed no file."]
+        lines = diff_lines(diff) if diff else ["It changed no file."]
         terminal.show(found, lines, as_json=as_json)
         return
     report = task_report(state.files, known, client.look_at_consumer(state).live)
-    lines = _report_lines(report, diff, state.clock.now(), state.settings.zone)
+    lines = report_lines(report, diff, state.clock.now(), state.settings.zone)
     terminal.show(report, lines, as_json=as_json)
-
-
-def _report_lines(
-    report: TaskReport, diff: DiffView | None, now: datetime, zone: tzinfo
-) -> Iterator[str]:
-    task, result = report.task, report.result
-    yield f"{terminal.bold(task.id)}  {terminal.state(task.state)}"
-    yield from terminal.facts(_facts(report, now, zone))
-    yield from _section("Prompt", task.prompt)
-    if result is not None:
-        yield from _section("Result", result.text if result.text != result.error else "")
-        reason = result.failure_reason
-        yield from _section(f"Error ({reason})" if reason else "Error", result.error or "")
-    if diff is not None:
-        yield from changes(diff, client.short_id(task.id))
-    if report.events:
-        yield ""
-        yield terminal.bold("Events")
-        yield from (_event(event, now, zone) for event in report.events[-_MOST_EVENTS:])
-    if len(report.trace) > 1:
-        yield ""
-        yield terminal.bold("Chain")
-        rows = [
-            (
-                "  →" if one.id == task.id else "   ",
-                client.short_id(one.id),
-                terminal.state(one.state),
-                "planner" if one.seat == "planner" else one.profile,
-                terminal.clip(terminal.one_line(one.title), 60),
-            )
-            for one in report.trace
-        ]
-        yield from terminal.aligned(rows)
-
-
-def _facts(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[tuple[str, str]]:
-    task, result = report.task, report.result
-    created = task.created_at
-    attempts = f", attempt {task.attempts} of {task.max_attempts}"
-    if task.max_attempts == 1 and task.attempts <= 1:
-        attempts = ""
-    if task.title != task.prompt.strip():
-        yield "title", task.title
-    what = "planner" if task.seat == "planner" else f"worker, profile {task.profile}"
-    is_reminder = task.profile == REMINDER
-    yield "for", "you, as a reminder" if is_reminder else f"{what}, priority {task.priority}"
-    origins = {
-        "": _ORIGINS.get(task.origin, task.origin),
-        "trigger ": task.source_trigger_id,
-        "follows ": task.parent_task_id,
-        "retry of ": task.retry_of,
-    }
-    yield "from", ", ".join(f"{word}{origin}" for word, origin in origins.items() if origin)
-    yield "queued", f"{terminal.moment(created, now, zone)}, {terminal.ago(created, now)}"
-    if task.waits_for and task.state == "queued":
-        yield "waits for", f"{task.waits_for}, which can not serve: `mimikit status` says why"
-    if task.not_before and task.state == "queued":
-        yield "not before", terminal.moment(task.not_before, now, zone)
-    if task.wait_ms is not None and task.wait_ms >= _WORTH_TELLING_MS:
-        yield "waited", terminal.span(task.wait_ms / 1000)
-    if task.state == "running" and task.started_at:
-        since = (now - task.started_at).total_seconds()
-        yield "running", f"for {terminal.span(since)}{attempts}"
-    if task.run_ms is not None:
-        yield "ran", f"{terminal.span(task.run_ms / 1000)}{attempts}"
-    if task.headline:
-        yield "now", task.headline
-    if result is not None:
-        yield from _result_facts(result)
-
-
-def _result_facts(result: shown.TaskOutcome) -> Iterator[tuple[str, str]]:
-    if result.engine:
-        used, made = result.usage.input_tokens, result.usage.output_tokens
-        tokens = f", {used} tokens in, {made} out" if used + made else ""
-        yield "engine", result.engine + tokens
-    if result.exit_code is not None:
-        yield "exit code", str(result.exit_code)
-    if result.result_type != "text":
-        yield "result", result.result_type.replace("_", " ")
-    for key, value in result.data.items():
-        if key not in _TYPED:
-            yield key, str(value)
-
-
-def _section(heading: str, text: str) -> Iterator[str]:
-    if text.strip():
-        yield ""
-        yield terminal.bold(heading)
-        yield terminal.indented(text)
-
-
-def _event(event: shown.LedgerEvent, now: datetime, zone: tzinfo) -> str:
-    line = event.model_extra or {}
-    when = terminal.moment(datetime.fromisoformat(str(line["at"])), now, zone)
-    keys = ("status", "failureReason", "state", "reason")
-    facts = [str(line[key]) for key in keys if line.get(key)]
-    if line.get("attempt"):
-        facts.append(f"attempt {line['attempt']}")
-    what = f"{line['event']} ({', '.join(facts)})" if facts else str(line["event"])
-    return f"  {when}  {terminal.one_line(what)}"
 
 
 @tasks.command()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
@@ -140,12 +141,11 @@ class ChangeRecorder:
         looks: bool,
     ) -> Generator[RunRecording]:
         """While one run works; `looks`: what it changes is asked for, not only that it works."""
-        with contextlib.ExitStack() as stack:
+        store = _nameless_file() if looks else None
+        try:
             reader = None
-            with contextlib.suppress(OSError, MemoryError):  # no room for it: the work goes on
-                reader = WorkspaceReader(workspace, closed, monotonic) if looks else None
-            if reader is not None:
-                stack.callback(reader.close)
+            if store is not None:
+                reader = WorkspaceReader(workspace, closed, monotonic, store)
             recording = RunRecording(workspace, reader, monotonic)
             with self._lock:
                 recording.others = list(self._open)
@@ -157,6 +157,18 @@ class ChangeRecorder:
             finally:
                 with self._lock:
                     self._open.remove(recording)
+        finally:
+            if store is not None:
+                os.close(store)
+
+
+def _nameless_file() -> int | None:
+    """A file that no run can reach, and that is gone with the process; None where there is none."""
+    try:
+        with tempfile.TemporaryFile(buffering=0) as file:
+            return os.dup(file.fileno())
+    except (OSError, MemoryError):  # no room for it: the work goes on
+        return None
 
 
 def _path(pair: tuple[str, str]) -> str:

@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import os
 import stat
-import tempfile
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -77,27 +76,32 @@ class WorkspaceSnapshot:
 
 
 class WorkspaceReader:
-    """Looks at one workspace; holds what files held until it is closed."""
+    """Looks at one workspace."""
 
     def __init__(
-        self, workspace: Path, closed: Collection[Path], monotonic: Callable[[], float]
+        self,
+        workspace: Path,
+        closed: Collection[Path],
+        monotonic: Callable[[], float],
+        store: int,
     ) -> None:
-        """`closed`: what nobody looks at, the state folder among it."""
+        """Look at nothing yet.
+
+        closed: what nobody looks at, the state folder among it.
+        store: the descriptor of an open file, where contents are kept.
+        """
         self._root = Path(os.path.realpath(workspace))
         self._closed = frozenset(os.path.realpath(path) for path in closed)
         self._monotonic = monotonic
-        self._store = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed by `close`
+        self._store = store
         self._room, self._end = MOST_KEPT_BYTES, 0
         self._until = 0.0
-
-    def close(self) -> None:
-        self._store.close()
 
     def look(self, like: WorkspaceSnapshot | None = None) -> WorkspaceSnapshot:
         """See what lies there; `like`: look where that one looked, and read only what changed."""
         seen = WorkspaceSnapshot()
-        os.utime(self._store.fileno())
-        seen.taken_ns = os.fstat(self._store.fileno()).st_mtime_ns
+        os.utime(self._store)
+        seen.taken_ns = os.fstat(self._store).st_mtime_ns
         self._until = self._monotonic() + LOOK_S
         try:
             with opened(self._root) as root:
@@ -117,7 +121,7 @@ class WorkspaceReader:
         """What a file held; None where that was not kept."""
         if seen.place is None:
             return None
-        return os.pread(self._store.fileno(), seen.size, seen.place)
+        return os.pread(self._store, seen.size, seen.place)
 
     def _look_into(
         self,
@@ -202,7 +206,7 @@ class WorkspaceReader:
         if len(data) <= self._room:
             written = -1
             with contextlib.suppress(OSError):
-                written = os.pwrite(self._store.fileno(), data, self._end)
+                written = os.pwrite(self._store, data, self._end)
             if written == len(data):
                 place, self._end, self._room = self._end, self._end + written, self._room - written
             else:  # no room on that disk either

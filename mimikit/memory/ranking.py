@@ -34,10 +34,11 @@ SNIPPET = 300
 CUT = "…"
 EXCERPT = 400
 """Characters: a longer passage is quoted whole only where there is room when all else is in."""
-_FILLINGS = 2
+_FILLINGS, _LEAST_ROOM = 2, 8
 BESIDE_SHARE = 0.8
 """Of the score of a hit: what stands beside it is quoted before hits below that."""
-_ECHO_CHARACTERS = 200
+_ECHOES, _ECHO_CHARACTERS = 30, 200
+"""So many of the best are looked at, and so much text."""
 _MOST_WORDS = 32
 """Of a scan."""
 
@@ -83,11 +84,13 @@ def rank(
         score = match.score
         if not (is_note := _is_note(match)):
             score += FILE_SHARE * file_scores.get(match.path, 0.0)
-            if _is_echo(match.passage, asked):
-                score *= ECHO_WEIGHT
         weight = NOTE_WEIGHT if is_note else _WEIGHTS[passages.kind_of(match.path)]
         bonus = recency(match.passage.day, today)
         scored.append(replace(match, score=score * weight * bonus))
+    scored.sort(key=lambda hit: -hit.score)
+    for number, hit in enumerate(scored[:_ECHOES]):
+        if not _is_note(hit) and _is_echo(hit.passage, asked):
+            scored[number] = replace(hit, score=hit.score * ECHO_WEIGHT)
     scored.sort(key=lambda hit: -hit.score)
     # Of a message that stands in memory and in the transcript, memory is shown.
     distinct: dict[object, Match] = {}
@@ -200,6 +203,8 @@ class _Quote:
     hit: Match
     score: float
     is_whole: bool = False
+    price: int = 0
+    """What it costs, once that was asked."""
 
 
 def excerpts(
@@ -219,19 +224,21 @@ def excerpts(
     sources = [*dict.fromkeys(hit.path for hit in hits)][:most]
     best = {path: next(hit for hit in hits if hit.path == path) for path in sources}
     waiting = _quotable([hit for hit in hits if hit.path in best])
-    prices = {id(quote): cost(f"\n{_shown(quote, weights)}") for quote in waiting}
     quoted: list[_Quote] = []
     left = budget - sum(cost(f"[{path}]") for path in sources)
     for _ in range(_FILLINGS):  # what all of it costs together is known afterwards
         for quote in waiting:
-            if (price := prices[id(quote)] + 1) <= left:
+            if left < _LEAST_ROOM:
+                break
+            quote.price = quote.price or cost(f"\n{_shown(quote, weights)}") + 1
+            if quote.price <= left:
                 quoted.append(quote)
-                left -= price
+                left -= quote.price
         waiting = [quote for quote in waiting if quote not in quoted]
         left = budget - _spent(quoted, weights, cost)
     for quote in quoted:
         if len(quote.hit.passage.text) > EXCERPT:
-            more = cost(_line(quote.hit.passage)) - prices[id(quote)] + 2
+            more = cost(_line(quote.hit.passage)) - quote.price + 3
             quote.is_whole = more <= left
             left -= more if quote.is_whole else 0
     while quoted and _spent(quoted, weights, cost) > budget:

@@ -35,7 +35,7 @@ RECENT_WEIGHT, RECENT_CHARACTERS = 0.2, 2000
 """Of what was said before: how much it counts, and how much of each message."""
 _TURN_SHARE = 0.2
 """Below this share of the best hit, none is quoted."""
-_LEAST_MATCHES, _MOST_MATCHES = 100, 400
+_LEAST_MATCHES, _MOST_MATCHES = 100, 250
 _FILES_SCORED = 200
 _TURN_HITS = 200
 """Of these a turn's excerpts are made."""

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import markdown
-from mimikit.memory.notes import BacklogList, Note, content_hash
+from mimikit.memory.notes import Note, content_hash
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Hit, Instant, to_utc
@@ -105,18 +105,6 @@ class SearchAnswer(View):
     took_ms: float
     fallback: str | None
     """Why a plain scan served."""
-
-
-class BacklogItem(View):
-    text: str
-    done: bool
-
-
-class BacklogView(View):
-    """Every item, in the file's order."""
-
-    items: list[BacklogItem]
-    hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,15 +332,6 @@ def marks(query: str, snippet: str) -> list[tuple[int, int]]:
         else:
             joined.append((start, end))
     return joined
-
-
-def backlog_view(found: BacklogList, *, only_open: bool = False) -> BacklogView:
-    items = [
-        BacklogItem(text=item.text, done=item.done)
-        for item in found.items
-        if not (only_open and item.done)
-    ]
-    return BacklogView(items=items, hash=found.hash)
 
 
 # ---- for the terminal

@@ -8,6 +8,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
+from mimikit.protocol import paths
+from mimikit.protocol.models import EngineStatus, RuntimeState
 from tests.browser.pages import OpenChat
 from tests.browser.product import Product
 
@@ -107,3 +109,22 @@ def test_stop_ends_the_reply_that_is_being_made(
     expect(chat.page.locator(".notice")).to_contain_text("Stopped")
     expect(chat.page.locator("#live")).to_have_count(0)
     expect(chat.page.locator(".is-draft")).to_have_count(0)
+
+
+def test_what_waits_for_a_mind_stands_on_top_with_the_way_out(
+    fresh: Callable[..., Product], open_chat: OpenChat
+) -> None:
+    product = fresh()
+    served = RuntimeState(engines={"codex": EngineStatus(engine="codex")})
+    product.files.save(paths.RUNTIME, served)
+    product.start()
+    chat = open_chat(product)
+    chat.send("how are you today, my friend?")
+    banner = chat.page.locator(".banner", has_text="codex is not there any more")
+    expect(banner).to_contain_text("1 message")
+    expect(chat.message("Waiting for it: 1 message.")).to_be_visible()
+    chat.send("status")
+    expect(chat.message("This is how things are")).to_be_visible()
+    banner.get_by_role("button", name="Go on without it").click()
+    expect(chat.message("no language model is connected")).to_be_visible()
+    expect(banner).to_have_count(0)

@@ -33,7 +33,8 @@ def looked_at(world: World, trigger_id: str) -> None:
 def test_files_written_appended_moved_and_removed_start_the_command(world: World) -> None:
     world.start_consumer()
     log = "echo run >> ../runs.txt"
-    world.put("triggers/build.json", command(log, **when("file_changed", path="src/**/*.txt")))
+    build = command(log, notify="none", **when("file_changed", path="src/**/*.txt"))
+    world.put("triggers/build.json", build)
     looked_at(world, "build")
     source = world.workspace / "src"
     runs = world.root / "runs.txt"
@@ -91,7 +92,10 @@ def test_a_chain_dropped_by_hand_runs_in_order_and_hands_its_results_on(world: W
 
 def test_a_trigger_fires_once_for_what_happened_while_nobody_lived(world: World) -> None:
     world.start_consumer()
-    world.put("triggers/build.json", command("true", **when("file_changed", path="notes.txt")))
+    world.put(
+        "triggers/build.json",
+        command("true", notify="none", **when("file_changed", path="notes.txt")),
+    )
     world.put("triggers/often.json", command("true", schedule={"interval": 1}))
     looked_at(world, "build")
     until(lambda: slots(world, "often"), "the clock fires")

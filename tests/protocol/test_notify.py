@@ -16,8 +16,13 @@ CHANGED = {"type": "file_changed", "params": {"path": "a.txt"}}
 
 
 def trigger(**fields: Any) -> Trigger:
-    base = {"id": "g1", "prompt": "date", "createdAt": START.isoformat(), "traceId": "r"}
-    given = base | fields
+    base: dict[str, Any] = {
+        "id": "g1",
+        "prompt": "date",
+        "createdAt": START.isoformat(),
+        "traceId": "r",
+    }
+    given: dict[str, Any] = {**base, **fields}
     plan = given.get("schedule", {})
     type_ = "conditional" if "condition" in given else "recurring"
     given.setdefault("type", "scheduled" if plan.get("runAt") else type_)

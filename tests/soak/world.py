@@ -257,8 +257,8 @@ class World:
         return _when("task_done", taskId=f"trig-{number - 1:05}"), "follow"
 
     def _chain(self, number: int) -> tuple[Fields, str]:
-        """Follows the one that follows: the second step."""
-        return _when("task_done", taskId=f"trig-{number - 5:05}"), "bad step"
+        """Follows the one that follows: the second step; no two failures are alike."""
+        return _when("task_done", taskId=f"trig-{number - 5:05}"), "bad anew"
 
     def _failed(self, number: int) -> tuple[Fields, str]:
         """Hears of the failures of the chain's end made before it."""

@@ -3,11 +3,11 @@
 Teller: `plan: …` is delegated word for word · `fail…` fails · `remember …`, `backlog …` are done ·
 `wait…` calls the hook · anything else is heard. Planner: `plan: a; b` plans a task for each part ·
 `ask: … | a; b` asks first · `every 60: x` schedules · `chain: a > b` chains · `change: id action`
-changes a trigger · `find: …` finds and tells. Worker: `bad…` fails · `flaky…` fails at its first
-attempt · `long` tells much · `change a` says it changed the file a, and fails but for the last
-attempt · anything else is done. A plan or part that holds `~` calls the hook while it runs.
-`limited` is turned away the first time, `patient` too, for a quarter of an hour. Summaries of
-memory count what they cover.
+changes a trigger · `find: …` finds and tells. Worker: `bad…` fails, `bad anew` each time in
+another way · `flaky…` fails at its first attempt · `long` tells much · `change a` says it changed
+the file a, and fails but for the last attempt · anything else is done. A plan or part that holds
+`~` calls the hook while it runs. `limited` is turned away the first time, `patient` too, for a
+quarter of an hour. Summaries of memory count what they cover.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ class Mind:
         if (prompt.startswith("bad") and not self.heals) or (
             prompt.startswith("flaky") and request.attempt == 1
         ):
-            return Outcome("failed", error="it broke", failure_reason="error", exit_code=1)
+            how = f" ({request.run_id})" if "anew" in prompt else ""
+            return Outcome("failed", error=f"it broke{how}", failure_reason="error", exit_code=1)
         if prompt.startswith("change "):
             request.on_event("file", prompt.removeprefix("change "), {"kind": "add"})
             if request.attempt < (task.max_attempts if task else 1):

@@ -38,6 +38,8 @@ ROUTES: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/api/tasks": ("/api/tasks", {"prompt": "do it", "id": "task-1"}),
     "/api/tasks/<task_id>": ("/api/tasks/task-0", None),
     "/api/tasks/<task_id>/output": ("/api/tasks/task-0/output", None),
+    "/api/tasks/<task_id>/diff": ("/api/tasks/task-0/diff", None),
+    "/api/tasks/<task_id>/snooze": ("/api/tasks/task-0/snooze", {}),
     "/api/tasks/<task_id>/cancel": ("/api/tasks/task-0/cancel", {}),
     "/api/tasks/<task_id>/retry": ("/api/tasks/task-0/retry", {}),
     "/api/triggers": (
@@ -58,6 +60,7 @@ ROUTES: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/api/events": ("/api/events", None),
     "/api/changes": ("/api/changes", None),
     "/api/status": ("/api/status", None),
+    "/api/engines": ("/api/engines", {"use": "builtin"}),
     "/api/openapi.json": ("/api/openapi.json", None),
 }
 # Where another method takes another body than the row's.

@@ -14,6 +14,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from mimikit.errors import BadInput, Conflict, NotFound, Refused
 from mimikit.memory import notes
 from mimikit.views import memory as views
+from mimikit.views.backlog import BacklogView, backlog_view
 from mimikit.views.messages import TurnHitList, turn_hits
 from mimikit.web.api import routing
 from mimikit.web.api.routing import Answer, EndpointRegistry, ErrorDetail, Input, bad_value, site
@@ -62,7 +63,7 @@ class BacklogInput(Input):
 
 
 class BacklogConflict(routing.ErrorView):
-    current: views.BacklogView
+    current: BacklogView
 
 
 # ---- files
@@ -209,15 +210,13 @@ def _time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
 # ---- backlog
 
 
-@backlog.route("GET", "/api/backlog", views.BacklogView, query=Input)
-def items(_: Input) -> views.BacklogView:
+@backlog.route("GET", "/api/backlog", BacklogView, query=Input)
+def items(_: Input) -> BacklogView:
     """Every item, in the file's order."""
-    return views.backlog_view(notes.load_backlog(site().files))
+    return backlog_view(notes.load_backlog(site().files))
 
 
-@backlog.route(
-    "POST", "/api/backlog", {200: views.BacklogView, 409: BacklogConflict}, body=BacklogInput
-)
+@backlog.route("POST", "/api/backlog", {200: BacklogView, 409: BacklogConflict}, body=BacklogInput)
 def change(asked: BacklogInput) -> Answer:
     """Add, tick, open again or remove an item."""
     files = site().files
@@ -225,10 +224,8 @@ def change(asked: BacklogInput) -> Answer:
         raise BadInput("item: expected some text, got only blanks", field="item")
     try:
         with bad_value():
-            return views.backlog_view(
-                notes.change_backlog(files, asked.action, asked.item, asked.hash)
-            )
+            return backlog_view(notes.change_backlog(files, asked.action, asked.item, asked.hash))
     except Conflict as error:
-        current = views.backlog_view(notes.load_backlog(files))
+        current = backlog_view(notes.load_backlog(files))
         detail = ErrorDetail.of(error, message=str(error))
         return BacklogConflict(error=detail, current=current), 409

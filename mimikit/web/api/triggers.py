@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo
 
-from pydantic import Field, StringConstraints, ValidationError, model_validator
+from pydantic import StringConstraints, model_validator
 
 from mimikit.errors import BadInput, Conflict, NotFound
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json
-from mimikit.protocol.models import REMINDER, Instant, Record, Task, to_utc
+from mimikit.protocol.models import REMINDER, Instant, Record, Task
 from mimikit.protocol.notify import notify_of, told_words
-from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.tools import requests
-from mimikit.tools.requests import TaskRequest, TriggerFields
+from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import trigger_words
 from mimikit.views import chain_graph
@@ -37,18 +35,15 @@ from mimikit.web.api.routing import (
     taken,
 )
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput
+from mimikit.web.api.timing import WHEN, TimingInput, ZoneName, given_timing, timing
 
 area = EndpointRegistry("triggers")
 
-_WHEN = ("schedule", "condition", "when")
 _MEANT = (
     *("prompt", "title", "profile", "priority", "schedule", "condition", "cooldown", "once"),
     *("overlap", "notify", "timeout", "max_attempts"),
 )
 """What tells one trigger from another under the same id; it may have been paused since."""
-
-ZoneName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-
 
 _TOLD = frozenset(field.alias for field in views.TriggerView.model_fields.values())
 """The keys of a trigger as it is shown."""
@@ -58,25 +53,6 @@ class TriggerQuery(Input):
     """The zone in which times are told; the workspace's unless given."""
 
     timezone: Annotated[str, StringConstraints(max_length=64)] | None = None
-
-
-class ScheduleInput(Input):
-    """Times: one of interval, cron, runAt. Units: seconds."""
-
-    interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
-    cron: Annotated[str, StringConstraints(max_length=200)] | None = None
-    timezone: ZoneName | None = None
-    run_at: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
-
-
-class TimingInput(Input):
-    """When a trigger fires: one of schedule, condition, when (plain words). Units: seconds."""
-
-    schedule: ScheduleInput | None = None
-    condition: Condition | None = None
-    when: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
-    timezone: ZoneName | None = None
-    cooldown: Annotated[float, Field(ge=0, le=366 * 86400)] | None = None
 
 
 class TriggerInput(tasks.TaskInput, TimingInput):
@@ -90,6 +66,8 @@ class NewTriggerInput(TriggerInput):
     """A trigger to be made; what `GET` gives is one, too."""
 
     enabled: bool = True
+    notify_given: bool | None = None
+    """As `GET` gives it: whether somebody said who is told. Else it is so where `notify` is."""
 
     @model_validator(mode="before")
     @classmethod
@@ -222,7 +200,8 @@ def _asked_for(here: Site, asked: NewTriggerInput, now: datetime) -> Trigger:
     fields = timing(asked, now=now, zone=here.settings.zone)
     fields.update(overlap=asked.overlap, once=asked.once, enabled=asked.enabled)
     with bad_value():
-        return requests.new_trigger(here.files, tasks.request_of(asked), fields, now)
+        made = requests.new_trigger(here.files, tasks.request_of(asked), fields, now)
+    return made if asked.notify_given is None else made.but(notify_given=asked.notify_given)
 
 
 def _repeated(here: Site, asked: NewTriggerInput) -> str | None:
@@ -290,7 +269,7 @@ def edit(asked: TriggerChanges, trigger_id: str) -> Answer:
 def _changes(here: Site, trigger: Trigger, asked: TriggerChanges) -> dict[str, Any]:
     """The fields to be replaced, by their names on disk."""
     changes = asked.model_dump(
-        by_alias=True, mode="json", exclude_unset=True, exclude={"id", "timezone", *_WHEN}
+        by_alias=True, mode="json", exclude_unset=True, exclude={"id", "timezone", *WHEN}
     )
     if given_timing(asked):
         chosen = timing(asked, now=here.clock.now(), zone=here.settings.zone)
@@ -347,60 +326,3 @@ def _check_there(here: Site, trigger_id: str) -> None:
 
 def _no_trigger(trigger_id: str) -> NotFound:
     return NotFound(f"there is no trigger {trigger_id}", field="id")
-
-
-# ---- when
-
-
-def given_timing(asked: TimingInput) -> list[str]:
-    """By what the request says when; a well-formed one has one of them."""
-    return [name for name in _WHEN if getattr(asked, name) is not None]
-
-
-def timing(asked: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields:
-    """The schedule or the condition a request asks for; BadInput unless it is one of them."""
-    given = given_timing(asked)
-    if len(given) != 1:
-        got = " and ".join(given) or "none"
-        raise BadInput(
-            f"schedule: expected one of schedule, condition, when; got {got}", field="schedule"
-        )
-    zone = requests.zone_named(asked.timezone) if asked.timezone else zone
-    fields = TriggerFields()
-    if asked.cooldown is not None:
-        fields["cooldown"] = asked.cooldown
-    if asked.condition is not None:
-        fields["condition"] = asked.condition
-    elif asked.when is not None:
-        try:
-            with bad_value("when"):
-                fields["schedule"] = requests.schedule_of(asked.when, now=now, zone=zone)
-        except ValidationError as error:
-            raise BadInput(f"when: {bad_record(error)}", field="when") from None
-    elif asked.schedule is not None:
-        fields["schedule"] = _schedule(asked.schedule, asked.timezone, zone)
-    return fields
-
-
-def _schedule(asked: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Schedule:
-    if asked.timezone:
-        with bad_value("schedule.timezone"):
-            zone = requests.zone_named(asked.timezone)
-    run_at = None
-    if asked.run_at is not None:
-        try:
-            time = datetime.fromisoformat(asked.run_at)
-            run_at = to_utc(time if time.tzinfo else time.replace(tzinfo=zone))
-        except (ValueError, OverflowError):
-            raise BadInput(
-                "schedule.runAt: expected a time such as 2026-12-01T09:00:00Z, "
-                f"got {asked.run_at!r}; plain words go into `when`",
-                field="schedule.runAt",
-            ) from None
-    has_time_of_day = asked.cron is not None or asked.run_at is not None
-    return Schedule(
-        interval=asked.interval,
-        cron=asked.cron,
-        timezone=asked.timezone or (timezone if has_time_of_day else None),
-        run_at=run_at,
-    )
