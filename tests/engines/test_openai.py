@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -446,3 +448,12 @@ def test_a_missing_key_is_told_by_its_name(
     assert "NO_KEY" in str(engine.unavailable())
     (here.state / "secrets/mine.key").unlink()
     assert "secrets/mine.key" in str(here.engine(None).unavailable())
+
+
+def test_nothing_of_the_client_is_imported_before_it_is_used() -> None:
+    line = (
+        "import sys, mimikit.app, mimikit.cli.engines, mimikit.engines.openai.engine\n"
+        "sys.exit(str([n for n in ('openai', 'httpx2', 'tomlkit') if n in sys.modules] or ''))"
+    )
+    said = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=False)
+    assert said.stderr.strip() == ""
