@@ -36,7 +36,7 @@ def check_line(line: str) -> None:
         (["enqueue", "x", "--priority", "11"], "expected a number from 0 to 10, got '11'"),
         (["enqueue", "x", "--every", "1m", "--wait"], "expected --every or --wait, got both"),
         (["up", "--port", "70000"], "expected a number from 0 to 65535, got '70000'"),
-        (["tasks", "list", "--only", "x"], "expected one of queued, running, done, failed"),
+        (["tasks", "list", "--only", "x"], "expected one of queued, running, asking, done, failed"),
         (["tasks", "bogus"], "expected a command, got 'bogus'; `mimikit tasks --help` lists them"),
         (["chat", "--wait"], "expected TEXT with --wait or --json, got none"),
         (["consumer", "--workers-only"], "--workers-only is not supported yet"),

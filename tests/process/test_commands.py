@@ -126,7 +126,7 @@ def test_a_command_from_chat_is_delegated_run_and_told(both: World) -> None:
     (task,) = both.names("worker/results")
     (told,) = both.told(task)
     assert "from 42" in told["text"]
-    assert [m["role"] for m in both.transcript()] == ["user", "agent", "agent"]
+    assert [m["role"] for m in both.transcript()] == ["user", "agent", "system"]
 
 
 def test_orders_given_while_nobody_was_there_are_all_carried_out(world: World) -> None:

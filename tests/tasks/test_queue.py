@@ -147,13 +147,13 @@ def test_of_a_long_queue_only_what_is_shown_is_read(files: Files) -> None:
     assert "worker/queue" not in asked
 
 
-def test_a_plan_that_asks_is_still_at_it_until_it_is_settled(files: Files) -> None:
+def test_a_plan_that_asks_says_so_until_it_is_settled(files: Files) -> None:
     planned = TASK.but(id="p1", role="planner")
     queue.submit(files, planned)
     claim(files, planned)
     queue.finish(files, PLAN.but(status="needs_input", question="colour?"))
     queue.leave_running(files, "planner", "p1")
-    assert [v.state for v in [queue.show(files, "p1")] if v] == ["running"]
+    assert [v.state for v in [queue.show(files, "p1")] if v] == ["asking"]
     files.move(paths.result("planner", "p1"), paths.plan_done("p1"))
     assert [v.state for v in [queue.show(files, "p1")] if v] == ["done"]
 

@@ -773,6 +773,11 @@ def test_post_takes_what_get_gives(
     web.files.remove(paths.trigger("trig-1"))
 
 
+def test_whose_a_trigger_is_nobody_says_over_http(web: Web) -> None:
+    post(web, HOURLY | {"id": "trig-1", "origin": "cli"})
+    assert stored(web, "trig-1").origin == "http"
+
+
 def test_what_no_view_gives_is_still_refused(web: Web) -> None:
     answer = web.ask("POST", "/api/triggers", HOURLY | {"fired": 1})
     assert error_of(answer)["field"] == "fired"
