@@ -221,8 +221,8 @@ def masked(
     pins = [*seen(pinned), *around]
     pins = [path for path in pins if not _is_shut(path, closed, opened)]  # it would open it again
     made = {**dict.fromkeys([*pins, *again], "--bind"), **closed}
-    wrapped = _start_of_box(told, as_owner=as_owner, confined=confined, network=network)
-    made.pop(_TOP, None)
+    wrapped = _start_of_box(told, network=network, shut=made.pop(_TOP, None) is not None)
+    wrapped += _rights(as_owner=as_owner, confined=confined)
     for path in sorted(made, key=_depth):  # else the outer covers the inner
         source = "/dev/null" if made[path] == "--dev-bind" else str(path)
         wrapped += [made[path], *([source] if made[path] != "--tmpfs" else []), str(path)]
@@ -258,14 +258,13 @@ def _guarded(made: Mapping[Path, str]) -> list[str]:
     return [f"{ways.get(made[path], mounts.HIDE)}{path}" for path in outer_first]
 
 
-def _start_of_box(told: int | None, *, as_owner: bool, confined: bool, network: bool) -> list[str]:
-    """Bubblewrap with what it drops, and what it shows before anything is closed."""
+def _start_of_box(told: int | None, *, network: bool, shut: bool) -> list[str]:
+    """Bubblewrap with what it shows before anything else is closed; `shut`: all is read-only."""
     wrapped = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-pid"]
     wrapped += ["--json-status-fd", str(told)] if told is not None else []
     wrapped += [] if network else ["--unshare-net"]
-    wrapped += _rights(as_owner=as_owner, confined=confined)
     shown = ["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"]
-    return [*wrapped, *(shown if confined else ["--dev-bind", "/", "/"]), "--proc", "/proc"]
+    return [*wrapped, *(shown if shut else ["--dev-bind", "/", "/"]), "--proc", "/proc"]
 
 
 def _call_filter(calls: Iterable[tuple[int, int, int, int]]) -> bytes:

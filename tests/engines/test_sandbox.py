@@ -86,6 +86,17 @@ def test_the_workspace_is_as_it_is(here: Ground) -> None:
     assert (here.workspace / "made").read_text() == "hi\n"
 
 
+@pytest.mark.parametrize("confined", [False, True])
+def test_a_workspace_that_is_the_whole_machine_is_read_only_too(
+    here: Ground, confined: bool
+) -> None:
+    line = "(echo > made) 2>/dev/null; echo > /dev/null && echo end; ls -d /proc/[0-9]* | wc -l"
+    said = inside(here, line, frozen=Path("/"), confined=confined)
+    assert not (here.workspace / "made").exists()
+    assert "end" in said
+    assert int(said.split()[-1]) < 10  # the processes are its own
+
+
 def test_not_even_root_takes_the_mask_away(here: Ground) -> None:
     line = "umount .mimikit; umount -l .mimikit; cat .mimikit/secret; grep CapEff /proc/self/status"
     said = inside(here, line)
