@@ -62,12 +62,13 @@ def end_step(store: Store, trigger: Trigger, lost_to: str, now: datetime) -> Non
     queue.finish(files, result_of(run, end, now, now, error=said))
     if store.ledger.end_of(run.id) is None:
         files.save(paths.running(run.role, run.id), run)
+    # Before the definition goes, after which nobody looks here again: the disk may refuse that.
+    store.events.ended_runs.put((run.role, run.id))
     if store.ledger.newest_slot(trigger.id) != slot:
         facts = {"state": "skipped", "reason": "upstream", "taskId": run.id}
         title = trigger.title or None
         store.ledger.write("slot", trigger.id, now, slot=slot, title=title, **facts)
     registry.remove(files, trigger.id)
-    store.events.ended_runs.put((run.role, run.id))
     store.feed.tell("trigger", id=trigger.id)
 
 

@@ -85,9 +85,13 @@ class TriggerScheduler:
             stat = files.stat(paths.trigger_state(trigger_id))
             age_s = believed.timestamp() - stat.mtime_ns / 1e9 if stat else 0
             is_old = age_s > _KEPT_S
-            is_lost = chain_steps.is_left_over(self._store, trigger_id)
-            if registry.state(files, trigger_id).firing is not None or is_old or is_lost:
+            state = registry.state(files, trigger_id)  # of no use, it is set aside, however old
+            if is_old or self._is_left_over(trigger_id, state):
                 registry.remove(files, trigger_id)
+
+    def _is_left_over(self, trigger_id: str, state: TriggerState) -> bool:
+        """Whether the end of a definition that is gone was cut short: its last firing, or none."""
+        return state.firing is not None or chain_steps.is_left_over(self._store, trigger_id)
 
     def refresh_changed(self, now: datetime) -> bool:
         """Look again at definitions that have changed, and soon at whose files have.
@@ -149,8 +153,8 @@ class TriggerScheduler:
         if state.firing is not None and trigger is not None:
             self._carry_out(trigger, state, state.firing)
             self.refresh(trigger_id, now)
-        elif state.firing is not None and stamp is None:
-            registry.remove(files, trigger_id)  # its last firing was cut short at its end
+        elif stamp is None and self._is_left_over(trigger_id, state):
+            registry.remove(files, trigger_id)
         elif trigger is not None:
             self._take_up(trigger, state, now, is_new=is_new)
 

@@ -234,6 +234,8 @@ class Flow:
     rules: ArchiveRules = RULES
     caps: HistoryCaps | None = None
     settings: Settings | None = None
+    waits_s: float = 0.0
+    """So long it waits of itself, in what time its client does not let pass: for a mind."""
 
     def product(self, files: Files, clock: FakeClock, mind: Mind) -> Product:
         """What lives through it."""

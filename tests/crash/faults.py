@@ -94,7 +94,7 @@ def _one(
     client = Client(product, oracle)
     if flow.hook is not None:
         hook = flow.hook
-        product.mind.hook = lambda request: hook(client, request)
+        product.mind.hook = lambda request: _insist(client, flow, lambda c: hook(c, request))
     product.start()
     disk.fault = fault
     try:
@@ -108,6 +108,7 @@ def _one(
         return False
     report.runs += 1
     waited = clock.monotonic() - fault.ended_s - client.passed_since(fault.ended_s)
+    waited = max(waited - flow.waits_s, 0.0)
     report.slowest_s = max(report.slowest_s, waited)
     found = judge(disk.kill_image().folders, oracle, replace(flow.expected, faulty=True))
     found += kept_as_expected(disk.kill_image().folders, flow.expected)

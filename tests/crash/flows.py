@@ -22,6 +22,8 @@ from tests.crash.oracle import Expected
 from tests.support.mind import PATIENCE_S, Mind
 from tests.support.product import START, Product, scripted_settings
 
+_AWAY_S = 10
+"""So long a mind is logged out, and as long after it was asked in vain it is asked again."""
 _HOURS, _DAYS = 3600, 86400
 _AGAIN = 700
 """After so many seconds what has failed once is tried again."""
@@ -144,14 +146,15 @@ class MindFlow(Flow):
 
     def product(self, files: Files, clock: FakeClock, mind: Mind) -> Product:
         def unavailable(_role: Role | None = None) -> str | None:
-            is_away = START + timedelta(seconds=40) <= clock.now() < START + timedelta(seconds=50)
+            away_for = clock.now() - START - timedelta(seconds=40)
+            is_away = timedelta() <= away_for < timedelta(seconds=_AWAY_S)
             return EngineAbsence("codex is not logged in", "logged_out") if is_away else None
 
         shell = Mind(mind.runs)
         mind.name, shell.name = "codex", "command"
         mind.unavailable = unavailable  # pyright: ignore[reportAttributeAccessIssue]
         code = BuiltinEngine(is_program=lambda _word: False)
-        limits = {"retry_delay_s": 1, "engine_retry_s": 10, "result_bytes": 1000}
+        limits = {"retry_delay_s": 1, "engine_retry_s": _AWAY_S, "result_bytes": 1000}
         settings = Settings.model_validate({"timezone": "UTC", "limits": limits})
         more = (code, shell, *self.stand_ins(mind.runs))
         if len(more) > 2:
@@ -190,6 +193,7 @@ FLOWS = (
             lambda c: c.say("m1", "hello"),
             lambda c: (c.at(40), c.say("m2", "how are you"), c.say("m3", "status")),
         ),
+        waits_s=_AWAY_S,
     ),
     MindFlow(
         "a command while a mind is waited for",
@@ -201,6 +205,7 @@ FLOWS = (
             lambda c: c.say("m1", "hello"),
             lambda c: (c.at(40), c.submit("t1", "one")),
         ),
+        waits_s=_AWAY_S,
     ),
     MindFlow(
         "going on without a mind",
@@ -448,6 +453,7 @@ FLOWS = (
             lambda c: c.at(_HOURS * 6 + 10),
             lambda c: c.say("m2", _LIKE_A_HEAD),
             lambda c: c.at(_HOURS * 13),
+            lambda c: c.at(_HOURS * 13 + _AGAIN),
         ),
         expected=Expected(memory=(("memory/2026-12-01-*.md", 4),)),
     ),
@@ -458,6 +464,7 @@ FLOWS = (
             lambda c: c.say("m2", "second"),
             lambda c: c.say("m3", "third"),
             lambda c: c.at(_HOURS * 7),
+            lambda c: c.at(_HOURS * 7 + _AGAIN),
         ),
         rules=ArchiveRules(start_above=3, batch=2),
         expected=Expected(memory=(("memory/2026-12-01-*.md", 6),)),

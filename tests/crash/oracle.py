@@ -130,7 +130,8 @@ class Expected:
     quarantined: at most so many files were no records and lie in `corrupt/`, each with its reason.
     forgets: so much time has passed that what has ended was removed.
     fires: how often each of these triggers has fired at the end.
-    memory: how many messages, or parts of other files, such files of memory hold at the end.
+    memory: how many messages, or parts of other files, such files of memory hold at the end. What
+        code wrote stands in the raw file of its day, and counts with the summary of that.
     never: prompts of tasks that nobody is to ask for.
     """
 
@@ -147,12 +148,9 @@ def kept_as_expected(contents: Contents, expected: Expected) -> list[str]:
     """What differs from the number of messages that files of memory hold at the end of a flow."""
     folder = Folder(contents)
     found: list[str] = []
+    kept = [*_raw(folder).items(), *_summarised(folder).items(), *_left_raw(folder)]
     for pattern, wanted in expected.memory:
-        held = sum(
-            len(sources)
-            for path, sources in (_raw(folder) | _summarised(folder)).items()
-            if fnmatch.fnmatch(path, pattern)
-        )
+        held = sum(len(ids) for path, ids in kept if fnmatch.fnmatch(path, pattern))
         if held != wanted:
             found.append(f"{pattern} holds {held} messages or parts instead of {wanted}")
     return found
@@ -278,7 +276,7 @@ def _messages(folder: Folder, oracle: Oracle) -> list[str]:
     return found
 
 
-_HEAD = re.compile(r"^## \d\d:\d\d (\w+) <!-- (\S+) (\S+)(?: code)? -->$", re.MULTILINE)
+_HEAD = re.compile(r"^## \d\d:\d\d (\w+) <!-- (\S+) (\S+)( code)? -->$", re.MULTILINE)
 _PART = re.compile(r"^<!-- part (\S+): from (.+) -->$", re.MULTILINE)
 
 
@@ -299,6 +297,21 @@ def _summarised(folder: Folder) -> dict[str, list[str]]:
         ]
         for name, text in texts.items()
     }
+
+
+def _by_code(folder: Folder) -> set[str]:
+    """What no user and no mind said: it is kept as it is, and stands in no summary."""
+    return {m["id"] for m in folder.transcript if m["role"] == "system" or m["engine"] == "builtin"}
+
+
+def _left_raw(folder: Folder) -> Iterator[tuple[str, list[str]]]:
+    """What code wrote of days that are summarised, by the nearest summary of the day."""
+    summaries, by_code = _summarised(folder), _by_code(folder)
+    for path, ids in _raw(folder).items():
+        day = path[len("memory/") : len("memory/2026-12-01")]
+        names = [f"memory/summary/{name}.md" for name in (day, day[: len("2026-12")])]
+        if near := [name for name in names if name in summaries]:
+            yield near[0], [id_ for id_ in ids if id_ in by_code]
 
 
 def _in_memory(folder: Folder) -> set[str]:
@@ -331,8 +344,17 @@ def remembered(folder: Folder) -> list[str]:
         if message["archived"] == "pending" and message["archiveTask"] not in alive
     ]
     found += _twice(folder)
+    by_code = _by_code(folder)
+    found += [
+        f"{path} sums up {id_}, which code wrote"
+        for path, sources in _summarised(folder).items()
+        for id_ in sorted(by_code & set(sources))
+    ]
     for path, ids in _raw(folder).items():
         text = folder.text(path)
+        marked = {head[1] for head in _HEAD.findall(text) if head[3]}
+        if marked != by_code & set(ids):
+            found.append(f"{path} says that code wrote {marked}, not {by_code & set(ids)}")
         for id_ in ids:
             if id_ not in said:
                 found.append(f"{path} holds {id_}, which nobody said")

@@ -71,7 +71,7 @@ class _Judge:
     def _in_memory(self) -> Counter[str]:
         """How often each message stands in raw files; it is too young for summaries."""
         texts = [path.read_text() for path in (self._world.state / "memory").glob("*.md")]
-        heads = [re.findall(r"(?m)^## .* <!-- (\S+) \S+ -->$", text) for text in texts]
+        heads = [re.findall(r"(?m)^## .* <!-- (\S+) \S+(?: code)? -->$", text) for text in texts]
         return Counter(id_ for ids in heads for id_ in ids)
 
     def tasks(self) -> Iterator[str]:

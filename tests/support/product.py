@@ -271,6 +271,7 @@ class Product:
 
     def _pass(self) -> bool:
         worked = self.tick()
+        worked = self.store.events.bell.wait(0) or worked  # as the loop does not wait then either
         for seat in paths.QUEUES:
             try:
                 worked = self.pool(seat) or worked
