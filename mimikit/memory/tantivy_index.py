@@ -8,7 +8,6 @@ is searched, and until then its old passages do not count.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import io
 import json
@@ -19,7 +18,7 @@ import shutil
 import stat
 import threading
 from array import array
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -38,6 +37,7 @@ from mimikit.memory.index import (
     StampTable,
     TermTotals,
 )
+from mimikit.memory.index_batch import IndexBatch, IndexDocument, give_back
 from mimikit.memory.passages import (
     FAR,
     NEAR,
@@ -61,9 +61,6 @@ _FOLDER = f"{paths.CACHE}/search"
 _MANIFEST = f"{_FOLDER}/manifest.json"
 _UNFINISHED = f"{_FOLDER}/unfinished"
 _LOCK = f"{paths.CACHE}/search.lock"
-_HEAP = 16 * 2**20
-_BATCH = 2000
-"""Files of one commit."""
 _MOST_READ = 1000
 """Documents that are kept as they were read."""
 _MOST_TERMS = 4000
@@ -244,9 +241,7 @@ class TantivyIndex:
             if self._files.exists(_UNFINISHED):
                 self._forget()  # whoever wrote it died: what is in it is not known
             self._write(changed, gone, cut)
-            with contextlib.suppress(AttributeError):  # of the GNU library alone
-                # What many small pieces took is else kept for ever: 20 MB after 44,000 results.
-                ctypes.CDLL(None).malloc_trim(0)
+            give_back()  # 20 MB after 44,000 results
             return True
         finally:
             lock.release()
@@ -330,25 +325,23 @@ class TantivyIndex:
             self._empty()
         self._files.write(_UNFINISHED, b"", sync=False)
         rows: dict[str, Sequence[int] | None] = {}
-        writers = _Writers(functools.partial(self._table, tables))
         try:
-            for path in gone:
-                _delete(path, writers, tables)
-                rows[path] = None
-            for number, (path, stamp, found) in enumerate(changed, 1):
-                made = file_terms(path, found, cut)
-                if path in counts.files or path in rows:
-                    _delete(path, writers, tables)
+            with contextlib.closing(
+                IndexBatch(self._folder, functools.partial(self._table, tables))
+            ) as batch:
+                for path in gone:
+                    _delete(path, batch, tables)
+                    rows[path] = None
+                for path, stamp, found in changed:
+                    made = file_terms(path, found, cut)
+                    if path in counts.files or path in rows:
+                        _delete(path, batch, tables)
+                    with _guarded():
+                        for table, document in _documents(path, made):
+                            batch.add(table, document)
+                    rows[path] = _row(path, stamp, made)
                 with _guarded():
-                    for table, document in _documents(path, made):
-                        writers[table].add_document(document)
-                rows[path] = _row(path, stamp, made)
-                if number % _BATCH == 0:
-                    writers.commit()
-            writers.commit()
-            with _guarded():
-                for writer in writers.values():
-                    writer.wait_merging_threads()
+                    batch.write()
         except BaseException:
             self._forget()  # what was written is not known: the mark has it made anew
             raise
@@ -374,28 +367,12 @@ class TantivyIndex:
         self._seen = self._look_at_manifest()
 
 
-class _Writers(dict[str, tantivy.IndexWriter]):
-    """By table; opened for what is written to."""
-
-    def __init__(self, table: Callable[[str], tantivy.Index]) -> None:
-        super().__init__()
-        self._table = table
-
-    def __missing__(self, table: str) -> tantivy.IndexWriter:
-        made = self[table] = self._table(table).writer(_HEAP, 1)
-        return made
-
-    def commit(self) -> None:
-        with _guarded():
-            for writer in self.values():
-                writer.commit()
-
-
-def _delete(path: str, writers: _Writers, tables: Collection[str]) -> None:
+def _delete(path: str, batch: IndexBatch, tables: Collection[str]) -> None:
     """Take a file out of every table that may have something of it."""
     with _guarded():
-        for table in {*scope_of(path), *NOTES}.intersection(tables):
-            writers[table].delete_documents_by_term("path", path)
+        for table in {*scope_of(path), *NOTES}:
+            if table in tables or table in batch:
+                batch.delete(table, path)
 
 
 def _told_only(index: tantivy.Index) -> tantivy.Index:
@@ -417,22 +394,15 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-def _documents(path: str, made: list[ScopeTerms]) -> Iterator[tuple[str, tantivy.Document]]:
+def _documents(path: str, made: list[ScopeTerms]) -> Iterator[tuple[str, IndexDocument]]:
     """One document for each passage, and one for what a file has in a scope; with its table."""
     for scope, found, each, whole in made:
         for passage, terms in zip(found, each, strict=True):
-            document = tantivy.Document()
-            document.add_text("path", path)
-            document.add_bytes("body", passages.stored(passage))
-            document.add_text("terms", " ".join(terms))
-            if passage.at:
-                document.add_integer("at", _instant(passage.at))
-            yield scope.passage, document
+            body = passages.stored(passage).decode()
+            at = _instant(passage.at) if passage.at else None
+            yield scope.passage, IndexDocument(path, " ".join(terms), body, at)
         if whole:
-            document = tantivy.Document()
-            document.add_text("path", path)
-            document.add_text("terms", " ".join(whole))
-            yield scope.file, document
+            yield scope.file, IndexDocument(path, " ".join(whole))
 
 
 def _row(path: str, stamp: Stamp, made: list[ScopeTerms]) -> array[int]:
