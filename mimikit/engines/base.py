@@ -192,10 +192,34 @@ class Outcome:
     exit_code: int | None = None
     retry_at: datetime | None = None
     """When a limit is known to end."""
+    want: EngineWant | None = None
+    """What the engine lacks, of a run that it turned away: see `turned_away`."""
+    may_pass: bool = False
+    """Nothing was done yet, and the engine has not asked again itself: that may help at once."""
     too_long: bool = False
-    """Its prompt was more than the model takes, and nothing was done yet: a shorter one may go."""
+    """Its prompt was more than the model takes, and nothing was done yet: a shorter one may go.
+
+    `run_engine` tries that, and says so in words when it does not go either.
+    """
     data: dict[str, Any] = field(default_factory=dict[str, Any])
     """More of the result: files changed, truncated output's size…"""
+
+    @classmethod
+    def turned_away(
+        cls,
+        want: EngineWant,
+        said: str,
+        *,
+        text: str = "",
+        retry_at: datetime | None = None,
+        may_pass: bool = False,
+    ) -> Outcome:
+        """Of a run that the engine could not serve, whatever was asked: it costs no attempt.
+
+        said: in the engine's own words; people are told by the kind alone.
+        """
+        reason: FailureReason = "rate_limited" if want == "limited" else "engine_unavailable"
+        return cls("failed", text, said, reason, retry_at=retry_at, want=want, may_pass=may_pass)
 
     @classmethod
     def stopped(cls, reason: str, text: str = "") -> Outcome:
@@ -236,6 +260,22 @@ class Engine(Protocol):
 
     def run(self, request: EngineRequest) -> Outcome:
         """Carry it out. Never raises for what happens in the run: that is an outcome."""
+        ...
+
+
+@runtime_checkable
+class ProbedEngine(Engine, Protocol):
+    """One that can be looked at cheaply while it is waited for."""
+
+    def look_anew(self) -> None:
+        """Forget what is remembered of whether it is there: somebody may have mended it."""
+        ...
+
+    def is_mended(self, want: EngineWant) -> bool:
+        """Whether what it lacked seems to be there again; at no token, within seconds.
+
+        Asked now and then while work waits for it, on a thread of its own.
+        """
         ...
 
 

@@ -188,7 +188,7 @@ class EngineRegistry:
             "engine_unavailable": "unready",
         }
         with self._lock:
-            want = wants.get(outcome.failure_reason)
+            want = outcome.want or wants.get(outcome.failure_reason)
             if want is None or engine not in self._minds():
                 self._failed.pop((engine, role), None)
                 self._failed.pop((engine, None), None)

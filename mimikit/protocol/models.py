@@ -360,7 +360,11 @@ class ClockDoubt(Record):
     lived_s: float = 0.0
 
 
-EngineWant: TypeAlias = Literal["missing", "logged_out", "limited", "unready"]
+EngineWant: TypeAlias = Literal[
+    "missing", "logged_out", "limited", "unreachable", "broken", "unready"
+]
+"""What an engine lacks: its program or package; a login or key; more of its allowance; a connection
+to it; an answer that is whole (5xx, a cut stream, a process that died); anything else here."""
 
 
 class EngineStatus(Record):
@@ -376,6 +380,8 @@ class EngineStatus(Record):
     """When what waits for it began to, where that is known."""
     until: Instant | None = None
     """When the limit it waits for is known to end."""
+    next_try_at: Instant | None = None
+    """When it is tried again by itself; at once when somebody asks for it, or a message comes."""
     messages: int = 0
     """How many messages and results wait for it, where that is told."""
     tasks: int = 0

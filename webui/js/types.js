@@ -56,10 +56,11 @@
  * @typedef {object} EngineStatus An engine, of itself or as it serves a role or profile, and whether it can now.
  * @property {string} engine
  * @property {"ready" | "waiting"} state
- * @property {"missing" | "logged_out" | "limited" | "unready" | null} want Of one that is waited for: what kind of trouble it is.
+ * @property {"missing" | "logged_out" | "limited" | "unreachable" | "broken" | "unready" | null} want Of one that is waited for: what kind of trouble it is.
  * @property {string | null} reason Why it waits; of one that is ready: why a better one was passed over.
  * @property {string | null} since When what waits for it began to, where that is known.
  * @property {string | null} until When the limit it waits for is known to end.
+ * @property {string | null} nextTryAt When it is tried again by itself; at once when somebody asks for it, or a message comes.
  * @property {number} messages How many messages and results wait for it, where that is told.
  * @property {number} tasks How many tasks do.
  * @property {string | null} standIn The engine that serves in its place meanwhile.
