@@ -70,17 +70,39 @@ class ToolSpec:
     description: str
     schema: dict[str, Any]
     """JSON schema of its arguments."""
-    final: bool = False
-    """A turn that has called it has said what there is to say."""
 
 
-def tool_spec(name: str, arguments: type[BaseModel], *, final: bool = False) -> ToolSpec:
+def tool_spec(name: str, arguments: type[BaseModel]) -> ToolSpec:
     """A tool by what it takes; that model's docstring is what it is offered with."""
     schema = arguments.model_json_schema(by_alias=True)
     schema.pop("description", None)
-    for titled in (schema, *schema["properties"].values()):
-        titled.pop("title", None)
-    return ToolSpec(name, inspect.cleandoc(arguments.__doc__ or ""), schema, final)
+    schema.pop("title", None)
+    for key, property_ in schema["properties"].items():
+        schema["properties"][key] = _said(property_)
+    return ToolSpec(name, inspect.cleandoc(arguments.__doc__ or ""), schema)
+
+
+_ONLY_CHECKED = frozenset({
+    *("title", "minLength", "maxLength", "maxItems", "maxProperties", "pattern"),
+    *("minimum", "maximum", "exclusiveMinimum"),
+})  # fmt: skip
+
+
+def _said(schema: dict[str, Any]) -> dict[str, Any]:
+    """A property's schema as a model needs it: what is to be written, not all that is checked."""
+    given = [way for way in schema.get("anyOf", []) if way != {"type": "null"}]
+    if len(given) == 1:  # it may be left out
+        rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
+        return _said(rest | given[0])
+    if "items" in schema:
+        schema = schema | {"items": _said(schema["items"])}
+    return {
+        key: value
+        for key, value in schema.items()
+        if key not in _ONLY_CHECKED
+        and not (key == "default" and not value)
+        and not (key == "additionalProperties" and value is True)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +111,13 @@ class ToolReply:
 
     ok: bool
     text: str
+    final: bool = False
+    """With this call, and those before it, all is said and nothing waits to be read."""
+
+
+def ends_turn(replies: Sequence[ToolReply]) -> bool:
+    """Whether an answer whose calls were replied to so, in order, is the last of its turn."""
+    return bool(replies) and replies[-1].final and all(reply.ok for reply in replies)
 
 
 UPSTREAM = "upstream"

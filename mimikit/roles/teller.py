@@ -81,7 +81,9 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
     )
     effects = session.close()
     said = cut_to_side(context, derived_id("msg", job.id, "0"), outcome.text.strip())
-    replies = effects.replies or ([said] if said else [])
+    replies = list(effects.replies)
+    if said and (not replies or not session.is_over):  # else it was said beside the last word
+        replies += [said] if said not in replies else []
     if not replies and effects.question is not None:
         replies = [effects.question.question]
     if outcome.status != "done" or not replies:

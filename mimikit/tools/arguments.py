@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 from pydantic.alias_generators import to_camel
 
-from mimikit.protocol.models import MAX_TEXT, Notify
+from mimikit.config import ProfilesSettings
+from mimikit.protocol.models import MAX_TEXT, REMINDER, Notify
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Short = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Priority = Annotated[int, Field(ge=0, le=10, description="0 to 10, which goes first")]
+Moment = Annotated[Short, Field(description="such as 2026-01-28T09:30:00+08:00")]
+ProfileName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+_PROFILES: list[JsonValue] = list(ProfilesSettings.model_fields)
 
 
 class ToolArguments(BaseModel):
@@ -19,47 +24,64 @@ class ToolArguments(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True
     )
-    final: ClassVar[bool] = False
-    """Whether it says all there is to say: what is called with it is the last of its turn."""
+
+    @property
+    def ends(self) -> bool | None:
+        """Whether such a call says all there is to say; False: what it gives is to be read.
+
+        None: it does neither.
+        """
+        return None
 
 
 class ReplyArguments(ToolArguments):
-    """Say something to the user. Your final text does the same; when both come, this wins.
+    """Send the user several messages, all called together and last; one is your plain text."""
 
-    It may end your turn: call it last, and several of it together.
-    """
-
-    final = True
     text: Text
+
+    @property
+    def ends(self) -> bool:
+        return True
 
 
 class TellerDelegateArguments(ToolArguments):
-    """Hand work to the Planner, who splits it into tasks and has them carried out."""
+    """Have the Planner split work into tasks and get them done."""
 
     prompt: Text
+    reply: Annotated[Text, Field(description="your words to the user; ends your turn")] | None = (
+        None
+    )
     title: Short | None = None
-    priority: Annotated[int, Field(ge=0, le=10)] = 5
+    priority: Priority = 5
+
+    @property
+    def ends(self) -> bool | None:
+        return True if self.reply else None
 
 
 Ids = Annotated[list[Short], Field(max_length=20)]
 ConditionTree = Annotated[
     dict[str, Any],
     Field(
-        description='{"type", "params"}: file_changed {path, fireOnInit}, file_exists {path}, '
+        description="{type, params} of file_changed {path, fireOnInit}, file_exists {path}, "
         "task_done {taskId}, task_failed {taskId}, llm_eval {prompt}, and {conditions}, "
-        "or {conditions}, not {condition}; a taskId is an id of a task or trigger, or a label of "
-        "this plan; path is a glob below the workspace"
+        "or {conditions}, not {condition}; taskId: of a task or trigger, or a label of this plan; "
+        "path: a glob below the workspace"
     ),
 ]
-Cooldown = Annotated[float, Field(ge=0, le=366 * 86400)]
+Cooldown = Annotated[
+    float, Field(ge=0, le=366 * 86400, description="seconds after a run without another")
+]
+More = Annotated[
+    bool, Field(description="true: more of this plan follows; else it is whole, your turn ends")
+]
 
 
 WhoIsTold = Annotated[
     Notify,
     Field(
-        description="only if the user said so: message tells each run, change only when its text "
-        "is another than the last time or it failed, failure only when it failed, none never; "
-        "teller has each run told in your own words"
+        description="only if the user said so. message: each run; change: when its text is new or "
+        "it failed; failure; none; teller: each run, in your words"
     ),
 ]
 
@@ -67,129 +89,148 @@ WhoIsTold = Annotated[
 class _PlannedArguments(ToolArguments):
     prompt: Text
     title: Short | None = None
-    label: Short | None = None
+    label: Annotated[Short, Field(description="a name for steps that wait for it")] | None = None
     condition: ConditionTree | None = None
     cooldown: Cooldown | None = None
-    once: bool = False
-    profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
-    priority: Annotated[int, Field(ge=0, le=10)] = 5
-    timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
+    once: Annotated[bool, Field(description="removed after its first run")] = False
+    profile: Annotated[ProfileName, Field(json_schema_extra={"enum": _PROFILES})] = "standard"
+    priority: Priority = 5
+    timeout: Annotated[float, Field(gt=0, le=7 * 86400, description="seconds")] | None = None
     notify: WhoIsTold | None = None
+    more: More = False
+
+    @property
+    def ends(self) -> bool:
+        return not self.more
 
 
 class DelegateArguments(_PlannedArguments):
-    """Add one task to this plan. Its prompt must say everything: the Worker sees nothing else.
+    """Add a task to this plan; conditional: it runs each time `condition` holds.
 
-    `after` makes it wait for others, and gives it their results; `label` lets others wait for it.
-    With type conditional it runs each time `condition` holds.
+    The Worker sees nothing but its prompt and the results of `after`.
     """
 
     type: Literal["oneshot", "conditional"] = "oneshot"
-    after: Ids = []
-    max_attempts: Annotated[int, Field(ge=1, le=10)] = 1
+    after: Annotated[Ids, Field(description="ids, or labels given before, that it waits for")] = []
+    max_attempts: Annotated[int, Field(ge=1, le=10, description="1 to 10")] = 1
 
 
 class ScheduleArguments(_PlannedArguments):
-    """Add one trigger to this plan: a task that is run by the clock or when something happens.
+    """Add a trigger to this plan, which runs its prompt as a task by the clock or `condition`.
 
-    recurring: every `interval` seconds, or by `cron` (5 fields) in `timezone`. scheduled: once at
-    `runAt` (ISO 8601 with its zone). conditional: each time `condition` holds.
-    profile `reminder`: nothing is run, the user is told `prompt`, word for word.
+    recurring: `interval` or `cron`. scheduled: once, at `runAt`. conditional: when it holds.
     """
 
     type: Literal["recurring", "scheduled", "conditional"] = "recurring"
-    interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
-    cron: Short | None = None
-    timezone: Short | None = None
-    run_at: Short | None = None
+    profile: Annotated[ProfileName, Field(json_schema_extra={"enum": [*_PROFILES, REMINDER]})] = (
+        "standard"
+    )
+    interval: Annotated[float, Field(ge=1, le=366 * 86400, description="seconds")] | None = None
+    cron: Annotated[Short, Field(description="5 fields, in timezone")] | None = None
+    timezone: (
+        Annotated[Short, Field(description="such as Asia/Shanghai; else the user's")] | None
+    ) = None
+    run_at: Moment | None = None
 
 
 class ChangeTriggerArguments(ToolArguments):
-    """Pause, resume, run now or edit a trigger, by its id; `cancel_task` removes it.
-
-    changes, for edit: title, prompt, priority, schedule {interval | cron, timezone | runAt},
-    condition, cooldown, once, notify.
-    """
+    """Pause, resume, run now or edit a trigger; `cancel_task` removes it."""
 
     id: Short
     action: Literal["pause", "resume", "run", "edit"]
-    changes: Annotated[dict[str, Any], Field(max_length=10)] = {}
+    changes: Annotated[
+        dict[str, Any],
+        Field(
+            max_length=10,
+            description="of an edit: title, prompt, priority, schedule {interval | cron, timezone "
+            "| runAt}, condition, cooldown, once, notify",
+        ),
+    ] = {}
+    more: More = False
+
+    @property
+    def ends(self) -> bool:
+        return not self.more
 
 
 class RememberArguments(ToolArguments):
-    """Keep something in memory; longTerm for what stays true."""
+    """Keep one plain sentence in memory."""
 
     content: Text
-    long_term: bool = False
+    long_term: Annotated[bool, Field(description="it stays true")] = False
 
 
 class AskArguments(ToolArguments):
-    """Ask the user one question, with options and a default taken when nobody answers in time."""
+    """Ask the user one question; ends your turn."""
 
     question: Text
     options: Annotated[list[Short], Field(max_length=8)] = []
-    default: Short | None = None
-    timeout: Annotated[float, Field(ge=10, le=7 * 86400)] = 3600
+    default: Annotated[Short, Field(description="taken when time is over")] | None = None
+    timeout: Annotated[float, Field(ge=10, le=7 * 86400, description="seconds")] = 3600
+
+    @property
+    def ends(self) -> bool:
+        return True
 
 
 class AnswerArguments(ToolArguments):
-    """Pass on the user's answer to the open question."""
+    """Pass the user's answer to the open question on."""
 
     question_id: Short
     text: Text
 
 
 class BacklogArguments(ToolArguments):
-    """Change the backlog, the user's list of things to do, or list it.
-
-    For done and remove, `item` is the text of an item, or a part that only it has.
-    """
+    """The user's list of things to do."""
 
     action: Literal["add", "done", "remove", "list"]
-    item: Short | None = None
+    item: Annotated[Short, Field(description="its text, or a part only it has")] | None = None
+
+    @property
+    def ends(self) -> bool | None:
+        return False if self.action == "list" else None
 
 
-class ListTasksArguments(ToolArguments):
-    """See queued, running, recent and failed tasks, and triggers: what runs next, how it went."""
+class LookArguments(ToolArguments):
+    """What such a call gives is to be read."""
+
+    @property
+    def ends(self) -> bool:
+        return False
+
+
+class ListTasksArguments(LookArguments):
+    """Tasks and triggers: state, next run, how the last went."""
 
     scope: Literal["queue", "running", "triggers", "recent", "failed", "all"] = "all"
 
 
 class CancelArguments(ToolArguments):
-    """Cancel a task, or remove a trigger, by its id."""
+    """Cancel a task or remove a trigger."""
 
     id: Short
 
 
-Moment = Annotated[
-    Short, Field(description="ISO 8601 with its zone, such as 2026-01-28T09:30:00+08:00")
-]
+class RecentHistoryArguments(LookArguments):
+    """The last messages of the conversation, oldest first."""
+
+    count: Annotated[int, Field(ge=1, le=100, description="1 to 100")] = 20
+    offset: Annotated[
+        int, Field(ge=0, le=1_000_000, description="of the newest, so many are left out")
+    ] = 0
 
 
-class RecentHistoryArguments(ToolArguments):
-    """Read the last `count` messages of the conversation, oldest first.
-
-    `offset` leaves out that many of the newest.
-    """
-
-    count: Annotated[int, Field(ge=1, le=100)] = 20
-    offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-
-
-class HistoryByTimeArguments(ToolArguments):
-    """Read the messages from `after` (included) to `before` (not included), oldest first."""
+class HistoryByTimeArguments(LookArguments):
+    """The messages of a time, oldest first."""
 
     after: Moment
     before: Moment | None = None
 
 
-class SearchMemoryArguments(ToolArguments):
-    """Search notes, summaries, documents, all past messages and task results; best first.
-
-    `after` and `before` keep to what is of that time; memory.md and documents have none.
-    """
+class SearchMemoryArguments(LookArguments):
+    """Search notes, summaries, documents, past messages and task results; best first."""
 
     query: Text
     after: Moment | None = None
     before: Moment | None = None
-    limit: Annotated[int, Field(ge=1, le=50)] = 10
+    limit: Annotated[int, Field(ge=1, le=50, description="1 to 50")] = 10

@@ -34,6 +34,11 @@ Planned = TypeVar("Planned", Task, Trigger)
 class PlannerSession(ToolSession):
     role = "planner"
 
+    @property
+    def is_over(self) -> bool:
+        """A step's label that no other step names yet is one that more steps are to name."""
+        return super().is_over and self._labels.keys() <= self._named
+
     def _delegate(self, args: arguments.DelegateArguments) -> str:
         if (args.type == "conditional") != (args.condition is not None):
             raise BadInput("expected type conditional together with a condition", field="condition")
@@ -83,6 +88,7 @@ class PlannerSession(ToolSession):
     def _meant(self, label: str) -> str:
         """The id that a label of this plan, or an id, means."""
         if label in self._labels:
+            self._named.add(label)
             return self._labels[label]
         if not self._reader.exists(label):
             known = ", ".join(self._labels) or "none yet"

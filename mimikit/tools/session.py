@@ -102,13 +102,16 @@ class ToolSession:
         self._origin: Origin = permission.origin_of(self.role, by_user=caller.by_user)
         self._labels: dict[str, str] = {}
         """The ids that labels of a plan stand for."""
+        self._named: set[str] = set()
+        """The labels of it that steps wait for."""
+        self._says_all = False
 
     @classmethod
     @functools.cache
     def specs(cls) -> tuple[ToolSpec, ...]:
         """The role's tools as they are offered to a model."""
         models = ((name, cls._arguments(name)) for name in permission.TOOLS[cls.role])
-        return tuple(tool_spec(name, model, final=model.final) for name, model in models)
+        return tuple(tool_spec(name, model) for name, model in models)
 
     @classmethod
     @functools.cache
@@ -125,7 +128,10 @@ class ToolSession:
         """Carry out one call; a refusal is an answer, never an exception."""
         try:
             with self._lock:
-                return ToolReply(True, self._call(name, given))
+                said_all, self._says_all = self._says_all, False
+                text, ends = self._call(name, given)
+                self._says_all = said_all if ends is None else ends
+                return ToolReply(True, text, self.is_over)
         except Refused as error:
             self._on_refused(name, str(error))
             return ToolReply(False, str(error))
@@ -139,7 +145,12 @@ class ToolSession:
             self._on_refused(name, reason)
             return ToolReply(False, reason)
 
-    def _call(self, name: str, given: Mapping[str, object]) -> str:
+    @property
+    def is_over(self) -> bool:
+        """Whether all is said, and the last call asked for nothing that is to be read."""
+        return self._says_all
+
+    def _call(self, name: str, given: Mapping[str, object]) -> tuple[str, bool | None]:
         if self._closed:
             raise Refused("this turn is over")
         permission.check_tool(self.role, name)
@@ -150,7 +161,7 @@ class ToolSession:
             raise Refused(
                 f"expected at most {MOST_CHARACTERS:,} characters in all of a run's calls"
             )
-        return getattr(self, f"_{name}")(args)
+        return getattr(self, f"_{name}")(args), args.ends
 
     def _list_tasks(self, args: arguments.ListTasksArguments) -> str:
         return "\n".join(map(line_text, self._reader.tasks(args.scope))) or "nothing"
@@ -217,8 +228,12 @@ class TellerSession(ToolSession):
     role = "teller"
 
     def _reply(self, args: arguments.ReplyArguments) -> str:
-        self.effects.replies.append(args.text)
+        self._say(args.text)
         return "sent"
+
+    def _say(self, text: str) -> None:
+        if text not in self.effects.replies:
+            self.effects.replies.append(text)
 
     def _remember(self, args: arguments.RememberArguments) -> str:
         made = self.effects.remembered
@@ -259,4 +274,7 @@ class TellerSession(ToolSession):
             role="planner", notify="teller", max_attempts=2, timezone=self._caller.timezone
         )
         self.effects.tasks.append(task)
-        return f"delegated as {task.id}"
+        if args.reply is None:
+            return f"delegated as {task.id}"
+        self._say(args.reply)
+        return f"delegated as {task.id}; your reply is sent, say no more"

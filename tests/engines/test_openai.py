@@ -24,7 +24,7 @@ CHAT, RESPONSES = "/chat/completions", "/responses"
 SPECS = TellerSession.specs()
 ONE_SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 LOOK = ToolSpec("look", "Look.", ONE_SCHEMA)
-SAY = ToolSpec("say", "Say.", ONE_SCHEMA, final=True)
+SAY = ToolSpec("say", "Say.", ONE_SCHEMA)
 
 
 @pytest.fixture
@@ -94,20 +94,30 @@ def test_a_tool_is_called_and_its_answer_told(here: EndpointGround, api: str) ->
 def test_a_final_tool_ends_the_turn_without_another_request(here: EndpointGround, api: str) -> None:
     calls = [{"name": n, "arguments": {"text": n}} for n in ("look", "say")]
     with FakeLLM([{"call": calls}], apis=[api]) as llm:
-        desk = Desk()
+        desk = Desk(lambda name, _arguments: ToolReply(True, "ok", final=name == "say"))
         outcome = carried_out(here, llm, desk, tools=(LOOK, SAY))
         assert len(llm.requests) == 1
     assert outcome.status == "done"
     assert [name for name, _ in desk.calls] == ["look", "say"]
 
 
-def test_a_final_tool_that_is_refused_ends_nothing(here: EndpointGround) -> None:
-    desk = Desk(lambda _name, _arguments: ToolReply(False, "too long"))
-    call = {"call": {"name": "say", "arguments": {"text": "x"}}}
-    with FakeLLM([call, {"text": "in short"}]) as llm:
-        outcome = carried_out(here, llm, desk, tools=(SAY,))
+@pytest.mark.parametrize("refused", ["look", "say"])
+def test_a_final_tool_ends_nothing_where_a_call_beside_it_is_refused(
+    here: EndpointGround, refused: str
+) -> None:
+    desk = Desk(lambda name, _: ToolReply(name != refused, "too long", name != refused))
+    calls = [{"name": n, "arguments": {"text": n}} for n in ("look", "say")]
+    with FakeLLM([{"call": calls}, {"text": "in short"}]) as llm:
+        outcome = carried_out(here, llm, desk, tools=(LOOK, SAY))
         assert "error: too long" in said(llm.requests[1])
     assert outcome.text == "in short"
+
+
+def test_a_call_whose_answer_is_to_be_read_ends_nothing(here: EndpointGround) -> None:
+    desk = Desk(lambda name, _arguments: ToolReply(True, "ok", final=name == "say"))
+    calls = [{"name": n, "arguments": {"text": n}} for n in ("say", "look")]
+    with FakeLLM([{"call": calls}, {"text": "seen"}]) as llm:
+        assert carried_out(here, llm, desk, tools=(LOOK, SAY)).text == "seen"
 
 
 def test_what_stays_the_same_stands_first(here: EndpointGround, api: str) -> None:

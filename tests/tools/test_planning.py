@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from mimikit.config import LimitSettings, Settings
+from mimikit.engines.base import TaskLine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Task
+from mimikit.protocol.models import Hit, Task
 from mimikit.protocol.triggers import Schedule, TaskParameters, Trigger
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.tools.planning import PlannerSession
@@ -42,6 +43,14 @@ class Known(RoleReader):
 
     def trace_size(self, trace_id: str) -> int:
         return 0
+
+    def tasks(self, scope: str) -> list[TaskLine]:
+        return []
+
+    def search(
+        self, query: str, limit: int, after: datetime | None = None, before: datetime | None = None
+    ) -> list[Hit]:
+        return []
 
 
 def desk(
@@ -195,6 +204,62 @@ def test_every_argument_the_planner_is_offered_has_a_schema_without_loose_ends()
     for spec in PlannerSession.specs():
         assert spec.schema["additionalProperties"] is False
         assert "prompt" in spec.schema["properties"] or spec.name not in ("delegate", "schedule")
+
+
+A, B = {"prompt": "a", "label": "a"}, {"prompt": "b", "after": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("calls", "finals"),
+    [
+        pytest.param([("delegate", {"prompt": "a"})], [True], id="one task"),
+        pytest.param([("schedule", {"prompt": "a", "interval": 60})], [True], id="one trigger"),
+        pytest.param([("needs_input", {"question": "Which?"})], [True], id="a question"),
+        pytest.param(
+            [("change_trigger", {"id": "trig-1", "action": "pause"})], [True], id="change"
+        ),
+        pytest.param([("delegate", {"prompt": "a"})] * 3, [True] * 3, id="three tasks"),
+        pytest.param([("delegate", A), ("delegate", B)], [False, True], id="a chain"),
+        pytest.param([("delegate", A)], [False], id="a step that others are to name"),
+        pytest.param([("delegate", {"prompt": "a", "more": True})], [False], id="more is to come"),
+        pytest.param(
+            [("delegate", {"prompt": "a", "more": True}), ("delegate", {"prompt": "b"})],
+            [False, True],
+            id="more has come",
+        ),
+        pytest.param(
+            [("list_tasks", {}), ("delegate", {"prompt": "a"})], [False, True], id="looks"
+        ),
+        pytest.param(
+            [("delegate", {"prompt": "a"}), ("search_memory", {"query": "a"})],
+            [True, False],
+            id="looks again",
+        ),
+        pytest.param(
+            [("delegate", {"prompt": "a"}), ("delegate", {})], [True, False], id="one is refused"
+        ),
+    ],
+)
+def test_a_plan_is_whole_with_the_call_that_leaves_nothing_to_add_or_to_read(
+    calls: list[tuple[str, dict[str, Any]]], finals: list[bool]
+) -> None:
+    here = desk()
+    assert [here.call(name, given).final for name, given in calls] == finals
+
+
+def test_a_delegation_with_the_words_for_the_user_is_the_last_word_of_its_turn() -> None:
+    caller = ToolCaller("turn-1", "trace-1", NOW)
+    here = TellerSession(caller, Known(), Settings())
+    assert not here.call("delegate", {"prompt": "a"}).final
+    assert here.call("delegate", {"prompt": "b", "reply": "On it."}).final
+    assert here.call("delegate", {"prompt": "c", "reply": "On it."}).final
+    assert here.call("remember", {"content": "tea"}).final, "nothing of it is to be read"
+    assert not here.call("delegate", {"prompt": "d", "reply": "Too many."}).ok
+    assert not here.is_over, "it is told what was refused, and says so"
+    assert not here.call("list_tasks", {}).final
+    effects = here.close()
+    assert [task.prompt for task in effects.tasks] == ["a", "b", "c"]
+    assert effects.replies == ["On it."], "the same words are said once"
 
 
 def test_triggers_that_exist_are_changed_by_orders_of_the_plan() -> None:

@@ -25,6 +25,7 @@ from mimikit.engines.base import (
     Outcome,
     ToolReply,
     ToolSpec,
+    ends_turn,
 )
 from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.dialogue import (
@@ -278,7 +279,6 @@ class _Run:
         """
         request = self.request
         dialogue = ModelDialogue(request.instructions, request.prompt, specs, profile.window)
-        finals = {spec.name for spec in specs if spec.final}
         known_ids: set[str] = set()
         for _ in range(_MOST_ROUNDS[request.role]):
             dialogue.make_room()
@@ -293,8 +293,7 @@ class _Run:
                 return stopped
             for call, reply in replies:
                 dialogue.add_output(call, reply.text if reply.ok else f"error: {reply.text}")
-            went_well = all(reply.ok for _, reply in replies)
-            if went_well and any(call.name in finals for call in answer.calls):
+            if ends_turn([reply for _, reply in replies]):
                 return Outcome("done", answer.text)
         said = f"ended: still at work after {_MOST_ROUNDS[request.role]} rounds"
         if request.role == "teller" and self.text:
