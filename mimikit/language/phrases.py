@@ -72,9 +72,9 @@ def language(text: str, locale: str = "en") -> Language:
     return "en" if share <= 0.15 else by_locale
 
 
-def fence(text: str, info: str = "text") -> str:
-    """The text in a code fence longer than any run of backticks in it."""
-    ticks = "`" * max(3, _longest_ticks(text) + 1)
+def fence(text: str, info: str = "text", *, least: int = 3) -> str:
+    """The text in a code fence longer than any run of backticks in it, and of `least` of them."""
+    ticks = "`" * max(least, _longest_ticks(text) + 1)
     return f"{ticks}{info}\n{text}\n{ticks}"
 
 

@@ -78,6 +78,26 @@ def folded(text: str) -> str:
     return text.translate(_Folding())
 
 
+def script_of(text: str) -> Literal["Hans", "Hant"] | None:
+    """The script of Chinese, by the characters that only one has; None: it has none of these."""
+    simplified, traditional = _scripts()
+    more = sum((char in traditional) - (char in simplified) for char in text)
+    return None if more == 0 else "Hant" if more > 0 else "Hans"
+
+
+@functools.cache
+def _scripts() -> tuple[frozenset[str], frozenset[str]]:
+    """The characters that are simplified, and those that are traditional, and nothing else."""
+    lines = _variants()
+    traditional = {char for line in lines for char in line[1:]}
+    return frozenset(line[0] for line in lines) - traditional, frozenset(traditional)
+
+
+def _variants() -> list[str]:
+    """Simplified characters, each with the traditional ones it stands for."""
+    return Path(__file__).with_name("simplified.txt").read_text("utf-8").split()
+
+
 def terms(text: str, cut: Cutter | None = None) -> list[str]:
     """The terms of a text, in order, repeated as often as they stand there."""
     return [term for _, _, term in _pieces(text, cut)]
@@ -177,7 +197,7 @@ class _Folding(dict[int, str]):
 
     def __init__(self) -> None:
         """Traditional characters are searched as simplified ones."""
-        for line in Path(__file__).with_name("simplified.txt").read_text("utf-8").split():
+        for line in _variants():
             self.update({ord(traditional): line[0] for traditional in line[1:]})
 
     def __missing__(self, code: int) -> str:

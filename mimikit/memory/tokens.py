@@ -12,6 +12,7 @@ import base64
 import contextlib
 import hashlib
 import importlib.util
+import itertools
 import math
 import os
 import re
@@ -38,6 +39,10 @@ _LEAST_PER_TOKEN = 20
 
 CUT_CHARACTERS = 500
 AGENT_CUT_CHARACTERS = 200
+FOLDED_CHARACTERS = 160
+"""Of a line that code wrote."""
+_SHOWN_LINES = 3
+"""The last of those that stand one after another."""
 _PIECE = 2048
 """Characters that are counted at once where a text is cut: each only once, but for those there."""
 _MARK = "… [truncated]"
@@ -278,12 +283,15 @@ def fit(
 ) -> list[Message]:
     """The newest messages that fit, oldest first; long ones cut, duplicates dropped.
 
+    What code wrote is folded, and counts for neither `most` nor `least`.
     Source: spec 5, budgets for injection.
     """
     unique: dict[str, Message] = {}
     for message in messages:
         unique.setdefault(message.id, message)
-    newest = list(unique.values())[-most:]
+    newest = folded(list(unique.values()))
+    said = [number for number, message in enumerate(newest) if not message.is_by_code]
+    newest = newest[said[-most] :] if len(said) > most else newest
     kept = [m.but(text=cut(m.text, CUT_CHARACTERS)) for m in newest]
     costs = [count(m.text) for m in kept]
     if sum(costs) > budget_tokens:
@@ -291,11 +299,34 @@ def fit(
             m.but(text=cut(m.text, AGENT_CUT_CHARACTERS)) if m.role != "user" else m for m in kept
         ]
         costs = [count(m.text) for m in kept]
-    first, left = 0, sum(costs)
-    while len(kept) - first > least and left > budget_tokens:
+    first, left, stay = 0, sum(costs), sum(not m.is_by_code for m in kept)
+    while first < len(kept) and left > budget_tokens:
+        if not kept[first].is_by_code:
+            if stay <= least:
+                break
+            stay -= 1
         left -= costs[first]
         first += 1
     return kept[first:]
+
+
+def spent(messages: Sequence[Message], count: Count = count) -> int:
+    """How many tokens messages take in a prompt, each as far as it is told."""
+    return sum(count(cut(m.text, CUT_CHARACTERS)) for m in folded(messages))
+
+
+def folded(messages: Sequence[Message]) -> list[Message]:
+    """The messages with those that code wrote, one after another, as one short line."""
+    told: list[Message] = []
+    for is_by_code, group in itertools.groupby(messages, lambda message: message.is_by_code):
+        lines = list(group)
+        if not is_by_code:
+            told += lines
+            continue
+        shown = [cut(" ".join(m.text.split()), FOLDED_CHARACTERS) for m in lines[-_SHOWN_LINES:]]
+        more = [f"(and {len(lines) - len(shown)} before)"] if len(lines) > len(shown) else []
+        told.append(lines[0].but(role="system", text=" · ".join(more + shown)))
+    return told
 
 
 def fit_parts(parts: list[str], budget_tokens: int, count: Count = count) -> list[str]:

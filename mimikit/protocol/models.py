@@ -144,6 +144,8 @@ class Task(Record):
     """The tasks whose results it builds on."""
     timezone: str | None = None
     """The zone that times are meant in: its user's, or those of the trigger that made it."""
+    locale: str | None = None
+    """The language its user writes, as a tag with its script: `zh-Hant`, `en`."""
     covers: SummaryScope | None = None
     """Of a run that makes a summary of memory."""
     notify: Notify = "message"

@@ -206,6 +206,10 @@ class Trigger(Record):
     """Seconds after a firing in which it does not fire again; None means the condition's own."""
     remote: bool = False
     """As of a task: what asked for it came by a page where commands were off."""
+    timezone: str | None = None
+    """Its user's; a schedule may have another."""
+    locale: str | None = None
+    """As of a task."""
 
 
 class NodeVerdict(Record):

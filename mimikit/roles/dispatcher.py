@@ -34,8 +34,8 @@ from mimikit.roles.run import (
     end_or_retry,
     not_begun,
     run_engine,
-    with_context,
 )
+from mimikit.roles.turn_context import with_context
 from mimikit.tasks import queue, reminders
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.tools.planning import PlannerSession
@@ -102,7 +102,8 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
         outcome = _failed(choice.waiting, "engine_unavailable")
     else:
         timezone = task.timezone or context.settings.zone.key
-        bare = TurnInput(now=started, timezone=timezone, task=task)
+        locale = task.locale or "en"
+        bare = TurnInput(now=started, timezone=timezone, locale=locale, task=task)
         turn_input = context.insist(lambda: with_context(context, bare))
         caller = ToolCaller(
             task.id,
@@ -115,6 +116,7 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
                 task.source_trigger_id, allow_triggers=task.allow_triggers
             ),
             timezone=timezone,
+            locale=task.locale,
         )
         session = context.open_session(PlannerSession, caller)
         outcome = run_engine(
@@ -311,8 +313,8 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
         lasts = engine == "command"  # what it lacks comes by the owner alone
         reason: FailureReason = "refused" if lasts else "engine_unavailable"
         return _WorkerRun(_failed(choice.waiting, reason), engine, lasts)
-    timezone = context.settings.zone.key
-    turn_input = TurnInput(now=now, timezone=timezone, task=task, upstream=upstream)
+    timezone, locale = task.timezone or context.settings.zone.key, task.locale or "en"
+    turn_input = TurnInput(now, timezone, locale, task=task, upstream=upstream)
     with _recorded(context, task, engine) as recording:
         outcome = run_engine(
             context,

@@ -5,18 +5,22 @@ Templates are shipped with the product; the user's own in the state folder go be
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from mimikit.config import BudgetSettings, asset_folder
 from mimikit.engines.base import ToolSpec, TurnInput
-from mimikit.errors import BadSettings, UnsafeFile
+from mimikit.errors import BadInput, BadSettings, UnsafeFile
 from mimikit.language.phrases import fence
 from mimikit.language.plain_text import indented
 from mimikit.memory import markdown, tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Role, time_text
+from mimikit.protocol.models import Message, Role, time_text
+from mimikit.tools.requests import zone_named
 from mimikit.tools.world import line_text
 
 NAMES = ("teller", "planner", "worker", "llm-eval-batch", "daily-summary", "monthly-summary")
@@ -33,6 +37,11 @@ FIRST_LINE = "You are the Mimikit runtime teller."
 MAX_RESULT_CHARACTERS = 2000
 MAX_UPSTREAM_CHARACTERS = 4000
 _MOST_BYTES = 2**20
+_TICKS = 5
+"""Of the fences of what a prompt begins with: code in a message makes them no longer."""
+_SCRIPTS = {"Hans": " (Chinese, simplified)", "CN": " (Chinese, simplified)"} | dict.fromkeys(
+    ("Hant", "TW", "HK"), " (Chinese, traditional)"
+)
 _MARK_TOKENS = 8
 """Of the mark of a cut, should the newest note alone be too long."""
 _EMPTY_LINES = re.compile(r"\n(?:[ \t\r]*\n)+")
@@ -103,11 +112,54 @@ def _checked(where: str, name: str, text: str) -> str:
     return text
 
 
+# ---- what of the conversation
+
+
+class HistoryWindow:
+    """Where the conversation of a prompt begins: it moves seldom, and then by half of it.
+
+    Until then a prompt is the last one's beginning with more said, so what an endpoint has kept of
+    that one serves it. Safe between threads: at worst it moves once more.
+    """
+
+    def __init__(self) -> None:
+        self._first: str | None = None
+        """The id of the message it begins with."""
+
+    def of(self, messages: Sequence[Message], budgets: BudgetSettings) -> list[Message]:
+        """Those of the newest messages that a prompt has; both oldest first."""
+        most, least = budgets.conversation_messages, budgets.conversation_least
+        ids = [message.id for message in messages]
+        is_new = self._first is None
+        kept = list(messages[ids.index(self._first) :]) if self._first in ids else []
+        kept = list(messages) if is_new else kept
+        if not kept or _said(kept) > most or tokens.spent(kept) > budgets.conversation_tokens:
+            half = budgets.conversation_tokens // 2
+            kept = _newest(messages, max(least, most // 2))
+            while _said(kept) > least and tokens.spent(kept) > half:
+                kept = _newest(kept, _said(kept) - 1)
+        self._first = kept[0].id if kept else None
+        return kept
+
+
+def _said(messages: Sequence[Message]) -> int:
+    return sum(not message.is_by_code for message in messages)
+
+
+def _newest(messages: Sequence[Message], most: int) -> list[Message]:
+    """The newest messages, with so many among them that code did not write."""
+    said = [number for number, message in enumerate(messages) if not message.is_by_code]
+    return list(messages[said[-most] :] if len(said) >= most else messages)
+
+
 # ---- the input in words; pure
 
 
 def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstream: Path) -> str:
     """A run's input in words: labelled blocks of data, and what is asked.
+
+    What stays the same longest stands first, time and what is asked last: an endpoint that keeps
+    the beginning of a prompt finds it again.
 
     At the margin of a block stand only its entries' heads, which are ours; all further lines of
     what others wrote are set in, so that no result or page can pass for a line of the user's.
@@ -115,6 +167,7 @@ def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstre
     upstream: the folder with the whole text of the results a Worker builds on.
     """
     task = turn_input.task.prompt if turn_input.task else ""
+    environment = _section("Environment", _environment(turn_input))
     if role == "worker":
         results = [
             indented(f"[{r.id}] {r.status}\n{tokens.cut(r.text, MAX_UPSTREAM_CHARACTERS)}")
@@ -122,29 +175,45 @@ def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstre
         ]
         where = f"The whole of each stands in {upstream}, in a file named by its id."
         told = [_section("Upstream results", "\n\n".join(results)), where] if results else []
-        return "\n\n".join([task, *told])
+        return "\n\n".join([task, *told, environment])
     blocks = _context_blocks(turn_input, budgets)
     if role == "planner":
         where = paths.running("planner", turn_input.task.id) if turn_input.task else ""
         request = tokens.fit_together([(task, _whole(where))], budgets.input_tokens)
-        blocks.append(_section("Request", request[0]))
+        blocks += [environment, _section("Request", request[0])]
     else:
-        blocks.insert(0, FIRST_LINE)
-        if (question := turn_input.question) is not None:
-            said = indented(f"[{question.question_id}] {question.question}")
-            options = indented(f"options: {', '.join(question.options)}")
-            blocks.append(_section("Question", f"{said}\n{options}" if question.options else said))
-        inputs: list[tuple[str, str]] = []
-        for item in turn_input.inputs:
-            quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
-            said = indented(f"[{item.id}] {quote}{item.text}")
-            inputs.append((said, _whole(paths.inbox(item.id))))
-        fitting = tokens.fit_together(inputs, budgets.input_tokens)
-        blocks.append(_section("Input", "\n\n".join(fitting)))
-    at = time_text(turn_input.now)
-    environment = [f"now: {at}", f"timezone: {turn_input.timezone}", f"locale: {turn_input.locale}"]
-    blocks.append(_section("Environment", "\n".join(map(indented, environment))))
+        blocks = [FIRST_LINE, *blocks, *_asked_blocks(turn_input, budgets, environment)]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _asked_blocks(turn_input: TurnInput, budgets: BudgetSettings, environment: str) -> list[str]:
+    """What the Teller is to answer now, in the order that suits what stays the same longest."""
+    question = ""
+    if (asked := turn_input.question) is not None:
+        question = indented(f"[{asked.question_id}] {asked.question}")
+        options = indented(f"options: {', '.join(asked.options)}")
+        question = f"{question}\n{options}" if asked.options else question
+    inputs: list[tuple[str, str]] = []
+    for item in turn_input.inputs:
+        quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
+        said = indented(f"[{item.id}] {quote}{item.text}")
+        inputs.append((said, _whole(paths.inbox(item.id))))
+    fitting = tokens.fit_together(inputs, budgets.input_tokens)
+    return [_section("Question", question), environment, _section("Input", "\n\n".join(fitting))]
+
+
+def _environment(turn_input: TurnInput) -> str:
+    """The user's time and language, which change with every turn."""
+    zone = ZoneInfo("UTC")
+    with contextlib.suppress(BadInput):
+        zone = zone_named(turn_input.timezone)
+    now, locale = turn_input.now.astimezone(zone), turn_input.locale
+    lines = [
+        f"now: {now:%A, %Y-%m-%d %H:%M} {now.isoformat()[-6:]}",
+        f"timezone: {turn_input.timezone}",
+        f"locale: {locale}{_SCRIPTS.get(locale.rpartition('-')[2], '')}",
+    ]
+    return "\n".join(map(indented, lines))
 
 
 def _whole(path: str) -> str:
@@ -175,8 +244,8 @@ def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]
     ]
     left = budgets.memory_tokens - tokens.count(turn_input.user)
     return [
-        _section("User", turn_input.user),
-        _section("Conversation", "\n".join(conversation)),
+        _section("User", turn_input.user, least=_TICKS),
+        _section("Conversation", "\n".join(conversation), least=_TICKS),
         _section("Memory", "\n".join(tokens.fit_parts(memory, left))),
         _section("Tasks", "\n".join(tokens.fit_parts(tasks, budgets.tasks_tokens))),
         _section("Results", "\n\n".join(tokens.fit_parts(results, budgets.results_tokens))),
@@ -203,6 +272,6 @@ def user_block(text: str, budget: int) -> str:
     return "\n".join([note, *kept[::-1]])
 
 
-def _section(label: str, body: str) -> str:
+def _section(label: str, body: str, *, least: int = 3) -> str:
     """A fenced block: data, whatever it says."""
-    return f"## {label}\n{fence(body)}" if body else ""
+    return f"## {label}\n{fence(body, least=least)}" if body else ""

@@ -37,9 +37,9 @@ from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import EndStatus, Hit, Instant, LiveRun, Record, Role, Task
+from mimikit.protocol.models import EndStatus, Instant, LiveRun, Record, Role, Task
 from mimikit.protocol.results import TaskResult
-from mimikit.roles.prompts import Prompts, prompt_of, user_block
+from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
 from mimikit.roles.shortage import PAUSE_S, RunShortage
 from mimikit.tasks import queue
 from mimikit.tasks.retry import WAITING, RunEnd, TaskEnd, after_run, result_of
@@ -53,8 +53,6 @@ T = TypeVar("T")
 S = TypeVar("S", bound=ToolSession)
 MAX_EVENT_CHARACTERS = 20_000
 MAX_ERROR_CHARACTERS = 100_000
-RECENT = 5
-"""Messages that belong to the query of what memory is asked, with less weight."""
 _WITHOUT_TOKENS = frozenset({"builtin", "command", "scripted"})
 """Engines that have no use for the prompt's tokens."""
 _REMOVE_S = 60
@@ -136,6 +134,7 @@ class RunContext:
     state: Path
     shortage: RunShortage
     tool_server: ToolServer | None = None
+    window: HistoryWindow = field(default_factory=HistoryWindow)
     changes: ChangeRecorder = field(default_factory=ChangeRecorder)
     stopping: threading.Event = field(default_factory=threading.Event)
 
@@ -441,34 +440,3 @@ def _other_serves(context: RunContext, task: Task, engine: str) -> bool:
     """Whether another engine than the one that turned the task away can take it now."""
     choice = context.engines.for_role(task.role, task.profile)
     return choice.waiting is None and choice.engine.name != engine
-
-
-def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
-    """The input with the conversation, the tasks, and what memory has on what is asked.
-
-    What was said last counts a little in the search.
-    """
-    asked = "\n".join(item.text for item in turn_input.inputs)
-    if turn_input.task is not None:
-        asked = turn_input.task.prompt
-    budgets = context.settings.budgets
-    conversation = context.reader.history(budgets.conversation_messages, 0)
-    user, memory = "", list[Hit]()
-    if asked.strip():
-        recent = [message.text for message in conversation[-RECENT:]]
-        try:
-            user = user_block(context.reader.long_term(), budgets.memory_tokens // 2)
-            left = budgets.memory_tokens - tokens.count(user)
-            memory = context.reader.recall(asked, recent, budgets.memory_hits, left)
-        except Exception as error:  # noqa: BLE001 - better an answer without memory than none
-            context.log.write("error", "memory_not_searched", error=repr(error))
-    own = turn_input.task.id if turn_input.task else None
-    tasks = [line for line in context.reader.tasks("all") if line.id != own]
-    return replace(
-        turn_input,
-        conversation=tuple(conversation),
-        user=user,
-        memory=tuple(memory),
-        tasks=tuple(tasks),
-        look=context.reader.tasks,
-    )

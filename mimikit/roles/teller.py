@@ -15,8 +15,9 @@ from mimikit.errors import StorageError
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.protocol.watch import LastingThread
-from mimikit.roles.run import RunContext, cut_to_side, not_begun, run_engine, with_context
+from mimikit.roles.run import RunContext, cut_to_side, not_begun, run_engine
 from mimikit.roles.shortage import PAUSE_S
+from mimikit.roles.turn_context import with_context
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
 
 
@@ -66,6 +67,7 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         by_user=permission.is_by_user(job.choice.engine.name),
         remote=any(item.remote for item in job.items),
         timezone=turn_input.timezone,
+        locale=turn_input.locale,
         question_open=question is not None and bool(question.planner_task_id or not answered),
     )
     session = context.open_session(TellerSession, caller)

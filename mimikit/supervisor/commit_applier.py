@@ -323,6 +323,8 @@ class CommitApplier:
                     notify=asker.notify,
                     origin=asker.origin,
                     remote=asker.remote or answer.remote,
+                    timezone=asker.timezone,
+                    locale=asker.locale,
                     max_attempts=2,
                 )
                 self.submit(task)
@@ -389,5 +391,7 @@ class CommitApplier:
                 tripped=BREAKS_AT if end.trips else 0,
                 steps=list(steps)[:_MOST_STEPS],
                 remote=task.remote,
+                timezone=task.timezone,
+                locale=task.locale,
             ),
         )

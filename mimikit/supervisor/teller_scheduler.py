@@ -25,6 +25,7 @@ from mimikit.protocol.ids import derived_id, new_id
 from mimikit.protocol.models import EngineStatus, InboxItem, TurnAttempt, TurnRecord
 from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
+from mimikit.roles.turn_context import written_in
 from mimikit.supervisor.code_turns import code_record, message_turn, system_message, told_result
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.engine_watch import EngineWatch
@@ -145,11 +146,12 @@ class TellerScheduler:
             self._end_by_code(turn_id, items, now, error="both attempts were cut short")
             return True
         inputs = tuple(item for item in items if item.kind != "task_result")
-        newest = inputs[-1] if inputs else None
+        newest = inputs[-1] if inputs else items[-1]
+        locale = newest.locale or ("en" if inputs else self.inputs.language())
         turn_input = TurnInput(
             now=now,
-            timezone=(newest and newest.timezone) or self._context.settings.zone.key,
-            locale=(newest and newest.locale) or "en",
+            timezone=newest.timezone or self._context.settings.zone.key,
+            locale=written_in(newest.text, locale) if inputs else locale,
             inputs=inputs,
             results=tuple(self._told(item) for item in items if item.kind == "task_result"),
             question=inbox.pending_question(self._store.files),

@@ -139,6 +139,8 @@ class PlannerSession(ToolSession):
             created_at=self._caller.now,
             origin=self._origin,
             remote=self._caller.remote,
+            timezone=self._caller.timezone,
+            locale=self._caller.locale,
             trace_id=self._caller.trace_id,
             parent_task_id=parent.id if parent else None,
             cooldown=args.cooldown,

@@ -96,6 +96,20 @@ class RoleReader:
         messages = history.page(self._files, limit=count + offset).messages
         return messages[: max(0, len(messages) - offset)][-count:]
 
+    def conversation(self, most: int) -> list[Message]:
+        """The newest messages, oldest first, `most` of them not written by code.
+
+        At most MOST_BETWEEN in all.
+        """
+        messages, first = list[Message](), 0
+        for count in (2 * most, MOST_BETWEEN):
+            messages = history.page(self._files, limit=count).messages
+            said = [n for n, message in enumerate(messages) if not message.is_by_code]
+            first = said[-most] if len(said) >= most else 0
+            if first or len(messages) < count:
+                break
+        return messages[first:]
+
     def history_between(self, after: datetime, before: datetime | None) -> list[Message]:
         """At most MOST_BETWEEN messages between two times, the newest of them."""
         found: list[Message] = []

@@ -73,6 +73,8 @@ class ToolCaller:
     may_trigger: bool = True
     timezone: str | None = None
     """The zone the user's times are meant in."""
+    locale: str | None = None
+    """The language the user writes, as a tag with its script."""
     question_open: bool = False
     """A question waits for the user already."""
 
@@ -164,7 +166,9 @@ class ToolSession:
         return getattr(self, f"_{name}")(args), args.ends
 
     def _list_tasks(self, args: arguments.ListTasksArguments) -> str:
-        return "\n".join(map(line_text, self._reader.tasks(args.scope))) or "nothing"
+        own = self._caller.parent.id if self._caller.parent else None
+        lines = [line for line in self._reader.tasks(args.scope) if line.id != own]
+        return "\n".join(map(line_text, lines)) or "nothing"
 
     def _cancel_task(self, args: arguments.CancelArguments) -> str:
         if not self._reader.exists(args.id):
@@ -212,6 +216,8 @@ class ToolSession:
             notify=parent.notify if parent else "teller",
             origin=self._origin,
             remote=self._caller.remote,
+            timezone=self._caller.timezone,
+            locale=self._caller.locale,
         )
 
     def _check_trace(self, more: int) -> None:
@@ -271,7 +277,7 @@ class TellerSession(ToolSession):
             raise Refused(f"expected at most {most} delegations a turn; put the rest into one")
         self._check_trace(len(self.effects.tasks))
         task = self._task(args.prompt, args.title, args.priority).but(
-            role="planner", notify="teller", max_attempts=2, timezone=self._caller.timezone
+            role="planner", notify="teller", max_attempts=2
         )
         self.effects.tasks.append(task)
         if args.reply is None:

@@ -360,5 +360,6 @@ def make_run(trigger: Trigger, slot: str, now: datetime, upstream: tuple[str, ..
         allow_triggers=trigger.allow_triggers,
         upstream=list(upstream),
         remote=trigger.remote,
-        timezone=trigger.schedule.timezone if trigger.schedule else None,
+        timezone=(trigger.schedule and trigger.schedule.timezone) or trigger.timezone,
+        locale=trigger.locale,
     )

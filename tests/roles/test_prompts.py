@@ -97,10 +97,10 @@ def test_no_text_forges_a_line_of_the_conversation_or_of_any_block(role: Role, t
     blocks = [part.content for part in parts if part.type == "fence"]
     expected = {
         "teller": [
-            *("Conversation", "Memory", "Tasks", "Results", "Question", "Input", "Environment")
+            *("Conversation", "Memory", "Tasks", "Results", "Question", "Environment", "Input")
         ],
-        "planner": ["Conversation", "Memory", "Tasks", "Results", "Request", "Environment"],
-        "worker": ["Upstream results"],
+        "planner": ["Conversation", "Memory", "Tasks", "Results", "Environment", "Request"],
+        "worker": ["Upstream results", "Environment"],
     }
     assert labels == expected[role]
     assert len(blocks) == len(labels)
@@ -129,7 +129,6 @@ def test_all_inputs_together_keep_within_their_budget_and_say_where_the_rest_is(
     )
     prompt = prompt_of("teller", TurnInput(now=NOW, inputs=inputs), budgets, Path("/"))
     _, _, asked = prompt.partition("## Input")
-    asked, _, _ = asked.partition("## Environment")
     assert tokens.count(asked) <= 2000 + 20
     assert "[msg-1] short\n" in asked
     for id_ in ("msg-0", "msg-2"):

@@ -45,7 +45,7 @@ class Known(RoleReader):
         return 0
 
     def tasks(self, scope: str) -> list[TaskLine]:
-        return []
+        return [TaskLine("task-plan", "its own", "running"), TaskLine("t-1", "other", "running")]
 
     def search(
         self, query: str, limit: int, after: datetime | None = None, before: datetime | None = None
@@ -204,6 +204,10 @@ def test_every_argument_the_planner_is_offered_has_a_schema_without_loose_ends()
     for spec in PlannerSession.specs():
         assert spec.schema["additionalProperties"] is False
         assert "prompt" in spec.schema["properties"] or spec.name not in ("delegate", "schedule")
+
+
+def test_a_planner_does_not_see_its_own_task() -> None:
+    assert desk().call("list_tasks", {}).text == "t-1 [running] other"
 
 
 A, B = {"prompt": "a", "label": "a"}, {"prompt": "b", "after": ["a"]}

@@ -1,0 +1,69 @@
+"""What a turn knows: conversation, tasks, what memory has on it, and its user's language."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mimikit.engines.base import TaskLine, TurnInput
+from mimikit.language import phrases
+from mimikit.memory import terms, tokens
+from mimikit.protocol.models import Hit
+from mimikit.roles.prompts import user_block
+from mimikit.roles.run import RunContext
+
+RECENT = 5
+"""Messages that belong to the query of what memory is asked, with less weight."""
+_READ = 4000
+"""Characters of a text that are enough to tell its script."""
+_TRADITIONAL = ("hant", "tw", "hk", "mo")
+
+
+def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
+    """The input with the conversation, the tasks, and what memory has on what is asked.
+
+    What was said last counts a little in the search.
+    """
+    asked = "\n".join(item.text for item in turn_input.inputs)
+    if turn_input.task is not None:
+        asked = turn_input.task.prompt
+    budgets = context.settings.budgets
+    said = context.reader.conversation(budgets.conversation_messages)
+    conversation = context.window.of(said, budgets)
+    user, memory = "", list[Hit]()
+    if asked.strip():
+        recent = [message.text for message in conversation[-RECENT:]]
+        try:
+            user = user_block(context.reader.long_term(), budgets.memory_tokens // 2)
+            left = budgets.memory_tokens - tokens.count(user)
+            memory = context.reader.recall(asked, recent, budgets.memory_hits, left)
+        except Exception as error:  # noqa: BLE001 - better an answer without memory than none
+            context.log.write("error", "memory_not_searched", error=repr(error))
+    own = turn_input.task.id if turn_input.task else None
+
+    def tasks(scope: str) -> list[TaskLine]:
+        return [line for line in context.reader.tasks(scope) if line.id != own]
+
+    return replace(
+        turn_input,
+        conversation=tuple(conversation),
+        user=user,
+        memory=tuple(memory),
+        tasks=tuple(tasks("all")),
+        look=tasks,
+    )
+
+
+def written_in(text: str, locale: str) -> str:
+    """The language that a text is in, as a tag with its script where that matters: `zh-Hant`.
+
+    The locale's own, `zh-TW` or `fr`, where the text does not speak against it.
+    """
+    is_chinese = locale.lower().startswith("zh")
+    if phrases.language(text, locale) == "en":
+        return "en" if is_chinese else locale
+    script = terms.script_of(text[:_READ])
+    if not is_chinese:
+        return f"zh-{script or 'Hans'}"
+    is_traditional = any(part in _TRADITIONAL for part in locale.lower().split("-"))
+    own = "Hant" if is_traditional else "Hans"
+    return locale if script in (None, own) else f"zh-{script}"
