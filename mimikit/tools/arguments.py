@@ -12,7 +12,7 @@ from mimikit.protocol.models import MAX_TEXT, REMINDER, Notify
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Short = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Priority = Annotated[int, Field(ge=0, le=10, description="0 to 10, which goes first")]
+Priority = Annotated[int, Field(ge=0, le=10, description="0 to 10, first")]
 Moment = Annotated[Short, Field(description="such as 2026-01-28T09:30:00+08:00")]
 ProfileName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 _PROFILES: list[JsonValue] = list(ProfilesSettings.model_fields)
@@ -35,7 +35,7 @@ class ToolArguments(BaseModel):
 
 
 class ReplyArguments(ToolArguments):
-    """Send the user several messages, all called together and last; one is your plain text."""
+    """Send several messages, called together and last; one is your plain text."""
 
     text: Text
 

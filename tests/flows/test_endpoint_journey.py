@@ -16,6 +16,7 @@ import pytest
 
 from mimikit.clock import SystemClock
 from mimikit.conversation import history, inbox
+from mimikit.memory.tokens import TokenCounter
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -52,12 +53,9 @@ def mind(body: Body) -> Body:
             return {"text": "It is done, all of it."}
         if "hello" in asked:
             return {"text": "Hello to you, my friend."}
-        if turn:
-            return {"text": "I am having it done."}
-        return {"call": {"name": "delegate", "arguments": {"prompt": asked.strip("`\n ")}}}
+        given = {"prompt": asked.strip("`\n "), "reply": "I am having it done."}
+        return {"call": {"name": "delegate", "arguments": given}}
     if role == "planner":
-        if turn:
-            return {"text": "planned"}
         if "colour" in asked and "blue" not in asked:
             question = {"question": "Which colour?", "options": ["red", "blue"]}
             return {"call": {"name": "needs_input", "arguments": question}}
@@ -65,6 +63,13 @@ def mind(body: Body) -> Body:
             return {"call": {"name": "schedule", "arguments": {"prompt": "look", "interval": 600}}}
         return {"call": {"name": "delegate", "arguments": {"prompt": "make made.txt"}}}
     return {"shell": WORK} if not turn else {"text": "made.txt was made."}
+
+
+def tokens_of(body: Body) -> int:
+    """What a whole request is, as it is sent: instructions, tools, prompt and all about them."""
+    counter = TokenCounter()
+    assert counter.load()
+    return counter.count(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
 
 
 @dataclass
@@ -119,8 +124,12 @@ def test_everything_works_with_nothing_but_an_endpoint(tmp_path: Path, api: str)
         here.say("m1", "hello")
         here.until(lambda: "Hello to you, my friend." in here.texts())
         assert len(llm.requests) == 1, "hello is one request"
+        assert tokens_of(llm.requests[0]) <= 1500
         here.say("m2", "make it")
         here.until(lambda: "It is done, all of it." in here.texts())
+        asked = [asked_of(body)[0] for body in llm.requests[1:]]
+        assert asked == ["teller", "planner", "worker", "worker", "teller"]
+        assert "I am having it done." in here.texts()
         assert (here.workspace / "made.txt").read_text() == "made\n"
         here.say("m3", "look at it every ten minutes")
         here.until(lambda: here.files.names(paths.TRIGGERS))

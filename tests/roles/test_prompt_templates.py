@@ -30,7 +30,9 @@ def test_a_template_names_only_placeholders_that_are_filled(name: str) -> None:
     text = template(name)
     found = re.findall(r"\{\{\s*(.*?)\s*\}\}", text)
     assert set(found) <= KNOWN
-    assert found == ["workspace"], "what changes from turn to turn stands in the prompt, at its end"
+    assert set(found) <= {"workspace"}, (
+        "what changes from turn to turn stands in the prompt, at its end"
+    )
     assert text.count("{{") == text.count("}}") == len(found)
 
 
@@ -68,7 +70,7 @@ def test_a_template_of_ones_own_may_name_what_ours_no_longer_do() -> None:
     told = Prompts(files).instructions(
         "teller", TurnInput(now, "Asia/Shanghai"), TellerSession.specs()[:1], Path("/work")
     )
-    assert told.startswith("2026-12-01T09:00:00.000Z Asia/Shanghai /work - `reply`: Send the user")
+    assert told.startswith("2026-12-01T09:00:00.000Z Asia/Shanghai /work - `reply`: Send several")
 
 
 @pytest.mark.parametrize("name", ["daily-summary", "monthly-summary", "llm-eval-batch"])
