@@ -352,6 +352,7 @@ class ConsumerApp:
             # Write down what ended meanwhile, and that this was no crash.
             self.context.live.stop_all()
             self.teller.close(timeout_s=state.settings.limits.kill_after_s + 2)
+            self.context.engines.close()
             self.supervisor.tick(passes=10)  # a heap of work stays for the next start
             self.watch.close()
             self.file_watch.close()

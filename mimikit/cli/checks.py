@@ -26,6 +26,7 @@ from mimikit.cli.frame import GITIGNORE
 from mimikit.config import Settings, asset_folder, local_host, system_zone
 from mimikit.engines import mounts, sandbox
 from mimikit.engines.codex import cli as codex_cli
+from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.registry import EngineRegistry
 from mimikit.engines.shell import OR_WITHOUT
 from mimikit.errors import BadSettings, MimikitError
@@ -227,19 +228,29 @@ def engines(state: State) -> Iterator[Finding]:
     except MimikitError as error:
         yield broken("engines", str(error))
         return
-    reason = next((engine.unavailable() for engine in found if engine.name == "codex"), None)
-    place = codex_cli.find(state.settings.codex)
-    if reason is not None or place is None:
-        reason = reason or "codex is not installed"
-        yield warning("codex", reason, "without it no language model is connected")
-    else:
-        version = ".".join(map(str, codex_cli.version_of(place.program) or ()))
-        yield ok("codex", f"{version} at {place.program}, logged in ({place.home})")
+    yield from _codex(state)
     for line in terminal.engine_lines(served):
         if not line.waits:
             yield ok("engines", line.text)
         elif not line.text.startswith("command: "):  # that is told with what else is of commands
             yield broken("engines", line.text, "until then its work waits in the queue")
+
+
+def _codex(state: State) -> Iterator[Finding]:
+    engine, place = CodexEngine(state.settings, state.path), codex_cli.find(state.settings.codex)
+    reason = engine.unavailable()
+    if reason is not None or place is None:
+        reason = reason or "codex is not installed"
+        yield warning("codex", reason, "without it no language model is connected")
+        return
+    version = ".".join(map(str, codex_cli.version_of(place.program) or ()))
+    yield ok("codex", f"{version} at {place.program}, logged in ({place.home})")
+    if instead := engine.turns_go():
+        yield note(
+            "codex", f"each turn is a `codex exec` of its own: {instead}", "it works, slower"
+        )
+    else:
+        yield ok("codex", "turns go through one `codex app-server` that stays: tried")
 
 
 def worker_sandbox(state: State) -> Iterator[Finding]:

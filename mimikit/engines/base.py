@@ -315,3 +315,12 @@ class CodeEngine(Engine, Protocol):
     def understands(self, text: str, tasks: Callable[[], Sequence[TaskLine]]) -> bool:
         """Whether a message is exactly a command; `tasks` gives what one may name."""
         ...
+
+
+@runtime_checkable
+class WarmEngine(Engine, Protocol):
+    """One that keeps a process between its runs."""
+
+    def close(self) -> None:
+        """End it, and wait until it has ended; no run comes any more."""
+        ...

@@ -45,6 +45,31 @@ _FRONT = 2
 """A sandbox that holds nothing yet: bubblewrap, and what will be the first process in it."""
 
 
+class ProgramFeed:
+    """What a running program is given to read, by any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._parts = list[bytes]()
+        self._ring: Callable[[], None] = lambda: None
+
+    def write(self, data: bytes) -> None:
+        """Have it written as soon as the program reads; one that has ended reads nothing."""
+        with self._lock:
+            self._parts.append(data)
+        self._ring()
+
+    def attach(self, ring: Callable[[], None]) -> None:
+        """`ring` is called whenever there is something to take."""
+        self._ring = ring
+
+    def take(self) -> bytes:
+        """All that was written since."""
+        with self._lock:
+            taken, self._parts = b"".join(self._parts), []
+        return taken
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """What to start, and where it is cut. Units: seconds, bytes."""
@@ -61,6 +86,8 @@ class Program:
     """Output that is passed on; one that prints more is ended."""
     stdin: bytes = b""
     """Written to its input, which is closed then; empty: there is no input."""
+    feed: ProgramFeed | None = None
+    """What is written to its input while it runs."""
     boxed: int | None = None
     """A file in which a sandbox in front tells how it went; None: none stands there.
 
@@ -151,6 +178,11 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
         return Outcome("failed", text, said, "error")
     silent = ended.stopped == "idle"
     limit_s = program.idle_timeout_s if silent else program.timeout_s
+    return late_outcome(limit_s or 0.0, text, silent=silent)
+
+
+def late_outcome(limit_s: float, text: str = "", *, silent: bool = False) -> Outcome:
+    """The outcome of a run that took too long, or was silent for so long."""
     said = f"ended: {'silent for' if silent else 'not done within'} {limit_s:g} s"
     return Outcome("failed", text, said, "timeout")
 
@@ -221,7 +253,7 @@ class _Run:
                     cwd=program.cwd,
                     env=program.env,
                     mark=program.mark,
-                    stdin=bool(program.stdin),
+                    stdin=bool(program.stdin) or program.feed is not None,
                     given=() if program.boxed is None else (program.boxed,),
                 )
             except EngineError:
@@ -259,8 +291,12 @@ class _Run:
         if stdin := self._child.stdin:
             stack.callback(_close, stdin)
             os.set_blocking(stdin.fileno(), False)
-            write = functools.partial(self._write, stdin)
-            self._selector.register(stdin, selectors.EVENT_WRITE, write)
+            if self.program.stdin:
+                write = functools.partial(self._write, stdin)
+                self._selector.register(stdin, selectors.EVENT_WRITE, write)
+            if (feed := self.program.feed) is not None:
+                feed.attach(self._waker.ring)
+                self._waker.ring()  # it may hold something already
         try:
             handle = os.pidfd_open(self._child.pid)
         except (OSError, AttributeError):  # it can not be watched as a file: a thread waits for it
@@ -384,10 +420,22 @@ class _Run:
         self._unwritten = self._unwritten[written:]
         if not self._unwritten:
             self._selector.unregister(stdin)
-            _close(stdin)
+            if self.program.feed is None:
+                _close(stdin)
+
+    def _feed(self) -> None:
+        """Begin to write what the program was given since."""
+        stdin, feed = self._child.stdin, self.program.feed
+        if stdin is None or feed is None or not (more := feed.take()):
+            return
+        if not self._unwritten:
+            write = functools.partial(self._write, stdin)
+            self._selector.register(stdin, selectors.EVENT_WRITE, write)
+        self._unwritten = memoryview(bytes(self._unwritten) + more)
 
     def _woken(self) -> None:
         os.read(self._waker.reader, 1024)
+        self._feed()
         if self._child.returncode is not None:
             self._exited = True
 

@@ -60,6 +60,11 @@ def state_id(state: Path) -> str:
     return hashlib.sha256(f"{real}\0{inode}".encode()).hexdigest()[:16]
 
 
+def scratch_prefix(state: Path) -> str:
+    """How the names of temporary folders begin that runs of this state have."""
+    return f"mimikit-run-{state_id(state)}-"
+
+
 def mark(state: Path | None, run_id: str) -> str:
     """A mark that no other run has: whose state, which run, the process that started it, a count.
 

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import ProfileSettings, Settings
-from mimikit.engines.base import CodeEngine, Engine, EngineAbsence, Outcome
+from mimikit.engines.base import CodeEngine, Engine, EngineAbsence, Outcome, WarmEngine
 from mimikit.errors import BadSettings
 from mimikit.language.phrases import Words, local_time, say_both
 from mimikit.protocol.models import EngineStatus, EngineWant, QueueName, Role
@@ -97,6 +97,12 @@ class EngineRegistry:
             self._engines |= {engine.name: engine for engine in made if engine.name not in same}
             self._served |= set(settings.engines)
             self._settings = settings
+
+    def close(self) -> None:
+        """End what engines keep between their runs."""
+        for engine in self._engines.values():
+            if isinstance(engine, WarmEngine):
+                engine.close()
 
     def for_role(
         self, role: Role, profile: str = "standard", *, by_code: bool = False

@@ -240,6 +240,16 @@ def masked(
     return [*start, *wrapped, "the mounts", *words, "--", *argv]
 
 
+def with_empty(argv: Sequence[str], path: Path, empty: Path) -> list[str]:
+    """`argv` where a file is there and empty: `empty` is seen in its place.
+
+    Until somebody renames another over it. May stand within what `masked` puts in front.
+    """
+    there = ["--ro-bind", str(_real(empty)), str(_real(path))]
+    front = [find_bwrap() or "bwrap", "--die-with-parent", "--unshare-user", "--dev-bind", "/", "/"]
+    return [*front, *there, "--", *argv]
+
+
 def _rights(*, as_owner: bool, confined: bool) -> list[str]:
     if as_owner:
         return [word for name in _UNMASKING for word in ("--cap-drop", f"CAP_{name}")]
@@ -389,14 +399,16 @@ def canary(
     workspace: Path,
     *,
     inner: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
     frozen: bool = False,
     confined: bool = False,
     network: bool = True,
 ) -> str | None:
     """Prove that a masked shell can neither read nor write the state; else the reason in words.
 
-    With `inner`, the start of a command line that runs another, the shell runs within that; with
-    `frozen` in a workspace that is read-only; `confined` and `network` are those of `masked`.
+    With `inner`, the start of a command line that runs another, the shell runs within that, in the
+    environment `env`; with `frozen` in a workspace that is read-only; `confined` and `network` are
+    those of `masked`.
     """
     if reason := ask().reason:
         return reason
@@ -416,7 +428,7 @@ def canary(
         files.make_folders()
         files.write(bait, secret.encode())
         try:
-            _, out, complaints = process.output(argv, cwd=workspace, timeout_s=_PROBE_S)
+            _, out, complaints = process.output(argv, cwd=workspace, env=env, timeout_s=_PROBE_S)
         finally:
             files.remove(bait)
         could_write = files.remove(forged)

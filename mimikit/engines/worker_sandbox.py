@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mimikit.engines import git, sandbox
@@ -94,10 +94,14 @@ class WorkerSandbox:
         request: EngineRequest,
         *,
         inner: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
         confined: bool = False,
         network: bool = True,
     ) -> str | None:
-        """Why the sandbox does not hold here; looked at once for each workspace and form."""
+        """Why the sandbox does not hold here; looked at once for each workspace and form.
+
+        `inner`: what stands in front of an agent's own commands, started in the environment `env`.
+        """
         form = request.workspace, request.read_only, confined, network
         with self._lock:
             if form in self._proved:
@@ -106,6 +110,7 @@ class WorkerSandbox:
                 self._state,
                 request.workspace,
                 inner=inner,
+                env=env,
                 frozen=request.read_only,
                 confined=confined,
                 network=network,

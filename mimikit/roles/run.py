@@ -29,7 +29,7 @@ from mimikit.engines.base import (
     TurnInput,
 )
 from mimikit.engines.changes import ChangeRecorder
-from mimikit.engines.process_tree import state_id
+from mimikit.engines.process_tree import scratch_prefix
 from mimikit.engines.registry import EngineChoice, EngineRegistry
 from mimikit.errors import EngineError, StorageError
 from mimikit.language.plain_text import plain
@@ -252,7 +252,7 @@ def run_engine(
     timeout_s, idle_timeout_s = _timeouts(role, task, choice, context.settings.limits)
     scratch = token = request = None
     try:
-        scratch = Path(tempfile.mkdtemp(prefix=_scratch_prefix(context.state)))
+        scratch = Path(tempfile.mkdtemp(prefix=scratch_prefix(context.state)))
         _lay_out_upstream(context, turn_input.upstream, scratch)
         if server is not None and session is not None:
             token = server.register(specs, session.call)
@@ -351,7 +351,7 @@ def sweep_scratch(state: Path) -> None:
 
     Only while no run of this state is going on.
     """
-    for path in Path(tempfile.gettempdir()).glob(f"{_scratch_prefix(state)}*"):
+    for path in Path(tempfile.gettempdir()).glob(f"{scratch_prefix(state)}*"):
         with contextlib.suppress(FileNotFoundError):
             if path.lstat().st_uid == os.getuid():  # anybody may make a folder of that name
                 _remove(path)
@@ -365,10 +365,6 @@ def _remove(scratch: Path) -> None:
         line = 'chmod -R u+rwx -- "$1"; rm -rf -- "$1"'
         with contextlib.suppress(OSError, MemoryError):
             process.output(["/bin/sh", "-c", line, "sh", str(scratch)], timeout_s=_REMOVE_S)
-
-
-def _scratch_prefix(state: Path) -> str:
-    return f"mimikit-run-{state_id(state)}-"
 
 
 def _lay_out_upstream(context: RunContext, upstream: tuple[TaskResult, ...], scratch: Path) -> None:

@@ -404,9 +404,9 @@ def test_full_access_without_a_sandbox_says_so(here: Here, monkeypatch: pytest.M
     [
         ({"status": 429}, "rate_limited", "429 Too Many Requests"),
         ({"status": 401}, "engine_unavailable", "401 Unauthorized"),
-        ({"status": 500}, "error", "high demand"),
+        ({"status": 500}, "engine_unavailable", "high demand"),
         ({"status": 400}, "error", "scripted error"),
-        ({"text": "half of it", "drop": True}, "error", "stream disconnected"),
+        ({"text": "half of it", "drop": True}, "engine_unavailable", "stream disconnected"),
         ({"failed": {"code": "insufficient_quota", "message": "x"}}, "rate_limited", "Quota"),
         ({"failed": {"code": "context_length_exceeded", "message": "x"}}, "error", "room"),
         ({}, "error", "without a word"),

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines.codex.cli import TurnReader, minus, usage_in_rollout
-from mimikit.engines.codex.engine import failure_reason
+from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
+from mimikit.engines.codex.failures import told_failure
 from mimikit.engines.limits import retry_at
 from mimikit.protocol.models import Usage
 from tests.support.engine_requests import Desk
@@ -126,25 +126,26 @@ def test_the_last_count_in_a_rollout_is_what_was_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("said", "want"),
     [
-        ("exceeded retry limit, last status: 429 Too Many Requests", "rate_limited"),
-        ("rate limit exceeded: Rate limit reached. Please try again in 11s.", "rate_limited"),
-        ("You’ve hit your usage limit. Try again at 10:26 PM.", "rate_limited"),
-        ("Quota exceeded. Check your plan and billing details.", "rate_limited"),
-        ("Selected model is at capacity. Please try a different model.", "rate_limited"),
-        ("unexpected status 401 Unauthorized: x, url: y", "engine_unavailable"),
-        ("Your access token could not be refreshed: refresh token was", "engine_unavailable"),
-        ("Missing environment variable: `OPENAI_API_KEY`.", "engine_unavailable"),
-        ("Connection failed: error sending request", "engine_unavailable"),
-        ("We’re currently experiencing high demand", "error"),
-        ("stream disconnected before completion: stream closed", "error"),
-        ("Codex ran out of room in the model's context window.", "error"),
-        ("", "error"),
+        ("exceeded retry limit, last status: 429 Too Many Requests", "limited"),
+        ("rate limit exceeded: Rate limit reached. Please try again in 11s.", "limited"),
+        ("You’ve hit your usage limit. Try again at 10:26 PM.", "limited"),
+        ("Quota exceeded. Check your plan and billing details.", "limited"),
+        ("Selected model is at capacity. Please try a different model.", "limited"),
+        ("unexpected status 401 Unauthorized: x, url: y", "logged_out"),
+        ("Your access token could not be refreshed: refresh token was", "logged_out"),
+        ("Missing environment variable: `OPENAI_API_KEY`.", "logged_out"),
+        ("Connection failed: error sending request", "unreachable"),
+        ("We’re currently experiencing high demand", "broken"),
+        ("exceeded retry limit, last status: 502 Bad Gateway", "broken"),
+        ("stream disconnected before completion: stream closed", "broken"),
+        ("Codex ran out of room in the model's context window.", None),
+        ("", None),
     ],
 )
-def test_the_kind_of_failure_is_read_from_its_words(said: str, reason: str) -> None:
-    assert failure_reason(said) == reason
+def test_the_kind_of_failure_is_read_from_its_words(said: str, want: str | None) -> None:
+    assert told_failure(said, NOW).want == want
 
 
 @pytest.mark.parametrize(

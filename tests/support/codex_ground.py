@@ -26,6 +26,7 @@ class Here(Ground):
         )
         config = {"model_provider": '"fake"', "model_providers.fake": provider}
         config |= settings.pop("config", {})
+        settings = {"app_server": False, **settings}
         codex = CodexSettings.model_validate({"env": ["FAKE_KEY"], "config": config, **settings})
         return CodexEngine(Settings(codex=codex), self.state)
 

@@ -1,4 +1,4 @@
-"""The codex program: where it is, the command lines it is started with, and what it says.
+"""The codex program: where it is, and the command lines it is started with.
 
 What each flag is for was measured with 0.163 and 0.169; `--strict-config` makes codex refuse a key
 it does not know, so a newer codex fails with a reason and never with looser rules.
@@ -12,20 +12,14 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from mimikit.config import CodexSettings
 from mimikit.engines import process
-from mimikit.engines.base import EngineAbsence, EngineRequest, EventKind, OnEvent
+from mimikit.engines.base import EngineAbsence, EngineRequest
 from mimikit.engines.codex.workspace import CodexLocation
 from mimikit.engines.process_table import MARK
 from mimikit.engines.sandbox import packaged_program
-from mimikit.errors import BadRecord
-from mimikit.language.plain_text import plain
-from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.models import Usage
 
 LEAST_VERSION = (0, 163, 0)
 PROFILE = "mimikit"
@@ -41,6 +35,8 @@ _NETWORK = (
 _NO_SEARCH = '"disabled"'
 _EXEC = ("exec", "--json", "--skip-git-repo-check", "--ignore-user-config", "--strict-config")
 
+_QUICK = {"features.unbounded_connection_retries": "false"}
+"""Where nobody answers it says so, and does not try for ever."""
 _TALK_ONLY = (  # off for Teller and Planner: they have nothing but talk and our tools
     *("shell_tool", "unified_exec", "view_image", "goals", "multi_agent", "apps", "plugins"),
     *("tool_suggest", "image_generation", "sleep_tool", "skill_search", "hooks", "shell_snapshot"),
@@ -95,6 +91,12 @@ def unavailable(settings: CodexSettings) -> str | None:
             f"expected a home whose path is no pattern to codex, got {odd[0]!r} in {place.home}: "
             "its login could not be kept from shells; name another by `codex.home`"
         )
+    if (temporary := _temporary_around(place.home)) is not None:
+        return EngineAbsence(
+            f"expected a home outside of {temporary}, the folder of temporary files, got "
+            f"{place.home}: codex runs no commands from there; name another by `codex.home`",
+            "unready",
+        )
     elsewhere = os.environ.get(_API_KEY) or "model_provider" in settings.config
     if not elsewhere and not (place.home / "auth.json").exists():
         said = f"codex is not logged in: no {place.home / 'auth.json'}; run `codex login`"
@@ -102,19 +104,26 @@ def unavailable(settings: CodexSettings) -> str | None:
     return None
 
 
+def _temporary_around(home: Path) -> str | None:
+    """The folder of temporary files that codex would find its home in, and then make no helpers."""
+    temporary = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - as codex takes it
+    real = os.path.realpath(temporary)
+    return temporary if Path(os.path.realpath(home)).is_relative_to(real) else None
+
+
 def surroundings(
-    settings: CodexSettings, place: CodexLocation, request: EngineRequest
+    settings: CodexSettings, place: CodexLocation, *, talks: bool, tools_token: str | None = None
 ) -> dict[str, str]:
-    """The environment codex itself is given."""
+    """The environment codex itself is given; one that only `talks` has no place to run anything."""
     env = process.environment(names=(*_NETWORK, _API_KEY, *settings.env))
     for name in ("NO_PROXY", "no_proxy"):  # tools are served on this machine
         env[name] = ",".join(filter(None, (env.get(name), "127.0.0.1", "localhost")))
     if place.own_home:
         env["CODEX_HOME"] = str(place.home)
-    if request.tools_token:
-        env[TOOLS_TOKEN] = request.tools_token
-    if request.role != "worker":
-        env["CODEX_EXEC_SERVER_URL"] = "none"  # no place to run anything in
+    if tools_token:
+        env[TOOLS_TOKEN] = tools_token
+    if talks:
+        env["CODEX_EXEC_SERVER_URL"] = "none"
     return env
 
 
@@ -162,10 +171,32 @@ def confined_argv(
     settings: CodexSettings, place: CodexLocation, request: EngineRequest
 ) -> list[str]:
     """The start of a command line that runs another as a Worker's shell would."""
-    keys = confinement(settings, place, request).items()
-    given = [part for key, value in keys for part in ("-c", f"{key}={value}")]
-    head = [place.program, "sandbox", *given, "-P", PROFILE]
+    keys = confinement(settings, place, request)
+    head = [place.program, "sandbox", *_keys(keys), "-P", PROFILE]
     return [*head, "-C", str(request.workspace), "--"]
+
+
+def _lean() -> dict[str, str]:
+    """What leaves a turn with nothing but what we give it: talk, and our tools."""
+    return {f"features.{name}": "false" for name in _TALK_ONLY} | {
+        "agents.enabled": "false",
+        "web_search": _NO_SEARCH,
+        "tools.experimental_request_user_input": "{enabled=false}",
+        "tools.update_plan": "{enabled=false}",
+        "skills.bundled": "{enabled=false}",
+        "include_permissions_instructions": "false",
+        "include_apps_instructions": "false",
+        "include_collaboration_mode_instructions": "false",
+        "include_environment_context": "false",
+        "project_doc_max_bytes": "0",
+    }
+
+
+def server_argv(settings: CodexSettings, place: CodexLocation) -> list[str]:
+    """The command line of the app-server in which Teller and Planner have their turns."""
+    config = {**_lean(), **_QUICK, "thread_unload_delay_secs": "0", **settings.config}
+    config.pop("sandbox_mode", None)
+    return [place.program, "app-server", "--strict-config", *_keys(config)]
 
 
 def talk_argv(
@@ -177,19 +208,7 @@ def talk_argv(
     instructions = request.scratch / "instructions.md"
     said = request.instructions.strip() or "Do what the prompt asks."  # codex takes no empty file
     instructions.write_text(said, encoding="utf-8", errors="replace")
-    config = {f"features.{name}": "false" for name in _TALK_ONLY} | {
-        "agents.enabled": "false",
-        "web_search": _NO_SEARCH,
-        "tools.experimental_request_user_input": "{enabled=false}",
-        "tools.update_plan": "{enabled=false}",
-        "skills.bundled": "{enabled=false}",
-        "include_permissions_instructions": "false",
-        "include_apps_instructions": "false",
-        "include_collaboration_mode_instructions": "false",
-        "include_environment_context": "false",
-        "project_doc_max_bytes": "0",
-        "model_instructions_file": _toml(str(instructions)),
-    }
+    config = {**_lean(), "model_instructions_file": _toml(str(instructions))}
     head = ["--ephemeral", "-s", "read-only", "-C", str(empty)]
     return [place.program, *_EXEC, *head, *_rest(settings, request, config, catalogue), "-"]
 
@@ -245,7 +264,7 @@ def _rest(
     last: dict[str, str] | None = None,
 ) -> list[str]:
     """What both kinds of command line share: model, tools, the owner's own settings, and `last`."""
-    config["features.unbounded_connection_retries"] = "false"
+    config |= _QUICK
     if request.effort:
         config["model_reasoning_effort"] = _toml(request.effort)
     if request.tools and request.tools_url and request.tools_token:
@@ -261,129 +280,8 @@ def _rest(
     if request.read_only:
         given["web_search"] = _NO_SEARCH
     given.pop("sandbox_mode", None)  # codex takes one of these; the flag or the profile holds
-    return [*model, *(part for key, value in given.items() for part in ("-c", f"{key}={value}"))]
+    return [*model, *_keys(given)]
 
 
-# ---- what `codex exec --json` says, line by line
-
-_SHOWN_CHARACTERS = 4000
-_WORKING = frozenset({"command_execution", "mcp_tool_call", "web_search"})
-_ACTS = frozenset({"command_execution", "mcp_tool_call", "file_change"})
-
-
-@dataclass
-class TurnReader:
-    """Follows one turn, and tells what happens as it does."""
-
-    on_event: OnEvent
-    session_id: str | None = None
-    message: str | None = None
-    """The last thing it said: its answer."""
-    completed: bool = False
-    failed: str | None = None
-    """Why it failed, in codex's words."""
-    trouble: str = ""
-    """What it complained of last, final or not."""
-    acted: bool = False
-    """Whether a tool, a command or a change of a file came to its end."""
-    usage: Usage = field(default_factory=Usage)
-    """Of the whole thread so far, turns before this one included."""
-    working: set[str] = field(default_factory=set[str])
-    """The commands and tools that run now."""
-
-    def take(self, line: bytes) -> None:
-        """Take one line; what is no event is passed over."""
-        try:
-            event = parse_object(line)
-        except BadRecord:
-            return
-        kind, item = event.get("type"), event.get("item")
-        if isinstance(item, dict):
-            self._take_item(item, done=kind == "item.completed")
-        elif kind == "thread.started":
-            self.session_id = _text(event, "thread_id") or None
-        elif kind == "turn.completed":
-            self.completed = True
-            self.usage = _usage(event.get("usage")) or self.usage
-        elif kind == "turn.failed":
-            self.failed = _text(event.get("error"), "message") or "the turn failed"
-            self._tell("error", self.failed)
-        elif kind == "error":  # not the end: it tries again, or turn.failed follows and repeats it
-            self.trouble = _text(event, "message")
-            if self.trouble.startswith("Reconnecting"):
-                self._tell("note", self.trouble)
-
-    def _take_item(self, item: dict[str, Json], *, done: bool) -> None:
-        kind, number = _text(item, "type"), _text(item, "id")
-        if kind in _WORKING:
-            (self.working.discard if done else self.working.add)(number)
-        self.acted |= done and kind in _ACTS
-        facts: dict[str, Any] = {"status": _text(item, "status"), "id": number}
-        if kind == "command_execution":
-            if done:
-                facts["exitCode"] = item.get("exit_code")
-                facts["output"] = plain(_text(item, "aggregated_output"))[-_SHOWN_CHARACTERS:]
-            self._tell("command", _text(item, "command"), facts)
-        elif kind == "mcp_tool_call":
-            facts["tool"] = _text(item, "tool")
-            if done and (said := _text(item.get("error"), "message")):
-                facts["error"] = plain(said)[:_SHOWN_CHARACTERS]
-            self._tell("tool", facts["tool"], facts)
-        elif done:
-            self._take_done(kind, item)
-
-    def _take_done(self, kind: str, item: dict[str, Json]) -> None:
-        if kind == "agent_message":
-            self.message = plain(_text(item, "text"))
-            self.on_event("message", self.message, {})
-        elif kind == "file_change":
-            changes = item.get("changes")
-            for change in changes if isinstance(changes, list) else []:
-                if path := _text(change, "path"):
-                    self._tell("file", path, {"kind": _text(change, "kind")})
-        elif kind == "reasoning":
-            self._tell("note", _text(item, "text"), {"reasoning": True})
-        elif kind == "web_search":
-            self._tell("tool", _text(item, "query"), {"tool": "web_search"})
-        elif kind == "error":  # a warning, says experience
-            self._tell("note", _text(item, "message"))
-
-    def _tell(self, kind: EventKind, text: str, facts: dict[str, Any] | None = None) -> None:
-        if text:
-            self.on_event(kind, plain(text)[:_SHOWN_CHARACTERS], facts or {})
-
-
-def minus(usage: Usage, earlier: Usage) -> Usage:
-    names = Usage.model_fields
-    return Usage(**{name: max(0, getattr(usage, name) - getattr(earlier, name)) for name in names})
-
-
-def usage_in_rollout(lines: list[bytes]) -> Usage:
-    """What a thread had used when the last of its recorded lines was written."""
-    for line in reversed(lines):
-        if b"total_token_usage" not in line:
-            continue
-        try:
-            payload = parse_object(line).get("payload")
-        except BadRecord:
-            continue
-        if used := _usage(_value(_value(payload, "info"), "total_token_usage")):
-            return used
-    return Usage()
-
-
-def _usage(counts: Json) -> Usage | None:
-    """The tokens that codex counts; None where it counts none."""
-    if not isinstance(counts, dict):
-        return None
-    names = Usage.model_fields
-    return Usage(**{name: n for name in names if type(n := counts.get(name)) is int})
-
-
-def _value(holder: Json, key: str) -> Json:
-    return holder.get(key) if isinstance(holder, dict) else None
-
-
-def _text(holder: Json, key: str) -> str:
-    value = _value(holder, key)
-    return value if isinstance(value, str) else ""
+def _keys(config: dict[str, str]) -> list[str]:
+    return [part for key, value in config.items() for part in ("-c", f"{key}={value}")]

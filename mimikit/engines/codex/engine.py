@@ -1,6 +1,7 @@
-"""The engine `codex`: one `codex exec` for each run, for every role.
+"""The engine `codex`: one that stays for Teller and Planner, one `codex exec` for a Worker's run.
 
-Teller and Planner have no shell, no files and no network, only our tools over MCP. A Worker has
+Teller and Planner have no shell, no files and no network, only our tools: called in this process,
+or over MCP where a `codex exec` of their own takes the place of the one that stays. A Worker has
 codex's own tools in codex's own sandbox, inside the outer one that masks the state folder; without
 that it is not started. A run that is read-only has the workspace so in both of them. What git runs
 as the owner is shut to a Worker; codex's own sandbox closes the login that codex has to read.
@@ -11,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -23,16 +23,22 @@ from mimikit.config import Settings
 from mimikit.engines import mounts, process, process_tree, sandbox
 from mimikit.engines.base import EngineRequest, OnEvent, Outcome
 from mimikit.engines.codex import cli as codex_cli
-from mimikit.engines.codex.cli import CodexLocation, TurnReader
-from mimikit.engines.codex.workspace import LITTER, odd_documents, odd_settings
+from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
+from mimikit.engines.codex.failures import told_failure
+from mimikit.engines.codex.warm_server import WarmServer
+from mimikit.engines.codex.workspace import (
+    LITTER,
+    CodexLocation,
+    odd_documents,
+    odd_settings,
+)
 from mimikit.engines.git_folders import GitFolders
-from mimikit.engines.limits import retry_at
 from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.engines.worker_sandbox import WorkerSandbox, write_cache
 from mimikit.errors import EngineError, StorageError, shortage_of
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol import paths
-from mimikit.protocol.models import FailureReason, Role, Usage
+from mimikit.protocol.models import Role, Usage
 
 _LINE_BYTES = 16 * 2**20
 _STDERR_CHARACTERS = 8000
@@ -54,6 +60,7 @@ class CodexEngine:
         self._sandbox = WorkerSandbox(state, settings.codex.secrets)
         self._reason = _remembered(lambda: codex_cli.unavailable(self._codex), _REMEMBER_S)
         self._sandboxed = _remembered(lambda: sandbox.ask().reason or None, _SANDBOX_REMEMBER_S)
+        self._warm = WarmServer(settings, state, self._clock, self._sandboxed)
         self._lock = threading.Lock()
         self._working, self._before = 0, set[str]()
         """How many Workers are at it, and what of codex' litter was there before the first."""
@@ -66,6 +73,15 @@ class CodexEngine:
         unsafe = self._codex.sandbox == "danger-full-access"
         return None if role != "worker" or unsafe else self._sandboxed()
 
+    def close(self) -> None:
+        """End the codex that stays."""
+        self._warm.close()
+
+    def turns_go(self) -> str | None:
+        """Why turns of Teller and Planner go through `codex exec`; None: a warm one serves them."""
+        place = codex_cli.find(self._codex)
+        return "codex is not installed" if place is None else self._warm.look(place)
+
     def run(self, request: EngineRequest) -> Outcome:
         place = codex_cli.find(self._codex)
         if (reason := self.unavailable(request.role)) or place is None:
@@ -73,6 +89,8 @@ class CodexEngine:
         try:
             if request.role == "worker":
                 return self._work(request, place)
+            if (outcome := self._warm.run(request, place)) is not None:
+                return outcome
             mark = process_tree.mark(request.state, request.run_id)
             catalogue = self._models(request, place)
             argv = codex_cli.talk_argv(self._codex, place, request, catalogue)
@@ -123,7 +141,7 @@ class CodexEngine:
             request.on_event("note", "its earlier session is gone: it begins anew", {})
             outcome, earlier = self._work(replace(request, resume=None), place), Usage()
         text = "\n\n".join([outcome.text, *left]).strip()
-        return replace(outcome, text=text, usage=codex_cli.minus(outcome.usage, earlier))
+        return replace(outcome, text=text, usage=minus(outcome.usage, earlier))
 
     def _work_with(
         self, folders: GitFolders, request: EngineRequest, place: CodexLocation
@@ -176,7 +194,9 @@ class CodexEngine:
         inner: list[str] = []
         if codex_cli.is_confined(self._codex, request):
             inner = codex_cli.confined_argv(self._codex, place, request)
-        return self._sandbox.unproved(request, inner=inner)
+        # As codex itself is started: what runs its shells lies in its home.
+        env = codex_cli.surroundings(self._codex, place, talks=False)
+        return self._sandbox.unproved(request, inner=inner, env=env)
 
     def _models(self, request: EngineRequest, place: CodexLocation) -> Path | None:
         """The catalogue that shows our tools to every model; None when it is not needed."""
@@ -194,7 +214,12 @@ class CodexEngine:
         program = Program(
             argv=argv,
             cwd=request.workspace if request.role == "worker" else request.scratch,
-            env=codex_cli.surroundings(self._codex, place, request),
+            env=codex_cli.surroundings(
+                self._codex,
+                place,
+                talks=request.role != "worker",
+                tools_token=request.tools_token,
+            ),
             mark=mark,
             timeout_s=request.timeout_s,
             idle_timeout_s=request.idle_timeout_s,
@@ -207,13 +232,13 @@ class CodexEngine:
         turn = output.turn
         ended = process.run(program, output.take, request.cancel, busy=lambda: bool(turn.working))
         return replace(
-            self._judge(request.role, program, ended, output),
+            self._judge(request, program, ended, output),
             usage=turn.usage,
             session_id=turn.session_id if request.role == "worker" else None,
         )
 
     def _judge(
-        self, role: Role, program: Program, ended: ProgramOutcome, output: _Output
+        self, request: EngineRequest, program: Program, ended: ProgramOutcome, output: _Output
     ) -> Outcome:
         """How the turn ended, from what codex said and how it went."""
         turn = output.turn
@@ -221,7 +246,7 @@ class CodexEngine:
         canceled = ended.stopped in ("canceled", "killed")
         if turn.completed and not canceled:
             # Who has tools of ours says what there is to say through them.
-            if turn.message or (turn.acted and role != "worker"):
+            if turn.message or (turn.acted and request.role != "worker"):
                 return Outcome("done", text, exit_code=0)
             said = "codex ended the turn without a word; ask again"
             return Outcome("failed", error=said, failure_reason="error", exit_code=0)
@@ -234,12 +259,10 @@ class CodexEngine:
             said = f"codex was ended by {process.signal_name(-signum)} before it was done"
             return Outcome("failed", text, said, "error", exit_code=128 + signum)
         said = turn.failed or output.complaint() or turn.trouble or "codex ended without a word"
-        reason, again = failure_reason(said), None
+        failure = told_failure(said, self._clock.now())
         if said.rpartition("\n")[2].startswith(mounts.ENDED if turn.session_id else "bwrap: "):
-            reason = "engine_unavailable"  # what it had to mount was gone, or is now
-        if reason == "rate_limited":
-            again = retry_at(said, self._clock.now())
-        return Outcome("failed", text, said, reason, exit_code=code, retry_at=again)
+            failure = replace(failure, want="unready")  # what it had to mount was gone, or is now
+        return failure.outcome(text, acted=turn.acted, code=code)
 
 
 class _Output:
@@ -278,27 +301,5 @@ def _usage_before(home: Path, session: str) -> Usage:
     """What a session had used before it is taken up again."""
     for path in (home / "sessions").rglob(f"*{session}.jsonl"):
         with contextlib.suppress(OSError):
-            return codex_cli.usage_in_rollout(path.read_bytes().splitlines())
+            return usage_in_rollout(path.read_bytes().splitlines())
     return Usage()
-
-
-# ---- what a failure means: codex gives no code, only prose
-
-_LIMITED = re.compile(
-    r"\b429\b|too many requests|rate limit|usage limit|quota exceeded|insufficient_quota"
-    r"|at capacity|\b503\b|overloaded",
-    re.IGNORECASE,
-)
-_UNAVAILABLE = re.compile(
-    r"\b40[13]\b|unauthorized|forbidden|not logged in|log ?in again|sign in again|refresh token"
-    r"|missing environment variable|error sending request|connection refused|dns error"
-    r"|connection failed|network is unreachable",
-    re.IGNORECASE,
-)
-
-
-def failure_reason(said: str) -> FailureReason:
-    """What kind of failure codex speaks of."""
-    if _LIMITED.search(said):
-        return "rate_limited"
-    return "engine_unavailable" if _UNAVAILABLE.search(said) else "error"

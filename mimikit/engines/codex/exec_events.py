@@ -1,0 +1,134 @@
+"""What `codex exec --json` says, line by line, and what codex has written down of a session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mimikit.engines.base import EventKind, OnEvent
+from mimikit.errors import BadRecord
+from mimikit.language.plain_text import plain
+from mimikit.protocol.json import Json, parse_object
+from mimikit.protocol.models import Usage
+
+_SHOWN_CHARACTERS = 4000
+_WORKING = frozenset({"command_execution", "mcp_tool_call", "web_search"})
+_ACTS = frozenset({"command_execution", "mcp_tool_call", "file_change"})
+
+
+@dataclass
+class TurnReader:
+    """Follows one turn, and tells what happens as it does."""
+
+    on_event: OnEvent
+    session_id: str | None = None
+    message: str | None = None
+    """The last thing it said: its answer."""
+    completed: bool = False
+    failed: str | None = None
+    """Why it failed, in codex's words."""
+    trouble: str = ""
+    """What it complained of last, final or not."""
+    acted: bool = False
+    """Whether a tool, a command or a change of a file came to its end."""
+    usage: Usage = field(default_factory=Usage)
+    """Of the whole thread so far, turns before this one included."""
+    working: set[str] = field(default_factory=set[str])
+    """The commands and tools that run now."""
+
+    def take(self, line: bytes) -> None:
+        """Take one line; what is no event is passed over."""
+        try:
+            event = parse_object(line)
+        except BadRecord:
+            return
+        kind, item = event.get("type"), event.get("item")
+        if isinstance(item, dict):
+            self._take_item(item, done=kind == "item.completed")
+        elif kind == "thread.started":
+            self.session_id = text_of(event, "thread_id") or None
+        elif kind == "turn.completed":
+            self.completed = True
+            self.usage = _usage(event.get("usage")) or self.usage
+        elif kind == "turn.failed":
+            self.failed = text_of(event.get("error"), "message") or "the turn failed"
+            self._tell("error", self.failed)
+        elif kind == "error":  # not the end: it tries again, or turn.failed follows and repeats it
+            self.trouble = text_of(event, "message")
+            if self.trouble.startswith("Reconnecting"):
+                self._tell("note", self.trouble)
+
+    def _take_item(self, item: dict[str, Json], *, done: bool) -> None:
+        kind, number = text_of(item, "type"), text_of(item, "id")
+        if kind in _WORKING:
+            (self.working.discard if done else self.working.add)(number)
+        self.acted |= done and kind in _ACTS
+        facts: dict[str, Any] = {"status": text_of(item, "status"), "id": number}
+        if kind == "command_execution":
+            if done:
+                facts["exitCode"] = item.get("exit_code")
+                facts["output"] = plain(text_of(item, "aggregated_output"))[-_SHOWN_CHARACTERS:]
+            self._tell("command", text_of(item, "command"), facts)
+        elif kind == "mcp_tool_call":
+            facts["tool"] = text_of(item, "tool")
+            if done and (said := text_of(item.get("error"), "message")):
+                facts["error"] = plain(said)[:_SHOWN_CHARACTERS]
+            self._tell("tool", facts["tool"], facts)
+        elif done:
+            self._take_done(kind, item)
+
+    def _take_done(self, kind: str, item: dict[str, Json]) -> None:
+        if kind == "agent_message":
+            self.message = plain(text_of(item, "text"))
+            self.on_event("message", self.message, {})
+        elif kind == "file_change":
+            changes = item.get("changes")
+            for change in changes if isinstance(changes, list) else []:
+                if path := text_of(change, "path"):
+                    self._tell("file", path, {"kind": text_of(change, "kind")})
+        elif kind == "reasoning":
+            self._tell("note", text_of(item, "text"), {"reasoning": True})
+        elif kind == "web_search":
+            self._tell("tool", text_of(item, "query"), {"tool": "web_search"})
+        elif kind == "error":  # a warning, says experience
+            self._tell("note", text_of(item, "message"))
+
+    def _tell(self, kind: EventKind, text: str, facts: dict[str, Any] | None = None) -> None:
+        if text:
+            self.on_event(kind, plain(text)[:_SHOWN_CHARACTERS], facts or {})
+
+
+def minus(usage: Usage, earlier: Usage) -> Usage:
+    names = Usage.model_fields
+    return Usage(**{name: max(0, getattr(usage, name) - getattr(earlier, name)) for name in names})
+
+
+def usage_in_rollout(lines: list[bytes]) -> Usage:
+    """What a thread had used when the last of its recorded lines was written."""
+    for line in reversed(lines):
+        if b"total_token_usage" not in line:
+            continue
+        try:
+            payload = parse_object(line).get("payload")
+        except BadRecord:
+            continue
+        if used := _usage(value_of(value_of(payload, "info"), "total_token_usage")):
+            return used
+    return Usage()
+
+
+def _usage(counts: Json) -> Usage | None:
+    """The tokens that codex counts; None where it counts none."""
+    if not isinstance(counts, dict):
+        return None
+    names = Usage.model_fields
+    return Usage(**{name: n for name in names if type(n := counts.get(name)) is int})
+
+
+def value_of(holder: Json, key: str) -> Json:
+    return holder.get(key) if isinstance(holder, dict) else None
+
+
+def text_of(holder: Json, key: str) -> str:
+    value = value_of(holder, key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,301 @@
+"""One turn of a Teller or Planner in the warm app-server: a fresh thread, forgotten afterwards.
+
+All of it happens in the thread of the run: tools are called here, one after the other.
+"""
+
+from __future__ import annotations
+
+import queue
+import re
+import time
+from dataclasses import dataclass, field
+
+from pydantic.alias_generators import to_camel
+
+from mimikit.engines.base import EngineRequest, Outcome, ToolReply, ends_turn
+from mimikit.engines.codex.app_server import AppServer, Message, ServerTrouble, ToolRequest
+from mimikit.engines.codex.exec_events import text_of, value_of
+from mimikit.engines.process import late_outcome
+from mimikit.language.plain_text import plain
+from mimikit.protocol.json import Json
+from mimikit.protocol.models import Usage
+
+_LOOK_EVERY_S = 1.0
+"""If the next look comes so much later, this process stood still: that is no time of the turn's."""
+_SHOWN_CHARACTERS = 4000
+_TEXTS = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\$])*`', re.DOTALL)
+_CALLS = re.compile(r"\btools\s*[.\[]")
+_AGAIN = re.compile(r"=>|\b(?:for|while|do|function|if|eval|setTimeout)\b")
+
+
+@dataclass
+class _Answer:
+    """What the model asks for in one answer, as far as it has come, and how that went."""
+
+    calls: int | None = 0
+    """How many calls of tools stand in it; None: nobody can say."""
+    replies: list[ToolReply] = field(default_factory=list[ToolReply])
+    """What its calls were replied to, in the order in which they came."""
+    is_whole: bool = False
+    """Nothing more of it is to come."""
+
+    def counts(self, item: Json) -> None:
+        kind = text_of(item, "type")
+        if kind == "function_call" and self.calls is not None:
+            self.calls += 1
+        elif kind == "custom_tool_call":
+            self.calls = 1 if self.calls == 0 and calls_once(text_of(item, "input")) else None
+
+    @property
+    def may_be_over(self) -> bool:
+        """All that has come was carried out, all went well, and there is nothing more to say."""
+        return self.calls == len(self.replies) and ends_turn(self.replies)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """How a turn ended."""
+
+    outcome: Outcome | None = None
+    """None: it failed, as told by `failed`."""
+    failed: Json = None
+    """The app-server's `error` of the turn."""
+    acted: bool = False
+    """Whether a tool was called in it."""
+    hung: bool = False
+    """It did not end when it was told to."""
+
+
+class ServerTurn:
+    """Made for one turn, and carried out once."""
+
+    def __init__(self, server: AppServer, request: EngineRequest, *, kill_after_s: float) -> None:
+        self._server, self._request, self._kill_after_s = server, request, kill_after_s
+        self._thread = self._turn = ""
+        self._stop: str | None = None
+        self._answer, self._is_done = _Answer(), False
+        self._held: tuple[ToolRequest, str] | None = None
+        """A call that was carried out and not answered: perhaps nothing more is to be asked."""
+        self._message = ""
+        self.usage = Usage()
+        self.acted = False
+
+    def carry_out(self, folder: str, effort: str | None) -> TurnEnd:
+        """Open a thread in `folder`, have its turn run to the end, and let go of it.
+
+        Raises:
+            ServerTrouble: the server is to blame; whether tools were called says `acted`.
+        """
+        request, server = self._request, self._server
+        opened = server.request("thread/start", self._opening(folder))
+        self._thread = text_of(opened.get("thread"), "id")
+        messages = server.follow(self._thread)
+        try:
+            asked: Message = {
+                "threadId": self._thread,
+                "input": [{"type": "text", "text": _clean(request.prompt)}],
+            }
+            if effort:
+                asked["effort"] = effort
+            request.cancel.has_begun = True
+            started = server.request("turn/start", asked)
+            self._turn = text_of(started.get("turn"), "id")
+            request.cancel.on_cancel(lambda reason: messages.put({"method": "stop", "params": {}}))
+            return self._follow(messages)
+        finally:
+            server.forget(self._thread)
+
+    def _opening(self, folder: str) -> Message:
+        request = self._request
+        tools: list[Json] = [
+            {
+                "type": "function",
+                "name": spec.name,
+                "description": spec.description,
+                "inputSchema": spec.schema,
+            }
+            for spec in request.tools
+        ]
+        return {
+            "model": request.model,
+            "cwd": folder,
+            "approvalPolicy": "never",
+            "sandbox": "read-only",
+            "ephemeral": True,
+            "environments": [],
+            "baseInstructions": _clean(request.instructions.strip()) or "Do what the prompt asks.",
+            "dynamicTools": tools,
+            "experimentalRawEvents": True,  # tell when an answer is whole, and what it asks for
+        }
+
+    def _follow(self, messages: queue.SimpleQueue[Message | None]) -> TurnEnd:
+        request = self._request
+        begun = heard = looked = time.monotonic()
+        leave_at: float | None = None
+        while True:
+            limits = (begun + request.timeout_s, heard + request.idle_timeout_s)
+            wait_s = max(0.0, min(_LOOK_EVERY_S, (leave_at or min(limits)) - looked))
+            try:
+                message = messages.get(timeout=wait_s)
+            except queue.Empty:
+                message = {}
+            now = time.monotonic()
+            if (
+                not message
+                and message is not None
+                and (late_s := now - looked - wait_s) > _LOOK_EVERY_S
+            ):
+                begun, heard = begun + late_s, heard + late_s
+                leave_at = leave_at and leave_at + late_s
+            looked = now
+            if message is None:
+                raise ServerTrouble(self._server.end)
+            if message:
+                heard = now
+                if (end := self._take(message)) is not None:
+                    return end
+                looked = heard = time.monotonic()  # a tool took its time
+            if self._stop is None and not self._is_done:
+                self._stop = request.cancel.reason
+                if looked >= begun + request.timeout_s:
+                    self._stop = self._stop or "timeout"
+                elif looked >= heard + request.idle_timeout_s:
+                    self._stop = self._stop or "idle"
+            if leave_at is None and (self._stop is not None or self._is_done):
+                leave_at = looked + self._kill_after_s
+                self._interrupt()
+            if leave_at is not None and looked >= leave_at:
+                return self._ended("interrupted", None, hung=True)
+
+    def _interrupt(self) -> None:
+        place: Message = {"threadId": self._thread}
+        self._server.tell("turn/interrupt", {**place, "turnId": self._turn})
+        self._server.tell("thread/backgroundTerminals/clean", place)
+
+    def _take(self, message: Message) -> TurnEnd | None:
+        """What is said of the turn; gives its end when it has come."""
+        params = message.get("params")
+        on_event = self._request.on_event
+        match message.get("method"):
+            case "item/agentMessage/delta" if delta := text_of(params, "delta"):
+                on_event("delta", delta, {})
+            case "item/tool/call":
+                self._call(message)
+            case "item/completed":
+                self._complete(value_of(params, "item"))
+            case "rawResponseItem/completed":
+                item = value_of(params, "item")
+                is_output = text_of(item, "type").endswith("_output")  # they may come in between
+                if self._answer.is_whole and not is_output:
+                    self._answer = _Answer()
+                self._answer.counts(item)
+            case "rawResponse/completed":
+                self.usage = _sum(self.usage, _usage(value_of(params, "usage")))
+                self._answer.is_whole = True
+            case "thread/tokenUsage/updated":
+                total = value_of(value_of(params, "tokenUsage"), "total")
+                self.usage = _usage(total)
+            case "error" if value_of(params, "willRetry") is True:
+                said = text_of(value_of(params, "error"), "message")
+                on_event("note", plain(said)[:_SHOWN_CHARACTERS], {})
+            case "turn/completed":
+                turn = value_of(params, "turn")
+                return self._ended(text_of(turn, "status"), value_of(turn, "error"))
+            case _:
+                pass
+        self._settle()
+        return None
+
+    def _complete(self, item: Json) -> None:
+        kind = text_of(item, "type")
+        if kind == "agentMessage":
+            self._message = plain(text_of(item, "text"))
+            self._request.on_event("message", self._message, {})
+        elif kind == "reasoning":
+            summary = value_of(item, "summary")
+            texts = (
+                [part for part in summary if isinstance(part, str)]
+                if isinstance(summary, list)
+                else []
+            )
+            if said := plain("\n".join(texts)).strip():
+                facts = {"reasoning": True}
+                self._request.on_event("note", said[:_SHOWN_CHARACTERS], facts)
+
+    def _call(self, message: Message) -> None:
+        """Carry out one call, unless the turn is to end."""
+        params = message.get("params")
+        call = ToolRequest(
+            message.get("id"), text_of(params, "tool"), value_of(params, "arguments")
+        )
+        if self._stop is not None or self._request.cancel.reason is not None or self._is_done:
+            return
+        facts: dict[str, object] = {"id": text_of(params, "callId"), "tool": call.tool}
+        self._request.on_event("tool", call.tool, {**facts, "status": "in_progress"})
+        arguments = call.arguments if isinstance(call.arguments, dict) else {}
+        reply = self._request.call_tool(call.tool, dict(arguments))
+        self.acted = True
+        facts["status"] = "completed" if reply.ok else "failed"
+        if not reply.ok:
+            facts["error"] = plain(reply.text)[:_SHOWN_CHARACTERS]
+        self._request.on_event("tool", call.tool, facts)
+        self._answer.replies.append(reply)
+        if self._answer.may_be_over:
+            self._held = call, reply.text
+        else:
+            self._server.answer_tool(call, reply.text, ok=reply.ok)
+
+    def _settle(self) -> None:
+        """With a final call the turn ends, once its answer is whole and asks for nothing more."""
+        if self._held is None:
+            return
+        if not self._answer.may_be_over:
+            call, text = self._held
+            self._held = None
+            self._server.answer_tool(call, text, ok=True)
+        elif self._answer.is_whole:
+            self._is_done = True
+
+    def _ended(self, status: str, error: Json, *, hung: bool = False) -> TurnEnd:
+        request, text = self._request, self._message
+        if self._is_done:
+            outcome: Outcome | None = Outcome("done", text, exit_code=0)
+        elif self._stop in ("canceled", "killed"):
+            outcome = Outcome.stopped(self._stop, text)
+        elif status == "completed":
+            outcome = Outcome("done", text, exit_code=0)
+            if not text and not self.acted:
+                said = "codex ended the turn without a word; ask again"
+                outcome = Outcome("failed", error=said, failure_reason="error", exit_code=0)
+        elif self._stop is not None:
+            silent = self._stop == "idle"
+            limit_s = request.idle_timeout_s if silent else request.timeout_s
+            outcome = late_outcome(limit_s, text, silent=silent)
+        else:
+            outcome = None
+            error = error or {"message": f"the turn ended as {status or 'nothing'}"}
+        return TurnEnd(outcome, error, self.acted, hung)
+
+    @property
+    def text(self) -> str:
+        """What it said last."""
+        return self._message
+
+
+def calls_once(script: str) -> bool:
+    """Whether a program of the model's calls one tool, once, for certain."""
+    code = _TEXTS.sub('""', script)
+    return len(_CALLS.findall(code)) == 1 and _AGAIN.search(code) is None
+
+
+def _clean(text: str) -> str:
+    return text.encode(errors="replace").decode()
+
+
+def _usage(counts: Json) -> Usage:
+    told = {name: value_of(counts, to_camel(name)) for name in Usage.model_fields}
+    return Usage(**{name: n for name, n in told.items() if type(n) is int and n >= 0})
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in Usage.model_fields})
