@@ -20,14 +20,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, TypeAlias
+from typing import IO, TypeAlias
 
 from mimikit.engines import keeper, process_table, process_tree
 from mimikit.engines.base import CancelToken, Outcome
+from mimikit.engines.program import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, ProgramLost, shortage_of
 from mimikit.protocol.watch import BoundedThread
 
-Stream: TypeAlias = Literal["stdout", "stderr"]
 OnOutput: TypeAlias = Callable[[Stream, bytes], None]
 Tick: TypeAlias = Callable[[], float]
 
@@ -43,72 +43,6 @@ _PATIENCE_S = 5.0
 _KEEPER = (sys.executable, "-I", "-S", keeper.__file__)
 _FRONT = 2
 """A sandbox that holds nothing yet: bubblewrap, and what will be the first process in it."""
-
-
-class ProgramFeed:
-    """What a running program is given to read, by any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._parts = list[bytes]()
-        self._ring: Callable[[], None] = lambda: None
-
-    def write(self, data: bytes) -> None:
-        """Have it written as soon as the program reads; one that has ended reads nothing."""
-        with self._lock:
-            self._parts.append(data)
-        self._ring()
-
-    def attach(self, ring: Callable[[], None]) -> None:
-        """`ring` is called whenever there is something to take."""
-        self._ring = ring
-
-    def take(self) -> bytes:
-        """All that was written since."""
-        with self._lock:
-            taken, self._parts = b"".join(self._parts), []
-        return taken
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """What to start, and where it is cut. Units: seconds, bytes."""
-
-    argv: Sequence[str]
-    cwd: Path
-    env: Mapping[str, str]
-    mark: str
-    timeout_s: float
-    idle_timeout_s: float | None = None
-    """How long it may be silent; None: as long as it likes."""
-    kill_after_s: float = 5
-    output_bytes: int = 10_000_000
-    """Output that is passed on; one that prints more is ended."""
-    stdin: bytes = b""
-    """Written to its input, which is closed then; empty: there is no input."""
-    feed: ProgramFeed | None = None
-    """What is written to its input while it runs."""
-    boxed: int | None = None
-    """A file in which a sandbox in front tells how it went; None: none stands there.
-
-    Asked to end, that would end all within it unasked.
-    """
-    kept: bool = False
-    """Whether something else stands in front, that lets nothing live on; only Linux has it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramOutcome:
-    """How a program ended."""
-
-    exit_code: int | None
-    """As subprocess tells it: negative for a signal; None when it never ran."""
-    stopped: str | None
-    """Why it was ended from here: a cancel's reason, `timeout`, `idle` or `flood`."""
-    leftovers: tuple[int, ...] = ()
-    """What it had left behind and was ended with it."""
-    begun: bool = True
-    """Whether the sandbox in front came to start what it was made for."""
 
 
 def environment(

@@ -19,7 +19,7 @@ import time
 from mimikit.config import Settings
 from mimikit.engines import process, process_tree, sandbox
 from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
-from mimikit.engines.process import Program, Stream
+from mimikit.engines.program import Program, Stream
 from mimikit.engines.sandbox import SandboxAnswer
 from mimikit.errors import EngineError, shortage_of
 from mimikit.language.plain_text import PlainStream, TextTail

@@ -19,7 +19,7 @@ import pytest
 
 from mimikit.engines import process, process_table, process_tree
 from mimikit.engines.base import CancelToken
-from mimikit.engines.process import Program, ProgramOutcome
+from mimikit.engines.program import Program, ProgramOutcome
 from mimikit.errors import EngineError, ProgramLost
 from tests.support.runs import alive, open_files, tag, zombies
 
@@ -451,7 +451,8 @@ from types import FrameType
 from mimikit.engines import process, process_table, process_tree
 from mimikit.engines.base import CancelToken
 state, line = Path(sys.argv[1]), sys.argv[2]
-program = process.Program(("/bin/sh", "-c", line), Path("/"), process.environment(),
+from mimikit.engines.program import Program
+program = Program(("/bin/sh", "-c", line), Path("/"), process.environment(),
                           process_tree.mark(state, "run-9"), timeout_s=60)
 process.run(program, lambda _, data: print(data.decode(), flush=True), CancelToken())
 """

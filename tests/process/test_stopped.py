@@ -78,7 +78,7 @@ import sys
 from pathlib import Path
 from mimikit.engines import process, process_tree
 from mimikit.engines.base import CancelToken
-from mimikit.engines.process import Program
+from mimikit.engines.program import Program
 line = "echo begun; sleep 1; echo well"
 mark = process_tree.mark(None, "probe")
 program = Program(["sh", "-c", line], Path("/"), process.environment(), mark, 60, idle_timeout_s=5)

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from mimikit.engines import process
 from mimikit.engines.base import CancelToken
-from mimikit.engines.process import Program, ProgramFeed, Stream
+from mimikit.engines.program import Program, ProgramFeed, Stream
 from mimikit.errors import BadRecord, EngineError, ProgramLost
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol.json import Json, dump_line, parse_object

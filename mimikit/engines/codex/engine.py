@@ -33,7 +33,7 @@ from mimikit.engines.codex.workspace import (
     odd_settings,
 )
 from mimikit.engines.git_folders import GitFolders
-from mimikit.engines.process import Program, ProgramOutcome, Stream
+from mimikit.engines.program import Program, ProgramOutcome, Stream
 from mimikit.engines.worker_sandbox import WorkerSandbox, write_cache
 from mimikit.errors import EngineError, StorageError, shortage_of
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail

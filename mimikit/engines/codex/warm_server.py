@@ -27,7 +27,7 @@ from mimikit.engines.codex.exec_events import text_of, value_of
 from mimikit.engines.codex.failures import typed_failure, used_up_until
 from mimikit.engines.codex.server_turn import ServerTurn, TurnEnd
 from mimikit.engines.codex.workspace import CodexLocation
-from mimikit.engines.process import Program
+from mimikit.engines.program import Program
 
 _TRIES = 2
 _REST_S = 600.0

@@ -26,7 +26,7 @@ from mimikit.config import LimitSettings
 from mimikit.engines import file_tool, process, process_tree
 from mimikit.engines.base import EngineRequest, ToolReply, ToolSpec, tool_spec
 from mimikit.engines.git_folders import GitFolders
-from mimikit.engines.process import Program, ProgramOutcome, Stream
+from mimikit.engines.program import Program, ProgramOutcome, Stream
 from mimikit.engines.worker_sandbox import WorkerSandbox
 from mimikit.errors import EngineError, ProgramLost
 from mimikit.language.plain_text import PlainStream, TextTail
