@@ -298,6 +298,13 @@ class InboxIndex:
         kinds = ("said", "for a mind", "by hand")
         return sum(self._kinds[kind] + len(self._left.get(kind, ())) for kind in kinds)
 
+    @property
+    def newest(self) -> str:
+        """The id of what a user said last, of what is known; "" where nothing is."""
+        said = (item for item in self._items.values() if item.kind != "task_result")
+        newest = max(said, key=_age, default=None)
+        return newest.id if newest else ""
+
     def of(self, ids: Sequence[str]) -> list[InboxItem]:
         """These, oldest first; none when one of them is gone."""
         for id_ in ids:

@@ -226,10 +226,9 @@ class Outcome:
     may_pass: bool = False
     """Nothing was done yet, and the engine has not asked again itself: that may help at once."""
     too_long: bool = False
-    """Its prompt was more than the model takes, and nothing was done yet: a shorter one may go.
-
-    `run_engine` tries that, and says so in words when it does not go either.
-    """
+    """It was more than the model takes: `run_engine` says so in words, when no less goes either."""
+    acted: bool = False
+    """Something was done already: the run is not to be repeated with a shorter prompt."""
     data: dict[str, Any] = field(default_factory=dict[str, Any])
     """More of the result: files changed, truncated output's size…"""
 
@@ -261,14 +260,17 @@ class Outcome:
 
 
 class EngineAbsence(str):
-    """Why an engine can not serve, in words; and what kind of trouble that is."""
+    """Why an engine can not serve, in words; what kind of trouble that is, and its known end."""
 
     want: EngineWant
-    __slots__ = ("want",)
+    until: datetime | None
+    __slots__ = ("until", "want")
 
-    def __new__(cls, reason: str, want: EngineWant = "unready") -> Self:
+    def __new__(
+        cls, reason: str, want: EngineWant = "unready", until: datetime | None = None
+    ) -> Self:
         self = super().__new__(cls, reason)
-        self.want = want
+        self.want, self.until = want, until
         return self
 
 

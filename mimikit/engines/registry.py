@@ -9,19 +9,29 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import ProfileSettings, Settings
-from mimikit.engines.base import CodeEngine, Engine, EngineAbsence, Outcome, WarmEngine
-from mimikit.errors import BadSettings
+from mimikit.engines.base import (
+    CodeEngine,
+    Engine,
+    EngineAbsence,
+    Outcome,
+    ProbedEngine,
+    WarmEngine,
+)
+from mimikit.engines.health import EngineHealth, EngineLook
+from mimikit.errors import BadInput, BadSettings
 from mimikit.language.phrases import Words, local_time, say_both
 from mimikit.protocol.models import EngineStatus, EngineWant, QueueName, Role
 
 CODE = "builtin"
-_REST_S, _MOST_REST_S = 5.0, 300.0
+CODE_ENGINES = frozenset({CODE, "command"})
+"""Nothing but this machine can keep these from serving."""
 CODEX = "codex"
 """What `auto` takes first, before the endpoints in the order of the settings."""
 WITH_LOGIN = frozenset({CODEX})
@@ -47,6 +57,13 @@ class EngineChoice:
         return self.seat.model if is_meant else None
 
 
+class TaskWait(NamedTuple):
+    """What a task waits for."""
+
+    engine: str
+    profile: str
+
+
 class EngineRegistry:
     """All engines of this process, by name. Safe between threads."""
 
@@ -68,18 +85,13 @@ class EngineRegistry:
         self._served = {*known, *settings.engines}
         self._stand_ins = {name: kept.stand_in for name, kept in known.items() if kept.stand_in}
         """By name of a mind that can not serve: the one that serves in its place."""
-        self._last = {name: known[name] for name in self._stand_ins}
-        """How each mind was when it turned a run away last, until it serves."""
-        self._failed: dict[tuple[str, Role | None], EngineStatus] = {}
-        """How a run of that engine as that role (None: as any) was turned away last."""
-        for name, status in known.items():
-            if status.want in ("limited", "unready"):
-                self._failed[name, None] = status
-        self._rests: dict[str, tuple[int, datetime]] = {}
-        """How often a mind turned a run away since it served, and when to try it where others can.
-        """
-        self._tasks: dict[tuple[QueueName, str], str] = {}
-        """Tasks that wait, by queue and id: the engine."""
+        self._health = EngineHealth(self._clock)
+        for status in known.values():
+            if status.state == "waiting":
+                self._health.restore(status)
+        self._tasks: dict[tuple[QueueName, str], TaskWait] = {}
+        """Tasks that wait, by queue and id."""
+        self._looks: dict[str, EngineLook] = {}
 
     def renew(self, settings: Settings) -> None:
         """Take the engines, and who serves what, from settings that have changed."""
@@ -89,12 +101,16 @@ class EngineRegistry:
                 self._engines.pop(name, None)
                 self._served.discard(name)
                 self._stand_ins.pop(name, None)
+                self._health.forget(name)
             same = {
                 name
                 for name, one in settings.engines.items()
                 if self._settings.engines.get(name) == one and name in self._engines
             }
-            self._engines |= {engine.name: engine for engine in made if engine.name not in same}
+            changed = {engine.name: engine for engine in made if engine.name not in same}
+            for name in changed:
+                self._health.forget(name)
+            self._engines |= changed
             self._served |= set(settings.engines)
             self._settings = settings
 
@@ -132,6 +148,7 @@ class EngineRegistry:
                 engine=choice.engine.name,
                 state="waiting" if choice.waiting else "ready",
                 want=want_of(choice.waiting),
+                until=getattr(choice.waiting, "until", None),
                 reason=choice.waiting or "; ".join(choice.passed_over) or None,
             )
             for name, choice in choices.items()
@@ -160,8 +177,8 @@ class EngineRegistry:
     def minds(self) -> dict[str, EngineStatus]:
         """How each mind is that serves here, or could once."""
         with self._lock:
-            served, failed = set(self._served), dict(self._failed)
-            waiting = list(self._tasks.values())
+            served, waiting = set(self._served), [wait.engine for wait in self._tasks.values()]
+            stand_ins = dict(self._stand_ins)
         found: dict[str, EngineStatus] = {}
         for name in (name for name in self._minds() if name in served and name in self._engines):
             status = EngineStatus(engine=name)
@@ -169,72 +186,101 @@ class EngineRegistry:
                 status = EngineStatus(
                     engine=name, state="waiting", want=want_of(reason), reason=reason
                 )
-            else:
-                status = next((s for (of, _), s in failed.items() if of == name), status)
-                status = status.but(since=None)
-            stand_in = self._stand_ins.get(name)
-            if stand_in and status.state == "ready":
-                status = self._last.get(name, status).but(since=None)
-            found[name] = status.but(tasks=waiting.count(name), stand_in=stand_in)
+            status = self._health.status(name) or status
+            found[name] = status.but(tasks=waiting.count(name), stand_in=stand_ins.get(name))
         return found
 
+    def begin(self, engine: str, role: Role, run_id: str) -> Outcome | None:
+        """Enter a run; or how it ends at once, as the engine rests or another run tries it."""
+        reason = self._health.begin(engine, role, run_id)
+        if reason is None:
+            return None
+        return Outcome.turned_away(reason.want, reason, retry_at=reason.until)
+
+    def answered(self, engine: str, run_id: str) -> None:
+        """A run was answered, which is a sign that others may go, too."""
+        self._health.answered(engine, run_id)
+
+    def left(self, engine: str, run_id: str) -> None:
+        """A run that was entered is over, however it ended."""
+        self._health.left(engine, run_id)
+
     def heard(
-        self, engine: str, role: Role, outcome: Outcome, instead_of: str | None = None
+        self, engine: str, role: Role, run_id: str, outcome: Outcome, instead_of: str | None = None
     ) -> None:
         """How a run of an engine went: it was turned away, or it was not.
 
-        One that was stopped says nothing of that.
+        What can be seen of an engine needs no learning: it is asked again at each look.
 
         instead_of: the engine that would have been preferred.
         """
-        if outcome.failure_reason in ("killed", "canceled", "timeout"):
+        is_turned_away = outcome.failure_reason in ("rate_limited", "engine_unavailable")
+        known = self._engines.get(engine)
+        if engine in CODE_ENGINES or known is None or (is_turned_away and known.unavailable(role)):
             return
-        wants: dict[str | None, EngineWant] = {
-            "rate_limited": "limited",
-            "engine_unavailable": "unready",
-        }
+        self._health.ended(engine, role, run_id, outcome)
         with self._lock:
-            want = outcome.want or wants.get(outcome.failure_reason)
-            if want is None or engine not in self._minds():
-                self._failed.pop((engine, role), None)
-                self._failed.pop((engine, None), None)
-                self._rests.pop(engine, None)
-                self._last.pop(engine, None)
+            if is_turned_away:
+                self._served.add(engine)
+            elif outcome.failure_reason not in ("killed", "canceled", "timeout"):
                 self._stand_ins.pop(engine, None)
                 if instead_of is not None:
                     self._stand_ins[instead_of] = engine
-                return
-            known = self._engines[engine].unavailable(role)
-            want = known.want if isinstance(known, EngineAbsence) else want
-            self._served.add(engine)
-            times, now = self._rests.get(engine, (0, None))[0], self._clock.now()
-            rest = timedelta(seconds=min(_REST_S * 2 ** min(times, 10), _MOST_REST_S))
-            self._rests[engine] = times + 1, outcome.retry_at or now + rest
-            self._failed.pop((engine, None), None)
-            self._last[engine] = self._failed[engine, role] = EngineStatus(
-                engine=engine,
-                state="waiting",
-                want=want,
-                reason=outcome.error,
-                until=outcome.retry_at,
-            )
 
-    def forget(self, engine: str) -> None:
-        """Nothing waits for it any more: how it was is of no interest, until it is tried again."""
-        with self._lock:
-            self._failed = {key: it for key, it in self._failed.items() if key[0] != engine}
+    def is_doubted(self, engine: str) -> bool:
+        """Whether it turned a run away, and none is done since."""
+        return self._health.is_doubted(engine)
 
-    def waits(self, queue_name: QueueName, task_id: str, engine: str | None) -> None:
+    def try_now(self, engine: str | None = None) -> list[str]:
+        """Have an engine, or each, be looked at and tried without waiting; gives their names.
+
+        Raises:
+            BadInput: there is no such engine.
+        """
+        if engine is not None and engine not in self._engines:
+            raise BadInput(f"expected one of {', '.join(self._engines)}; got {engine!r}")
+        names = [engine] if engine else [*self._engines]
+        for one in (self._engines[name] for name in names):
+            if isinstance(one, ProbedEngine):
+                one.look_anew()
+        return self._health.wake(engine)
+
+    def look_whether_mended(self, engine: str) -> None:
+        """Look cheaply whether what it lacked is there again; then it is tried at once."""
+        status, one = self._health.status(engine), self._engines.get(engine)
+        if status is None or status.want is None or not isinstance(one, ProbedEngine):
+            self._looks.pop(engine, None)
+            return
+        look = self._looks.setdefault(engine, EngineLook(one, self._clock))
+        if look.shows(status.want, status.next_try_at):
+            self._health.wake(engine, is_mended=True)
+
+    # ---- what waits
+
+    def waits(
+        self, queue_name: QueueName, task_id: str, engine: str | None, profile: str = "standard"
+    ) -> None:
         """A task went back to its queue to wait for an engine; None: it does no longer."""
         with self._lock:
             self._tasks.pop((queue_name, task_id), None)
             if engine is not None:
-                self._tasks[queue_name, task_id] = engine
+                self._tasks[queue_name, task_id] = TaskWait(engine, profile)
 
-    def waiting_tasks(self) -> list[tuple[QueueName, str]]:
+    def waiting_tasks(self) -> dict[tuple[QueueName, str], TaskWait]:
         """The tasks that wait for any engine, by queue and id, as far as that is known."""
         with self._lock:
-            return list(self._tasks)
+            return dict(self._tasks)
+
+    def wait_of(self, engine: str, role: Role) -> EngineAbsence | None:
+        """Why a run of that role waits for it; None where it need not."""
+        reason = self._engines[engine].unavailable(role) if engine in self._engines else None
+        if reason is not None:
+            return reason if isinstance(reason, EngineAbsence) else EngineAbsence(reason)
+        return self._health.reason(engine, role)
+
+    def is_tried(self, engine: str, role: Role) -> bool:
+        """Whether only one run may begin, to try it."""
+        return self._health.is_tried(engine, role)
 
     # ---- the choice
 
@@ -258,28 +304,24 @@ class EngineRegistry:
         for name in dict.fromkeys(minds):
             if (engine := self._engines.get(name)) is None:
                 continue
-            reason = engine.unavailable(role)
-            if reason is None and not self._is_resting(name):
+            seen = engine.unavailable(role)
+            reason = seen or self._health.reason(name, role)
+            if reason is None:
                 if name in self._minds():
                     self._served.add(name)
                 return EngineChoice(engine, seat, None, tuple(passed), first)
-            passed.append(f"{name}: {reason or 'it turned a run away'}")
-            if reason is None:
-                resting = resting or EngineChoice(engine, seat)
+            passed.append(f"{name}: {reason}")
+            if seen is None:
+                resting = resting or EngineChoice(engine, seat, reason)
             elif awaited is None and (name in self._served or name in order):
                 awaited = EngineChoice(engine, seat, reason)
             if name in self._served or name in order:
                 first = first or name
-        if (choice := resting or awaited) is not None:  # where no other can serve it is tried
+        if (choice := resting or awaited) is not None:
             return choice
         if code is None or not is_auto:
             raise BadSettings(f"none of the engines {', '.join(order)} is there; set another")
         return EngineChoice(code, seat, None, tuple(passed))
-
-    def _is_resting(self, name: str) -> bool:
-        with self._lock:
-            rest = self._rests.get(name)
-        return rest is not None and self._clock.now() < rest[1]
 
 
 def want_of(reason: str | None) -> EngineWant | None:

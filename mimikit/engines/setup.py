@@ -233,7 +233,7 @@ class EndpointTrial:
                 return f"{error}; it has {', '.join(self.models()[:20]) or 'none it tells of'}"
         cures = {
             "logged_out": "check the key",
-            "unavailable": "check the address, and whether it runs",
+            "unreachable": "check the address, and whether it runs",
             "absent": "check the address; it often ends in /v1",
         }
         cure = cures.get(error.trouble)

@@ -31,10 +31,10 @@ from mimikit.roles.result_type import typed_result
 from mimikit.roles.run import (
     RunContext,
     cut_to_side,
-    end_or_retry,
     not_begun,
     run_engine,
 )
+from mimikit.roles.task_end import end_or_retry
 from mimikit.roles.turn_context import with_context
 from mimikit.tasks import queue, reminders
 from mimikit.tasks.retry import TaskEnd, result_of

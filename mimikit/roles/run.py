@@ -21,6 +21,7 @@ from mimikit.engines import process
 from mimikit.engines.base import (
     UPSTREAM,
     CancelToken,
+    Engine,
     EngineRequest,
     EventKind,
     OnEvent,
@@ -30,19 +31,18 @@ from mimikit.engines.base import (
 )
 from mimikit.engines.changes import ChangeRecorder
 from mimikit.engines.process_tree import scratch_prefix
-from mimikit.engines.registry import EngineChoice, EngineRegistry
+from mimikit.engines.registry import CODE_ENGINES, EngineChoice, EngineRegistry
 from mimikit.errors import EngineError, StorageError
+from mimikit.language import phrases
 from mimikit.language.plain_text import plain
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import EndStatus, Instant, LiveRun, Record, Role, Task
+from mimikit.protocol.models import Instant, LiveRun, Record, Role, Task
 from mimikit.protocol.results import TaskResult
 from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
 from mimikit.roles.shortage import PAUSE_S, RunShortage
-from mimikit.tasks import queue
-from mimikit.tasks.retry import WAITING, RunEnd, TaskEnd, after_run, result_of
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller, ToolSession
 
@@ -52,10 +52,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 S = TypeVar("S", bound=ToolSession)
 MAX_EVENT_CHARACTERS = 20_000
-MAX_ERROR_CHARACTERS = 100_000
 _WITHOUT_TOKENS = frozenset({"builtin", "command", "scripted"})
 """Engines that have no use for the prompt's tokens."""
 _REMOVE_S = 60
+_ANSWERS = frozenset({"message", "tool", "command", "file"})
+"""Events that follow from an answer which came whole."""
+_STOPPED = frozenset({"killed", "canceled"})
+TRY_AGAIN_S = (0.5, 1.0, 2.0)
+"""So long is waited before what may pass in a moment is asked again."""
 
 
 class LiveRuns:
@@ -282,12 +286,7 @@ def run_engine(
             tools_token=token,
             read_only=task is not None and task.internal,  # asked for a word; nobody asked for work
         )
-        outcome = engine.run(request)
-        if outcome.too_long and (shorter := _shorter(context, request)) is not None:
-            output.event("note", "asked again with half of the context", {})
-            outcome = engine.run(shorter)
-        cancel.has_begun = True
-        context.engines.heard(engine.name, role, outcome, choice.instead_of)
+        outcome = _served(context, choice, request)
     except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
         # An EngineError says that nothing began; of what else an engine raises nobody knows.
         cancel.has_begun = request is not None and not isinstance(error, EngineError)
@@ -307,6 +306,56 @@ def run_engine(
         if engine.name not in _WITHOUT_TOKENS:
             tokens.load_soon()  # a model is served here: turns to come are counted, not estimated
     return outcome
+
+
+def _served(context: RunContext, choice: EngineChoice, request: EngineRequest) -> Outcome:
+    """Run an engine, unless it is to be left alone just now; what comes of it counts for others."""
+    engines, name, run_id = context.engines, choice.engine.name, request.run_id
+    away = engines.begin(name, request.role, run_id)
+    if away is not None:
+        return away
+
+    def on_event(kind: EventKind, text: str, data: dict[str, Any]) -> None:
+        if kind in _ANSWERS:
+            engines.answered(name, run_id)
+        request.on_event(kind, text, data)
+
+    try:
+        outcome = _asked(context, choice.engine, replace(request, on_event=on_event))
+        request.cancel.has_begun = True
+        engines.heard(name, request.role, run_id, outcome, choice.instead_of)
+    finally:
+        engines.left(name, run_id)
+    return outcome
+
+
+def _asked(context: RunContext, engine: Engine, request: EngineRequest) -> Outcome:
+    """Run an engine; what may pass is asked again, what is too long again in short."""
+    outcome = engine.run(request)
+    for wait_s in TRY_AGAIN_S:
+        if not outcome.may_pass or not _pause(request.cancel, wait_s):
+            break
+        request.on_event("note", f"asked again: {outcome.error}", {})
+        outcome = engine.run(request)
+    is_too_long = outcome.too_long and not outcome.acted
+    if is_too_long and (shorter := _shorter(context, request)) is not None:
+        request.on_event("note", "asked again with half of the context", {})
+        outcome = engine.run(shorter)
+    if outcome.error and outcome.failure_reason not in _STOPPED and engine.name not in CODE_ENGINES:
+        facts = {"runId": request.run_id, "engine": engine.name, "want": outcome.want}
+        context.log.write("audit", "engine_failed", said=outcome.error, **facts)
+    if outcome.too_long:
+        language = phrases.language(request.prompt, request.input.locale)
+        said = phrases.say("context_too_long", language, engine=engine.name)
+        outcome = replace(outcome, error=said)
+    return outcome
+
+
+def _pause(cancel: CancelToken, seconds: float) -> bool:
+    """Wait; False when the run is to stop meanwhile."""
+    stop = threading.Event()
+    cancel.on_cancel(lambda _reason: stop.set())
+    return not stop.wait(seconds)
 
 
 def _shorter(context: RunContext, request: EngineRequest) -> EngineRequest | None:
@@ -394,45 +443,3 @@ def cut_to_side(context: RunContext, record_id: str, text: str, *, note: bool = 
     context.insist(lambda: context.files.write(whole, data))
     cut = data[:limit].decode(errors="ignore")
     return f"{cut}\n\n… ({whole})" if note else cut
-
-
-def end_or_retry(
-    context: RunContext,
-    task: Task,
-    outcome: Outcome,
-    started: datetime,
-    facts: Callable[[EndStatus], Mapping[str, object]],
-    *,
-    engine: str,
-    retry_delay_s: float,
-    final: bool = False,
-) -> bool:
-    """Write a task's end, or give it back for its next attempt; True when it ended.
-
-    facts: what only the role knows of the result, by its fields.
-    engine: who carried it out, or is waited for.
-    final: trying again could not help.
-    """
-    now = context.clock.now()
-    ended = RunEnd(outcome.status, outcome.failure_reason, outcome.retry_at, final=final)
-    engine_retry_s = context.settings.limits.engine_retry_s
-    match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):
-        case TaskEnd() as end:
-            error = outcome.error and outcome.error[:MAX_ERROR_CHARACTERS]
-            result = result_of(task, end, started, now, error=error)
-            context.insist(lambda: queue.finish(context.files, result.but(**facts(end.status))))
-            return True
-        case release:
-            if outcome.failure_reason in WAITING and _other_serves(context, task, engine):
-                release = release.but(not_before=now)
-            elif outcome.failure_reason in WAITING:
-                release = release.but(waits_for=engine)
-                context.engines.waits(task.role, task.id, engine)
-            context.insist(lambda: queue.release(context.files, release))
-            return False
-
-
-def _other_serves(context: RunContext, task: Task, engine: str) -> bool:
-    """Whether another engine than the one that turned the task away can take it now."""
-    choice = context.engines.for_role(task.role, task.profile)
-    return choice.waiting is None and choice.engine.name != engine

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from itertools import islice
 
 from mimikit.conversation import turns
 from mimikit.conversation.inbox import InboxIndex
@@ -11,7 +13,7 @@ from mimikit.engines.registry import EngineRegistry, want_words
 from mimikit.language import phrases
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import EngineStatus, TurnRecord, time_text
+from mimikit.protocol.models import EngineStatus, QueueName, Task, TurnRecord, time_text
 from mimikit.supervisor.code_turns import code_record, engine_waits, system_message
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
@@ -35,6 +37,10 @@ class EngineWatch:
         self.shown: dict[str, EngineStatus] = {}
         """By name, with how much waits for each."""
         self._is_new = True
+        self._held: dict[str, Task] = {}
+        """What goes on, and could not be brought back to its queue yet."""
+        self._trials: dict[tuple[str, QueueName], str] = {}
+        """By engine and queue: the task that is to try it."""
 
     def step(self, now: datetime, awaited: str | None) -> bool:
         """Note how they are now, and tell what is to be told; whether one can serve again.
@@ -51,23 +57,60 @@ class EngineWatch:
         serves = False
         for name, found in self._engines.minds().items():
             messages = self._inputs.for_mind if name == awaited else 0
-            status, before = found.but(messages=messages), self._store.runtime.engines.get(name)
-            is_over = before is not None and before.state == "waiting" and status.state == "ready"
-            if before is not None and status.stand_in and status.stand_in == before.stand_in:
-                status = status.but(since=before.since)  # told by that
-            if before is not None and status.state == before.state == "waiting":
-                status = status.but(since=before.since)
-                if not self._inputs.for_mind + status.tasks + len(self._store.live.list()):
-                    self._engines.forget(name)  # what waited is gone, and nobody tries it
-                    status = self._engines.minds()[name].but(since=before.since)
-            elif is_over:
-                self._tell_end(status, before, now)
-            serves = serves or is_over
-            self._tell_back(status, before, now)
-            self._keep(status, before, now)
-            self._tell_wait(self.shown[name], now)
-            self._tell_stand_in(self.shown[name], now)
+            serves = self._look_at(found.but(messages=messages), now) or serves
+        self._go_on(awaited)
         return serves
+
+    def _look_at(self, status: EngineStatus, now: datetime) -> bool:
+        """Note and tell how one is; whether it can serve again."""
+        before = self._store.runtime.engines.get(status.engine)
+        waits = status.messages + status.tasks
+        if before is not None and status.stand_in and status.stand_in == before.stand_in:
+            status = status.but(since=before.since)  # told by that
+        is_over = before is not None and before.state == "waiting" and status.state == "ready"
+        if is_over and self._engines.is_doubted(status.engine):
+            # It has answered, and no run is done: should that fail, it is the same wait.
+            self.shown[status.engine] = status
+            return True
+        is_learned = status.next_try_at is not None and status.stand_in is None
+        if is_learned and not self._inputs.for_mind + waits + len(self._store.live.list()):
+            # What waited is gone, and nobody tries it: how it is shows with the next run.
+            status = EngineStatus(engine=status.engine)
+        elif before is not None and status.state == before.state == "waiting":
+            status = status.but(since=before.since)
+        elif is_over:
+            self._tell_end(status, before, now)
+        if waits and status.state == "waiting":
+            self._engines.look_whether_mended(status.engine)
+        self._tell_back(status, before, now)
+        self._keep(status, before, now)
+        self._tell_wait(self.shown[status.engine], now)
+        self._tell_stand_in(self.shown[status.engine], now)
+        return is_over
+
+    def _go_on(self, awaited: str | None) -> None:
+        """Have tasks go on whose wait is over; of an engine that is only tried, one at a time.
+
+        Messages try it before tasks do.
+        """
+        over: list[tuple[QueueName, str]] = []
+        choose = functools.cache(self._engines.for_role)
+        for (seat, task_id), wait in self._engines.waiting_tasks().items():
+            choice = choose(seat, wait.profile)
+            name = choice.engine.name
+            if choice.waiting:
+                continue
+            if self._engines.is_tried(name, seat):
+                trial = self._trials.get((name, seat))
+                is_tried = trial and queue.where(self._store.files, seat, trial) == "queued"
+                if is_tried or name == awaited:
+                    continue
+                self._trials[name, seat] = task_id
+            over.append((seat, task_id))
+        if over or self._held:
+            queue.end_waits(self._store.files, self._held, over)
+            for seat, task_id in over:
+                self._engines.waits(seat, task_id, None)
 
     def _keep(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
         if before is not None and _is_alike(status, before):
@@ -83,8 +126,8 @@ class EngineWatch:
 
     def _tell_wait(self, status: EngineStatus, now: datetime) -> None:
         """Say that it is waited for, once something does."""
-        lasts = now - (status.since or now) >= TOLD_AFTER
-        if not status.messages + status.tasks or (status.want == "unready" and not lasts):
+        is_lasting = now - (status.since or now) >= TOLD_AFTER
+        if not status.messages + status.tasks or (status.want == "unready" and not is_lasting):
             return
         turn_id, language = _turn_id(status), self._inputs.language()
         if status.state == "waiting" and not turns.is_committed(self._store.files, turn_id):
@@ -92,10 +135,9 @@ class EngineWatch:
             self._say(turn_id, engine_waits(status, language, now, zone), now)
 
     def _tell_end(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
-        serving = (role.engine for role in self._engines.status().values())
-        is_used = status.engine in serving
-        was_told = before is not None and turns.is_committed(self._store.files, _turn_id(before))
-        if before is not None and was_told and is_used:
+        if before is None or not turns.is_committed(self._store.files, _turn_id(before)):
+            return
+        if status.engine in (role.engine for role in self._engines.status().values()):
             said = phrases.say("engine_serves", self._inputs.language(), engine=status.engine)
             self._say(_turn_id(before, "over"), said, now)
 
@@ -123,17 +165,15 @@ class EngineWatch:
 
     def _find_tasks(self) -> None:
         """What waited for a mind when the consumer ended waits for it still."""
-        if all(known.state == "ready" for known in self._store.runtime.engines.values()):
-            return
         for seat in paths.QUEUES:
             for name in self._store.files.names(f"{seat}/queue")[:_MOST_FOUND]:
                 task = queue.read(self._store.files, seat, f"{seat}/queue/{name}")
                 if task is not None and task.waits_for is not None:
-                    self._engines.waits(seat, task.id, task.waits_for)
+                    self._engines.waits(seat, task.id, task.waits_for, task.profile)
 
     def _look_at_tasks(self) -> None:
         """Of those that wait some may have been canceled, or taken away."""
-        for seat, task_id in self._engines.waiting_tasks()[:_MOST_LOOKED_AT]:
+        for seat, task_id in islice(self._engines.waiting_tasks(), _MOST_LOOKED_AT):
             if queue.where(self._store.files, seat, task_id) != "queued":
                 self._engines.waits(seat, task_id, None)
 
@@ -144,5 +184,5 @@ def _turn_id(status: EngineStatus, *more: str) -> str:
 
 
 def _is_alike(one: EngineStatus, other: EngineStatus) -> bool:
-    facts = ("state", "want", "reason", "until", "stand_in")
+    facts = ("state", "want", "reason", "until", "next_try_at", "stand_in")
     return all(getattr(one, fact) == getattr(other, fact) for fact in facts)

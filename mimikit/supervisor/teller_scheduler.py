@@ -16,7 +16,7 @@ from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.conversation.inbox import InboxIndex
 from mimikit.engines.base import TurnInput
-from mimikit.engines.registry import EngineChoice
+from mimikit.engines.registry import EngineChoice, want_of
 from mimikit.errors import BadRecord, StorageError
 from mimikit.language import phrases
 from mimikit.language.phrases import ToldResult
@@ -69,6 +69,8 @@ class TellerScheduler:
         self._not_before: datetime | None = None
         self._retry_s = 0.0
         """The same by the steady clock: whichever comes first, as the other may be set."""
+        self._newest: str | None = None
+        """What the user said last, when that was looked at."""
         self.waiting: EngineStatus | None = None
         """The engine that inputs wait for, and why; None when none does."""
         self.engines = EngineWatch(store, context.engines, self.inputs, self._commit)
@@ -99,12 +101,21 @@ class TellerScheduler:
         if not items:
             self.waiting = None
             return False
-        choice = self._context.engines.for_role("teller")
+        engines = self._context.engines
+        choice = engines.for_role("teller")
+        if self._is_asked_anew() and choice.waiting:
+            engines.try_now(choice.engine.name)
+            choice = engines.for_role("teller")
         if choice.waiting:
-            self._wait(choice, choice.waiting, None, now)
+            self._wait(choice, choice.waiting, now)
             return self._answer_commands(now)
         self.waiting = None
         return self._take(items, attempt, excused, choice, now)
+
+    def _is_asked_anew(self) -> bool:
+        """Whether the user has said something since the last look."""
+        before, self._newest = self._newest, self.inputs.newest
+        return before is not None and self._newest not in ("", before)
 
     def _answer_commands(self, now: datetime) -> bool:
         """While a mind is waited for, code answers what is exactly a command, and nothing else."""
@@ -115,13 +126,11 @@ class TellerScheduler:
         items, has_more = self.inputs.pick(lambda text: code.understands(text, tasks), now)
         if not items:
             return has_more
-        choice = self._context.engines.for_role("teller", by_code=True)
-        choice = EngineChoice(code, choice.seat)
         items = items[: self._most_inputs(code.name)]
         turn_id = turns.turn_id([item.id for item in items])
         cut_short = (turn for turn in turns.open_turns(self._store.files) if turn.id == turn_id)
-        before = next(cut_short, None)
-        attempt, excused = (before.attempts + 1, before.excused) if before else (1, 0)
+        attempt, excused = _attempt(next(cut_short, None))
+        choice = EngineChoice(code, self._context.engines.for_role("teller").seat)
         return self._take(items, attempt, excused, choice, now) or has_more
 
     def _is_served_otherwise(self, awaited: str | None) -> bool:
@@ -175,7 +184,7 @@ class TellerScheduler:
         """
         for turn in turns.open_turns(self._store.files):
             if items := self.inputs.of(turn.inputs):
-                return items, turn.attempts + 1, turn.excused
+                return items, *_attempt(turn)
             turns.drop_marks(self._store.files, turn.id)
         found: list[InboxItem] = []
         left, most = MOST_CHARACTERS, self._most_inputs()
@@ -184,7 +193,7 @@ class TellerScheduler:
             if found and (left < 0 or len(found) == most):
                 break
             found.append(item)
-        return [*found, *self._of_their_traces(found, most - len(found), now)], 1, 0
+        return [*found, *self._of_their_traces(found, most - len(found), now)], *_attempt(None)
 
     def _of_their_traces(
         self, found: Sequence[InboxItem], most: int, now: datetime
@@ -236,7 +245,7 @@ class TellerScheduler:
             self._commit(outcome.record.but(closes_question=closed))
         elif outcome.failure_reason in WAITING:
             turns.forget_attempt(store.files, mark)
-            self._wait(job.choice, outcome.error, outcome.retry_at, now)
+            self._turned_away(outcome, now)
         elif outcome.failure_reason == "killed":
             turns.excuse_attempt(store.files, mark)  # a clean stop: the inputs wait for the start
         elif outcome.failure_reason == "canceled":
@@ -246,9 +255,20 @@ class TellerScheduler:
         else:
             store.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)
 
-    def _wait(
-        self, choice: EngineChoice, reason: str, until: datetime | None, now: datetime
-    ) -> None:
+    def _turned_away(self, outcome: TurnOutcome, now: datetime) -> None:
+        """What is known of an engine says when it is tried; of anything else time does."""
+        used, choice = outcome.job.choice, self._context.engines.for_role("teller")
+        if choice.waiting:
+            self._wait(choice, choice.waiting, now)
+        elif choice.engine.name == used.engine.name:
+            self._wait(used, outcome.error, now)
+            delay = timedelta(seconds=self._context.settings.limits.engine_retry_s)
+            known = outcome.retry_at
+            self._not_before = known if known and known > now else now + delay
+            wait_s = (self._not_before - now).total_seconds()
+            self._retry_s = self._store.clock.monotonic() + wait_s
+
+    def _wait(self, choice: EngineChoice, reason: str, now: datetime) -> None:
         """Inputs wait; nothing was tried, nothing is lost."""
         since = now
         if self.waiting is None or reason != self.waiting.reason:
@@ -257,12 +277,13 @@ class TellerScheduler:
         else:
             since = self.waiting.since or now
         self.waiting = EngineStatus(
-            engine=choice.engine.name, state="waiting", reason=reason, since=since, until=until
+            engine=choice.engine.name,
+            state="waiting",
+            want=want_of(reason),
+            reason=reason,
+            since=since,
+            until=getattr(reason, "until", None),
         )
-        delay = timedelta(seconds=self._context.settings.limits.engine_retry_s)
-        self._not_before = until if until and until > now else now + delay
-        wait_s = (self._not_before - now).total_seconds()
-        self._retry_s = self._store.clock.monotonic() + wait_s
 
     def _end_by_code(
         self, turn_id: str, items: Sequence[InboxItem], now: datetime, *, error: str | None = None
@@ -315,3 +336,8 @@ class TellerScheduler:
         if is_new and not self._applier.apply_turn(record):
             raise BadRecord(f"{record.id} can not be carried out")  # what it answers waits on
         self.inputs.take_out(record.consumed)
+
+
+def _attempt(before: turns.OpenTurn | None) -> tuple[int, int]:
+    """The number of a turn's next attempt, and how many before it do not count."""
+    return (before.attempts + 1, before.excused) if before else (1, 0)

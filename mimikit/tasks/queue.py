@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -145,16 +145,23 @@ def shorten_waits(files: Files, by: timedelta, held: dict[str, Task]) -> None:
     _wait_anew(files, shorter, held)
 
 
-def end_waits(files: Files, held: dict[str, Task]) -> None:
-    """What waits for an engine is tried at once."""
+def end_waits(
+    files: Files, held: dict[str, Task], tasks: Iterable[tuple[QueueName, str]] | None = None
+) -> None:
+    """What waits for an engine is tried at once: these tasks, or all."""
 
     def ended(task: Task) -> Task | None:
         return task.but(not_before=None) if task.released and task.waits_for else None
 
-    _wait_anew(files, ended, held)
+    _wait_anew(files, ended, held, tasks)
 
 
-def _wait_anew(files: Files, change: Callable[[Task], Task | None], held: dict[str, Task]) -> None:
+def _wait_anew(
+    files: Files,
+    change: Callable[[Task], Task | None],
+    held: dict[str, Task],
+    tasks: Iterable[tuple[QueueName, str]] | None = None,
+) -> None:
     """Change how long tasks wait: each is claimed and released again, as a pool may want it.
 
     `held`: what was claimed and not released, as the disk refused; it comes first when this is
@@ -163,16 +170,21 @@ def _wait_anew(files: Files, change: Callable[[Task], Task | None], held: dict[s
     for task in list(held.values()):
         release(files, task)
         del held[task.id]
+    for seat, task_id in tasks if tasks is not None else _queued(files):
+        task = read(files, seat, queued := paths.queued(seat, task_id))
+        if task is None or (new := change(task)) is None:
+            continue
+        if files.move(queued, paths.running(seat, task.id)):
+            with files.carried_out(paths.running(seat, task.id)):
+                held[task.id] = new
+                release(files, new)
+            held.pop(task.id, None)
+
+
+def _queued(files: Files) -> Iterator[tuple[QueueName, str]]:
     for seat in paths.QUEUES:
         for name in files.names(f"{seat}/queue"):
-            task = read(files, seat, queued := f"{seat}/queue/{name}")
-            if task is None or (new := change(task)) is None:
-                continue
-            if files.move(queued, paths.running(seat, task.id)):
-                with files.carried_out(paths.running(seat, task.id)):
-                    held[task.id] = new
-                    release(files, new)
-                held.pop(task.id, None)
+            yield seat, name.removesuffix(SUFFIX)
 
 
 def leave_running(files: Files, seat: QueueName, task_id: str) -> None:

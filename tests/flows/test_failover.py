@@ -141,7 +141,7 @@ def test_where_both_can_not_serve_everything_waits_and_nothing_is_lost(pair: Pai
     pair.first.waiting = LOGGED_OUT
     pair.second.is_limited = True
     pair.client.say("m1", "how are you, my friend?")
-    pair.live_through(120)
+    pair.live_through(60)
     assert pair.first.served + pair.second.served == 1
     pair.second.is_limited = False
     pair.live_through(30)

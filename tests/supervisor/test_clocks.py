@@ -352,7 +352,7 @@ def test_an_engine_is_asked_again_after_the_same_time(client: Client, hours: int
     client.product.tick()
     assert not client.files.names(paths.TURNS, suffix=".started")
     client.product.clock.jump(START + timedelta(hours=hours))
-    client.product.clock.advance(2)
+    client.product.clock.advance(5)
     client.product.tick()
     assert transcript(client.files)[-1] == ("agent", "heard limited")
 

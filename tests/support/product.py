@@ -43,7 +43,7 @@ from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.llm_eval import LlmEvalBatch
-from mimikit.supervisor.loop import REST_S, ShortageGuard, Supervisor
+from mimikit.supervisor.loop import LONGEST_WAIT_S, REST_S, ShortageGuard, Supervisor
 from mimikit.supervisor.retention import Retention
 from mimikit.supervisor.state_guard import StateGuard
 from mimikit.supervisor.store import Store
@@ -296,6 +296,14 @@ class Product:
         until = self.teller._not_before
         if self.teller.inputs and until is not None and until > now:
             waits.append((until - now).total_seconds())
+        troubles = self.context.engines._health._troubles
+        rests = {key[0]: it.due_s - steady for key, it in troubles.items() if it.due_s > steady}
+        waits += rests.values()
+        awaited = {wait.engine for wait in self.context.engines.waiting_tasks().values()}
+        if self.teller.inputs and self.teller.waiting and not waits:
+            awaited.add(self.teller.waiting.engine)
+        if awaited - rests.keys():  # whether it is there is seen each second
+            waits.append(LONGEST_WAIT_S)
         return min(waits) if waits else None
 
 

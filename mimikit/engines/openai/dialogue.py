@@ -219,7 +219,7 @@ class AnswerReader:
         answer = self._answer
         if not answer.is_whole:
             said = "the endpoint broke off before its answer was done"
-            raise EndpointError("unavailable", said, may_pass=True)
+            raise EndpointError("broken", said, may_pass=True)
         for _, (call_id, name, *arguments) in sorted(self._parts.items()):
             self._call(call_id, name, "".join(arguments))
         thoughts, text = _apart("".join(self._text))

@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterator
 from datetime import datetime, timedelta
 from importlib import util
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from mimikit.engines.limits import retry_at
 from mimikit.errors import shortage_of
@@ -27,7 +28,15 @@ if TYPE_CHECKING:
     import openai
 
 Trouble: TypeAlias = Literal[
-    "logged_out", "limited", "unavailable", "unknown_model", "absent", "too_long", "silent", "error"
+    "logged_out",
+    "limited",
+    "unreachable",
+    "broken",
+    "unknown_model",
+    "absent",
+    "too_long",
+    "silent",
+    "error",
 ]
 """absent: there is no such API. error: it can be asked, but not that."""
 
@@ -247,7 +256,7 @@ class EndpointClient:
             if shortage_of(error):
                 raise
             said = f"{self._url} answered with what is no answer ({type(error).__name__})"
-            raise EndpointError("unavailable", self.clean(said), may_pass=True) from error
+            raise EndpointError("broken", self.clean(said), may_pass=True) from error
 
     def _of_status(self, error: openai.APIStatusError) -> EndpointError:
         status, said = error.status_code, self._words_of(error.body) or error.response.reason_phrase
@@ -267,13 +276,13 @@ class EndpointClient:
             return EndpointError("absent", text)
         if status >= 500 or status in _PASSING:
             until = _until(error, said, now) if status == 503 else None
-            return EndpointError("unavailable", text, until=until, may_pass=True)
-        return EndpointError("unavailable" if status < 400 else "error", text)
+            return EndpointError("broken", text, until=until, may_pass=True)
+        return EndpointError("broken" if status < 400 else "error", text)
 
     def _of_silence(self, error: Exception) -> EndpointError:
         if "connect" in type(error.__cause__).__name__.lower():
             said = f"{self._url} can not be reached: it takes no connection"
-            return EndpointError("unavailable", self.clean(said))
+            return EndpointError("unreachable", self.clean(said))
         said = f"{self._url} was silent for {self._idle_s:g} s"
         return EndpointError("silent", self.clean(said), may_pass=True)
 
@@ -284,9 +293,9 @@ class EndpointClient:
         cause = error.__cause__
         if cause is not None and "connect" in type(cause).__name__.lower():
             said = f"{self._url} can not be reached: {cause or type(cause).__name__}"
-            return EndpointError("unavailable", self.clean(said))
+            return EndpointError("unreachable", self.clean(said))
         said = f"{self._url} broke off before its answer was done"
-        return EndpointError("unavailable", self.clean(said), may_pass=True)
+        return EndpointError("broken", self.clean(said), may_pass=True)
 
     def told_error(self, body: object) -> EndpointError:
         """What an error within a stream means; no status stands beside it."""
@@ -299,7 +308,7 @@ class EndpointClient:
             return EndpointError("limited", text, until=retry_at(said, self._now()))
         if _UNKNOWN_MODEL.search(known):
             return EndpointError("unknown_model", text)
-        return EndpointError("unavailable", text, may_pass=True)
+        return EndpointError("broken", text, may_pass=True)
 
     def _words_of(self, body: object) -> str:
         """The sentence in an error of any shape."""
@@ -339,3 +348,14 @@ def _until(error: openai.APIStatusError, said: str, now: datetime) -> datetime |
         if isinstance(seconds, int | float) and 0 < seconds < 366 * 86400:
             return now + timedelta(seconds=seconds)
     return retry_at(said, now)
+
+
+def accepts(url: str) -> bool:
+    """Whether somebody takes connections there; nothing is asked."""
+    place = urlsplit(url)
+    port = place.port or (443 if place.scheme == "https" else 80)
+    try:
+        socket.create_connection((place.hostname or "", port), CONNECT_S).close()
+    except OSError:
+        return False
+    return True

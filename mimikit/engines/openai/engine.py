@@ -2,8 +2,7 @@
 
 The loop is ours: ask, carry out what is called, ask again, until a text or a final tool ends it.
 Teller and Planner have their own tools and nothing else; a Worker has a shell and files, each call
-inside the sandbox. How the endpoint is, is one state for all its runs: while it turns requests
-away it rests, longer each time, and then one run tries it.
+inside the sandbox. What broke off is asked again a few times, each request by itself.
 """
 
 from __future__ import annotations
@@ -38,15 +37,13 @@ from mimikit.engines.openai.dialogue import (
     shortened,
     total,
 )
-from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
-from mimikit.engines.openai.health import EndpointHealth
+from mimikit.engines.openai.endpoint import EndpointClient, EndpointError, Trouble
 from mimikit.engines.openai.profile import EndpointProfile, key_of, learn
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.worker_sandbox import WorkerSandbox
 from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
-from mimikit.language import phrases
 from mimikit.language.plain_text import plain
-from mimikit.protocol.models import Role, Usage
+from mimikit.protocol.models import EngineWant, Role, Usage
 from mimikit.protocol.watch import BoundedThread
 
 _MOST_ROUNDS: dict[Role, int] = {"teller": 12, "planner": 40, "worker": 250}
@@ -55,6 +52,13 @@ TRY_AGAIN_S = (0.5, 1.0, 2.0)
 _SANDBOX_REMEMBER_S = 120.0
 _SHOWN_CHARACTERS = 4000
 _ARGUMENT_CHARACTERS = 2000
+
+_WANTS: dict[Trouble, EngineWant] = {
+    "logged_out": "logged_out",
+    "limited": "limited",
+    "unreachable": "unreachable",
+    "broken": "broken",
+}
 
 Call = Callable[[str, dict[str, object]], ToolReply]
 
@@ -69,7 +73,7 @@ class OpenAIEngine:
         self._settings: EndpointSettings = settings.engines[name]
         self._limits = settings.limits
         self._sandbox = WorkerSandbox(state, settings.codex.secrets)
-        self._health = EndpointHealth(self._clock)
+        self._refused_key: str | None = None
         self._lock = threading.Lock()
         self._profile: EndpointProfile | None = None
         self._no_sandbox: str | None = None
@@ -84,24 +88,30 @@ class OpenAIEngine:
         if not endpoints.is_installed():
             return EngineAbsence(endpoints.MISSING, "missing")
         try:
-            key = key_of(self._name, self._settings, self._state)
+            key_of(self._name, self._settings, self._state)
         except EngineError as error:
             return EngineAbsence(str(error), "logged_out")
-        return self._health.reason(key) or (self._boxed() if role == "worker" else None)
+        return self._boxed() if role == "worker" else None
 
-    def try_now(self) -> None:
-        """Let the next run try it, however long it was to rest."""
-        self._health.wake()
+    def look_anew(self) -> None:
+        """Look anew whether there is a sandbox."""
+        with self._lock:
+            self._look_again_s = 0.0
+
+    def is_mended(self, want: EngineWant) -> bool:
+        """Whether there is another key, or somebody takes connections."""
+        if want == "logged_out":
+            with contextlib.suppress(EngineError):
+                key = key_of(self._name, self._settings, self._state)
+                return key != self._refused_key
+        return want == "unreachable" and endpoints.accepts(self._settings.base_url)
 
     def run(self, request: EngineRequest) -> Outcome:
         if request.cancel.reason is not None:
             return Outcome.stopped(request.cancel.reason)
-        if (reason := self.unavailable(request.role)) or not self._health.begin():
-            reason = reason or f"{self._name} is being tried by another run just now"
-            again = self._health.until()
-            return Outcome(
-                "failed", error=reason, failure_reason="engine_unavailable", retry_at=again
-            )
+        if reason := self.unavailable(request.role):
+            want = reason.want if isinstance(reason, EngineAbsence) else "unready"
+            return Outcome.turned_away(want, reason)
         try:
             key = key_of(self._name, self._settings, self._state)
             return self._run(request, key)
@@ -110,14 +120,12 @@ class OpenAIEngine:
                 return Outcome("failed", error=str(error), failure_reason="error")
             if shortage_of(error):
                 raise
-            return Outcome("failed", error=str(error), failure_reason="engine_unavailable")
+            return Outcome.turned_away("unready", str(error))
         except (StorageError, ProgramLost, OSError, MemoryError, RuntimeError) as error:
             if shortage_of(error) and not request.cancel.has_begun:
                 raise EngineError(f"{self._name} can not be asked: {error}") from error
             said = str(error) or repr(error)
             return Outcome("failed", error=said, failure_reason="error")
-        finally:
-            self._health.end()
 
     def _run(self, request: EngineRequest, key: str | None) -> Outcome:
         settings = self._settings
@@ -141,7 +149,6 @@ class OpenAIEngine:
             try:
                 profile = self._known(client)
                 outcome = run.carry_out(client, profile, specs, tools)
-                self._health.well()
             except EndpointError as error:
                 outcome = self._failed(run, error, key)
         text = "\n\n".join([outcome.text, *left]).strip()
@@ -182,22 +189,16 @@ class OpenAIEngine:
             return stopped
         said, text = str(error), run.text
         match error.trouble:
-            case "logged_out" | "limited" | "unavailable" | "unknown_model" | "absent":
+            case "logged_out" | "limited" | "unreachable" | "broken" | "unknown_model" | "absent":
                 if error.trouble == "absent":  # another API may be there now
                     self._profile = None
-                until = self._health.ill(error, self._advice(error), key)
-                limited = error.trouble == "limited"
-                return Outcome(
-                    "failed",
-                    text,
-                    self._advice(error),
-                    "rate_limited" if limited else "engine_unavailable",
-                    retry_at=until,
-                )
+                if error.trouble == "logged_out":
+                    self._refused_key = key
+                want = _WANTS.get(error.trouble, "missing")
+                said = self._advice(error)
+                return Outcome.turned_away(want, said, text=text, retry_at=error.until)
             case "too_long":
-                language = phrases.language(run.request.prompt, run.request.input.locale)
-                words = phrases.say("context_too_long", language, engine=self._name)
-                return Outcome("failed", text, words, "error", too_long=not run.acted)
+                return Outcome("failed", text, said, "error", too_long=True, acted=run.acted)
             case "silent":
                 return Outcome("failed", text, said, "timeout")
             case "error":

@@ -1,0 +1,63 @@
+"""How a task ends with its run: for good, with another attempt, or in a wait for its engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+from mimikit.engines.base import Outcome
+from mimikit.engines.health import MOST_REST_S
+from mimikit.protocol.models import EndStatus, Task
+from mimikit.roles.run import RunContext
+from mimikit.tasks import queue
+from mimikit.tasks.retry import WAITING, RunEnd, TaskEnd, after_run, result_of
+
+MAX_ERROR_CHARACTERS = 100_000
+
+
+def end_or_retry(
+    context: RunContext,
+    task: Task,
+    outcome: Outcome,
+    started: datetime,
+    facts: Callable[[EndStatus], Mapping[str, object]],
+    *,
+    engine: str,
+    retry_delay_s: float,
+    final: bool = False,
+) -> bool:
+    """Write a task's end, or give it back for its next attempt; True when it ended.
+
+    facts: what only the role knows of the result, by its fields.
+    engine: who carried it out, or is waited for.
+    final: trying again could not help.
+    """
+    now = context.clock.now()
+    is_waiting = outcome.failure_reason in WAITING
+    waits = context.engines.wait_of(engine, task.role) if is_waiting else None
+    retry_at = outcome.retry_at
+    if waits is not None:  # the supervisor ends its wait; should it not, it comes by itself
+        retry_at = max(waits.until or now, now) + timedelta(seconds=MOST_REST_S)
+    ended = RunEnd(outcome.status, outcome.failure_reason, retry_at, final=final)
+    engine_retry_s = context.settings.limits.engine_retry_s
+    match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):
+        case TaskEnd() as end:
+            error = outcome.error and outcome.error[:MAX_ERROR_CHARACTERS]
+            result = result_of(task, end, started, now, error=error)
+            context.insist(lambda: queue.finish(context.files, result.but(**facts(end.status))))
+            return True
+        case release:
+            if is_waiting and _other_serves(context, task, engine):
+                release = release.but(not_before=now)
+            elif is_waiting:
+                release = release.but(waits_for=engine)
+                if waits is not None:
+                    context.engines.waits(task.role, task.id, engine, task.profile)
+            context.insist(lambda: queue.release(context.files, release))
+            return False
+
+
+def _other_serves(context: RunContext, task: Task, engine: str) -> bool:
+    """Whether another engine than the one that turned the task away can take it now."""
+    choice = context.engines.for_role(task.role, task.profile)
+    return choice.waiting is None and choice.engine.name != engine
