@@ -35,6 +35,7 @@ SECTIONS = {
         "status": ("status", "Everything that matters on one screen."),
         "doctor": ("doctor", "Check everything and say how to mend it."),
         "logs": ("status", "What happened, newest last."),
+        "prompt": ("status", "What a turn or a task was told: why it said what it said."),
         "engine": ("engines", "What does the thinking: use another, or go on without one."),
         "token": ("up", "The token for scripts, or a login link for the page."),
     },

@@ -21,6 +21,7 @@ from werkzeug.test import Client  # noqa: E402
 
 from mimikit.config import Settings  # noqa: E402
 from mimikit.conversation.history import HistoryStore  # noqa: E402
+from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt  # noqa: E402
 from mimikit.log import ChangeFeed, EventLog  # noqa: E402
 from mimikit.memory.index import RankIndex  # noqa: E402
 from mimikit.memory.search import MemorySearch  # noqa: E402
@@ -91,6 +92,7 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
         "/api/memory/memory/2026-03-01-tea.md",
         {"text": "Green, 80 °C.\n", "hash": None},
     ),
+    "GET /api/turns/{turn_id}": ("/api/turns/turn-1", None),
     "GET /api/turns/{turn_id}/memory": ("/api/turns/turn-1/memory", None),
     "GET /api/search": ("/api/search?q=tea", None),
     "POST /api/backlog": ("/api/backlog", {"action": "add", "item": "sweep the yard"}),
@@ -169,6 +171,16 @@ def make_state(files: Files, clock: FakeClock) -> None:
         id="turn-1", author="teller", injected=[hit], started_at=made, completed_at=made
     )
     files.save(paths.turn_done("turn-1"), turn)
+    files.save(
+        paths.turn_prompt("turn-1"),
+        TurnPrompt(
+            id="turn-1", role="teller", engine="mine", model="qwen3", status="done", at=made,
+            instructions="You talk with the user of this machine. …",
+            prompt="You are the Mimikit runtime teller.\n…", tools=["reply", "remember"],
+            calls=[ToolUse(name="remember", ok=True, arguments='{"content": "tea"}', reply="ok")],
+            hits=[hit], requests=2, usage=Usage(input_tokens=1300, output_tokens=40),
+        ),
+    )  # fmt: skip
     files.write(paths.MEMORY, b"The user likes green tea.\n")
     files.write(paths.BACKLOG, b"- [ ] water the plants\n")
     files.save(

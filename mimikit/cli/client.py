@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from mimikit.cli import terminal
 from mimikit.config import system_zone
-from mimikit.conversation import history, inbox
+from mimikit.conversation import history, inbox, turn_prompts
 from mimikit.errors import BadInput, MimikitError, NotFound
 from mimikit.log import read_changes
 from mimikit.protocol import paths
@@ -44,6 +44,19 @@ def find_task(files: Files, given: str) -> str:
     if queue.find(files, given) is not None:
         return given
     return _the_one(given, _task_ids(files), "task")
+
+
+def find_prompt(files: Files, given: str | None) -> str:
+    """Of a turn or task whose prompt is kept: the last that ends so; without one the last."""
+    kept = turn_prompts.newest(files)
+    found = next((id_ for id_ in kept if id_.endswith(check_id(given) if given else "")), None)
+    if found is None:
+        got = f"got {given!r}" if given else "there is none yet"
+        raise NotFound(
+            f"expected the id of a turn or task, or its end, {got}; "
+            "prompts of the last 200 runs of a model are kept"
+        )
+    return found
 
 
 def find_trigger(files: Files, given: str) -> str:

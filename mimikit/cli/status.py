@@ -1,4 +1,4 @@
-"""`mimikit status`, how it goes on one screen; `mimikit logs`, what happened."""
+"""`mimikit status`, how it goes; `mimikit logs`, what happened; `mimikit prompt`, why."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from mimikit.cli.chat import without_answer
 from mimikit.cli.frame import LeafCommand, pass_state_and_json
 from mimikit.cli.options import NumberRange
 from mimikit.engines.registry import want_words
+from mimikit.errors import NotFound
+from mimikit.language.plain_text import plain
 from mimikit.log import log_tails
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import LiveRun
 from mimikit.protocol.records import whole_lines
 from mimikit.state import ReadOnlyState
+from mimikit.views.messages import TurnPromptView, turn_prompt
 from mimikit.views.status import Consumer, StateOverview, overview
 from mimikit.views.triggers import TriggerView
 
@@ -164,6 +167,34 @@ _TAIL_BYTES = 4 * 2**20
 _PART_BYTES = 2**20
 _LOG_HEADS = ("timestamp", "type", "event")
 _COLOURS = {"error": "red", "audit": "yellow"}
+
+
+@click.command(cls=LeafCommand)
+@click.argument("turn", metavar="[TURN or TASK]", required=False)
+@pass_state_and_json
+def prompt(state: ReadOnlyState, turn: str | None, as_json: bool) -> None:
+    """Print what a turn or a task's run was told, the last one's without an id."""
+    found = turn_prompt(state.files, client.find_prompt(state.files, turn))
+    if found is None:
+        raise NotFound(f"the prompt of {turn} can not be read")
+    terminal.show(found, _prompt_lines(found, state), as_json=as_json)
+
+
+def _prompt_lines(found: TurnPromptView, state: ReadOnlyState) -> Iterator[str]:
+    used, asked = found.usage, found.requests
+    tokens = f"{used.input_tokens:,} in ({used.cached_input_tokens:,} cached)"
+    times = "" if asked is None else f" · {asked} {'request' if asked == 1 else 'requests'}"
+    yield terminal.bold(found.id)
+    yield from terminal.facts([
+        ("role", f"{found.role}, attempt {found.attempt}: {found.status}"),
+        ("engine", f"{found.engine} {found.model or ''}".strip()),
+        ("when", terminal.moment(found.at, state.clock.now(), state.settings.zone)),
+        ("usage", f"{tokens} · {used.output_tokens:,} out{times}"),
+        *(("called", f"{one.name} {one.arguments} → {one.reply}") for one in found.calls),
+        *(("memory", hit.source) for hit in found.hits),
+    ])  # fmt: skip
+    for head, text in (("Instructions", found.instructions), ("Prompt", found.prompt)):
+        yield from ("", terminal.bold(head), *plain(text).splitlines())
 
 
 @click.command(cls=LeafCommand)

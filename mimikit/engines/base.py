@@ -217,6 +217,8 @@ class Outcome:
     error: str | None = None
     failure_reason: FailureReason | None = None
     usage: Usage = field(default_factory=Usage)
+    requests: int | None = None
+    """How often a model was asked, where the engine counts it."""
     session_id: str | None = None
     exit_code: int | None = None
     retry_at: datetime | None = None

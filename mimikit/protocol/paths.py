@@ -42,6 +42,7 @@ SESSION_KEY = "secrets/session_key"
 CACHE = "cache"
 SIDE = "side"
 DIFFS = "side/diffs"
+TURN_PROMPTS = "side/prompts"
 CORRUPT = "corrupt"
 REASON = ".reason.txt"
 """What ends the name of the file in `corrupt/` that tells why another lies there."""
@@ -64,8 +65,8 @@ FOLDERS: tuple[str, ...] = (
     *QUEUES,
     *(f"{queue}/{part}" for queue in QUEUES for part in ("queue", "running", "results", "ended")),
     "planner/done",
-    TRIGGERS, TRIGGER_STATE, LEDGER, RUNS, HUEY, SECRETS, CACHE, SIDE, DIFFS, CORRUPT, PAGES,
-    PROMPTS,
+    TRIGGERS, TRIGGER_STATE, LEDGER, RUNS, HUEY, SECRETS, CACHE, SIDE, DIFFS, TURN_PROMPTS,
+    CORRUPT, PAGES, PROMPTS,
 )  # fmt: skip
 
 
@@ -97,7 +98,7 @@ RECORDS: dict[str, RecordNames] = {
         INBOX, COMMANDS, COMMANDS_DONE, TURNS_NEW, TURNS_DONE, "planner/done",
         *(f"{queue}/{part}" for queue in QUEUES
           for part in ("queue", "running", "results", "ended")),
-        TRIGGERS, TRIGGER_STATE, DIFFS,
+        TRIGGERS, TRIGGER_STATE, DIFFS, TURN_PROMPTS,
     )
 } | {
     TURNS: RecordNames(".started"),
@@ -207,3 +208,8 @@ def side(record_id: str) -> str:
 def diff(task_id: str) -> str:
     """What a task's attempts changed in the workspace."""
     return f"{DIFFS}/{task_id}.json"
+
+
+def turn_prompt(run_id: str) -> str:
+    """What a turn, or a task's run, was told."""
+    return f"{TURN_PROMPTS}/{run_id}.json"

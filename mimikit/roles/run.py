@@ -42,6 +42,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Instant, LiveRun, Record, Role, Task
 from mimikit.protocol.results import TaskResult
 from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
+from mimikit.roles.run_trail import RunTrail
 from mimikit.roles.shortage import PAUSE_S, RunShortage
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller, ToolSession
@@ -253,13 +254,14 @@ def run_engine(
     output = RunOutput(context, run_id, is_turn=role == "teller", watch=watch)
     output.write("started", engine.name, {"attempt": attempt})
     specs = session.specs() if session else ()
+    trail = RunTrail(engine.name, session.call if session else _no_tools)
     timeout_s, idle_timeout_s = _timeouts(role, task, choice, context.settings.limits)
     scratch = token = request = None
     try:
         scratch = Path(tempfile.mkdtemp(prefix=scratch_prefix(context.state)))
         _lay_out_upstream(context, turn_input.upstream, scratch)
         if server is not None and session is not None:
-            token = server.register(specs, session.call)
+            token = server.register(specs, trail.call)
         instructions, prompt = "", task.prompt if task else ""
         if engine.name != "command":  # it takes a shell line, and nothing beside it
             instructions = context.prompts.instructions(role, turn_input, specs, context.workspace)
@@ -272,7 +274,7 @@ def run_engine(
             prompt=prompt,
             input=turn_input,
             tools=specs,
-            call_tool=session.call if session else _no_tools,
+            call_tool=trail.call,
             on_event=output.event,
             cancel=cancel,
             workspace=context.workspace,
@@ -305,6 +307,7 @@ def run_engine(
         output.write("ended", outcome.error or "", {"status": outcome.status})
         if engine.name not in _WITHOUT_TOKENS:
             tokens.load_soon()  # a model is served here: turns to come are counted, not estimated
+        trail.keep(context.files, request, outcome, context.clock.now())
     return outcome
 
 
@@ -427,7 +430,7 @@ def _lay_out_upstream(context: RunContext, upstream: tuple[TaskResult, ...], scr
         path.chmod(0o400)
 
 
-def _no_tools(name: str, _arguments: dict[str, object]) -> ToolReply:
+def _no_tools(name: str, _arguments: Mapping[str, object]) -> ToolReply:
     return ToolReply(False, f"this run has no tools, so no {name!r}")
 
 

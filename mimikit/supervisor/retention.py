@@ -30,6 +30,7 @@ _SUFFIXES = {
     paths.RUNS: ".jsonl",
     paths.SIDE: ".txt",
     paths.DIFFS: ".json",
+    paths.TURN_PROMPTS: ".json",
     paths.TURNS_DONE: ".json",
     paths.COMMANDS_DONE: ".json",
     "planner/done": ".json",

@@ -12,12 +12,22 @@ from typing import Literal
 from pydantic import ValidationError
 
 from mimikit.conversation import history, inbox
+from mimikit.conversation.turn_prompts import TurnPrompt
 from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.models import InboxItem, Instant, Message, Question, TurnAttempt, Usage
+from mimikit.protocol.models import (
+    EndStatus,
+    InboxItem,
+    Instant,
+    Message,
+    Question,
+    Role,
+    TurnAttempt,
+    Usage,
+)
 from mimikit.views.base import Render, View
 
 _DAYS_SEARCHED = 3
@@ -102,6 +112,37 @@ class TurnHit(View):
 
 class TurnHitList(View):
     hits: list[TurnHit]
+
+
+class ToolUseView(View):
+    """One call of a tool; what it was given and replied is cut."""
+
+    name: str
+    ok: bool
+    arguments: str
+    reply: str
+
+
+class TurnPromptView(View):
+    """What a run was told, whole, and what it called."""
+
+    id: str
+    role: Role
+    engine: str
+    model: str | None
+    attempt: int
+    status: EndStatus
+    at: Instant
+    """When it ended."""
+    instructions: str
+    prompt: str
+    tools: list[str]
+    """Those it was offered."""
+    calls: list[ToolUseView]
+    hits: list[TurnHit]
+    requests: int | None
+    """How often a model was asked, where the engine counts it."""
+    usage: Usage
 
 
 class ReplyReport(View):
@@ -298,6 +339,12 @@ def turn_hits(files: ReadOnlyFiles, turn_id: str) -> list[TurnHit] | None:
             given = injected if isinstance(injected, list) else []
             return [hit for one in given if (hit := _turn_hit(one))]
     return None
+
+
+def turn_prompt(files: Files, run_id: str) -> TurnPromptView | None:
+    """What a turn, or a task's run, was told; None when that is not kept, or no longer."""
+    found = files.peek(paths.turn_prompt(run_id), TurnPrompt) if is_id(run_id) else None
+    return found and TurnPromptView.model_validate(found.to_dict())
 
 
 def _turn_hit(given: Json) -> TurnHit | None:

@@ -82,6 +82,8 @@ RECORDS: dict[str, dict[str, Any]] = {
     paths.RUNS: {"at": AT, "type": "note", "text": "x"},
     paths.SIDE: {},
     paths.DIFFS: {"files": [{"path": "a", "action": "added"}]},
+    paths.TURN_PROMPTS: {"role": "teller", "engine": "scripted", "status": "done", "at": AT,
+                         "instructions": "x", "prompt": "x"},
 }  # fmt: skip
 """Of each folder a record as it may lie there, but for its id."""
 

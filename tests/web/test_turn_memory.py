@@ -9,6 +9,7 @@ import pytest
 
 from mimikit.conversation import turns
 from mimikit.conversation.history import HistoryStore
+from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt
 from mimikit.protocol import paths
 from mimikit.protocol.models import Hit, Message, TurnRecord
 from tests.web.conftest import START, Web, error_of
@@ -72,16 +73,39 @@ def test_a_record_as_it_is_committed_is_shown(web: Web) -> None:
     assert web.get("/api/turns/turn-1/memory") == {"hits": [told]}
 
 
+def test_the_prompt_behind_a_reply_is_shown_whole(web: Web) -> None:
+    made = TurnPrompt(
+        id="turn-1", role="teller", engine="mine", model="m", status="done", at=START,
+        instructions="You talk.", prompt="## Input\n<b>", tools=["reply"],
+        calls=[ToolUse(name="reply", ok=True, arguments="{}", reply="sent")],
+        hits=[Hit(source="memory.md", text="tea", line=2)], requests=1,
+    )  # fmt: skip
+    web.files.save(paths.turn_prompt("turn-1"), made)
+    shown = web.get("/api/turns/turn-1")
+    assert (shown["instructions"], shown["prompt"]) == ("You talk.", "## Input\n<b>")
+    assert shown["calls"] == [{"name": "reply", "ok": True, "arguments": "{}", "reply": "sent"}]
+    assert (shown["model"], shown["requests"], shown["hits"][0]["text"]) == ("m", 1, "tea")
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[]", b'{"id": "turn-1"}'])
+def test_a_prompt_that_can_not_be_read_is_not_found_and_stays(web: Web, data: bytes) -> None:
+    web.files.write(paths.turn_prompt("turn-1"), data)
+    assert web.ask("GET", "/api/turns/turn-1").status_code == 404
+    assert web.files.read(paths.turn_prompt("turn-1")) == data
+
+
+@pytest.mark.parametrize("end", ["", "/memory"])
 @pytest.mark.parametrize("turn_id", ["turn-9", "x", "a" * 128])
-def test_an_unknown_turn_is_not_found(web: Web, turn_id: str) -> None:
-    refused = web.ask("GET", f"/api/turns/{turn_id}/memory")
+def test_an_unknown_turn_is_not_found(web: Web, turn_id: str, end: str) -> None:
+    refused = web.ask("GET", f"/api/turns/{turn_id}{end}")
     assert refused.status_code == 404
     assert error_of(refused)["field"] == "id"
 
 
+@pytest.mark.parametrize("end", ["", "/memory"])
 @pytest.mark.parametrize("turn_id", ["..", "a%00", "-a", "a" * 129, "%2e%2e%2fx", "字"])
-def test_what_is_no_id_touches_no_path(web: Web, turn_id: str) -> None:
-    assert web.ask("GET", f"/api/turns/{turn_id}/memory").status_code in (404, 422)
+def test_what_is_no_id_touches_no_path(web: Web, turn_id: str, end: str) -> None:
+    assert web.ask("GET", f"/api/turns/{turn_id}{end}").status_code in (404, 422)
 
 
 @pytest.mark.parametrize(

@@ -431,6 +431,12 @@
  * @property {string} headline
  * @property {string | null} turnId
  *
+ * @typedef {object} ToolUse One call of a tool; what it was given and replied is cut.
+ * @property {string} name
+ * @property {boolean} ok
+ * @property {string} arguments
+ * @property {string} reply
+ *
  * @typedef {object} Trace The tasks and triggers of one trace.
  * @property {Task[]} tasks
  * @property {Trigger[]} triggers
@@ -508,6 +514,22 @@
  *
  * @typedef {object} TurnHitList
  * @property {TurnHit[]} hits
+ *
+ * @typedef {object} TurnPrompt What a run was told, whole, and what it called.
+ * @property {string} id
+ * @property {"teller" | "planner" | "worker"} role
+ * @property {string} engine
+ * @property {string | null} model
+ * @property {number} attempt
+ * @property {"done" | "failed" | "canceled"} status
+ * @property {string} at When it ended.
+ * @property {string} instructions
+ * @property {string} prompt
+ * @property {string[]} tools Those it was offered.
+ * @property {ToolUse[]} calls
+ * @property {TurnHit[]} hits
+ * @property {number | null} requests How often a model was asked, where the engine counts it.
+ * @property {Usage} usage
  *
  * @typedef {object} Usage
  * @property {number} inputTokens

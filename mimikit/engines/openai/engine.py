@@ -152,7 +152,7 @@ class OpenAIEngine:
             except EndpointError as error:
                 outcome = self._failed(run, error, key)
         text = "\n\n".join([outcome.text, *left]).strip()
-        return replace(outcome, text=text, usage=run.usage)
+        return replace(outcome, text=text, usage=run.usage, requests=run.requests)
 
     @contextlib.contextmanager
     def _work(
@@ -231,7 +231,7 @@ class _Run:
         self.request = request
         self._settings, self._deadline_s = settings, deadline_s
         self._stop = CancelToken()
-        self.usage, self.text = Usage(), ""
+        self.usage, self.text, self.requests = Usage(), "", 0
         self._tries = 0
         """How often one request was made again."""
         self.acted = False
@@ -323,6 +323,7 @@ class _Run:
         model = request.model or settings.model
         for number in range(_TRIES):
             body = dialogue.body(profile.api, model, effort, f"mimikit-{request.role}")
+            self.requests += 1
             reader = AnswerReader(lambda text: request.on_event("delta", text, {}), known_ids)
             try:
                 events = client.stream(PATHS[profile.api], body)

@@ -10,11 +10,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import Field, StringConstraints
 
 from mimikit.conversation import inbox
-from mimikit.errors import BadInput, BadRecord, Conflict, UnsafeFile
+from mimikit.errors import BadInput, BadRecord, Conflict, NotFound, UnsafeFile
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, InboxItem
 from mimikit.views.base import View
-from mimikit.views.messages import MessagesPage, mark_of
+from mimikit.views.messages import MessagesPage, TurnPromptView, mark_of, turn_prompt
 from mimikit.views.snapshot import SnapshotView
 from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, site, taken
 from mimikit.web.guard import RequestDenied
@@ -109,6 +109,18 @@ def answer_question(asked: AnswerInput) -> AcceptedView:
         remote=here.is_remote,
     )
     return _accept(here, item)
+
+
+@area.route("GET", "/api/turns/<turn_id>", TurnPromptView, query=Input)
+def show_turn(_: Input, turn_id: str) -> TurnPromptView:
+    """What a turn, or a task's run, was told and what it called: why it says what it says.
+
+    Of the last 200 that a model served.
+    """
+    found = turn_prompt(site().files, turn_id)
+    if found is None:
+        raise NotFound(f"there is no prompt of {turn_id[:128]}; the last 200 are kept", field="id")
+    return found
 
 
 _LOCKS = [threading.Lock() for _ in range(64)]

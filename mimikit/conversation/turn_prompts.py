@@ -1,0 +1,75 @@
+"""What the last runs were told, whole, and what they called: for who asks why a reply says that.
+
+They are for looking back: none is waited for, and a disk that refuses one ends nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from pydantic import Field
+
+from mimikit.errors import StorageError
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import EndStatus, Hit, Id, Instant, Record, Role, Usage
+
+MOST_KEPT = 200
+MOST_CALLS = 200
+"""Tool calls of one run that are kept."""
+MOST_CHARACTERS = 500_000
+"""Of instructions and of a prompt."""
+MOST_CALL_CHARACTERS = 2000
+"""Of what a tool was given, and of what it replied."""
+
+
+class ToolUse(Record):
+    """One call of a tool, in the order they were made."""
+
+    name: str
+    ok: bool
+    arguments: str = ""
+    """As JSON, cut."""
+    reply: str = ""
+
+
+class TurnPrompt(Record):
+    """`side/prompts/{turn or task}.json`: what a run was told, its last attempt."""
+
+    id: Id
+    role: Role
+    engine: str
+    model: str | None = None
+    attempt: int = 1
+    status: EndStatus
+    at: Instant
+    """When it ended."""
+    instructions: str
+    prompt: str
+    tools: list[str] = Field(default_factory=list[str])
+    """Those it was offered."""
+    calls: list[ToolUse] = Field(default_factory=list[ToolUse])
+    hits: list[Hit] = Field(default_factory=list[Hit])
+    """What of memory is in it."""
+    requests: int | None = None
+    """How often a model was asked, where the engine counts it."""
+    usage: Usage = Usage()
+
+
+def keep(files: Files, made: TurnPrompt) -> None:
+    """Write one down, and remove the oldest beyond MOST_KEPT.
+
+    Crash: one that is not whole, or too many, harms nobody: the next run removes what is too much.
+    """
+    with contextlib.suppress(StorageError):
+        files.write(paths.turn_prompt(made.id), made.to_json(), sync=False)
+        if len(files.names(paths.TURN_PROMPTS)) > MOST_KEPT:
+            for name in newest(files)[MOST_KEPT:]:
+                files.remove(paths.turn_prompt(name))
+
+
+def newest(files: Files) -> list[str]:
+    """The ids of the runs whose prompts are kept, newest first."""
+    stats = files.stats(paths.TURN_PROMPTS, suffix=".json")
+    names = sorted(stats, key=lambda name: (stats[name].mtime_ns, name), reverse=True)
+    return [name.removesuffix(".json") for name in names]

@@ -1,0 +1,84 @@
+"""What a run was told and what it called, for who asks afterwards why it said what it said."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from mimikit.conversation import turn_prompts
+from mimikit.conversation.turn_prompts import (
+    MOST_CALL_CHARACTERS,
+    MOST_CALLS,
+    MOST_CHARACTERS,
+    ToolUse,
+    TurnPrompt,
+)
+from mimikit.engines.base import EngineRequest, Outcome, ToolReply
+from mimikit.language.plain_text import as_json
+from mimikit.memory.tokens import cut
+from mimikit.protocol.files import Files
+from mimikit.tasks.retry import WAITING
+
+_WITHOUT_PROMPT = frozenset({"builtin", "command"})
+"""Engines that read the input itself."""
+
+
+class RunTrail:
+    """Passes a run's tool calls on and keeps the first of them; at its end they are written down.
+
+    Safe between threads as far as the calls it passes on are.
+    """
+
+    def __init__(self, engine: str, call: Callable[[str, Mapping[str, object]], ToolReply]) -> None:
+        self._engine, self._call = engine, call
+        self._calls: list[ToolUse] = []
+
+    def call(self, name: str, given: Mapping[str, object]) -> ToolReply:
+        reply = self._call(name, given)
+        if len(self._calls) < MOST_CALLS:
+            said = ""
+            with contextlib.suppress(ValueError, RecursionError):  # what no JSON says
+                said = as_json(dict(given))
+            self._calls.append(
+                ToolUse(
+                    name=_kept(name, 100),
+                    ok=reply.ok,
+                    arguments=_kept(said, MOST_CALL_CHARACTERS),
+                    reply=_kept(reply.text, MOST_CALL_CHARACTERS),
+                )
+            )
+        return reply
+
+    def keep(
+        self, files: Files, request: EngineRequest | None, outcome: Outcome, now: datetime
+    ) -> None:
+        """Write down what the run was told; None: it did not come to that.
+
+        Of one that was turned away nothing: it was told nothing, and begins again.
+        """
+        was_told = outcome.failure_reason not in WAITING
+        if request is None or self._engine in _WITHOUT_PROMPT or not was_told:
+            return
+        made = TurnPrompt(
+            id=request.run_id,
+            role=request.role,
+            engine=self._engine,
+            model=request.model,
+            attempt=request.attempt,
+            status=outcome.status,
+            at=now,
+            instructions=_kept(request.instructions, MOST_CHARACTERS),
+            prompt=_kept(request.prompt, MOST_CHARACTERS),
+            tools=[spec.name for spec in request.tools],
+            calls=self._calls,
+            hits=list(request.input.memory),
+            requests=outcome.requests,
+            usage=outcome.usage,
+        )
+        turn_prompts.keep(files, made)
+
+
+def _kept(text: str, most: int) -> str:
+    """As much of a text as is kept, in characters that a file can hold."""
+    return cut(text, most).encode(errors="replace").decode()
