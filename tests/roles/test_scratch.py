@@ -18,7 +18,7 @@ def test_what_is_very_deep_or_shut_goes_at_the_start(
     state = tmp_path / ".mimikit"
     state.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    left = [tmp_path / f"{run._scratch_prefix(state)}{name}" for name in ("deep", "shut")]
+    left = [tmp_path / f"{run.scratch_prefix(state)}{name}" for name in ("deep", "shut")]
     for folder in left:
         (folder / "inner").mkdir(parents=True)
         (folder / "inner" / "file").touch()
