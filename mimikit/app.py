@@ -38,6 +38,7 @@ _LOOK_S, _MOST_LOOKS = 0.1, 30
 def engines_of(state: State) -> list[Engine]:
     from mimikit.engines.builtin.engine import BuiltinEngine
     from mimikit.engines.codex.engine import CodexEngine
+    from mimikit.engines.opencode.engine import OpencodeEngine
     from mimikit.engines.shell import ShellEngine
     from mimikit.memory.archive import summarise_prompt
     from mimikit.testing.twins import ScriptedEngine
@@ -45,6 +46,7 @@ def engines_of(state: State) -> list[Engine]:
     settings, script = state.settings, state.settings.script
     return [
         CodexEngine(settings, state.path),
+        OpencodeEngine(settings, state.path),
         *endpoint_engines(state, settings),
         BuiltinEngine(summarise=summarise_prompt),
         ShellEngine(settings),

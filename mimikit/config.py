@@ -31,7 +31,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from mimikit.errors import BadSettings, NotFound
 
 EngineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
-OWN_ENGINES = ("auto", "codex", "builtin", "command", "scripted")
+OWN_ENGINES = ("auto", "codex", "opencode", "builtin", "command", "scripted")
 """What needs no table of its own; `auto` chooses."""
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -147,6 +147,17 @@ class CodexSettings(SettingsSection):
     """More files and folders that no Worker may read, besides the usual ones of the home."""
 
 
+class OpencodeSettings(SettingsSection):
+    path: str | None = None
+    """The program; None looks on PATH."""
+    model: Annotated[str, StringConstraints(pattern=r"^[^/\s]+/\S+$")] | None = None
+    """As `provider/model`; None is what your own settings of opencode say."""
+    env: list[str] = []
+    """Names of environment variables opencode may see (an API key's, say)."""
+    network: bool = False
+    """May its Worker's shell reach the network?"""
+
+
 class EndpointSettings(SettingsSection):
     """`[engines.NAME]`: a model behind an address, that speaks OpenAI's protocol."""
 
@@ -259,6 +270,7 @@ class Settings(BaseSettings):
     profiles: ProfilesSettings = ProfilesSettings()
     web: WebSettings = WebSettings()
     codex: CodexSettings = CodexSettings()
+    opencode: OpencodeSettings = OpencodeSettings()
     command: CommandSettings = CommandSettings()
     limits: LimitSettings = LimitSettings()
     triggers: TriggerSettings = TriggerSettings()

@@ -27,6 +27,8 @@ from mimikit.config import Settings, asset_folder, local_host, system_zone
 from mimikit.engines import mounts, sandbox
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.engine import CodexEngine
+from mimikit.engines.opencode import cli as opencode_cli
+from mimikit.engines.opencode.engine import OpencodeEngine
 from mimikit.engines.registry import EngineRegistry
 from mimikit.engines.shell import OR_WITHOUT
 from mimikit.errors import BadSettings, MimikitError
@@ -229,11 +231,24 @@ def engines(state: State) -> Iterator[Finding]:
         yield broken("engines", str(error))
         return
     yield from _codex(state)
+    yield from _opencode(state)
     for line in terminal.engine_lines(served):
         if not line.waits:
             yield ok("engines", line.text)
         elif not line.text.startswith("command: "):  # that is told with what else is of commands
             yield broken("engines", line.text, "until then its work waits in the queue")
+
+
+def _opencode(state: State) -> Iterator[Finding]:
+    settings = state.settings.opencode
+    if (place := opencode_cli.find(settings)) is None:
+        return
+    if reason := OpencodeEngine(state.settings, state.path).unavailable("worker"):
+        yield warning("opencode", reason, "without that it is passed over")
+        return
+    network = "with" if settings.network else "without"
+    how = f"a Worker's shell is ours, in our sandbox, {network} network"
+    yield ok("opencode", f"{place.program}; {how}")
 
 
 def _codex(state: State) -> Iterator[Finding]:

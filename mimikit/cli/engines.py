@@ -98,7 +98,9 @@ _URL = "http://127.0.0.1:11434/v1"
 def list_(state: ReadOnlyState, as_json: bool) -> None:
     """List the engines that are set up, whether each can serve, and who serves what."""
     found = {one.name: one for one in app.engines_of(state)}
-    names = [name for name in ("codex", *state.settings.engines, "builtin") if name in found]
+    names = [
+        name for name in ("codex", "opencode", *state.settings.engines, "builtin") if name in found
+    ]
     lines = [_line(name, found[name], state.settings) for name in names]
     orders = setup.orders(state.settings)
     if as_json:
@@ -138,7 +140,8 @@ def test(frame: CliContext, name: str) -> None:
 def order(frame: CliContext, names: Sequence[str], seat: str | None) -> None:
     """Say who serves, the best first; the next one does while those before it can not.
 
-    `auto` among them is codex, then each endpoint, then builtin where there is no other.
+    `auto` among them is codex, then opencode, then each endpoint, then builtin where there is no
+    other.
     """
     state = frame.open_as_keeper()
     text = setup.with_order(_config_text(state), names, seat)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -29,6 +30,13 @@ from mimikit.protocol.results import TaskResult
 
 EventKind = Literal["output", "delta", "message", "tool", "command", "file", "note", "error"]
 OnEvent = Callable[[EventKind, str, dict[str, Any]], None]
+
+
+OfferTools: TypeAlias = Callable[
+    [Sequence["ToolSpec"], Callable[[str, dict[str, Any]], "ToolReply"]],
+    AbstractContextManager[tuple[str, str]],
+]
+"""Serves tools to one client over MCP: gives the address, and the token it is to show."""
 
 
 class CancelToken:
@@ -203,6 +211,8 @@ class EngineRequest:
     tools_url: str | None = None
     """Where `/mcp` is served; with `tools_token` as bearer."""
     tools_token: str | None = None
+    offer: OfferTools | None = None
+    """Serves other tools there while it lasts, for an engine with tools of its own."""
     resume: str | None = None
     read_only: bool = False
     """It may look at the workspace and change nothing, whatever the settings allow a Worker."""

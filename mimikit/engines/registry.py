@@ -33,6 +33,7 @@ CODE = "builtin"
 CODE_ENGINES = frozenset({CODE, "command"})
 """Nothing but this machine can keep these from serving."""
 CODEX = "codex"
+OPENCODE = "opencode"
 """What `auto` takes first, before the endpoints in the order of the settings."""
 WITH_LOGIN = frozenset({CODEX})
 """Engines with a login of their own, and any model; each of the others has a key, and its own."""
@@ -286,7 +287,7 @@ class EngineRegistry:
 
     def _minds(self) -> list[str]:
         """What `auto` takes, the best first."""
-        return [CODEX, *self._settings.engines]
+        return [CODEX, OPENCODE, *self._settings.engines]
 
     def _choose(self, seat: ProfileSettings, role: Role, by_code: bool) -> EngineChoice:
         used = self._settings.engine_order

@@ -64,6 +64,7 @@ _MOST_OPENED = 100
 _SECRETS = (
     *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".netrc", ".git-credentials", ".pypirc"),
     *(".config/gh", ".config/gcloud", ".config/git/credentials", ".docker/config.json"),
+    *(".config/opencode", ".local/share/opencode"),
 )
 _DOORS = (
     *("run/user/*", "run/dbus", "run/screen", "tmp/.X11-unix", "tmp/.ICE-unix"),

@@ -286,6 +286,7 @@ def run_engine(
             effort=choice.seat.effort,
             tools_url=server.url if server and token else None,
             tools_token=token,
+            offer=server.offered if server else None,
             read_only=task is not None and task.internal,  # asked for a word; nobody asked for work
         )
         outcome = _served(context, choice, request)

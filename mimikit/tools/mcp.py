@@ -15,7 +15,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -144,6 +144,15 @@ class ToolServer(ThreadingHTTPServer):
         """Make a token worthless; a call that has begun still ends."""
         self._turns.pop(_digest(token), None)
 
+    @contextlib.contextmanager
+    def offered(self, specs: Sequence[ToolSpec], call: Call) -> Generator[tuple[str, str]]:
+        """Offer tools while this lasts: gives where, and the token."""
+        token = self.register(specs, call)
+        try:
+            yield self.url, token
+        finally:
+            self.unregister(token)
+
     def turn_of(self, token: str) -> _Turn | None:
         return self._turns.get(_digest(token))
 
@@ -249,6 +258,16 @@ class _Handler(BaseHTTPRequestHandler):
         status, answer = respond(turn, body)
         self._send(status, None if answer is None else json.dumps(answer).encode())
 
+    def do_GET(self) -> None:
+        """Clients of MCP look for a stream: there is none, and their connection stays."""
+        size = self.headers.get("content-length", "0")
+        if size == "0" and "transfer-encoding" not in self.headers:
+            with contextlib.suppress(_Refusal):
+                self._admit(sends=False)
+                self._send(HTTPStatus.METHOD_NOT_ALLOWED, None, {"allow": "POST"})
+                return
+        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "expected POST")
+
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Refuse what the base class can not read, and every method but POST; never a 5xx."""
         del explain
@@ -260,7 +279,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._refuse(status, message or status.phrase)
 
-    def _admit(self) -> _Turn:
+    def _admit(self, *, sends: bool = True) -> _Turn:
         """The turn a request belongs to, if it comes from where and whom it should.
 
         Only programs on this machine: no page in a browser, however it is called by name.
@@ -277,9 +296,8 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refusal(HTTPStatus.FORBIDDEN, "expected no other origin")
         if self.headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin"):
             raise _Refusal(HTTPStatus.FORBIDDEN, "expected no other site")
-        if "content-type" not in self.headers or (
-            self.headers.get_content_type() != "application/json"
-        ):
+        kind = self.headers.get_content_type() if "content-type" in self.headers else ""
+        if sends and kind != "application/json":
             raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expected application/json")
         given = self.headers.get_all("authorization", [])
         scheme, _, token = (given[0] if len(given) == 1 else "").partition(" ")

@@ -44,6 +44,7 @@ SHELL_TOOLS: dict[str, Callable[[str], Body]] = {
     "shell_command": lambda line: {"command": line},
     "shell": lambda line: {"command": ["bash", "-lc", line]},
     "bash": lambda line: {"command": line, "description": "run it"},
+    "mimikit_shell": lambda line: {"command": line},
 }
 USAGE = {
     "input_tokens": 100,

@@ -361,7 +361,34 @@ def test_the_ways_to_belong_here(served: Served, changes: dict[str, str]) -> Non
 def test_only_post_is_served(served: Served, method: str) -> None:
     status, _, told = served.ask(b"", method=method)
     assert (status, told["allow"]) == (405, "POST")
+    assert len(served.refusals) == (method != "GET"), "clients of MCP look for a stream by GET"
+
+
+def test_a_client_that_looks_for_a_stream_keeps_its_connection(served: Served) -> None:
+    link = http.client.HTTPConnection("127.0.0.1", served.server.port, timeout=10)
+    with contextlib.closing(link):
+        link.connect()
+        before = link.sock
+        for method, body, expected in (("GET", None, 405), ("POST", CALL, 200)):
+            link.request(method, "/mcp", body, served.headers())
+            answer = link.getresponse()
+            answer.read()
+            assert answer.status == expected
+        assert link.sock is before
+
+
+@pytest.mark.parametrize("change", [{"authorization": "Bearer x"}, {"host": "evil"}])
+def test_a_stranger_that_looks_for_a_stream_is_told_of(
+    served: Served, change: dict[str, str | None]
+) -> None:
+    headers = {name.lower(): value for name, value in served.headers().items()}
+    assert served.ask(b"", method="GET", headers=headers | change)[0] == 405  # pyright: ignore[reportArgumentType]
     assert len(served.refusals) == 1
+
+
+def test_a_look_with_a_body_ends_the_connection(served: Served) -> None:
+    assert served.ask(CALL, method="GET")[2]["connection"] == "close"
+    assert served.calls == []
 
 
 @pytest.mark.parametrize("path", ["/", "/mcp/", "/mcp?x=1", "/../mcp", "http://x/mcp"])

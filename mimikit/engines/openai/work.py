@@ -119,9 +119,11 @@ class WorkTools:
         *,
         network: bool,
         left_s: Callable[[], float],
+        most_s: float = 3600.0,
     ) -> None:
-        """`left_s`: how long the run may still take, in seconds."""
+        """`left_s`: how long the run may still take; `most_s`: and one call, in seconds."""
         self._request, self._limits, self._left_s = request, limits, left_s
+        self._most_s = most_s
         # Made once: what the Worker makes between its calls changes nothing of where it may go.
         box = sandbox.masked(["all"], request, folders, confined=True, network=network)
         self._box = box[:-1]
@@ -157,11 +159,12 @@ class WorkTools:
         tell("command", args.command, {**facts, "status": "in_progress"})
         shell = shutil.which("bash") or "/bin/sh"
         output = _MiddleCut(_SHOWN_CHARACTERS)
-        ended = self._run([shell, "-c", args.command], output.take, args.timeout)
+        most_s = min(args.timeout, self._most_s)
+        ended = self._run([shell, "-c", args.command], output.take, most_s)
         text, code = output.text(), ended.exit_code
         head = f"exit code {code}"
         if ended.stopped:
-            why = {"timeout": f"not done within {args.timeout:g} s", "flood": "it printed too much"}
+            why = {"timeout": f"not done within {most_s:g} s", "flood": "it printed too much"}
             head = f"ended: {why.get(ended.stopped, ended.stopped)}"
         elif code is not None and code < 0:
             head = f"ended by {process.signal_name(code)}"

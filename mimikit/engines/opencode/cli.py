@@ -1,0 +1,208 @@
+"""The opencode program: where it is, what of its owner's settings counts, how it is started.
+
+Of the owner's own settings only providers and models are taken. Its agents, servers of tools,
+plugins and instructions are left out, and its sessions stay among themselves: its folders are in
+the state's `cache/`, and of the owner's only the login is used, by a link. What each variable and
+key is for was found with 1.18.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimikit.config import OpencodeSettings
+from mimikit.engines import process
+from mimikit.engines.base import EngineAbsence
+from mimikit.engines.openai.dialogue import table_of
+from mimikit.errors import EngineError
+from mimikit.protocol import paths
+
+AGENT = "mimikit"
+HOME = f"{paths.CACHE}/opencode"
+"""Where its own files are, below the state folder: no Worker sees that."""
+_NETWORK = (
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
+)
+_FILES = ("config.json", "opencode.json", "opencode.jsonc")
+"""The owner's settings, the later over the earlier."""
+_TAKEN = ("provider", "model", "enabled_providers", "disabled_providers")
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
+_BESIDE = re.compile(r"\{file:(?![~/])([^}]+)\}")
+_MOST_BYTES = 2**20
+_OWN_AGENTS = ("build", "plan", "general", "explore", "scout")
+_START = """
+umask 077
+mkdir -p "$XDG_CONFIG_HOME/opencode/node_modules" "$XDG_DATA_HOME/opencode"
+echo '{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"*"}}}}' \\
+    > "$XDG_CONFIG_HOME/opencode/package-lock.json"
+ln -sfn "$1" "$XDG_DATA_HOME/opencode/auth.json"
+shift
+exec "$@"
+"""
+"""Makes its folders, so that it finds there what it would download else, and the link to the login.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OpencodePlace:
+    """An installed opencode, and where its owner keeps login and settings."""
+
+    program: str
+    config: Path
+    data: Path
+    cache: Path
+
+    @property
+    def login(self) -> Path:
+        return self.data / "auth.json"
+
+
+def find(settings: OpencodeSettings) -> OpencodePlace | None:
+    """The program of the settings, else the one on PATH; None where there is none."""
+    wanted = str(Path(settings.path).expanduser()) if settings.path else "opencode"
+    if (program := shutil.which(wanted)) is None:
+        return None
+    folders = {"CONFIG": ".config", "DATA": ".local/share", "CACHE": ".cache"}
+    at = [
+        Path(os.environ.get(f"XDG_{name}_HOME") or Path.home() / folder) / "opencode"
+        for name, folder in folders.items()
+    ]
+    return OpencodePlace(program, *at)
+
+
+def unavailable(settings: OpencodeSettings) -> str | None:
+    """Why opencode can not serve, and what to do about it."""
+    place = find(settings)
+    if place is None:
+        wanted = settings.path or "opencode"
+        said = f"expected {wanted}, got no such program; install opencode (`opencode-ai` of npm)"
+        return EngineAbsence(said, "missing")
+    try:
+        providers = owner_settings(place).get("provider")
+        logins = _table(place.login)
+    except EngineError as error:
+        return EngineAbsence(str(error), "unready")
+    # Without any it would take a free model of its maker's, which nobody has chosen.
+    if providers or logins or settings.model or any(os.environ.get(name) for name in settings.env):
+        return None
+    said = f"opencode has no provider: no login in {place.login}, none in {place.config}"
+    return EngineAbsence(f"{said}; run `opencode auth login`", "logged_out")
+
+
+def owner_settings(place: OpencodePlace) -> dict[str, object]:
+    """What of the owner's settings counts: providers and models.
+
+    Raises:
+        EngineError: a file of them can not be read.
+    """
+    found = dict[str, object]()
+    for name in _FILES:
+        table = _table(place.config / name)
+        for key in (key for key in _TAKEN if key in table):
+            merged = table_of(found.get(key)) | table_of(table[key])
+            found[key] = merged or table[key]
+    return found
+
+
+def watched(place: OpencodePlace) -> list[Path]:
+    """The files that say who its owner is to whom."""
+    return [place.login, *(place.config / name for name in _FILES)]
+
+
+def _table(path: Path) -> dict[str, object]:
+    """The object in a file of JSON with comments; an empty one where there is no file."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES).decode()
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise EngineError(f"{path}: {error}; mend it") from None
+    beside = json.dumps(str(path.parent))[1:-1]
+    for odd in (_COMMENT, _LAST_COMMA):
+        text = odd.sub(lambda match: match[1] or "", text)
+    text = _BESIDE.sub(lambda match: f"{{file:{beside}/{match[1]}}}", text)
+    try:
+        return table_of(json.loads(text) if text.strip() else {})
+    except (ValueError, RecursionError) as error:
+        raise EngineError(f"{path}: expected JSON, got {error}; mend it") from None
+
+
+def content(settings: OpencodeSettings, place: OpencodePlace) -> str:
+    """Its configuration: nothing but our tools, whatever it would offer by itself.
+
+    Raises:
+        EngineError: the owner's settings can not be read.
+    """
+    # What a run may call is what `/mcp` offers to its token; a third call alike is no question.
+    rules = {"*": "deny", f"{AGENT}_*": "allow", "doom_loop": "allow"}
+    agent = {
+        "mode": "primary",
+        "description": "One run of mimikit.",
+        "prompt": "You carry out one run of mimikit, with the tools you are given.",
+        "permission": rules,
+    }
+    made = owner_settings(place) | {
+        "autoupdate": False,
+        "share": "disabled",
+        "snapshot": False,
+        "lsp": False,
+        "formatter": False,
+        "permission": rules,
+        "default_agent": AGENT,
+        "agent": {AGENT: agent, **{name: {"disable": True} for name in _OWN_AGENTS}},
+    }
+    if settings.model:
+        made["model"] = settings.model
+    return json.dumps(made)
+
+
+def environment(
+    settings: OpencodeSettings, place: OpencodePlace, state: Path, password: str
+) -> dict[str, str]:
+    """The environment of the server.
+
+    Raises:
+        EngineError: the owner's settings can not be read.
+    """
+    env = process.environment(names=(*_NETWORK, *settings.env))
+    for name in ("NO_PROXY", "no_proxy"):  # tools are served on this machine
+        env[name] = ",".join(filter(None, (env.get(name), "127.0.0.1", "localhost")))
+    home = state / HOME
+    env |= {f"XDG_{name.upper()}_HOME": str(home / name) for name in ("config", "data", "state")}
+    env["XDG_CACHE_HOME"] = str(place.cache.parent if place.cache.is_dir() else home / "cache")
+    switches = ("MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD", "PROJECT_CONFIG", "CLAUDE_CODE")
+    env |= {f"OPENCODE_DISABLE_{name}": "1" for name in (*switches, "EXTERNAL_SKILLS")}
+    return env | {
+        "OPENCODE_PURE": "1",
+        "OPENCODE_CONFIG_CONTENT": content(settings, place),
+        "OPENCODE_SERVER_PASSWORD": password,
+    }
+
+
+def serve_argv(place: OpencodePlace) -> list[str]:
+    """The command line of the server; it tells its port when it listens."""
+    serve = [place.program, "serve", "--hostname", "127.0.0.1", "--port", "0"]
+    return ["/bin/sh", "-c", _START, "sh", os.path.realpath(place.login), *serve]
+
+
+def model_of(name: str | None) -> dict[str, str] | None:
+    """A model as the server wants it; None leaves the choice to the settings.
+
+    Raises:
+        EngineError: it names no provider.
+    """
+    if not name:
+        return None
+    provider, _, model = name.partition("/")
+    if not provider or not model:
+        raise EngineError(f"model: expected `provider/model` for opencode, got {name[:100]!r}")
+    return {"providerID": provider, "modelID": model}

@@ -1,0 +1,304 @@
+"""The engine `opencode`: one `opencode serve` for all runs, a new session for each.
+
+It has none of its own tools, in no role: they would run where its login can be read, and the
+network be reached. Teller and Planner have theirs over `/mcp`, and so has a Worker: a shell and
+files, each call of which is carried out by us, in the sandbox that an endpoint's Workers have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mimikit.clock import Clock, SystemClock
+from mimikit.config import Settings
+from mimikit.engines import sandbox
+from mimikit.engines.base import (
+    EngineAbsence,
+    EngineRequest,
+    Outcome,
+    ToolReply,
+    ToolSpec,
+    ends_turn,
+)
+from mimikit.engines.openai.dialogue import Body, table_of
+from mimikit.engines.openai.work import WorkTools
+from mimikit.engines.opencode import cli
+from mimikit.engines.opencode.cli import OpencodePlace
+from mimikit.engines.opencode.reader import SessionReader, SessionTrouble, failed
+from mimikit.engines.opencode.server import OpencodeProcess, OpencodeServer, RunPlace, ServerGone
+from mimikit.engines.worker_sandbox import WorkerSandbox
+from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
+from mimikit.protocol.models import EngineWant, Role
+
+MOST_CALL_S = 270.0
+"""It gives up a call of a tool that is not answered within five minutes."""
+_REMEMBER_S, _SANDBOX_REMEMBER_S = 5.0, 120.0
+_LOOK_S = 0.5
+_END_S = 5.0
+
+Call = Callable[[str, dict[str, object]], ToolReply]
+
+
+class OpencodeEngine:
+    """Serves every role with opencode. Safe between threads."""
+
+    name = "opencode"
+
+    def __init__(self, settings: Settings, state: Path, clock: Clock | None = None) -> None:
+        self._opencode, self._limits, self._state = settings.opencode, settings.limits, state
+        self._clock = clock or SystemClock()
+        self._server = OpencodeServer(self._opencode, self._limits, state)
+        self._sandbox = WorkerSandbox(state, [*settings.codex.secrets, *_folders(settings)])
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[float, str | None]] = {}
+        """What was found amiss, each with when it is looked at again."""
+        self._refused: list[tuple[int, int]] | None = None
+        """The login and settings with which it was logged out."""
+
+    def unavailable(self, role: Role | None = None) -> str | None:
+        """Why it can not serve now; for the Worker also why there is no sandbox."""
+        reason = self._kept("program", _REMEMBER_S, lambda: cli.unavailable(self._opencode))
+        if reason or role != "worker":
+            return reason
+        return self._kept("sandbox", _SANDBOX_REMEMBER_S, lambda: sandbox.ask().reason or None)
+
+    def look_anew(self) -> None:
+        with self._lock:
+            self._known.clear()
+
+    def is_mended(self, want: EngineWant) -> bool:
+        """Whether the program is there, or another login; for the rest a run has to try."""
+        self.look_anew()
+        if want == "logged_out" and self._refused == self._stamps():
+            return False
+        return want in ("missing", "logged_out") and self.unavailable() is None
+
+    def _stamps(self) -> list[tuple[int, int]]:
+        """Which login and settings its owner has: each file's number and time."""
+        place, found = cli.find(self._opencode), list[tuple[int, int]]()
+        for path in cli.watched(place) if place else ():
+            with contextlib.suppress(OSError):
+                stat = path.stat()
+                found.append((stat.st_ino, stat.st_mtime_ns))
+        return found
+
+    def close(self) -> None:
+        self._server.close()
+
+    def run(self, request: EngineRequest) -> Outcome:
+        if request.cancel.reason is not None:
+            return Outcome.stopped(request.cancel.reason)
+        place = cli.find(self._opencode)
+        if (reason := self.unavailable(request.role)) or place is None:
+            want = reason.want if isinstance(reason, EngineAbsence) else "unready"
+            return Outcome.turned_away(want, reason or "opencode is gone")
+        try:
+            model = cli.model_of(request.model)
+        except EngineError as error:
+            return Outcome.turned_away("unready", str(error))
+        try:
+            try:
+                return self._run(request, place, model)
+            except ServerGone:  # found when it was to be asked: nothing has begun
+                if request.cancel.has_begun or request.cancel.reason is not None:
+                    raise
+                return self._run(request, place, model)
+        except EngineError as error:
+            if request.cancel.reason is not None:
+                return Outcome.stopped(request.cancel.reason)
+            if request.cancel.has_begun:  # its end is what went wrong: it is not repeated for that
+                return Outcome("failed", error=str(error), failure_reason="error")
+            if shortage_of(error):
+                raise
+            return Outcome.turned_away("broken", str(error))
+        except (StorageError, ProgramLost, OSError, MemoryError, RuntimeError) as error:
+            if shortage_of(error) and not request.cancel.has_begun:
+                raise EngineError(f"opencode can not be asked: {error}") from error
+            return Outcome("failed", error=str(error) or repr(error), failure_reason="error")
+
+    def _run(
+        self, request: EngineRequest, place: OpencodePlace, model: dict[str, str] | None
+    ) -> Outcome:
+        until = time.monotonic() + request.timeout_s
+        left: list[str] = []
+        with contextlib.ExitStack() as stack:
+            specs, call = request.tools, request.call_tool
+            if request.role == "worker":
+                work = stack.enter_context(self._work(request, until, left))
+                specs, call = work.specs, work.call
+            serving = stack.enter_context(self._server.used(place, request.cancel))
+            run = _Run(request, serving, model, until, self._clock)
+            outcome = run.carry_out(stack, specs, call)
+        if outcome.want == "logged_out":
+            self._refused = self._stamps()
+        text = "\n\n".join([outcome.text, *left]).strip()
+        return replace(outcome, text=text[: self._limits.result_bytes], usage=run.reader.usage)
+
+    @contextlib.contextmanager
+    def _work(self, request: EngineRequest, until: float, left: list[str]) -> Generator[WorkTools]:
+        """The tools of a Worker, in a sandbox that was proved to hold.
+
+        Raises:
+            EngineError: it does not hold.
+        """
+        network = self._opencode.network and not request.read_only
+        if reason := self._sandbox.unproved(request, confined=True, network=network):
+            raise EngineError(reason)
+        with self._sandbox.git_held(request) as folders:
+            yield WorkTools(
+                request,
+                self._sandbox,
+                folders,
+                self._limits,
+                network=network,
+                left_s=lambda: max(0.0, until - time.monotonic()),
+                most_s=MOST_CALL_S,
+            )
+        left += folders.left
+
+    def _kept(self, what: str, for_s: float, look: Callable[[], str | None]) -> str | None:
+        """What is asked for often, looked at now and then."""
+        with self._lock:
+            again_s, reason = self._known.get(what, (-math.inf, None))
+            if time.monotonic() >= again_s:
+                reason = look()
+                self._known[what] = time.monotonic() + for_s, reason
+            return reason
+
+
+class _Run:
+    """One run's session, in its own thread."""
+
+    def __init__(
+        self,
+        request: EngineRequest,
+        serving: OpencodeProcess,
+        model: dict[str, str] | None,
+        until: float,
+        clock: Clock,
+    ) -> None:
+        self._request, self._serving, self._model = request, serving, model
+        self._until = until
+        self.reader = SessionReader(
+            "", request.on_event, clock.now, shows_tools=request.role != "worker"
+        )
+
+    def carry_out(
+        self, stack: contextlib.ExitStack, specs: Sequence[ToolSpec], call: Call
+    ) -> Outcome:
+        """Ask, and follow until it ends.
+
+        Raises:
+            EngineError: the server can not be asked.
+        """
+        request, reader = self._request, self.reader
+        place = stack.enter_context(self._serving.place_for(request.role))
+        if specs:
+            if request.offer is None:
+                raise EngineError("no tools can be served to opencode here")
+            url, token = stack.enter_context(request.offer(specs, self._heard(call)))
+            place.connect(url, token, request.timeout_s)
+        events = stack.enter_context(self._serving.events(place.folder))
+        made = table_of(place.ask("POST", "/session", {"title": request.run_id[:100]}))
+        reader.session = str(made.get("id"))
+        request.cancel.on_cancel(lambda _reason: events.put({}))
+        body: Body = {
+            "agent": cli.AGENT,
+            "system": request.instructions,
+            "parts": [{"type": "text", "text": request.prompt or "Begin."}],
+            **({"model": self._model} if self._model else {}),
+            **({"variant": request.effort} if request.effort else {}),
+        }
+        request.cancel.has_begun = True
+        place.ask("POST", f"/session/{reader.session}/prompt_async", body)
+        outcome = self._follow(place, events)
+        with contextlib.suppress(EngineError):
+            place.ask("DELETE", f"/session/{reader.session}")
+        return outcome
+
+    def _heard(self, call: Call) -> Call:
+        """A call of a tool, whose reply is noted; none is made once the run is over."""
+
+        def made(name: str, given: dict[str, object]) -> ToolReply:
+            if self._request.cancel.reason is not None:
+                return ToolReply(False, "the run is over")
+            reply = call(name, given)
+            self.reader.replies.append(reply)
+            return reply
+
+        return made
+
+    def _follow(self, place: RunPlace, events: queue.SimpleQueue[Body | None]) -> Outcome:
+        """Take events until the session is idle, or is not to go on."""
+        request, reader = self._request, self.reader
+        heard, steps = time.monotonic(), 0
+        while not reader.is_idle:
+            now = time.monotonic()
+            silent_s = 0.0 if reader.working else now - heard
+            if request.cancel.reason is not None or now >= self._until:
+                self._abort(place, events)
+                return Outcome.stopped(request.cancel.reason or "timeout", reader.text)
+            if silent_s >= request.idle_timeout_s:
+                self._abort(place, events)
+                said = f"silent for {request.idle_timeout_s:g} s"
+                return Outcome.turned_away("broken", said, text=reader.text)
+            left_s = min(self._until, now - silent_s + request.idle_timeout_s) - now
+            try:
+                event = events.get(timeout=max(0.0, min(_LOOK_S, left_s)))
+            except queue.Empty:
+                continue
+            if event is None:
+                if request.cancel.reason is not None:
+                    return Outcome.stopped(request.cancel.reason, reader.text)
+                self._serving.give_up()
+                said, may_pass = "opencode ended meanwhile", not reader.acted
+                return Outcome.turned_away("broken", said, text=reader.text, may_pass=may_pass)
+            if reader.take(event):
+                heard = time.monotonic()
+            if reader.trouble is not None and not reader.is_idle:
+                self._abort(place, events)
+                return failed(reader, reader.trouble)
+            if reader.steps > steps:
+                steps, replies = reader.steps, list(reader.replies)
+                reader.replies.clear()
+                if ends_turn(replies):  # it would ask its model once more
+                    self._abort(place, events)
+                    return Outcome("done", reader.text)
+        place.is_clean = True
+        return self._ended(reader.trouble)
+
+    def _ended(self, trouble: SessionTrouble | None) -> Outcome:
+        reader = self.reader
+        if trouble is not None:
+            return failed(reader, trouble)
+        if reader.text or (reader.acted and self._request.role != "worker"):
+            return Outcome("done", reader.text)
+        said = "opencode ended the turn without a word; ask again"
+        return Outcome("failed", error=said, failure_reason="error")
+
+    def _abort(self, place: RunPlace, events: queue.SimpleQueue[Body | None]) -> None:
+        """End the session's turn; the folder is used again if it is idle soon."""
+        reader, until = self.reader, time.monotonic() + _END_S
+        with contextlib.suppress(EngineError):
+            place.ask("POST", f"/session/{reader.session}/abort")
+            while not reader.is_idle and (left_s := until - time.monotonic()) > 0:
+                with contextlib.suppress(queue.Empty):
+                    event = events.get(timeout=left_s)
+                    if event is None:
+                        return
+                    reader.take(event)
+        place.is_clean = reader.is_idle and not reader.working
+
+
+def _folders(settings: Settings) -> list[str]:
+    """Where opencode's owner keeps login and settings, should they lie elsewhere than usual."""
+    place = cli.find(settings.opencode)
+    return [] if place is None else [os.path.realpath(place.config), os.path.realpath(place.data)]

@@ -1,0 +1,240 @@
+"""The engine `opencode` with the real program: turns, work, troubles, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from mimikit.clock import SystemClock
+from mimikit.engines import process_table, process_tree
+from mimikit.engines.base import CancelToken, Outcome
+from tests.support.engine_requests import Desk
+from tests.support.fake_llm import Body, FakeLLM, tool_names
+from tests.support.opencode_ground import KEY, OpencodeGround, opencode_ground
+
+pytestmark = [pytest.mark.needs_program("opencode"), pytest.mark.needs_program("bwrap")]
+
+SECRETS = "cat .mimikit/note ~/.ssh/id ~/.local/share/opencode/* ~/.config/opencode/*; env"
+Turn = Callable[..., tuple[Outcome, Desk]]
+
+
+@pytest.fixture(scope="module")
+def llm() -> Iterator[FakeLLM]:
+    with FakeLLM([{"text": "hello"}]) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory, llm: FakeLLM) -> Iterator[OpencodeGround]:
+    """One server for all tests of this file: its start is most of what a turn costs."""
+    with opencode_ground(tmp_path_factory.mktemp("opencode"), llm) as made:
+        yield made
+
+
+@pytest.fixture
+def turn(here: OpencodeGround, llm: FakeLLM) -> Turn:
+    def carry_out(*steps: Any, **fields: Any) -> tuple[Outcome, Desk]:
+        llm.steps = list(steps)
+        llm.requests.clear()
+        llm.asked.clear()
+        desk = Desk()
+        return here.engine.run(here.ask(desk=desk, **fields)), desk
+
+    return carry_out
+
+
+def say(text: str) -> Body:
+    return {"mcp": ["mimikit", "say", {"text": text}]}
+
+
+def servers(state: Path) -> list[psutil.Process]:
+    """What lives of the servers of a state."""
+    marks = ((one, process_table.mark_of(one.pid) or "") for one in psutil.process_iter())
+    mine = f"{process_tree.state_id(state)}:opencode:"
+    return [one for one, mark in marks if mark.startswith(mine)]
+
+
+# ---- what it is for
+
+
+def test_a_turn_talks_and_calls_with_nothing_but_our_tools(turn: Turn, llm: FakeLLM) -> None:
+    outcome, desk = turn(say("hi"), {"text": "all is said"}, prompt="greet them")
+    assert (outcome.status, outcome.text) == ("done", "all is said")
+    assert desk.calls == [("say", {"text": "hi"})]
+    assert "".join(text for kind, text, _ in desk.events if kind == "delta") == "all is said"
+    assert (outcome.usage.input_tokens, outcome.usage.output_tokens) == (200, 20)
+    first = llm.requests[0]
+    assert [tool_names(body) for body in llm.requests] == [["mimikit_say"]] * 2
+    assert first["messages"][0]["content"].endswith("You are the role.")
+    assert first["messages"][1]["content"] == "greet them"
+    assert llm.headers[-1]["Authorization"] == f"Bearer {KEY}", "the owner's provider is asked"
+
+
+def test_what_stands_first_is_the_same_in_every_turn(turn: Turn, llm: FakeLLM) -> None:
+    starts: list[str] = []
+    for prompt in ("one", "two"):
+        outcome, _ = turn({"text": "x"}, prompt=prompt)
+        assert outcome.status == "done"
+        (body,) = llm.requests
+        starts.append(json.dumps([body["tools"], body["messages"][0]]))
+    assert starts[0] == starts[1]
+
+
+def test_a_worker_works_in_our_sandbox_and_sees_no_secret(
+    turn: Turn, llm: FakeLLM, here: OpencodeGround
+) -> None:
+    outcome, desk = turn(
+        {"shell": f"{SECRETS}; echo made > made.txt; echo x > .mimikit/forged; echo end"},
+        {"text": "made.txt is there"},
+        role="worker",
+    )
+    assert (outcome.status, outcome.text) == ("done", "made.txt is there")
+    assert (here.workspace / "made.txt").read_text() == "made\n"
+    assert not (here.state / "forged").exists()
+    (output,) = [m["content"] for m in llm.requests[-1]["messages"] if m["role"] == "tool"]
+    assert "end" in output
+    assert "canary" not in output
+    assert [facts["status"] for kind, _, facts in desk.events if kind == "command"][-1] == (
+        "completed"
+    )
+
+
+@pytest.mark.parametrize("role", ["teller", "worker"])
+def test_its_own_tools_are_shut_in_every_role(
+    turn: Turn, llm: FakeLLM, here: OpencodeGround, role: str
+) -> None:
+    own = {"bash": {"command": "echo x > pwned", "description": "x"}}
+    own |= {"write": {"filePath": str(here.workspace / "pwned"), "content": "x"}}
+    own |= {"task": {"description": "x", "prompt": "x", "subagent_type": "general"}}
+    calls = [{"name": name, "arguments": given} for name, given in own.items()]
+    outcome, desk = turn({"call": calls}, {"text": "I could not"}, role=role)
+    assert outcome.status == "done"
+    assert not (here.workspace / "pwned").exists()
+    failed = [facts["tool"] for kind, _, facts in desk.events if kind == "tool"]
+    assert sorted(failed) == sorted(own)
+    assert all(name.startswith("mimikit_") for body in llm.requests for name in tool_names(body))
+
+
+def test_the_shell_reaches_no_network(turn: Turn, llm: FakeLLM) -> None:
+    host = llm.url.split("/")[2].replace(":", "/")
+    turn({"shell": f"exec 3<>/dev/tcp/{host} && echo reached"}, {"text": "x"}, role="worker")
+    (output,) = [m["content"] for m in llm.requests[-1]["messages"] if m["role"] == "tool"]
+    assert "reached" not in output
+
+
+# ---- what goes wrong
+
+
+def test_a_limit_is_told_at_once_with_its_end(turn: Turn, llm: FakeLLM) -> None:
+    outcome, _ = turn({"status": 429, "headers": {"retry-after": "3600"}})
+    assert (outcome.failure_reason, outcome.want) == ("rate_limited", "limited")
+    assert outcome.retry_at is not None
+    left = outcome.retry_at - SystemClock().now()
+    assert timedelta(minutes=55) < left <= timedelta(minutes=60)
+    assert len(llm.requests) == 1, "it would wait for an hour by itself"
+
+
+def test_a_wrong_key_is_told_at_once(turn: Turn, llm: FakeLLM) -> None:
+    error = {"message": "Incorrect API key provided", "code": "invalid_api_key"}
+    outcome, _ = turn({"status": 401, "body": {"error": error}})
+    assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "logged_out")
+    assert outcome.error == "Incorrect API key provided"
+    assert len(llm.requests) == 1
+
+
+def test_a_cut_answer_is_not_asked_for_again_without_end(turn: Turn) -> None:
+    outcome, _ = turn({"text": "one two three", "drop": True})
+    assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "broken")
+    assert outcome.may_pass
+
+
+def test_a_silent_model_is_given_up(turn: Turn) -> None:
+    outcome, _ = turn({"hang": 60}, idle_timeout_s=1.0)
+    assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "broken")
+    assert outcome.error == "silent for 1 s"
+
+
+def test_what_is_too_long_may_be_asked_in_short(turn: Turn) -> None:
+    error = {"message": "maximum context length is 100", "code": "context_length_exceeded"}
+    outcome, _ = turn({"status": 400, "body": {"error": error}})
+    assert (outcome.status, outcome.too_long) == ("failed", True)
+
+
+@pytest.mark.parametrize("model", ["nowhere/m", "m"])
+def test_a_model_that_is_none_is_told(turn: Turn, model: str) -> None:
+    outcome, _ = turn({"text": "x"}, model=model)
+    assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "unready")
+
+
+def test_a_cancel_ends_the_turn_and_not_the_server(
+    turn: Turn, llm: FakeLLM, here: OpencodeGround
+) -> None:
+    before = [one.pid for one in servers(here.state)]
+    cancel = CancelToken()
+
+    def stop() -> None:
+        llm.asked.wait(60)
+        cancel.cancel("canceled")
+
+    llm.asked.clear()
+    threading.Thread(target=stop).start()
+    outcome, _ = turn({"hang": 60}, cancel=cancel)
+    assert (outcome.status, outcome.failure_reason) == ("canceled", "canceled")
+    assert turn({"text": "hello"})[0].text == "hello"
+    assert before
+    assert [one.pid for one in servers(here.state)] == before
+
+
+@pytest.mark.nightly
+def test_a_server_error_is_given_up_after_a_few_times(turn: Turn, llm: FakeLLM) -> None:
+    outcome, desk = turn({"status": 500})
+    assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "broken")
+    assert len(llm.requests) == 3
+    notes = [text for kind, text, _ in desk.events if kind == "note"]
+    assert notes[0] == "opencode asks again: scripted error"
+
+
+@pytest.mark.nightly
+def test_a_server_that_was_killed_is_started_again(turn: Turn, here: OpencodeGround) -> None:
+    turn({"text": "hello"})
+    for one in servers(here.state):
+        one.kill()
+    outcome, _ = turn({"text": "again"})
+    assert (outcome.status, outcome.text) == ("done", "again")
+
+
+CONSUMER = """
+import sys
+from pathlib import Path
+from tests.support.fake_llm import FakeLLM
+from tests.support.opencode_ground import opencode_ground
+with FakeLLM([{"text": "hello"}]) as llm, opencode_ground(Path(sys.argv[1]), llm) as here:
+    print(here.engine.run(here.ask()).text, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.nightly
+def test_it_ends_with_its_consumer_even_when_that_is_killed(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", CONSUMER, str(tmp_path)]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as consumer:
+        assert consumer.stdout is not None
+        assert consumer.stdout.readline() == b"hello\n"
+        mine = servers(tmp_path / "workspace/.mimikit")
+        assert mine
+        consumer.send_signal(signal.SIGKILL)
+        consumer.wait()
+    _, alive = psutil.wait_procs(mine, timeout=5)
+    assert alive == []
