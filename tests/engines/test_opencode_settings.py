@@ -11,7 +11,7 @@ import pytest
 from mimikit.config import OpencodeSettings
 from mimikit.engines.base import EngineAbsence
 from mimikit.engines.opencode import cli
-from mimikit.engines.opencode.cli import OpencodePlace
+from mimikit.engines.opencode.cli import OpencodeLocation
 from mimikit.engines.opencode.reader import SessionReader, failed
 from mimikit.errors import EngineError
 from tests.support.engine_requests import NOW, Desk
@@ -32,7 +32,7 @@ def settings(home: Path, **more: Any) -> OpencodeSettings:
     return OpencodeSettings(path=str(home / "opencode"), **more)
 
 
-def place(home: Path) -> OpencodePlace:
+def place(home: Path) -> OpencodeLocation:
     found = cli.find(settings(home))
     assert found is not None
     return found

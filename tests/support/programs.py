@@ -15,7 +15,7 @@ def browser() -> str | None:
 
 def opencode() -> str | None:
     """The program that `OPENCODE` names, the one on the path, or the one CI has fetched."""
-    fetched = Path(__file__).parents[2] / ".ci/opencode/node_modules/.bin/opencode"
+    fetched = Path(__file__).parents[2] / "build/opencode/node_modules/.bin/opencode"
     return shutil.which(os.environ.get("OPENCODE") or "opencode") or shutil.which(str(fetched))
 
 

@@ -52,7 +52,7 @@ exec "$@"
 
 
 @dataclass(frozen=True, slots=True)
-class OpencodePlace:
+class OpencodeLocation:
     """An installed opencode, and where its owner keeps login and settings."""
 
     program: str
@@ -65,7 +65,7 @@ class OpencodePlace:
         return self.data / "auth.json"
 
 
-def find(settings: OpencodeSettings) -> OpencodePlace | None:
+def find(settings: OpencodeSettings) -> OpencodeLocation | None:
     """The program of the settings, else the one on PATH; None where there is none."""
     wanted = str(Path(settings.path).expanduser()) if settings.path else "opencode"
     if (program := shutil.which(wanted)) is None:
@@ -75,7 +75,7 @@ def find(settings: OpencodeSettings) -> OpencodePlace | None:
         Path(os.environ.get(f"XDG_{name}_HOME") or Path.home() / folder) / "opencode"
         for name, folder in folders.items()
     ]
-    return OpencodePlace(program, *at)
+    return OpencodeLocation(program, *at)
 
 
 def unavailable(settings: OpencodeSettings) -> str | None:
@@ -97,7 +97,7 @@ def unavailable(settings: OpencodeSettings) -> str | None:
     return EngineAbsence(f"{said}; run `opencode auth login`", "logged_out")
 
 
-def owner_settings(place: OpencodePlace) -> dict[str, object]:
+def owner_settings(place: OpencodeLocation) -> dict[str, object]:
     """What of the owner's settings counts: providers and models.
 
     Raises:
@@ -112,7 +112,7 @@ def owner_settings(place: OpencodePlace) -> dict[str, object]:
     return found
 
 
-def watched(place: OpencodePlace) -> list[Path]:
+def watched(place: OpencodeLocation) -> list[Path]:
     """The files that say who its owner is to whom."""
     return [place.login, *(place.config / name for name in _FILES)]
 
@@ -136,7 +136,7 @@ def _table(path: Path) -> dict[str, object]:
         raise EngineError(f"{path}: expected JSON, got {error}; mend it") from None
 
 
-def content(settings: OpencodeSettings, place: OpencodePlace) -> str:
+def content(settings: OpencodeSettings, place: OpencodeLocation) -> str:
     """Its configuration: nothing but our tools, whatever it would offer by itself.
 
     Raises:
@@ -166,7 +166,7 @@ def content(settings: OpencodeSettings, place: OpencodePlace) -> str:
 
 
 def environment(
-    settings: OpencodeSettings, place: OpencodePlace, state: Path, password: str
+    settings: OpencodeSettings, place: OpencodeLocation, state: Path, password: str
 ) -> dict[str, str]:
     """The environment of the server.
 
@@ -188,7 +188,7 @@ def environment(
     }
 
 
-def serve_argv(place: OpencodePlace) -> list[str]:
+def serve_argv(place: OpencodeLocation) -> list[str]:
     """The command line of the server; it tells its port when it listens."""
     serve = [place.program, "serve", "--hostname", "127.0.0.1", "--port", "0"]
     return ["/bin/sh", "-c", _START, "sh", os.path.realpath(place.login), *serve]

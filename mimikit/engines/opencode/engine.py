@@ -31,7 +31,7 @@ from mimikit.engines.base import (
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.opencode import cli
-from mimikit.engines.opencode.cli import OpencodePlace
+from mimikit.engines.opencode.cli import OpencodeLocation
 from mimikit.engines.opencode.reader import SessionReader, SessionTrouble, failed
 from mimikit.engines.opencode.server import OpencodeProcess, OpencodeServer, RunPlace, ServerGone
 from mimikit.engines.worker_sandbox import WorkerSandbox
@@ -125,7 +125,7 @@ class OpencodeEngine:
             return Outcome("failed", error=str(error) or repr(error), failure_reason="error")
 
     def _run(
-        self, request: EngineRequest, place: OpencodePlace, model: dict[str, str] | None
+        self, request: EngineRequest, place: OpencodeLocation, model: dict[str, str] | None
     ) -> Outcome:
         until = time.monotonic() + request.timeout_s
         left: list[str] = []

@@ -30,7 +30,7 @@ from mimikit.engines import process, process_tree, sandbox
 from mimikit.engines.base import CancelToken
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.opencode import cli
-from mimikit.engines.opencode.cli import OpencodePlace
+from mimikit.engines.opencode.cli import OpencodeLocation
 from mimikit.engines.program import Program, Stream
 from mimikit.errors import EngineError, ProgramLost
 from mimikit.language.plain_text import PlainStream, TextTail
@@ -63,7 +63,7 @@ class OpencodeServer:
         self._serving: OpencodeProcess | None = None
 
     @contextlib.contextmanager
-    def used(self, place: OpencodePlace, cancel: CancelToken) -> Generator[OpencodeProcess]:
+    def used(self, place: OpencodeLocation, cancel: CancelToken) -> Generator[OpencodeProcess]:
         """A server that listens, for one run.
 
         Raises:
@@ -96,7 +96,7 @@ class OpencodeProcess:
         self,
         settings: OpencodeSettings,
         limits: LimitSettings,
-        place: OpencodePlace,
+        place: OpencodeLocation,
         state: Path,
     ) -> None:
         """Start it.
