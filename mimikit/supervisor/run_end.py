@@ -19,7 +19,7 @@ from mimikit.supervisor.code_turns import last_run, outcome_hash, telling
 BREAKS_AT = 3
 """So many failures in a row that are alike pause a trigger."""
 GATHERED = timedelta(minutes=1)
-"""Runs of a standing condition are told at most so often."""
+"""Runs of a standing condition are told at most so often; results of one request wait so long."""
 
 
 def after_end(

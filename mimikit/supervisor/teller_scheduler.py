@@ -30,6 +30,7 @@ from mimikit.supervisor.code_turns import code_record, message_turn, system_mess
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.engine_watch import EngineWatch
 from mimikit.supervisor.question_scheduler import QuestionScheduler
+from mimikit.supervisor.run_end import GATHERED
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.tasks.retry import WAITING
@@ -193,7 +194,22 @@ class TellerScheduler:
             if found and (left < 0 or len(found) == most):
                 break
             found.append(item)
+        if found and all(self._is_awaited(item, now) for item in found):
+            return [], 1, 0
         return [*found, *self._of_their_traces(found, most - len(found), now)], *_attempt(None)
+
+    def _is_awaited(self, item: InboxItem, now: datetime) -> bool:
+        """Whether a result is told together with others of its request, which may end soon."""
+        if item.kind != "task_result" or item.trigger_id or item.trace_id is None:
+            return False
+        if not timedelta() <= now - item.created_at < GATHERED:
+            return False
+        places = (
+            queue.where(self._store.files, name, id_)
+            for id_ in self._store.ledger.open_of(item.trace_id)
+            for name in paths.QUEUES
+        )
+        return any(place in ("queued", "running") for place in places)
 
     def _of_their_traces(
         self, found: Sequence[InboxItem], most: int, now: datetime

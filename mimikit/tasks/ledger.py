@@ -148,6 +148,10 @@ class Ledger:
         """How many tasks of a trace were queued or have ended, runs of triggers apart."""
         return self._sizes.get(trace_id, 0)
 
+    def open_of(self, trace_id: str) -> list[str]:
+        """Tasks of a trace that were asked for and did not end; also plans that asked instead."""
+        return [task_id for task_id, trace in self._queued.items() if trace == trace_id]
+
     def __len__(self) -> int:
         return len(self._ends)
 

@@ -11,7 +11,7 @@ from mimikit.engines.base import EngineRequest
 from mimikit.protocol import paths
 from mimikit.protocol.models import Message
 from tests.crash.driver import Client
-from tests.support.reading import loaded, results
+from tests.support.reading import loaded, results, transcript
 
 
 def at(client: Client, seconds: float) -> None:
@@ -243,6 +243,43 @@ def test_results_that_wait_together_are_told_in_one_turn(judged: Client) -> None
     ]
     telling = [turn for turn in turns if any(id_.startswith("res-") for id_ in turn["consumed"])]
     assert [sorted(turn["consumed"]) for turn in telling] == [["res-t1", "res-t2"]]
+
+
+def test_results_of_one_request_are_told_in_one_turn_which_waits_a_minute_at_most(
+    judged: Client,
+) -> None:
+    def spoken() -> list[str]:
+        return [text for role, text in transcript(judged.files) if role == "agent"][1:]
+
+    judged.say("m1", "plan: one; two; three")
+    for _ in range(5):
+        judged.product.tick()
+        judged.product.pool("planner")
+    for _ in range(2):
+        judged.product.pool("worker")
+        judged.product.tick()
+    assert len(results(judged.files)) == 2
+    assert spoken() == [], "the third may end soon"
+    judged.product.clock.advance(61)
+    judged.product.tick()
+    judged.product.tick()
+    assert [text.count(" is done") for text in spoken()] == [2]
+    judged.product.idle()
+    assert [text.count(" is done") for text in spoken()] == [2, 1]
+
+
+def test_a_message_takes_waiting_results_of_a_request_along(judged: Client) -> None:
+    judged.say("m1", "plan: one; two")
+    for _ in range(5):
+        judged.product.tick()
+        judged.product.pool("planner")
+    judged.product.pool("worker")
+    judged.product.tick()
+    judged.say("m2", "hello")
+    judged.product.tick()
+    judged.product.tick()
+    last = transcript(judged.files)[-1][1]
+    assert ("heard hello" in last, last.count(" is done")) == (True, 1)
 
 
 def test_results_of_different_triggers_are_messages_of_their_own(judged: Client) -> None:
