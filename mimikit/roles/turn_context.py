@@ -30,14 +30,14 @@ def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
     said = context.reader.conversation(budgets.conversation_messages)
     conversation = context.window.of(said, budgets)
     user, memory = "", list[Hit]()
-    if asked.strip():
-        recent = [message.text for message in conversation[-RECENT:]]
-        try:
-            user = user_block(context.reader.long_term(), budgets.memory_tokens // 2)
+    try:
+        user = user_block(context.reader.long_term(), budgets.memory_tokens // 2)
+        if asked.strip():
+            recent = [message.text for message in conversation[-RECENT:]]
             left = budgets.memory_tokens - tokens.count(user)
             memory = context.reader.recall(asked, recent, budgets.memory_hits, left)
-        except Exception as error:  # noqa: BLE001 - better an answer without memory than none
-            context.log.write("error", "memory_not_searched", error=repr(error))
+    except Exception as error:  # noqa: BLE001 - better an answer without memory than none
+        context.log.write("error", "memory_not_searched", error=repr(error))
     own = turn_input.task.id if turn_input.task else None
 
     def tasks(scope: str) -> list[TaskLine]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from mimikit.config import BudgetSettings
 from mimikit.conversation import inbox
 from mimikit.engines.base import EngineRequest, Outcome, TurnInput
 from mimikit.memory import tokens
+from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem, Message
 from mimikit.roles.prompts import HistoryWindow, prompt_of
@@ -142,9 +145,11 @@ class Noting(Mind):
     def __init__(self) -> None:
         super().__init__([])
         self.told: list[tuple[str, str, str, str]] = []
+        self.prompts: defaultdict[str, list[str]] = defaultdict(list)
 
     def run(self, request: EngineRequest) -> Outcome:
         asked = "results" if request.input.results else request.prompt
+        self.prompts[request.role].append(request.prompt)
         self.told.append((request.role, request.input.timezone, request.input.locale, asked))
         return super().run(request)
 
@@ -183,3 +188,24 @@ def test_the_users_language_and_zone_travel_with_the_work_to_the_turn_that_tells
     assert "timezone: Asia/Taipei\nlocale: zh-Hant (Chinese, traditional)" in worker
     if not asks.startswith("every"):
         assert "results" in [asked for *_, asked in mind.told]
+
+
+def test_each_turn_has_what_stays_true_and_what_was_said_where_the_last_one_had_it() -> None:
+    files = Files(MemoryDisk())
+    files.make_folders()
+    files.write(paths.MEMORY, b"- The user likes green tea.\n")
+    mind, clock = Noting(), FakeClock(START)
+    product = Product(files, clock, mind)
+    product.start()
+    for number, text in enumerate(["hello", "plan: look", "which tea?", "cancel nothing", "so"]):
+        clock.advance(100)
+        inbox.put(files, InboxItem(id=f"m{number}", text=text, created_at=clock.now()))
+        product.idle()
+    prompts = mind.prompts["teller"]
+    assert len(prompts) == 6, "one of them tells a result alone"
+    assert all("## User\n`````text\n- The user likes green tea." in prompt for prompt in prompts)
+    for before, prompt in pairwise(prompts[1:]):
+        said, _, rest = before.partition("\n`````\n\n## ")[2].partition("\n`````\n\n")
+        assert said
+        assert rest
+        assert prompt.startswith(before[: before.index(rest) - len("\n`````\n\n")])
