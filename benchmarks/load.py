@@ -35,8 +35,9 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.json import dump_line
-from mimikit.protocol.models import InboxItem, Message, RuntimeState, Task, time_text
+from mimikit.protocol.models import InboxItem, Message, Task, time_text
 from mimikit.protocol.results import TaskResult
+from mimikit.protocol.runtime import RuntimeState
 
 _CONFIG = """[roles.teller]
 engine = "builtin"

@@ -19,7 +19,8 @@ from mimikit.log import EventLog
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock, LookingDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import LockHolder, QueueName, Task
+from mimikit.protocol.models import QueueName, Task
+from mimikit.protocol.runtime import LockHolder
 from mimikit.state import State, hold_little, make_search
 
 if TYPE_CHECKING:
@@ -326,7 +327,7 @@ class ConsumerApp:
             StateMoved: the state folder, or what is in it, is no longer what was opened.
         """
         from mimikit.engines.process_tree import state_id, sweep_leftovers
-        from mimikit.roles.run import sweep_scratch
+        from mimikit.roles.scratch import sweep_scratch
 
         state, store = self.state, self.store
         if ended := sweep_leftovers(state_id(state.path)):

@@ -237,6 +237,18 @@ class BudgetSettings(SettingsSection):
     tasks_tokens: int = 1024
 
 
+Tokens = Annotated[int, Field(ge=1)]
+
+
+class TokenCapSettings(SettingsSection):
+    """`[budget]`: how much may be used. Units: tokens; what is not set is only counted."""
+
+    daily_tokens: Tokens | None = None
+    per_task_tokens: Tokens | None = None
+    """Of a task, over all its attempts."""
+    per_trigger_daily_tokens: Tokens | None = None
+
+
 class RetentionSettings(SettingsSection):
     """How long ended things are kept. Units: days, megabytes."""
 
@@ -274,8 +286,14 @@ class Settings(BaseSettings):
     command: CommandSettings = CommandSettings()
     limits: LimitSettings = LimitSettings()
     triggers: TriggerSettings = TriggerSettings()
+    budget: TokenCapSettings = TokenCapSettings()
     budgets: BudgetSettings = BudgetSettings()
     retention: RetentionSettings = RetentionSettings()
+
+    def model_of(self, engine: str) -> str:
+        """The model that an engine uses where a role or profile names none; empty: its own."""
+        endpoint = self.engines.get(engine)
+        return endpoint.model if endpoint else ""
 
     @field_validator("timezone")
     @classmethod

@@ -23,7 +23,7 @@ from mimikit.log import EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.models import Health
+from mimikit.protocol.runtime import Health
 
 if TYPE_CHECKING:
     from mimikit.memory.search import MemorySearch

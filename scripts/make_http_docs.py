@@ -30,7 +30,6 @@ from mimikit.protocol.diffs import DiffHunk, FileDiff, TaskDiff  # noqa: E402
 from mimikit.protocol.files import Files  # noqa: E402
 from mimikit.protocol.models import (  # noqa: E402
     EngineStatus,
-    Health,
     Hit,
     LiveRun,
     Message,
@@ -40,6 +39,7 @@ from mimikit.protocol.models import (  # noqa: E402
     Usage,
 )
 from mimikit.protocol.results import TaskResult  # noqa: E402
+from mimikit.protocol.runtime import Health  # noqa: E402
 from mimikit.protocol.triggers import Schedule, Trigger  # noqa: E402
 from mimikit.state import State  # noqa: E402
 from mimikit.tasks.ledger import Ledger  # noqa: E402

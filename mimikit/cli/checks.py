@@ -35,7 +35,7 @@ from mimikit.errors import BadSettings, MimikitError
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import TEMP_PREFIX, Files
-from mimikit.protocol.models import RuntimeState
+from mimikit.protocol.runtime import RuntimeState
 from mimikit.roles.prompts import Prompts
 from mimikit.state import State, misplaced
 from mimikit.triggers import registry

@@ -28,7 +28,10 @@ from mimikit.protocol.models import (
 )
 from mimikit.protocol.results import TaskResult
 
-EventKind = Literal["output", "delta", "message", "tool", "command", "file", "note", "error"]
+EventKind = Literal[
+    "output", "delta", "message", "tool", "command", "file", "note", "error", "usage"
+]
+"""usage: what the run has used so far, as fields of a `Usage`, where that is told on the way."""
 OnEvent = Callable[[EventKind, str, dict[str, Any]], None]
 
 
@@ -229,6 +232,8 @@ class Outcome:
     usage: Usage = field(default_factory=Usage)
     requests: int | None = None
     """How often a model was asked, where the engine counts it."""
+    asked: int = 0
+    """Of a run whose engine tells no usage: about how many tokens it was asked with."""
     session_id: str | None = None
     exit_code: int | None = None
     retry_at: datetime | None = None
@@ -263,11 +268,13 @@ class Outcome:
 
     @classmethod
     def stopped(cls, reason: str, text: str = "") -> Outcome:
-        """Of a run that was told to stop: `canceled`, `timeout` or, for any other, `killed`."""
+        """Of a run that was told to stop: `canceled`, `timeout`, `budget`, any other: `killed`."""
         if reason == "canceled":
             return cls("canceled", text, "canceled", "canceled")
         if reason == "timeout":
             return cls("failed", text, "ended: not done in time", "timeout")
+        if reason == "budget":
+            return cls("failed", text, "ended: its task has no tokens left", "budget")
         return cls("failed", text, "ended because the consumer stops", "killed")
 
 

@@ -88,9 +88,23 @@ class Record(BaseModel):
 
 
 class Usage(Record):
+    """Tokens of a run."""
+
     input_tokens: int = 0
     cached_input_tokens: int = 0
+    """Part of the input."""
     output_tokens: int = 0
+    reasoning_output_tokens: int = 0
+    """Part of the output."""
+
+    def __add__(self, other: Usage) -> Usage:
+        names = Usage.model_fields
+        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    @property
+    def tokens(self) -> int:
+        """All of them."""
+        return self.input_tokens + self.output_tokens
 
 
 class SummaryScope(Record):
@@ -133,7 +147,8 @@ class Task(Record):
     released: bool = False
     """Set while a running file is on its way back to the queue for a next attempt."""
     waits_for: str | None = None
-    """The engine that could not serve when it was tried last."""
+    """The engine that could not serve when it was tried last; `budget:day`, `budget:trigger`: for
+    tokens."""
     interruptions: Annotated[int, Field(ge=0)] = 0
     """Times a consumer died under it; three end it for good."""
     trigger_origin: Origin | None = None
@@ -399,73 +414,9 @@ class EngineStatus(Record):
         return f"{self.engine} ({self.reason})" if self.reason else self.engine
 
 
-class RuntimeState(Record):
-    """`runtime.json`: the few facts no folder shows. Losing it costs time, never data."""
-
-    last_archive_at: Instant | None = None
-    last_flush_at: Instant | None = None
-    last_retention_at: Instant | None = None
-    seen_at: Instant | None = None
-    clock_doubt: ClockDoubt | None = None
-    paused: bool = False
-    starts: list[Instant] = Field(default_factory=list[datetime])
-    """Recent starts that did not end cleanly: three within five minutes make tasks wait."""
-    asking: Id | None = None
-    """The run that asks a model about conditions, from before it is queued."""
-    engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
-    """By name: each mind that was ready here once, and how it was last. Where one ever was, no code
-    takes its place."""
-
-
-class LockHolder(Record):
-    """`consumer.json`: who holds the consumer lock; for the message of the one refused."""
-
-    pid: int
-    process_started: str
-    boot_id: str
-    host: str
-    started_at: Instant
-
-
-class PageAddress(Record):
-    """`pages/{id}.json`: where one page really listens, whatever the settings or another page say.
-
-    Each process of the web writes its own, and removes those of processes that are gone.
-    """
-
-    host: str
-    port: int
-    local: bool
-    """Whether only this machine can reach it."""
-    pid: int
-    process_started: str
-    boot_id: str
-    started_at: Instant
-
-
 class LiveRun(Record):
     id: str
     role: Role
     title: str = ""
     started_at: Instant
     headline: str = ""
-
-
-class Health(Record):
-    """`health.json`: the consumer's heartbeat, at most every 5 s and at each change of seats."""
-
-    pid: int
-    version: str
-    started_at: Instant
-    beat_at: Instant
-    tick_age_s: float = 0
-    open_files: int = 0
-    queued: dict[str, int] = Field(default_factory=dict[str, int])
-    live: list[LiveRun] = Field(default_factory=list[LiveRun])
-    worker_seats: int = 0
-    paused: bool = False
-    engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
-    """By role or profile."""
-    minds: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
-    """By name: those that served here, and what waits for each."""
-    degraded: str | None = None

@@ -43,6 +43,8 @@ CACHE = "cache"
 SIDE = "side"
 DIFFS = "side/diffs"
 TURN_PROMPTS = "side/prompts"
+USAGE = "usage"
+USAGE_MONTHS = "usage/months"
 CORRUPT = "corrupt"
 REASON = ".reason.txt"
 """What ends the name of the file in `corrupt/` that tells why another lies there."""
@@ -66,7 +68,7 @@ FOLDERS: tuple[str, ...] = (
     *(f"{queue}/{part}" for queue in QUEUES for part in ("queue", "running", "results", "ended")),
     "planner/done",
     TRIGGERS, TRIGGER_STATE, LEDGER, RUNS, HUEY, SECRETS, CACHE, SIDE, DIFFS, TURN_PROMPTS,
-    CORRUPT, PAGES, PROMPTS,
+    CORRUPT, PAGES, PROMPTS, USAGE, USAGE_MONTHS,
 )  # fmt: skip
 
 
@@ -104,6 +106,8 @@ RECORDS: dict[str, RecordNames] = {
     TURNS: RecordNames(".started"),
     TRANSCRIPT: _DAYS,
     LEDGER: _MONTHS,
+    USAGE: _DAYS,
+    USAGE_MONTHS: _MONTHS._replace(suffix=".json"),
     RUNS: RecordNames(".jsonl"),
     SIDE: RecordNames(".txt"),
 }  # fmt: skip
@@ -213,3 +217,13 @@ def diff(task_id: str) -> str:
 def turn_prompt(run_id: str) -> str:
     """What a turn, or a task's run, was told."""
     return f"{TURN_PROMPTS}/{run_id}.json"
+
+
+def usage_day(day: str) -> str:
+    """What each run of a day used; `day`: `2026-11-23`."""
+    return f"{USAGE}/{day}.jsonl"
+
+
+def usage_month(month: str) -> str:
+    """The sums of the days of a month that are over; `month`: `2026-11`."""
+    return f"{USAGE_MONTHS}/{month}.json"

@@ -18,21 +18,15 @@ from mimikit.errors import BadSettings, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import (
-    REMINDER,
-    EndStatus,
-    FailureReason,
-    PageAddress,
-    QueueName,
-    Task,
-)
+from mimikit.protocol.models import REMINDER, EndStatus, FailureReason, QueueName, Task
 from mimikit.protocol.results import TaskResult
+from mimikit.protocol.runtime import PageAddress
+from mimikit.roles.metering import run_metered
 from mimikit.roles.result_type import typed_result
 from mimikit.roles.run import (
     RunContext,
     cut_to_side,
     not_begun,
-    run_engine,
 )
 from mimikit.roles.task_end import end_or_retry
 from mimikit.roles.turn_context import with_context
@@ -119,7 +113,7 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
             locale=task.locale,
         )
         session = context.open_session(PlannerSession, caller)
-        outcome = run_engine(
+        outcome = run_metered(
             context,
             "planner",
             turn_input,
@@ -316,7 +310,7 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
     timezone, locale = task.timezone or context.settings.zone.key, task.locale or "en"
     turn_input = TurnInput(now, timezone, locale, task=task, upstream=upstream)
     with _recorded(context, task, engine) as recording:
-        outcome = run_engine(
+        outcome = run_metered(
             context,
             "worker",
             turn_input,

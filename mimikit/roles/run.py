@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,6 @@ from pydantic import Field
 
 from mimikit.clock import Clock
 from mimikit.config import BudgetSettings, LimitSettings, Settings
-from mimikit.engines import process
 from mimikit.engines.base import (
     UPSTREAM,
     CancelToken,
@@ -30,7 +28,6 @@ from mimikit.engines.base import (
     TurnInput,
 )
 from mimikit.engines.changes import ChangeRecorder
-from mimikit.engines.process_tree import scratch_prefix
 from mimikit.engines.registry import CODE_ENGINES, EngineChoice, EngineRegistry
 from mimikit.errors import EngineError, StorageError
 from mimikit.language import phrases
@@ -40,10 +37,11 @@ from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Instant, LiveRun, Record, Role, Task
-from mimikit.protocol.results import TaskResult
 from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
 from mimikit.roles.run_trail import RunTrail
+from mimikit.roles.scratch import lay_out_upstream, make_scratch, remove_scratch
 from mimikit.roles.shortage import PAUSE_S, RunShortage
+from mimikit.tasks.usage import UsageBook
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller, ToolSession
 
@@ -55,7 +53,6 @@ S = TypeVar("S", bound=ToolSession)
 MAX_EVENT_CHARACTERS = 20_000
 _WITHOUT_TOKENS = frozenset({"builtin", "command", "scripted"})
 """Engines that have no use for the prompt's tokens."""
-_REMOVE_S = 60
 _ANSWERS = frozenset({"message", "tool", "command", "file"})
 """Events that follow from an answer which came whole."""
 _STOPPED = frozenset({"killed", "canceled"})
@@ -143,6 +140,11 @@ class RunContext:
     changes: ChangeRecorder = field(default_factory=ChangeRecorder)
     stopping: threading.Event = field(default_factory=threading.Event)
 
+    @functools.cached_property
+    def usage(self) -> UsageBook:
+        """What runs use; made before any thread is."""
+        return UsageBook(self.files, self.settings, self.clock)
+
     def open_session(self, kind: type[S], caller: ToolCaller) -> S:
         """A role's tools for one run; what they refuse goes into the log."""
         return kind(
@@ -177,7 +179,7 @@ class RunEvent(Record):
     at: Instant
     type: Literal[
         "started", "output", "delta", "message", "tool", "command", "file", "note", "error",
-        "ended", "process",
+        "ended", "process", "usage",
     ]  # fmt: skip
     text: str = ""
     stream: Literal["stdout", "stderr"] | None = None
@@ -258,8 +260,8 @@ def run_engine(
     timeout_s, idle_timeout_s = _timeouts(role, task, choice, context.settings.limits)
     scratch = token = request = None
     try:
-        scratch = Path(tempfile.mkdtemp(prefix=scratch_prefix(context.state)))
-        _lay_out_upstream(context, turn_input.upstream, scratch)
+        scratch = make_scratch(context.state)
+        lay_out_upstream(context.files, turn_input.upstream, scratch)
         if server is not None and session is not None:
             token = server.register(specs, trail.call)
         instructions, prompt = "", task.prompt if task else ""
@@ -290,6 +292,8 @@ def run_engine(
             read_only=task is not None and task.internal,  # asked for a word; nobody asked for work
         )
         outcome = _served(context, choice, request)
+        if engine.name not in _WITHOUT_TOKENS:
+            outcome = _with_asked(request, outcome)
     except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
         # An EngineError says that nothing began; of what else an engine raises nobody knows.
         cancel.has_begun = request is not None and not isinstance(error, EngineError)
@@ -301,7 +305,7 @@ def run_engine(
         if server is not None and token is not None:
             server.unregister(token)
         if scratch is not None:
-            _remove(scratch)
+            remove_scratch(scratch)
     if cancel.reason == "killed" and outcome.status != "done":
         outcome = Outcome("failed", error="mimikit was stopped meanwhile", failure_reason="killed")
     with contextlib.suppress(MemoryError, OSError, RuntimeError):  # the outcome stands
@@ -362,6 +366,14 @@ def _pause(cancel: CancelToken, seconds: float) -> bool:
     return not stop.wait(seconds)
 
 
+def _with_asked(request: EngineRequest, outcome: Outcome) -> Outcome:
+    """Where an engine has told no usage: with the tokens it was asked with, about."""
+    if outcome.usage.tokens:
+        return outcome
+    asked = tokens.count(request.instructions) + tokens.count(request.prompt)
+    return replace(outcome, asked=asked)
+
+
 def _shorter(context: RunContext, request: EngineRequest) -> EngineRequest | None:
     """The same with half the budgets; None where that says no less."""
     budgets = context.settings.budgets
@@ -397,38 +409,6 @@ def _timeouts(
     if choice.engine.name == "command":  # it may be silent; an agent that says nothing is stuck
         return timeout_s, timeout_s
     return timeout_s, limits.idle_timeout_s
-
-
-def sweep_scratch(state: Path) -> None:
-    """Remove the scratch folders that a killed consumer of this state has left behind.
-
-    Only while no run of this state is going on.
-    """
-    for path in Path(tempfile.gettempdir()).glob(f"{scratch_prefix(state)}*"):
-        with contextlib.suppress(FileNotFoundError):
-            if path.lstat().st_uid == os.getuid():  # anybody may make a folder of that name
-                _remove(path)
-
-
-def _remove(scratch: Path) -> None:
-    """Remove a scratch folder, whatever a run has made of it; what can not go stays for a start."""
-    with contextlib.suppress(RecursionError, MemoryError):
-        shutil.rmtree(scratch, ignore_errors=True)
-    if os.path.lexists(scratch):  # folders too deep for Python, or shut by the run
-        line = 'chmod -R u+rwx -- "$1"; rm -rf -- "$1"'
-        with contextlib.suppress(OSError, MemoryError):
-            process.output(["/bin/sh", "-c", line, "sh", str(scratch)], timeout_s=_REMOVE_S)
-
-
-def _lay_out_upstream(context: RunContext, upstream: tuple[TaskResult, ...], scratch: Path) -> None:
-    """Put the whole text of each result a run builds on into its scratch folder, read-only."""
-    for result in upstream:
-        whole = context.files.read(paths.side(result.id)) if "whole" in result.result else None
-        folder = scratch / UPSTREAM
-        folder.mkdir(exist_ok=True)
-        path = folder / f"{result.id}.txt"
-        path.write_bytes(whole if whole is not None else result.text.encode(errors="replace"))
-        path.chmod(0o400)
 
 
 def _no_tools(name: str, _arguments: Mapping[str, object]) -> ToolReply:

@@ -33,7 +33,9 @@ def end_or_retry(
     final: trying again could not help.
     """
     now = context.clock.now()
-    is_waiting = outcome.failure_reason in WAITING
+    for_tokens = outcome.failure_reason == "budget"
+    final = final or (for_tokens and outcome.retry_at is None)
+    is_waiting = outcome.failure_reason in WAITING and not for_tokens
     waits = context.engines.wait_of(engine, task.role) if is_waiting else None
     retry_at = outcome.retry_at
     if waits is not None:  # the supervisor ends its wait; should it not, it comes by itself
@@ -47,7 +49,9 @@ def end_or_retry(
             context.insist(lambda: queue.finish(context.files, result.but(**facts(end.status))))
             return True
         case release:
-            if is_waiting and _other_serves(context, task, engine):
+            if for_tokens:
+                release = release.but(waits_for=context.usage.waits_for(task.id))
+            elif is_waiting and _other_serves(context, task, engine):
                 release = release.but(not_before=now)
             elif is_waiting:
                 release = release.but(waits_for=engine)

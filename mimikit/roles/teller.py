@@ -15,7 +15,8 @@ from mimikit.errors import StorageError
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.protocol.watch import LastingThread
-from mimikit.roles.run import RunContext, cut_to_side, not_begun, run_engine
+from mimikit.roles.metering import run_metered
+from mimikit.roles.run import RunContext, cut_to_side, not_begun
 from mimikit.roles.shortage import PAUSE_S
 from mimikit.roles.turn_context import with_context
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
@@ -71,7 +72,7 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         question_open=question is not None and bool(question.planner_task_id or not answered),
     )
     session = context.open_session(TellerSession, caller)
-    outcome = run_engine(
+    outcome = run_metered(
         context,
         "teller",
         turn_input,

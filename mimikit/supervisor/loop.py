@@ -18,7 +18,8 @@ from mimikit.conversation import inbox
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import SpareFile
-from mimikit.protocol.models import EngineStatus, Health, QueueName, Task
+from mimikit.protocol.models import EngineStatus, QueueName, Task
+from mimikit.protocol.runtime import Health
 from mimikit.roles.run import RunContext
 from mimikit.roles.shortage import RunShortage
 from mimikit.supervisor import recovery
@@ -101,6 +102,7 @@ class Supervisor:
         now = self.store.clock.now()
         newest = recovery.newest_record(self.store, now)
         recovery.recover(self.store, self._applier, now)
+        self._teller.budget.recover()
         self._leapt(leap_at_start(newest, now), now, ran=False)
         self._teller.questions.lived_until = newest
         self.archiver.recover(now)
@@ -259,8 +261,9 @@ class HeartbeatWriter:
         degraded = degraded or self._fallen()
         live, paused = store.live.list(), store.runtime.paused
         seats = [(run.id, run.headline) for run in live]
-        minds = dict(self._teller.engines.shown)
-        shown = (seats, paused, degraded, waits and waits.reason, minds)
+        minds, budget = dict(self._teller.engines.shown), self._teller.budget.status(now)
+        tokens = budget.but(used=0, reserved=0)
+        shown = (seats, paused, degraded, waits and waits.reason, minds, tokens)
         changed = shown != self._shown
         if not changed and self._last is not None and timedelta() <= now - self._last < BEAT:
             return
@@ -278,6 +281,7 @@ class HeartbeatWriter:
             paused=paused,
             engines=self._engines() | ({"teller": waits} if waits else {}),
             minds=minds,
+            budget=budget,
             degraded=degraded,
         )
         try:

@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.models import REMINDER, Health, QueueName, Task
+from mimikit.protocol.models import REMINDER, QueueName, Task
 from mimikit.protocol.results import TaskResult
+from mimikit.protocol.runtime import Health
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
@@ -39,6 +40,7 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     # The files of lines that were written last are those a kill may have left unflushed.
     days = files.names(paths.TRANSCRIPT, suffix=".jsonl")[-2:]
     newest = [f"{paths.LEDGER}/{name}" for name in files.names(paths.LEDGER, suffix=".jsonl")[-1:]]
+    newest += [f"{paths.USAGE}/{name}" for name in files.names(paths.USAGE, suffix=".jsonl")[-1:]]
     files.settle(folders, [*newest, *(f"{paths.TRANSCRIPT}/{name}" for name in days)])
     # What can not be set aside stands in the way of one record, and is no reason not to start.
     with contextlib.suppress(UnsafeFile):

@@ -19,6 +19,7 @@ from mimikit.log import rotated_logs
 from mimikit.protocol import paths
 from mimikit.protocol.models import ClockDoubt
 from mimikit.supervisor.store import Store
+from mimikit.tasks.usage import is_summed_up
 
 EVERY = timedelta(hours=20)
 LOOK_EVERY = timedelta(minutes=1)
@@ -37,6 +38,7 @@ _SUFFIXES = {
     "planner/ended": ".json",
     "worker/ended": ".json",
     "worker/results": ".json",
+    paths.USAGE: ".jsonl",
 }
 
 
@@ -132,7 +134,8 @@ class Retention:
         found: list[str] = []
         for folder, suffix in _SUFFIXES.items():
             for name, stat in files.stats(folder, suffix=suffix).items():
-                if stat.mtime_ns < limit_ns and name not in needed:
+                is_kept = folder == paths.USAGE and not is_summed_up(files, name[:10])
+                if stat.mtime_ns < limit_ns and name not in needed and not is_kept:
                     found.append(f"{folder}/{name}")
         left = settings.logs_mb * 2**20
         for name in reversed(rotated_logs(files)):

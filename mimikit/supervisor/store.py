@@ -15,9 +15,10 @@ from mimikit.errors import NewerState, UnsafeFile
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import REMINDER, History, QueueName, RuntimeState, Task
+from mimikit.protocol.models import REMINDER, History, QueueName, Task
 from mimikit.protocol.records import written_at
 from mimikit.protocol.results import StatusCheckpoint
+from mimikit.protocol.runtime import RuntimeState
 from mimikit.protocol.watch import WakeBell
 from mimikit.roles.run import LiveRuns
 from mimikit.tasks import queue as task_queue

@@ -26,6 +26,7 @@ from mimikit.protocol.models import EngineStatus, InboxItem, TurnAttempt, TurnRe
 from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
 from mimikit.roles.turn_context import written_in
+from mimikit.supervisor.budget_watch import BudgetWatch
 from mimikit.supervisor.code_turns import code_record, message_turn, system_message, told_result
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.engine_watch import EngineWatch
@@ -75,6 +76,8 @@ class TellerScheduler:
         self.waiting: EngineStatus | None = None
         """The engine that inputs wait for, and why; None when none does."""
         self.engines = EngineWatch(store, context.engines, self.inputs, self._commit)
+        self.budget = BudgetWatch(store, context.usage, self.inputs, self._commit)
+        self._waits_for_tokens = False
 
     def step(self, now: datetime) -> bool:
         # Turns whose application the disk cut short come first: until they are applied, their
@@ -83,8 +86,11 @@ class TellerScheduler:
         done = self._take_outcomes(now) or done
         done = self.inputs.refresh(now) or done
         done = self.questions.step(now, may_ask=self._under_way is None) or done
-        awaited = self.waiting.engine if self.waiting else None
+        for_tokens = self.waiting is not None and self._waits_for_tokens
+        awaited = self.waiting.engine if self.waiting and not for_tokens else None
         if self.engines.step(now, awaited) or self._is_served_otherwise(awaited):
+            self._not_before = None
+        if self.budget.step(now, teller_waits=for_tokens) and for_tokens:
             self._not_before = None
         # What the user said does not wait for what code tells.
         done = self._start_turn(now) or done
@@ -109,6 +115,7 @@ class TellerScheduler:
             choice = engines.for_role("teller")
         if choice.waiting:
             self._wait(choice, choice.waiting, now)
+            self._waits_for_tokens = False
             return self._answer_commands(now)
         self.waiting = None
         return self._take(items, attempt, excused, choice, now)
@@ -274,6 +281,7 @@ class TellerScheduler:
     def _turned_away(self, outcome: TurnOutcome, now: datetime) -> None:
         """What is known of an engine says when it is tried; of anything else time does."""
         used, choice = outcome.job.choice, self._context.engines.for_role("teller")
+        self._waits_for_tokens = outcome.failure_reason == "budget" and not choice.waiting
         if choice.waiting:
             self._wait(choice, choice.waiting, now)
         elif choice.engine.name == used.engine.name:

@@ -193,6 +193,7 @@ class ScriptedEngine:
                 run.request.on_event(value, step.get("text", ""), dict(step.get("data", {})))
             case "usage":
                 run.usage = Usage.model_validate(value)
+                run.request.on_event("usage", "", run.usage.to_dict())
             case "raise":
                 raise RuntimeError(value)
             case "fail":

@@ -22,7 +22,8 @@ from mimikit.memory.tokens import cut
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Hit, Message, QueueName, RuntimeState, time_text
+from mimikit.protocol.models import Hit, Message, QueueName, time_text
+from mimikit.protocol.runtime import RuntimeState
 from mimikit.protocol.triggers import Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.tools import world

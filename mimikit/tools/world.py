@@ -20,6 +20,7 @@ from mimikit.protocol.models import REMINDER
 from mimikit.protocol.triggers import Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.tasks.queue import TaskSnapshot
+from mimikit.tasks.usage import held_for
 from mimikit.triggers import facts, registry
 from mimikit.triggers.explain import ExplanationContext, TitleOf
 
@@ -145,6 +146,8 @@ def task_line(view: TaskSnapshot, here: ExplanationContext) -> TaskLine:
 def _task_waits(view: TaskSnapshot, here: ExplanationContext) -> Words:
     """What a queued task waits for."""
     task = view.task
+    if tokens_of := held_for(task.waits_for):
+        return say_both(f"fact_waits_{tokens_of}")
     if task.waits_for is not None:
         return say_both("fact_waits_for", engine=task.waits_for)
     if task.not_before is not None and task.not_before > here.now:

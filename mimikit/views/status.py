@@ -18,16 +18,8 @@ from mimikit.conversation import inbox
 from mimikit.log import log_tails
 from mimikit.protocol import ids, paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.models import (
-    EngineStatus,
-    Health,
-    Instant,
-    LiveRun,
-    LockHolder,
-    Question,
-    RuntimeState,
-    time_text,
-)
+from mimikit.protocol.models import EngineStatus, Instant, LiveRun, Question, time_text
+from mimikit.protocol.runtime import Health, LockHolder, RuntimeState
 from mimikit.tasks import ledger
 from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import tasks, triggers

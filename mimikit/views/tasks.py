@@ -27,7 +27,7 @@ MAX_TRACE = 100
 MAX_EVENTS = 500
 _OUTPUT_PART = 2**18
 _OUTPUT_LINE = 2**24
-_EVENT_TYPES_HIDDEN = frozenset({"process"})
+_EVENT_TYPES_HIDDEN = frozenset({"process", "usage"})
 
 
 class TaskView(View):

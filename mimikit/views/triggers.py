@@ -9,8 +9,9 @@ from zoneinfo import ZoneInfo
 
 from mimikit.language.phrases import say_both
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.models import EngineStatus, Health, Instant, Notify, to_utc
+from mimikit.protocol.models import EngineStatus, Instant, Notify, to_utc
 from mimikit.protocol.notify import notify_of, told_words
+from mimikit.protocol.runtime import Health
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger
 from mimikit.tools import world

@@ -29,7 +29,7 @@ from mimikit.errors import BadSettings, MimikitError
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import PageAddress
+from mimikit.protocol.runtime import PageAddress
 from mimikit.state import wait_for_folders
 from mimikit.web import front, tokens
 from mimikit.web.guard import allowed_hosts

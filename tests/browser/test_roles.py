@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from mimikit.protocol import paths
-from mimikit.protocol.models import EngineStatus, RuntimeState
+from mimikit.protocol.models import EngineStatus
+from mimikit.protocol.runtime import RuntimeState
 from tests.browser.pages import OpenChat
 from tests.browser.product import Product
 

@@ -23,7 +23,8 @@ from mimikit.config import Settings, known_keys
 from mimikit.engines import sandbox
 from mimikit.memory import tokens
 from mimikit.protocol import paths
-from mimikit.protocol.models import EngineStatus, Health, Question, RuntimeState
+from mimikit.protocol.models import EngineStatus, Question
+from mimikit.protocol.runtime import Health, RuntimeState
 from tests.cli.conftest import REPO, Cli, clean_environment
 
 NOW = SystemClock().now()

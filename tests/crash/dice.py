@@ -15,7 +15,7 @@ from types import ModuleType
 
 from mimikit.conversation import turns
 from mimikit.protocol import files, ids
-from mimikit.roles import run
+from mimikit.roles import run, scratch
 
 NO_PROCESS = 2**22
 """Above every process id of the system: a temp file of this owner has a dead one."""
@@ -67,9 +67,9 @@ def loaded_dice() -> Generator[Dice]:
         (files, "secrets", DICE),
         (turns, "secrets", DICE),
         (ids, "os", DICE),
-        (run, "tempfile", NoScratch),
-        (run, "shutil", NoScratch),
-        (run, "_lay_out_upstream", lambda *_nothing: None),
+        (scratch, "tempfile", NoScratch),
+        (scratch, "shutil", NoScratch),
+        (run, "lay_out_upstream", lambda *_nothing: None),
     ]
     kept = [getattr(module, name) for module, name, _ in places]
     for module, name, stand_in in places:

@@ -234,6 +234,8 @@ class Flow:
     rules: ArchiveRules = RULES
     caps: HistoryCaps | None = None
     settings: Settings | None = None
+    counts: bool = False
+    """What runs use is written down: in all flows that would be too many crashes of one kind."""
     waits_s: float = 0.0
     """So long it waits of itself, in what time its client does not let pass: for a mind."""
 
@@ -398,6 +400,8 @@ class Explorer:
         files.make_folders()
         mind = Mind(oracle.runs)
         product = self.flow.product(files, clock, mind)
+        if not self.flow.counts:
+            product.context.usage.begin = lambda *_facts: None  # pyright: ignore[reportAttributeAccessIssue]
         product.workspace.files.update(oracle.files())
         client = Client(product, oracle)
         if self.flow.hook is not None:

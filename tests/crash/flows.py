@@ -7,7 +7,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from mimikit.config import Settings
+from mimikit.config import Settings, TokenCapSettings
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import EngineAbsence, EngineRequest
 from mimikit.engines.builtin.engine import BuiltinEngine
@@ -36,6 +36,11 @@ def _few_tasks(most: int) -> Settings:
     settings = scripted_settings()
     limits = settings.limits.model_copy(update={"tasks_per_trace": most})
     return settings.model_copy(update={"limits": limits})
+
+
+def _few_tokens(**caps: int) -> Settings:
+    """Settings under which so many tokens may be used; each run uses 100."""
+    return scripted_settings().model_copy(update={"budget": TokenCapSettings(**caps)})
 
 
 def _cancel_meanwhile(client: Client, request: EngineRequest) -> None:
@@ -648,6 +653,25 @@ FLOWS = (
             lambda c: c.submit("t1", "drink water", profile="reminder"),
             lambda c: c.order("o1", "retry", "t1"),
         ),
+    ),
+    Flow(
+        "what is used is counted", (lambda c: c.submit("t1", "flaky", max_attempts=2),), counts=True
+    ),
+    Flow(
+        "the tokens of a day are used up, and more allowed",
+        (
+            lambda c: c.say("m1", "hello"),
+            lambda c: (c.say("m2", "how are you"), c.submit("t1", "one")),
+            lambda c: c.files.write("config.toml", b"[budget]\ndaily_tokens = 9000000\n"),
+        ),
+        settings=_few_tokens(daily_tokens=150),
+        counts=True,
+    ),
+    Flow(
+        "the tokens of a task are used up",
+        (lambda c: c.submit("t1", "bad", max_attempts=4), lambda c: c.at(_AGAIN)),
+        settings=_few_tokens(per_task_tokens=150),
+        counts=True,
     ),
     Flow("planned trigger", (lambda c: c.say("m1", "every 60: tick"), lambda c: c.at(61))),
     Flow(

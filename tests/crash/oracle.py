@@ -177,9 +177,10 @@ def judge(contents: Contents, oracle: Oracle, expected: Expected = Expected()) -
     """Everything that is wrong, in words; empty when nothing is."""
     folder = Folder(contents)
     found: list[str] = []
-    found += _stuck(folder)
     found += _quarantined(folder, expected.quarantined)
-    found += _lost(folder, oracle)
+    if not (folder.record("runtime.json") or {}).get("budget"):  # else it may wait for tokens
+        found += _stuck(folder)
+        found += _lost(folder, oracle)
     found += remembered(folder)
     if expected.forgets:
         return found
@@ -191,6 +192,7 @@ def judge(contents: Contents, oracle: Oracle, expected: Expected = Expected()) -
     found += _kept(folder)
     found += _questions(folder)
     found += _sides(folder)
+    found += _usage(folder, oracle)
     if not expected.limited:
         found += [
             f"run {run} was begun {n} times" for run, n in Counter(oracle.runs).items() if n > 1
@@ -678,3 +680,26 @@ def _sides(folder: Folder) -> list[str]:
         ),
         *(f"{path} holds no diff" for path in diffs if not folder.record(path)),
     ]
+
+
+def _usage(folder: Folder, oracle: Oracle) -> list[str]:
+    """What runs have used is counted once, whatever became of them: as far as it is counted."""
+    lines = {line["id"]: line for _, line in folder._lines("usage")}
+    if not lines:
+        return []
+    found = [f"{line['runId']} goes on for ever" for line in lines.values() if _is_open(line)]
+    told = Counter(
+        (line["runId"], line["attempt"])
+        for line in lines.values()
+        if line["state"] == "used" and not line["estimated"]
+    )
+    begun = Counter(oracle.runs)
+    found += [f"{run} is counted {n} times" for run, n in told.items() if n > begun[run]]
+    ends = [(id_, it["attempt"]) for id_, it in folder.turns.items() if it["author"] == "teller"]
+    ended = [*folder.results.items(), *folder.plans.items()]
+    ends += [(id_, it["attempts"]) for id_, it in ended if it["status"] in ("done", "needs_input")]
+    return found + [f"{run} is not counted" for run in ends if told[run] != 1]
+
+
+def _is_open(line: Record) -> bool:
+    return line["state"] == "began"

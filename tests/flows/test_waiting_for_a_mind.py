@@ -12,7 +12,8 @@ from mimikit.engines.base import EngineAbsence, EngineRequest, Outcome
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import EngineStatus, RuntimeState
+from mimikit.protocol.models import EngineStatus
+from mimikit.protocol.runtime import RuntimeState
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client

@@ -10,7 +10,8 @@ import pytest
 from mimikit.config import Settings, WebSettings
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Origin, PageAddress, Task
+from mimikit.protocol.models import Origin, Task
+from mimikit.protocol.runtime import PageAddress
 from mimikit.roles.dispatcher import task_refusal
 from mimikit.testing.memory_disk import MemoryDisk
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.roles import run
+from mimikit.engines.process_tree import scratch_prefix
+from mimikit.roles import scratch
 from tests.support.deep import nested_folders
 
 
@@ -18,11 +19,11 @@ def test_what_is_very_deep_or_shut_goes_at_the_start(
     state = tmp_path / ".mimikit"
     state.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    left = [tmp_path / f"{run.scratch_prefix(state)}{name}" for name in ("deep", "shut")]
+    left = [tmp_path / f"{scratch_prefix(state)}{name}" for name in ("deep", "shut")]
     for folder in left:
         (folder / "inner").mkdir(parents=True)
         (folder / "inner" / "file").touch()
     (left[1] / "inner").chmod(0o000)
     with nested_folders(left[0]):
-        run.sweep_scratch(state)
+        scratch.sweep_scratch(state)
         assert not any(map(os.path.lexists, left))

@@ -15,7 +15,8 @@ from mimikit.clock import LEAP, ClockWatch, SystemClock, leap_at_start
 from mimikit.engines.base import EngineRequest, Outcome
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import ClockDoubt, Health, Question, Task
+from mimikit.protocol.models import ClockDoubt, Question, Task
+from mimikit.protocol.runtime import Health
 from mimikit.supervisor import recovery
 from mimikit.supervisor.retention import BATCH, after_leap, after_living
 from mimikit.tasks import queue

@@ -11,7 +11,8 @@ import pytest
 from mimikit.conversation import history
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Message, RuntimeState, TurnRecord
+from mimikit.protocol.models import Message, TurnRecord
+from mimikit.protocol.runtime import RuntimeState
 from mimikit.supervisor.store import MOST_AHEAD
 from mimikit.tasks import ledger
 from mimikit.testing.memory_disk import MemoryDisk

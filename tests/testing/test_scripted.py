@@ -52,7 +52,7 @@ def test_the_steps_are_played_in_order() -> None:
     assert (outcome.status, outcome.text) == ("done", "Hello, world.")
     assert (outcome.usage.input_tokens, outcome.usage.output_tokens) == (7, 3)
     assert desk.calls == [("delegate", {"prompt": "ls"})]
-    assert [kind for kind, _, _ in desk.events] == ["note", "tool", "delta", "delta"]
+    assert [kind for kind, _, _ in desk.events] == ["note", "tool", "delta", "delta", "usage"]
 
 
 def test_each_role_has_its_own_script_and_each_run_its_own_steps() -> None:

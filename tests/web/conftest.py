@@ -27,7 +27,8 @@ from mimikit.memory.search import MemorySearch
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.models import Health, LiveRun
+from mimikit.protocol.models import LiveRun
+from mimikit.protocol.runtime import Health
 from mimikit.state import State
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock

@@ -25,7 +25,8 @@ from mimikit.log import ChangeFeed
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import PageAddress, Task
+from mimikit.protocol.models import Task
+from mimikit.protocol.runtime import PageAddress
 from mimikit.roles.dispatcher import task_refusal
 from mimikit.web import serve as serving
 from tests.web.conftest import Server

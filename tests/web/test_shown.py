@@ -16,19 +16,9 @@ from mimikit.conversation.history import HistoryStore
 from mimikit.log import ChangeFeed
 from mimikit.protocol import ids, paths
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.models import (
-    Command,
-    EngineStatus,
-    Health,
-    InboxItem,
-    LockHolder,
-    Message,
-    Question,
-    RuntimeState,
-    Task,
-    Usage,
-)
+from mimikit.protocol.models import Command, EngineStatus, InboxItem, Message, Question, Task, Usage
 from mimikit.protocol.results import TaskResult
+from mimikit.protocol.runtime import Health, LockHolder, RuntimeState
 from mimikit.protocol.triggers import PlanResult, Schedule, Trigger, TriggerState
 from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger

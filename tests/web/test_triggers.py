@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mimikit.protocol import paths
-from mimikit.protocol.models import Command, EngineStatus, RuntimeState, Task, time_text
+from mimikit.protocol.models import Command, EngineStatus, Task, time_text
 from mimikit.protocol.results import TaskResult
+from mimikit.protocol.runtime import RuntimeState
 from mimikit.protocol.triggers import NodeVerdict, Schedule, Trigger, TriggerState
 from mimikit.tasks import ledger, queue
 from mimikit.tasks.ledger import Ledger

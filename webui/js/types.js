@@ -531,10 +531,11 @@
  * @property {number | null} requests How often a model was asked, where the engine counts it.
  * @property {Usage} usage
  *
- * @typedef {object} Usage
+ * @typedef {object} Usage Tokens of a run.
  * @property {number} inputTokens
- * @property {number} cachedInputTokens
+ * @property {number} cachedInputTokens Part of the input.
  * @property {number} outputTokens
+ * @property {number} reasoningOutputTokens Part of the output.
  *
  * @typedef {object} Usage Tokens of the conversation since midnight UTC.
  * @property {number} inputTokens

@@ -190,11 +190,13 @@ class ServerTurn:
                     self._answer = _Answer()
                 self._answer.counts(item)
             case "rawResponse/completed":
-                self.usage = _sum(self.usage, _usage(value_of(params, "usage")))
+                self.usage = self.usage + _usage(value_of(params, "usage"))
                 self._answer.is_whole = True
+                on_event("usage", "", self.usage.to_dict())
             case "thread/tokenUsage/updated":
                 total = value_of(value_of(params, "tokenUsage"), "total")
                 self.usage = _usage(total)
+                on_event("usage", "", self.usage.to_dict())
             case "error" if value_of(params, "willRetry") is True:
                 said = text_of(value_of(params, "error"), "message")
                 on_event("note", plain(said)[:_SHOWN_CHARACTERS], {})
@@ -295,7 +297,3 @@ def _clean(text: str) -> str:
 def _usage(counts: Json) -> Usage:
     told = {name: value_of(counts, to_camel(name)) for name in Usage.model_fields}
     return Usage(**{name: n for name, n in told.items() if type(n) is int and n >= 0})
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in Usage.model_fields})

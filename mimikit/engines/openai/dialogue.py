@@ -292,11 +292,13 @@ class AnswerReader:
     def _take_usage(self, given: object, asked: str, said: str) -> None:
         counts = table_of(given)
         details = table_of(counts.get(f"{asked}_tokens_details"))
+        more = table_of(counts.get(f"{said}_tokens_details"))
         if counts:
             self._answer.usage = Usage(
                 input_tokens=_count(counts.get(f"{asked}_tokens")),
                 cached_input_tokens=_count(details.get("cached_tokens")),
                 output_tokens=_count(counts.get(f"{said}_tokens")),
+                reasoning_output_tokens=_count(more.get("reasoning_tokens")),
             )
 
 
@@ -352,10 +354,6 @@ def parsed_arguments(text: str) -> Body | None:
         except (ValueError, RecursionError):
             return None
     return cast("Body", value) if isinstance(value, dict) else None
-
-
-def total(one: Usage, other: Usage) -> Usage:
-    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in Usage.model_fields})
 
 
 def shortened(answer: ModelAnswer, most: int) -> ModelAnswer:

@@ -35,7 +35,6 @@ from mimikit.engines.openai.dialogue import (
     ModelDialogue,
     parsed_arguments,
     shortened,
-    total,
 )
 from mimikit.engines.openai.endpoint import EndpointClient, EndpointError, Trouble
 from mimikit.engines.openai.profile import EndpointProfile, key_of, learn
@@ -352,7 +351,9 @@ class _Run:
 
     def _heard(self, answer: ModelAnswer) -> None:
         self._tries = 0
-        self.usage = total(self.usage, answer.usage)
+        self.usage = self.usage + answer.usage
+        if self.usage.tokens:
+            self.request.on_event("usage", "", self.usage.to_dict())
         if answer.thoughts.strip():
             shown = plain(answer.thoughts.strip())[:_SHOWN_CHARACTERS]
             self.request.on_event("note", shown, {"reasoning": True})
