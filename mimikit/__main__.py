@@ -37,6 +37,10 @@ SECTIONS = {
         "logs": ("status", "What happened, newest last."),
         "prompt": ("status", "What a turn or a task was told: why it said what it said."),
         "engine": ("engines", "What does the thinking: use another, or go on without one."),
+        "local": (
+            "local",
+            "A small model on this machine, without an account.",
+        ),
         "token": ("up", "The token for scripts, or a login link for the page."),
     },
 }

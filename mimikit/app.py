@@ -39,6 +39,7 @@ _LOOK_S, _MOST_LOOKS = 0.1, 30
 def engines_of(state: State) -> list[Engine]:
     from mimikit.engines.builtin.engine import BuiltinEngine
     from mimikit.engines.codex.engine import CodexEngine
+    from mimikit.engines.local.engine import LocalEngine
     from mimikit.engines.opencode.engine import OpencodeEngine
     from mimikit.engines.shell import ShellEngine
     from mimikit.memory.archive import summarise_prompt
@@ -49,6 +50,7 @@ def engines_of(state: State) -> list[Engine]:
         CodexEngine(settings, state.path),
         OpencodeEngine(settings, state.path),
         *endpoint_engines(state, settings),
+        LocalEngine(settings, state.path, clock=state.clock),
         BuiltinEngine(summarise=summarise_prompt),
         ShellEngine(settings),
         ScriptedEngine.from_file(Path(script)) if script else ScriptedEngine({}),

@@ -31,7 +31,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from mimikit.errors import BadSettings, NotFound
 
 EngineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
-OWN_ENGINES = ("auto", "codex", "opencode", "builtin", "command", "scripted")
+OWN_ENGINES = ("auto", "codex", "opencode", "local", "builtin", "command", "scripted")
 """What needs no table of its own; `auto` chooses."""
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -199,6 +199,18 @@ class EndpointSettings(SettingsSection):
         return self
 
 
+class LocalSettings(SettingsSection):
+    """The small model on this machine, of the engine `local`."""
+
+    model_path: str | None = None
+    """A GGUF file; None is what `mimikit local setup` has fetched."""
+    threads: Annotated[int, Field(ge=1, le=64)] | None = None
+    """None is as many as there are cores, at most four."""
+    context_tokens: Annotated[int, Field(ge=2048, le=32768)] = 4096
+    idle_minutes: Seconds = 10
+    """After so long without a request it is no longer held in memory."""
+
+
 class CommandSettings(SettingsSection):
     sandbox: Literal["auto", "off"] = "auto"
     """The owner's command lines do not see the state folder; `off` lets them."""
@@ -283,6 +295,7 @@ class Settings(BaseSettings):
     web: WebSettings = WebSettings()
     codex: CodexSettings = CodexSettings()
     opencode: OpencodeSettings = OpencodeSettings()
+    local: LocalSettings = LocalSettings()
     command: CommandSettings = CommandSettings()
     limits: LimitSettings = LimitSettings()
     triggers: TriggerSettings = TriggerSettings()

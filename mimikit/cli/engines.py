@@ -98,9 +98,8 @@ _URL = "http://127.0.0.1:11434/v1"
 def list_(state: ReadOnlyState, as_json: bool) -> None:
     """List the engines that are set up, whether each can serve, and who serves what."""
     found = {one.name: one for one in app.engines_of(state)}
-    names = [
-        name for name in ("codex", "opencode", *state.settings.engines, "builtin") if name in found
-    ]
+    ordered = ("codex", "opencode", *state.settings.engines, "local", "builtin")
+    names = [name for name in ordered if name in found]
     lines = [_line(name, found[name], state.settings) for name in names]
     orders = setup.orders(state.settings)
     if as_json:
@@ -117,6 +116,7 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
 def _line(name: str, one: Engine, settings: Settings) -> dict[str, str]:
     endpoint = settings.engines.get(name)
     what = f"{endpoint.model} at {endpoint.base_url}" if endpoint else ""
+    what = "a small model here, basic mode" if name == "local" else what
     return {"name": name, "what": what, "reason": one.unavailable() or ""}
 
 

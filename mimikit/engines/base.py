@@ -337,6 +337,12 @@ class CodeEngine(Engine, Protocol):
         """Whether a message is exactly a command; `tasks` gives what one may name."""
         ...
 
+    def answers(
+        self, text: str, tasks: Callable[[], Sequence[TaskLine]], question: Question | None
+    ) -> bool:
+        """Whether it does with a message all there is to do: what it reads is no mere talk."""
+        ...
+
 
 @runtime_checkable
 class WarmEngine(Engine, Protocol):

@@ -35,6 +35,8 @@ CODE_ENGINES = frozenset({CODE, "command"})
 CODEX = "codex"
 OPENCODE = "opencode"
 """What `auto` takes first, before the endpoints in the order of the settings."""
+LOCAL = "local"
+"""What `auto` takes last: it talks, and plans where no other mind is set up; code works then."""
 WITH_LOGIN = frozenset({CODEX})
 """Engines with a login of their own, and any model; each of the others has a key, and its own."""
 
@@ -184,6 +186,8 @@ class EngineRegistry:
         for name in (name for name in self._minds() if name in served and name in self._engines):
             status = EngineStatus(engine=name)
             if reason := self._engines[name].unavailable():
+                if not self._is_kept(name, self._settings.engine_order, reason):
+                    continue
                 status = EngineStatus(
                     engine=name, state="waiting", want=want_of(reason), reason=reason
                 )
@@ -287,17 +291,19 @@ class EngineRegistry:
 
     def _minds(self) -> list[str]:
         """What `auto` takes, the best first."""
-        return [CODEX, OPENCODE, *self._settings.engines]
+        return [CODEX, OPENCODE, *self._settings.engines, LOCAL]
 
     def _choose(self, seat: ProfileSettings, role: Role, by_code: bool) -> EngineChoice:
         used = self._settings.engine_order
         order = [name for given in seat.order for name in (used if given == "auto" else [given])]
-        code, is_auto = self._engines.get(CODE), "auto" in order
-        if by_code and is_auto and code is not None:
+        code, has_code = self._engines.get(CODE), not {"auto", LOCAL}.isdisjoint(order)
+        if by_code and has_code and code is not None:
             return EngineChoice(code, seat)
         minds = [
             name for given in order for name in (self._minds() if given == "auto" else [given])
         ]
+        if role == "worker" or (role == "planner" and self._has_other(minds, order)):
+            minds = [name for name in minds if name != LOCAL]
         passed: list[str] = []
         resting: EngineChoice | None = None
         awaited: EngineChoice | None = None
@@ -314,15 +320,25 @@ class EngineRegistry:
             passed.append(f"{name}: {reason}")
             if seen is None:
                 resting = resting or EngineChoice(engine, seat, reason)
-            elif awaited is None and (name in self._served or name in order):
+            elif awaited is None and self._is_kept(name, order, reason):
                 awaited = EngineChoice(engine, seat, reason)
-            if name in self._served or name in order:
+            if self._is_kept(name, order, reason):
                 first = first or name
         if (choice := resting or awaited) is not None:
             return choice
-        if code is None or not is_auto:
+        if code is None or not has_code:
             raise BadSettings(f"none of the engines {', '.join(order)} is there; set another")
         return EngineChoice(code, seat, None, tuple(passed))
+
+    def _has_other(self, minds: list[str], order: list[str]) -> bool:
+        """Whether a mind is set up that can work, too: a small model does not plan for it."""
+        others = (name for name in minds if name not in (LOCAL, CODE) and name in self._engines)
+        return any(name in self._served or name in order for name in others)
+
+    def _is_kept(self, name: str, order: list[str], reason: str | None) -> bool:
+        """Whether an engine is waited for; weights that were removed are not."""
+        is_gone = name == LOCAL and want_of(reason) == "missing"
+        return name in order or (name in self._served and not is_gone)
 
 
 def want_of(reason: str | None) -> EngineWant | None:

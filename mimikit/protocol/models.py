@@ -269,6 +269,8 @@ class RoutedAnswer(Record):
     question_id: Id
     text: str
     remote: bool = False
+    by_user: bool = False
+    """It is the user's own word, which no model passed on."""
 
 
 class TurnAttempt(Record):
@@ -409,9 +411,10 @@ class EngineStatus(Record):
     @property
     def text(self) -> str:
         """In words, as page and terminal show it."""
+        name = f"{self.engine}, basic mode" if self.engine == "local" else self.engine
         if self.state == "waiting":
-            return f"{self.engine} — waiting: {self.reason}"
-        return f"{self.engine} ({self.reason})" if self.reason else self.engine
+            return f"{name} — waiting: {self.reason}"
+        return f"{name} ({self.reason})" if self.reason else name
 
 
 class LiveRun(Record):

@@ -253,6 +253,26 @@ def is_command(text: str, tasks: Callable[[], Sequence[TaskLine]], is_program: I
             return False
 
 
+def is_answered(
+    text: str,
+    tasks: Callable[[], Sequence[TaskLine]],
+    options: Sequence[str],
+    is_program: IsProgram,
+) -> bool:
+    """Whether a message is a sentence that is answered here in full, or one of the options."""
+    if text.strip().casefold() in {option.strip().casefold() for option in options}:
+        return True
+    match grammar.parse(text.strip(), is_program):
+        case PlainSentence():
+            return False
+        case intents.AskIntent(_, reference):
+            return bool(reference and resolve(reference, tasks()))
+        case intents.CancelIntent():
+            return is_command(text, tasks, is_program)
+        case _:
+            return True
+
+
 def told_reminder(conversation: Sequence[Message], quote: str | None) -> str | None:
     """The words of the reminder that is answered: the one quoted, or told just before."""
     for message in reversed(conversation):

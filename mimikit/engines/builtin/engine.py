@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mimikit.engines.base import EngineRequest, Outcome, TaskLine
 from mimikit.language import phrases
 from mimikit.language.phrases import say
-from mimikit.protocol.models import Role
+from mimikit.protocol.models import Question, Role
 
 if TYPE_CHECKING:
     from mimikit.engines.builtin.shell_lines import IsProgram
@@ -38,6 +38,15 @@ class BuiltinEngine:
         from mimikit.engines.builtin import assistant
 
         return assistant.is_command(text, tasks, self._is_program)
+
+    def answers(
+        self, text: str, tasks: Callable[[], Sequence[TaskLine]], question: Question | None
+    ) -> bool:
+        """Whether it needs no mind for a message: a sentence it knows, or an option chosen."""
+        from mimikit.engines.builtin import assistant
+
+        options = question.options if question else ()
+        return assistant.is_answered(text, tasks, options, self._is_program)
 
     def run(self, request: EngineRequest) -> Outcome:
         if request.cancel.reason is not None:

@@ -19,9 +19,11 @@ from importlib import util
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from mimikit.engines.base import CancelToken
 from mimikit.engines.limits import retry_at
 from mimikit.errors import shortage_of
 from mimikit.language.plain_text import plain
+from mimikit.protocol.watch import BoundedThread
 
 if TYPE_CHECKING:
     import httpx2
@@ -140,6 +142,28 @@ class EndpointClient:
             for handle in self._sockets:
                 with contextlib.suppress(OSError):
                     handle.shutdown(socket.SHUT_RDWR)
+
+    @contextlib.contextmanager
+    def cut_in_time(self, cancel: CancelToken, left_s: float, stop: CancelToken) -> Generator[None]:
+        """Cut off what is asked when its run is told to stop, or after so long; `stop` says why."""
+        over = threading.Event()
+
+        def wait() -> None:
+            if not over.wait(left_s):
+                stop.cancel("timeout")
+
+        def end(reason: str) -> None:
+            stop.cancel(reason)
+
+        stop.on_cancel(lambda _reason: self.cut())
+        cancel.on_cancel(end)
+        watch = BoundedThread(wait)
+        watch.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watch.join()
 
     # ---- asking
 

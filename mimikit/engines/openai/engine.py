@@ -43,7 +43,6 @@ from mimikit.engines.worker_sandbox import WorkerSandbox
 from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
 from mimikit.language.plain_text import plain
 from mimikit.protocol.models import EngineWant, Role, Usage
-from mimikit.protocol.watch import BoundedThread
 
 _MOST_ROUNDS: dict[Role, int] = {"teller": 12, "planner": 40, "worker": 250}
 _TRIES = 4
@@ -243,27 +242,9 @@ class _Run:
         """The outcome of a run that was told to stop."""
         return Outcome.stopped(self._stop.reason, self.text) if self._stop.reason else None
 
-    def _end(self, reason: str) -> None:
-        self._stop.cancel(reason)
-
-    @contextlib.contextmanager
-    def watched(self, client: EndpointClient) -> Generator[None]:
+    def watched(self, client: EndpointClient) -> contextlib.AbstractContextManager[None]:
         """Cut the connection when the run is told to stop, or its time is over."""
-        over = threading.Event()
-
-        def wait() -> None:
-            if not over.wait(self.left_s()):
-                self._stop.cancel("timeout")
-
-        self._stop.on_cancel(lambda _reason: client.cut())
-        self.request.cancel.on_cancel(self._end)
-        watch = BoundedThread(wait)
-        watch.start()
-        try:
-            yield
-        finally:
-            over.set()
-            watch.join()
+        return client.cut_in_time(self.request.cancel, self.left_s(), self._stop)
 
     def carry_out(
         self,

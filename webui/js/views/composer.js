@@ -102,7 +102,8 @@ function enginesView(state) {
   const teller = engines.teller;
   const quarantined = state.status?.quarantined ?? 0;
   const plain = teller?.engine === "builtin";
-  const beside = plain ? t("engines.noModel") : why(teller);
+  const basic = teller?.engine === "local" ? t("engines.basic") : "";
+  const beside = plain ? t("engines.noModel") : [basic, why(teller)].filter(Boolean).join(" · ");
   return html`<button type="button" class="engines" popovertarget="engines-box">
       <span
         >${t("engines.by")}
@@ -113,6 +114,7 @@ function enginesView(state) {
       <h2>${t("engines.title")}</h2>
       <dl>${grouped(engines).map(([seats, engine]) => engineRow(seats, engine))}</dl>
       ${plain ? html`<p>${t("engines.hint")}</p>` : nothing}
+      ${basic ? html`<p>${t("engines.basicHint")}</p>` : nothing}
       ${quarantined ? html`<p>${tn("engines.quarantined", quarantined)}</p>` : nothing}
       <p class="muted">${t("engines.check")} <code>mimikit doctor</code></p>
     </div>`;

@@ -84,6 +84,7 @@ function origin(message) {
   const parts = [];
   if (message.durationMs != null) parts.push(duration(message.durationMs, language()));
   if (message.engine) parts.push(message.engine);
+  if (message.engine === "local") parts.push(t("engines.basic"));
   return parts.map((part) => html`<span>${part}</span>`);
 }
 

@@ -1,0 +1,99 @@
+"""`mimikit local`: a small model on this machine, for the basic mode without any account."""
+
+from __future__ import annotations
+
+import sys
+from importlib import util
+
+import click
+
+from mimikit.cli import terminal
+from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_state_and_json
+from mimikit.engines.local import engine, model_server, weights
+from mimikit.engines.local.engine import LocalEngine
+from mimikit.engines.local.weights import ModelWeights
+from mimikit.state import ReadOnlyState
+
+_SIZES = {one.size: one for one in weights.KNOWN}
+
+
+@click.group(cls=PlainGroup)
+def local() -> None:
+    """A small model on this machine: talk and single commands, without an account or a key."""
+
+
+@local.command()
+@click.option(
+    "--size",
+    type=click.Choice(sorted(_SIZES)),
+    default=weights.SMALL.size,
+    show_default=True,
+    help="How large: the larger one is better, and takes three times the memory.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_frame
+def setup(frame: CliContext, size: str, yes: bool) -> None:
+    """Fetch the weights of a small model, once for all state folders of this user.
+
+    What was stopped goes on where it was. They are proved by their SHA-256 before they are used.
+    """
+    wanted, folder = _SIZES[size], weights.folder_of_user()
+    if weights.is_whole(wanted, folder):
+        terminal.out(f"{wanted.title} is there: {folder / wanted.file}")
+    else:
+        weights.check_room(wanted, folder)
+        terminal.out(
+            f"{wanted.title}: {_megabytes(wanted.bytes)} in {len(wanted.packages)} packages, into "
+            f"{folder}. It takes up to {_megabytes(weights.needed_bytes(wanted, folder))} of disk "
+            "meanwhile."
+        )
+        if not yes and sys.stdin.isatty():
+            click.confirm("Fetch it?", default=True, abort=True)
+        _fetch(wanted)
+    if util.find_spec(model_server.PACKAGE) is None:
+        terminal.note(engine.MISSING)
+    terminal.out("It serves, in basic mode, where no other engine is set up.")
+
+
+def _fetch(wanted: ModelWeights) -> None:
+    with click.progressbar(length=wanted.bytes // 2**20, label="Fetching", file=sys.stderr) as bar:
+
+        def tell(done: int, _whole: int) -> None:
+            bar.update(done // 2**20 - bar.pos)
+
+        path = weights.set_up(wanted, weights.folder_of_user(), weights.download, tell)
+    terminal.out(f"Fetched and proved: {path}")
+
+
+@local.command()
+@pass_state_and_json
+def status(state: ReadOnlyState, as_json: bool) -> None:
+    """Show which weights are there, and whether the small model can serve."""
+    folder, found = weights.folder_of_user(), LocalEngine(state.settings, state.path)
+    reason = found.unavailable()
+    there = [one for one in weights.KNOWN if weights.is_whole(one, folder)]
+    serves = None if reason else found.title()
+    if as_json:
+        facts = {"serves": serves, "reason": reason, "folder": str(folder)}
+        terminal.print_json(facts | {"weights": [one.size for one in there]})
+        return
+    for one in there:
+        path, size = folder / one.file, _megabytes(one.bytes)
+        terminal.out(f"{terminal.heading(one.size)} {one.title}, {size}  {terminal.dim(str(path))}")
+    said = f"{serves} can serve, in basic mode." if serves else f"It can not serve: {reason}."
+    terminal.out(said)
+
+
+@local.command()
+@click.option("--size", type=click.Choice(sorted(_SIZES)), help="This one; without it, each.")
+@pass_frame
+def remove(frame: CliContext, size: str | None) -> None:
+    """Remove the weights, and what a setup that was stopped has left."""
+    folder = weights.folder_of_user()
+    wanted = [_SIZES[size]] if size else list(weights.KNOWN)
+    gone = [one.title for one in wanted if weights.remove(one, folder)]
+    terminal.out(f"Removed: {', '.join(gone)}." if gone else f"There was nothing in {folder}.")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"

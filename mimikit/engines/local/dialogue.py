@@ -1,0 +1,263 @@
+"""What a small model is asked, and what it answers: one JSON object of a few known forms. Pure.
+
+Examples say more to it than rules, so the rules are few. What never changes stands first: the
+server keeps what it has read of that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+
+from mimikit.engines.base import TurnInput
+from mimikit.language.phrases import Language, say
+from mimikit.language.plain_text import plain
+from mimikit.protocol.models import Message
+
+Body: TypeAlias = dict[str, object]
+
+MOST_TOKENS = 300
+"""Of an answer."""
+_INPUT_BYTES, _TALK_BYTES, _KNOWN_BYTES = 3000, 1500, 1200
+"""About three bytes are a token, in English and in Chinese; all of it fits into 4096 tokens."""
+_MESSAGES = 6
+_COMMAND = 180
+
+_LOOP = re.compile(r"(.{2,60}?)\1{3,}", re.DOTALL)
+
+
+def _without_loop(text: str) -> str:
+    """A text without what a small model says again and again, as it can not end."""
+    return _LOOP.sub(r"\1", text)
+
+
+Text = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1),
+    AfterValidator(_without_loop),
+]
+
+
+class _ModelAction(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class TellerAction(_ModelAction):
+    """What the model wants done with what the user said."""
+
+    action: Literal["reply", "delegate", "remember", "ask"]
+    text: Text
+
+
+class PlannerAction(_ModelAction):
+    """The command that a request comes to; `when` is its time in the user's words, or empty."""
+
+    action: Literal["command", "cannot"]
+    command: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
+    when: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
+
+
+_TELLER = """\
+You are mimikit, an assistant on the user's own machine. You are a small model: be brief and plain.
+What the user says begins with its language: answer in that. Choose one action:
+reply: talk, or answer from general knowledge or from what stands under Known.
+delegate: the user wants something done or looked up on this machine, in files or with commands.
+remember: the user tells you something to keep.
+ask: it is not clear what is wanted.
+You have no internet, no weather, no news. What you do not know, say so; never make facts up."""
+_TELLER_EXAMPLES = (
+    ("en", "hello", "reply", "Hello! What can I do for you?"),
+    ("zh", "列出这个文件夹里最大的文件", "delegate", "列出这个文件夹里最大的文件"),
+    ("en", "What will the weather be tomorrow?", "reply", "I don't know: I have no internet here."),
+    ("zh", "我喜欢喝绿茶", "remember", "用户喜欢喝绿茶"),
+    ("en", "my sister is called Anna", "remember", "the user's sister is called Anna"),
+    ("en", "how are you?", "reply", "Fine, thank you! And you?"),
+    ("en", "how much space is left on the disk?", "delegate", "how much space is left on the disk"),
+    ("zh", "你是谁？", "reply", "我是 mimikit，运行在你自己电脑上的助手，现在是基础模式。"),
+    (
+        "en",
+        "who are you?",
+        "reply",
+        "I am mimikit, an assistant on your own machine, in basic mode.",
+    ),
+    ("en", "do the thing from before", "ask", "Which thing do you mean?"),
+    ("en", "find the word TODO in my files", "delegate", "find the word TODO in my files"),
+    ("zh", "用一句话解释什么是递归", "reply", "递归就是一个函数在自己的定义里调用自己。"),
+    ("en", "What is the highest mountain?", "reply", "Mount Everest, 8,849 m high."),
+)
+_PLANNER = """\
+Turn the request into one bash command that a careful administrator would run. It runs in the \
+user's workspace folder. The user sees it first and decides. Prefer commands that change nothing. \
+`when` repeats the words of the time it is to run at, or is empty. If one command can not do it, \
+the action is cannot."""
+_PLANNER_EXAMPLES = (
+    ("show the five biggest files here", "command", "du -a . | sort -rn | head -n 5", ""),
+    ("还剩多少磁盘空间？", "command", "df -h .", ""),
+    (
+        "every day at 9:00 write the date into log.txt",
+        "command",
+        "date >> log.txt",
+        "every day at 9:00",
+    ),
+    ("找出所有包含 TODO 的文件", "command", "grep -rl TODO .", ""),
+    ("fix the bugs in my project", "cannot", "", ""),
+    (
+        "明天上午8点统计一下有多少个 Python 文件",
+        "command",
+        "find . -name '*.py' | wc -l",
+        "明天上午8点",
+    ),
+    ("写一篇关于秋天的文章", "cannot", "", ""),
+    ("what changed in git since yesterday?", "command", "git log --oneline --since=yesterday", ""),
+)
+_RISKY = re.compile(
+    r"\brm\s+(-\S+\s+)*-\S*[rf]|--hard|--force|\bmkfs|\bdd\s|\bsudo\b|\bshutdown\b|\breboot\b|\bkill|"
+    r"(chmod|chown)\s+-R|\|\s*(sudo\s+)?(ba|z)?sh\b|>\s*/|git\s+(push|clean|reset)|-delete\b|-exec\b"
+)
+"""No command of a small model's is even proposed that could not be taken back."""
+
+
+def _schema(properties: Body) -> Body:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _text(most: int, least: int = 0) -> Body:
+    return {"type": "string", "minLength": least, "maxLength": most}
+
+
+_TELLER_SCHEMA = _schema(
+    {"action": {"enum": ["reply", "delegate", "remember", "ask"]}, "text": _text(800, 1)}
+)
+_PLANNER_SCHEMA = _schema(
+    {
+        "action": {"enum": ["command", "cannot"]},
+        "command": _text(_COMMAND),
+        "when": _text(60),
+    }
+)
+
+
+def teller_body(turn: TurnInput, said: str, language: Language) -> Body:
+    """What is asked for one thing that the user said."""
+    shown = [("user", f"[{language}] {text}") for language, text, _, _ in _TELLER_EXAMPLES]
+    answers = [_json(action=action, text=text) for _, _, action, text in _TELLER_EXAMPLES]
+    asked = f"{_known(turn)}[{language}] {_cut(said, _INPUT_BYTES)}"
+    return _body(_TELLER, shown, answers, _talk(turn.conversation), asked, _TELLER_SCHEMA)
+
+
+def planner_body(prompt: str) -> Body:
+    """What is asked for a request that is to be planned."""
+    shown = [("user", text) for text, _, _, _ in _PLANNER_EXAMPLES]
+    answers = [_json(action=a, command=c, when=w) for _, a, c, w in _PLANNER_EXAMPLES]
+    return _body(_PLANNER, shown, answers, [], _cut(prompt, _INPUT_BYTES), _PLANNER_SCHEMA)
+
+
+def _body(
+    instructions: str,
+    shown: Sequence[tuple[str, str]],
+    answers: Sequence[str],
+    talk: Sequence[tuple[str, str]],
+    said: str,
+    schema: Body,
+) -> Body:
+    told = [("system", instructions)]
+    for example, answer in zip(shown, answers, strict=True):
+        told += [example, ("assistant", answer)]
+    told += [*talk, ("user", said)]
+    return {
+        "messages": [{"role": role, "content": text} for role, text in told],
+        "response_format": {"type": "json_schema", "json_schema": {"schema": schema}},
+        "max_tokens": MOST_TOKENS,
+        "temperature": 0,
+        "seed": 1,
+        "cache_prompt": True,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+def _json(**facts: str) -> str:
+    return json.dumps(facts, ensure_ascii=False)
+
+
+def _talk(conversation: Sequence[Message]) -> list[tuple[str, str]]:
+    """The last of what was said, in the form of the examples."""
+    found: list[tuple[str, str]] = []
+    left = _TALK_BYTES
+    for message in reversed(conversation[-_MESSAGES:]):
+        text = _cut(message.text, 400)
+        left -= len(text.encode(errors="replace"))
+        if left < 0:
+            break
+        is_user = message.role == "user"
+        found.append(("user", text) if is_user else ("assistant", _json(action="reply", text=text)))
+    return found[::-1]
+
+
+def _known(turn: TurnInput) -> str:
+    """What memory has on it, and the time."""
+    lines = [line for line in turn.user.splitlines() if line.strip()]
+    lines += [" ".join(hit.text.split())[:300] for hit in turn.memory]
+    known = _cut("\n".join(lines), _KNOWN_BYTES)
+    return f"Known:\n{known}\n\n" if known else ""
+
+
+def _cut(text: str, most: int) -> str:
+    """The beginning of a text, of so many bytes."""
+    return plain(text).encode(errors="replace")[:most].decode(errors="ignore").strip()
+
+
+# ---- what it answers
+
+
+def order_of(wanted: PlannerAction, language: Language) -> str:
+    """The sentence that has a proposed command run, at its time; empty where there is none."""
+    command, when = " ".join(wanted.command.split()), " ".join(wanted.when.split())
+    if wanted.action != "command" or not command or _RISKY.search(command):
+        return ""
+    if not command.isprintable():  # what is hidden in it could not be judged
+        return ""
+    order = say("local_order", language, command=command)
+    order = f"{when}{', ' if language == 'en' else ''}{order}" if when else order
+    return order if len(order) <= _COMMAND else ""
+
+
+_TEXT_BEGINS = re.compile(r'"text"\s*:\s*"')
+
+
+def text_so_far(answer: str) -> str:
+    """The text in a reply that is not whole yet; empty where there is none, or it is no reply."""
+    if '"reply"' not in answer[:40] or (begin := _TEXT_BEGINS.search(answer)) is None:
+        return ""
+    text = answer[begin.end() :]
+    end = re.search(r'(?<!\\)(\\\\)*"', text)
+    text = text[: end.end() - 1] if end else text
+    for cut in range(7):  # within an escape
+        try:
+            return str(json.loads(f'"{text[: len(text) - cut]}"', strict=False))
+        except ValueError:
+            continue
+    return ""
+
+
+class ReplyStream:
+    """Shows the text of a reply while its JSON comes."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show, self._answer, self._shown = show, "", 0
+
+    def add(self, piece: str) -> None:
+        self._answer += piece
+        text = text_so_far(self._answer)
+        if len(text) > self._shown:
+            self._show(text[self._shown :])
+            self._shown = len(text)

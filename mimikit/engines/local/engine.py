@@ -1,0 +1,163 @@
+"""The engine `local`: a small model on this machine, for talk and simple plans; the basic mode.
+
+The model chooses one of a few actions; code carries them out, with the user's own words wherever
+they serve. It runs nothing: a command that it thinks of is a question to the user.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mimikit.clock import Clock, SystemClock
+from mimikit.config import Settings
+from mimikit.engines.base import CancelToken, EngineAbsence, EngineRequest, Outcome
+from mimikit.engines.local import model_server, weights
+from mimikit.engines.local.server import PROGRAM, ModelServer, ServedModel
+from mimikit.engines.openai import endpoint as endpoints
+from mimikit.engines.openai.dialogue import PATHS, AnswerReader
+from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
+from mimikit.engines.registry import LOCAL
+from mimikit.errors import EngineError, shortage_of
+from mimikit.protocol.models import Role, Usage
+
+if TYPE_CHECKING:
+    from mimikit.engines.builtin.shell_lines import IsProgram
+
+MISSING = "expected the package xllamacpp, got none; pip install 'mimikit[local]'"
+NO_WEIGHTS = "expected the weights of a small model, got none; `mimikit local setup` fetches them"
+_MOST_THREADS = 4
+_GGUF = b"GGUF"
+
+
+class LocalEngine:
+    """Safe between threads; the model answers one request at a time."""
+
+    name = LOCAL
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: Path,
+        is_program: IsProgram | None = None,
+        *,
+        program: Path = PROGRAM,
+        clock: Clock | None = None,
+    ) -> None:
+        """`program`: what serves the model; see `ModelServer`."""
+        self._settings, self._clock = settings.local, clock or SystemClock()
+        self._is_program: IsProgram = is_program or (lambda word: shutil.which(word) is not None)
+        self._program = program
+        self.server = ModelServer(state, idle_s=60 * settings.local.idle_minutes, program=program)
+
+    def unavailable(self, role: Role | None = None) -> str | None:
+        if role == "worker":
+            return EngineAbsence("it only talks and plans", "unready")
+        if not endpoints.is_installed():
+            return EngineAbsence(endpoints.MISSING, "missing")
+        if self._program == PROGRAM and util.find_spec(model_server.PACKAGE) is None:
+            return EngineAbsence(MISSING, "missing")
+        try:
+            self._model_path()
+        except EngineError as error:
+            return EngineAbsence(str(error), "missing")
+        return None
+
+    def close(self) -> None:
+        self.server.close()
+
+    def title(self) -> str:
+        """What is served, for people.
+
+        Raises:
+            EngineError: nothing can be.
+        """
+        path = self._model_path()
+        known = (one.title for one in weights.KNOWN if one.file == path.name)
+        return next(known, str(path))
+
+    def run(self, request: EngineRequest) -> Outcome:
+        if request.cancel.reason is not None:
+            return Outcome.stopped(request.cancel.reason)
+        # Only here: to read in the sentences that code knows takes a tenth of a start.
+        from mimikit.engines.local.run import LocalRun
+
+        run = LocalRun(request, self._is_program, self._ask)
+        try:
+            outcome = run.tell() if request.role == "teller" else run.plan()
+        except EndpointError as error:
+            outcome = _failed(error, may_pass=not run.acted)
+            if outcome.want is not None:  # the next request begins another
+                self.server.close()
+        except EngineError as error:
+            if shortage_of(error) and not request.cancel.has_begun:
+                raise
+            outcome = Outcome.turned_away("broken", str(error))
+        if run.stop.reason is not None:
+            outcome = Outcome.stopped(run.stop.reason)
+        return replace(outcome, usage=run.usage)
+
+    def _ask(
+        self,
+        body: dict[str, object],
+        request: EngineRequest,
+        stop: CancelToken,
+        show: Callable[[str], None],
+    ) -> tuple[str, Usage]:
+        """What the model answers, and what that took.
+
+        Raises:
+            EndpointError, EngineError: it did not.
+        """
+        settings, now = self._settings, self._clock.now
+        threads = settings.threads or min(os.cpu_count() or 1, _MOST_THREADS)
+        model = ServedModel(str(self._model_path()), threads, settings.context_tokens)
+        idle_s = request.idle_timeout_s
+        with (
+            self.server.serving(model, request.cancel) as (url, key),
+            EndpointClient(url, key, idle_s=idle_s, now=now) as client,
+            client.cut_in_time(request.cancel, request.timeout_s, stop),
+        ):
+            request.cancel.has_begun = True
+            events = client.stream(PATHS["chat"], {"model": LOCAL, **body})
+            answer = AnswerReader(show, set()).read("chat", events, client.told_error)
+        return answer.text, answer.usage
+
+    def _model_path(self) -> Path:
+        """The file of the model.
+
+        Raises:
+            EngineError: there is none.
+        """
+        if self._settings.model_path is None:
+            folder = weights.folder_of_user()
+            if (found := weights.best(folder)) is None:
+                raise EngineError(NO_WEIGHTS)
+            return folder / found.file
+        path = Path(self._settings.model_path).expanduser()
+        try:
+            with path.open("rb") as file:
+                head = file.read(len(_GGUF))
+        except OSError as error:
+            said = f"expected a GGUF file at {path}, got none ({error.strerror})"
+            raise EngineError(f"{said}; set local.model_path to another") from None
+        if head != _GGUF:
+            raise EngineError(f"expected a GGUF file at {path}, got something else")
+        return path
+
+
+def _failed(error: EndpointError, *, may_pass: bool) -> Outcome:
+    match error.trouble:
+        case "too_long":
+            return Outcome("failed", error=str(error), failure_reason="error", too_long=may_pass)
+        case "silent":
+            return Outcome("failed", error=str(error), failure_reason="timeout")
+        case "error":
+            return Outcome("failed", error=str(error), failure_reason="error")
+        case _:  # its process has died, or is about to
+            return Outcome.turned_away("broken", str(error), may_pass=may_pass)

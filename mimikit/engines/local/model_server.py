@@ -1,0 +1,76 @@
+"""Serves one model on loopback: a program of its own, which loads nothing of mimikit's.
+
+Its first line of input is JSON: `modelPath`, `key`, `threads`, `contextTokens`. Its one line of
+output is `{"port": …}` once it serves, or `{"error": "…"}`. Whoever started it holds its input
+open: it ends when that is closed, so also when that process is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import sys
+import threading
+from typing import Any
+
+PACKAGE = "xllamacpp"
+_NICE = 5
+_MOST_TOKENS = 1024
+_TEMPERATURE = 0.0
+
+
+def main() -> int:
+    order = json.loads(sys.stdin.readline())
+    tell = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (1, 2):  # the library prints what it likes: nobody reads that
+        os.dup2(null, stream)
+    threading.Thread(target=_end_with_owner, daemon=True).start()
+    with contextlib.suppress(OSError):
+        os.nice(_NICE)
+    try:
+        server = _served(order)
+        said: dict[str, object] = {"port": int(server.listening_address.rpartition(":")[2])}
+    except Exception as error:  # noqa: BLE001 - told to who started it, whatever it is
+        said = {"error": f"{type(error).__name__}: {error}"[:500]}
+    with tell:
+        tell.write(json.dumps(said) + "\n")
+    if "error" in said:
+        return 1
+    threading.Event().wait()
+    return 0
+
+
+def _served(order: dict[str, Any]) -> Any:
+    """The server of a model, which is loaded by then."""
+    library = importlib.import_module(PACKAGE)
+    params = library.CommonParams()
+    params.model.path = order["modelPath"]
+    params.n_ctx = order["contextTokens"]
+    params.n_predict = _MOST_TOKENS
+    params.n_parallel = 1
+    params.n_threads_http = 2
+    for threads in (params.cpuparams, params.cpuparams_batch):
+        threads.n_threads = order["threads"]
+        threads.poll = 0  # to wait by spinning takes the time of what else runs here
+    params.sampling.temp = _TEMPERATURE
+    params.api_keys = [order["key"]]
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.ui = False
+    params.cache_ram_mib = 0
+    return library.Server(params)
+
+
+def _end_with_owner() -> None:
+    """End at once when the input is closed; nothing here is worth an orderly end."""
+    with contextlib.suppress(OSError):
+        while os.read(0, 4096):
+            pass
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""What one run of the small model does: an action chosen by it, carried out by code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from mimikit.engines.base import CancelToken, EngineRequest, Outcome
+from mimikit.engines.builtin import grammar, intents, planner
+from mimikit.engines.builtin.planner import call_tool, title_of
+from mimikit.engines.builtin.shell_lines import IsProgram
+from mimikit.engines.local import dialogue
+from mimikit.engines.local.dialogue import Body, PlannerAction, TellerAction
+from mimikit.engines.openai.dialogue import total
+from mimikit.engines.openai.endpoint import EndpointError
+from mimikit.language import phrases
+from mimikit.language.phrases import Language, paragraphs, say
+from mimikit.protocol.models import InboxItem, Usage
+
+Action = TypeVar("Action", TellerAction, PlannerAction)
+Ask = Callable[[Body, EngineRequest, CancelToken, Callable[[str], None]], tuple[str, Usage]]
+
+
+class LocalRun:
+    """One run, in its own thread."""
+
+    def __init__(self, request: EngineRequest, is_program: IsProgram, ask: Ask) -> None:
+        self._request, self._is_program, self._ask = request, is_program, ask
+        self._until_s = time.monotonic() + request.timeout_s
+        self.stop = CancelToken()
+        self.usage = Usage()
+        self.acted = False
+        """Whether something was said or done."""
+
+    # ---- Teller
+
+    def tell(self) -> Outcome:
+        request, parts = self._request, list[str]()
+        locale = request.input.locale
+        for item in request.input.inputs:
+            parts.append(self._answer(item, phrases.language(item.text, item.locale or locale)))
+            self.acted = True
+        if results := request.input.results:
+            parts.append(phrases.results(results, phrases.language("", locale)))
+        return Outcome("done", paragraphs(*parts))
+
+    def _answer(self, item: InboxItem, language: Language) -> str:
+        """Do what the model wants done with what the user said; gives what to say of it."""
+        request, said = self._request, item.text
+        question = request.input.question
+        if question is not None and item.question_id == question.question_id:
+            said = f"{question.question}\n{said}"
+        show = dialogue.ReplyStream(lambda text: request.on_event("delta", text, {}))
+        body = dialogue.teller_body(request.input, said, language)
+        wanted = self._wanted(TellerAction, body, show.add)
+        match wanted.action:
+            case "delegate":
+                given = {"prompt": item.text, "title": title_of(item.text)}
+                reply = call_tool(request, "delegate", given)
+                key = "local_delegated"
+            case "remember":
+                # The user's own words: a small model may change what they mean.
+                reply = call_tool(request, "remember", {"content": item.text, "longTerm": True})
+                key = "local_remembered"
+            case "ask":
+                reply = call_tool(request, "ask_user", {"question": wanted.text})
+                return "" if reply.ok else wanted.text
+            case "reply":
+                return wanted.text
+        return say(key, language) if reply.ok else wanted.text
+
+    # ---- Planner
+
+    def plan(self) -> Outcome:
+        """Plan what code understands; else propose a command, or say that it takes more."""
+        request, task = self._request, self._request.input.task
+        if task is None or _is_declined(task.prompt):
+            language = phrases.language(task.prompt if task else "", request.input.locale)
+            return Outcome("done", say("local_declined", language))
+        intent = grammar.parse(task.prompt, self._is_program)
+        if isinstance(intent, intents.Commanding):
+            return self._propose(task.prompt.strip(), intent)
+        if not isinstance(intent, intents.PlainSentence):
+            return planner.plan(request, self._is_program)
+        language = phrases.language(task.prompt, request.input.locale)
+        wanted = self._wanted(PlannerAction, dialogue.planner_body(task.prompt), lambda _text: None)
+        order = dialogue.order_of(wanted, language)
+        intent = grammar.parse(order, self._is_program) if order else None
+        if not isinstance(intent, intents.Commanding):
+            return Outcome("done", say("local_cannot", language))
+        return self._propose(order, intent)
+
+    def _propose(self, order: str, intent: intents.Commanding) -> Outcome:
+        """Ask the user whether to run it: `order` is a sentence that code understands."""
+        request = self._request
+        language = planner.sentence_language(order, intent, request.input.locale)
+        given = {
+            "question": say(
+                "local_proposes", language, command=phrases.fence(intent.command, "sh")
+            ),
+            "options": [order, say("local_no", language)],
+        }
+        reply = call_tool(request, "needs_input", given)
+        return Outcome("done", "" if reply.ok else say("local_cannot", language))
+
+    # ---- the model
+
+    def _wanted(self, kind: type[Action], body: Body, show: Callable[[str], None]) -> Action:
+        """The action that the model chooses.
+
+        Raises:
+            EndpointError, EngineError: it gave none.
+        """
+        request = replace(self._request, timeout_s=max(0.0, self._until_s - time.monotonic()))
+        text, usage = self._ask(body, request, self.stop, show)
+        self.usage = total(self.usage, usage)
+        try:
+            return kind.model_validate_json(text)
+        except ValidationError:  # cut off at its limit, as small models can not end
+            if (words := dialogue.text_so_far(text)) and kind is TellerAction:
+                return kind.model_validate({"action": "reply", "text": words})
+            said = "the small model gave no answer of use; ask in other words"
+            raise EndpointError("error", said) from None
+
+
+def _is_declined(prompt: str) -> bool:
+    """Whether the last that was said is the `no` to a proposal."""
+    return any(prompt.endswith(say("local_no", language)) for language in ("en", "zh"))
