@@ -6,7 +6,7 @@ Two things decide: the `origin` of a task or trigger, which tells whose words it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeVar
 
 from mimikit.errors import BadInput, Refused
@@ -58,6 +58,15 @@ def origin_of(role: str, *, by_user: bool) -> Literal["builtin", "teller", "plan
 
 
 # ---- profiles and shell commands
+
+
+def is_confirmed(engine: str, options: Sequence[str], answer: str, *, by_user: bool) -> bool:
+    """Whether an answer makes the proposal of a small model the user's own words.
+
+    engine: the Planner's that asked. The first option is what it proposes, whole, as code reads it;
+    the user has seen it and chosen it, and no model passed that on.
+    """
+    return by_user and engine == "local" and answer.strip() in options[:1]
 
 
 def check_profile(profile: str, known: Iterable[str]) -> None:

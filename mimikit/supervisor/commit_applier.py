@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 
+from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import notes
@@ -302,26 +303,33 @@ class CommitApplier:
         return True
 
     def _route_answer(self, answer: RoutedAnswer, now: datetime) -> None:
-        """Have a new Planner task go on with the answer, if a plan asked; close the question."""
+        """Have a new Planner task go on with the answer, if a plan asked; close the question.
+
+        A command that a small model proposed, and the user chose, is in the user's own words.
+        """
         question = inbox.pending_question(self._files)
         if question is None or question.question_id != answer.question_id:
             return
         if question.planner_task_id is not None:
-            found = queue.find(self._files, question.planner_task_id, seats=("planner",))
+            found = queue.show(self._files, question.planner_task_id)
             if found is not None:
                 asker, id_ = found.task, derived_id("task", question.question_id)
+                engine = found.outcome.engine if found.outcome else ""
+                is_own = permission.is_confirmed(
+                    engine, question.options, answer.text, by_user=answer.by_user
+                )
                 said = f"\n\nYou asked: {question.question}\nThe user answered: {answer.text}"
                 task = Task(
                     id=id_,
                     role="planner",
-                    prompt=self._prompt_with(id_, asker.prompt, said),
+                    prompt=answer.text if is_own else self._prompt_with(id_, asker.prompt, said),
                     title=asker.title,
                     priority=asker.priority,
                     created_at=now,
                     trace_id=asker.trace_id,
-                    parent_task_id=asker.id,
+                    parent_task_id=None if is_own else asker.id,
                     notify=asker.notify,
-                    origin=asker.origin,
+                    origin="builtin" if is_own else asker.origin,
                     remote=asker.remote or answer.remote,
                     timezone=asker.timezone,
                     locale=asker.locale,

@@ -86,7 +86,7 @@ class QuestionScheduler:
         base = code_record(derived_id("turn", "answer", answer.id), now)
         said = [question_message(question, base), *user_messages((answer,), base.id)]
         routed = RoutedAnswer(
-            question_id=question.question_id, text=answer.text, remote=answer.remote
+            question_id=question.question_id, text=answer.text, remote=answer.remote, by_user=True
         )
         self._commit(base.but(consumed=[answer.id], messages=said, answers=[routed]))
 

@@ -9,14 +9,14 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Protocol
 
 from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.conversation.inbox import InboxIndex
 from mimikit.engines.base import TurnInput
-from mimikit.engines.registry import EngineChoice, want_of
+from mimikit.engines.registry import LOCAL, EngineChoice, want_of
 from mimikit.errors import BadRecord, StorageError
 from mimikit.language import phrases
 from mimikit.language.phrases import ToldResult
@@ -118,12 +118,27 @@ class TellerScheduler:
             self._waits_for_tokens = False
             return self._answer_commands(now)
         self.waiting = None
+        items, choice = self._by_code_first(items, choice)
         return self._take(items, attempt, excused, choice, now)
 
     def _is_asked_anew(self) -> bool:
         """Whether the user has said something since the last look."""
         before, self._newest = self._newest, self.inputs.newest
         return before is not None and self._newest not in ("", before)
+
+    def _by_code_first(
+        self, items: list[InboxItem], choice: EngineChoice
+    ) -> tuple[list[InboxItem], EngineChoice]:
+        """Beside a small model code answers what it can: so many of the inputs go together."""
+        code = self._context.engines.code
+        if choice.engine.name != LOCAL or code is None:
+            return items, choice
+        tasks = functools.cache(lambda: self._context.reader.tasks("all"))
+        question = inbox.pending_question(self._store.files)
+        answers = [code.answers(item.text, tasks, question) for item in items]
+        alike = list(takewhile(lambda number: answers[number] == answers[0], range(len(items))))
+        by_code = EngineChoice(code, choice.seat, None, choice.passed_over)
+        return items[: len(alike)], by_code if answers[0] else choice
 
     def _answer_commands(self, now: datetime) -> bool:
         """While a mind is waited for, code answers what is exactly a command, and nothing else."""
@@ -228,8 +243,9 @@ class TellerScheduler:
             yield from islice((item for item in plain if item.trace_id in traces), max(0, most))
 
     def _has_mind(self) -> bool:
-        """Whether a model serves the Teller, if only later; else code tells results."""
-        return not permission.is_by_user(self._context.engines.for_role("teller").engine.name)
+        """Whether a model tells results, if only later; beside a small one code does."""
+        name = self._context.engines.for_role("teller").engine.name
+        return name != LOCAL and not permission.is_by_user(name)
 
     def _most_inputs(self, engine: str | None = None) -> int:
         """Of how many inputs a turn is to be.

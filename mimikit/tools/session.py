@@ -266,7 +266,12 @@ class TellerSession(ToolSession):
 
     def _answer_question(self, args: arguments.AnswerArguments) -> str:
         self.effects.answers.append(
-            RoutedAnswer(question_id=args.question_id, text=args.text, remote=self._caller.remote)
+            RoutedAnswer(
+                question_id=args.question_id,
+                text=args.text,
+                remote=self._caller.remote,
+                by_user=self._caller.by_user,
+            )
         )
         return "passed on"
 

@@ -172,6 +172,18 @@ class MindFlow(Flow):
         return ()
 
 
+class SmallModelFlow(Flow):
+    """One under `auto` with nothing but a small model and code."""
+
+    def product(self, files: Files, clock: FakeClock, mind: Mind) -> Product:
+        shell = Mind(mind.runs)
+        mind.name, shell.name = "local", "command"
+        code = BuiltinEngine(is_program=lambda _word: False)
+        limits = {"retry_delay_s": 1, "engine_retry_s": _AWAY_S, "result_bytes": 1000}
+        settings = Settings.model_validate({"timezone": "UTC", "limits": limits})
+        return Product(files, clock, mind, settings=settings, more_engines=(code, shell))
+
+
 class FailoverFlow(MindFlow):
     """The same with an endpoint that serves meanwhile."""
 
@@ -199,6 +211,13 @@ FLOWS = (
             lambda c: (c.at(40), c.say("m2", "how are you"), c.say("m3", "status")),
         ),
         waits_s=_AWAY_S,
+    ),
+    SmallModelFlow(
+        "a small model's proposal",
+        (
+            lambda c: c.say("m1", "ask: shall it run? | run: date; no"),
+            lambda c: c.answer("m2", "run: date"),
+        ),
     ),
     MindFlow(
         "a command while a mind is waited for",
