@@ -246,14 +246,13 @@ class ConsumerApp:
         commands = CommandApplier(store, commits, context.engines, pause_changed=self._apply_pause)
         teller = TellerScheduler(store, commits, context, self.teller, self._facts)
         self.inputs = teller.inputs
-        passed_over = context.prompts.passed_over
         heartbeat = HeartbeatWriter(
             store,
             shortage=context.shortage,
             teller=teller,
             queued=lambda: self.consumer.queued(),  # noqa: PLW0108 - it is made after this
             engines=context.engines.status,
-            fallen=lambda: self.consumer.fallen() or "; ".join(passed_over) or None,
+            fallen=lambda: self.consumer.fallen() or "; ".join(context.prompts.passed_over) or None,
         )
         return Supervisor(
             store,
@@ -411,8 +410,7 @@ class ConsumerApp:
             self.events.changed_triggers.put(trigger_id)
 
     def _apply_pause(self) -> None:
-        is_short = self.shortage.reason() is not None
-        self.consumer.set_paused(self.store.runtime.paused or is_short)
+        self.consumer.set_paused(self.store.runtime.paused or self.shortage.reason() is not None)
 
     def _stopping(self) -> None:
         """Give the runs their time to end, then end them; nothing is claimed any more."""

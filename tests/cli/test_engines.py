@@ -108,10 +108,10 @@ def test_without_a_model_it_says_which_there_are(cli: Cli, llm: FakeLLM) -> None
 
 def test_untried_it_asks_nobody(cli: Cli, tmp_path: Path) -> None:
     given = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--no-test"]
-    result = cli("engine", "add", "local", *given, "--key-env", "NO_SUCH_KEY")
+    result = cli("engine", "add", "nearby", *given, "--key-env", "NO_SUCH_KEY")
     assert result.exit_code == 0, result.output
     assert "NO_SUCH_KEY is not set here" in result.stderr
-    assert settings(tmp_path)["engines"]["local"]["api_key_env"] == "NO_SUCH_KEY"
+    assert settings(tmp_path)["engines"]["nearby"]["api_key_env"] == "NO_SUCH_KEY"
 
 
 def test_the_first_to_serve_the_order_and_its_end(cli: Cli, llm: FakeLLM, tmp_path: Path) -> None:
