@@ -172,8 +172,7 @@ class ConsumerApp:
         self.store = Store.open(
             state.files, state.settings, state.clock, live=LiveRuns(), log=state.log
         )
-        self.events = self.store.events
-        """What other threads tell the supervisor."""
+        self.events = self.store.events  # what other threads tell the supervisor
         found = engines if engines is not None else engines_of(state)
         served, make = self.store.runtime.engines, functools.partial(endpoint_engines, state)
         registry = EngineRegistry(found, state.settings, served, make, state.clock)

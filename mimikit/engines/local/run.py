@@ -15,7 +15,6 @@ from mimikit.engines.builtin.planner import call_tool, title_of
 from mimikit.engines.builtin.shell_lines import IsProgram
 from mimikit.engines.local import dialogue
 from mimikit.engines.local.dialogue import Body, PlannerAction, TellerAction
-from mimikit.engines.openai.dialogue import total
 from mimikit.engines.openai.endpoint import EndpointError
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, paragraphs, say
@@ -117,7 +116,7 @@ class LocalRun:
         """
         request = replace(self._request, timeout_s=max(0.0, self._until_s - time.monotonic()))
         text, usage = self._ask(body, request, self.stop, show)
-        self.usage = total(self.usage, usage)
+        self.usage = self.usage + usage
         try:
             return kind.model_validate_json(text)
         except ValidationError:  # cut off at its limit, as small models can not end
