@@ -217,6 +217,9 @@ class EngineRequest:
     offer: OfferTools | None = None
     """Serves other tools there while it lasts, for an engine with tools of its own."""
     resume: str | None = None
+    """The session of an earlier attempt, to be gone on with."""
+    on_session: Callable[[str], None] = lambda _session: None
+    """Told of the run's session as soon as it can be taken up again."""
     read_only: bool = False
     """It may look at the workspace and change nothing, whatever the settings allow a Worker."""
 

@@ -119,6 +119,13 @@ class SummaryScope(Record):
     """How often it has failed before."""
 
 
+class EngineSession(Record):
+    """What an engine has begun of a task, which it can take up again."""
+
+    engine: str
+    id: str
+
+
 class Task(Record):
     """One thing to be done, once. Lives in `planner|worker/queue|running`."""
 
@@ -146,6 +153,7 @@ class Task(Record):
     retry_of: Id | None = None
     released: bool = False
     """Set while a running file is on its way back to the queue for a next attempt."""
+    engine_session: EngineSession | None = None
     waits_for: str | None = None
     """The engine that could not serve when it was tried last; `budget:day`, `budget:trigger`: for
     tokens."""

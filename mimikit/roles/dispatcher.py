@@ -18,7 +18,14 @@ from mimikit.errors import BadSettings, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import REMINDER, EndStatus, FailureReason, QueueName, Task
+from mimikit.protocol.models import (
+    REMINDER,
+    EndStatus,
+    EngineSession,
+    FailureReason,
+    QueueName,
+    Task,
+)
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.runtime import PageAddress
 from mimikit.roles.metering import run_metered
@@ -189,7 +196,7 @@ def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     """
     started = context.clock.now()
     run = _worker_run(context, task, started, cancel)
-    outcome = run.outcome
+    outcome, task = run.outcome, task.but(engine_session=run.session)
 
     def facts(status: EndStatus) -> dict[str, object]:
         """What only the Worker knows."""
@@ -285,6 +292,36 @@ class _WorkerRun:
     diff: TaskDiff | None = None
     looked: bool = False
     """It ran commands or used tools."""
+    session: EngineSession | None = None
+    """What another attempt goes on with."""
+
+
+@dataclass
+class _SessionKeeper:
+    """Keeps the session of an engine where the next attempt finds it."""
+
+    context: RunContext
+    task: Task
+    engine: str
+
+    @property
+    def known(self) -> str | None:
+        """That of an earlier attempt, where this engine had it."""
+        session = self.task.engine_session
+        return session.id if session is not None and session.engine == self.engine else None
+
+    def keep(self, session_id: str) -> None:
+        """Crash: it stands in the running file, with which recovery begins the next attempt."""
+        if session_id == self.known:
+            return
+        session = EngineSession(engine=self.engine, id=session_id)
+        self.task = self.task.but(engine_session=session)
+        try:
+            self.context.files.save(paths.running("worker", self.task.id), self.task)
+        except StorageError as error:  # then the next attempt begins anew
+            self.context.log.write(
+                "error", "session_not_kept", taskId=self.task.id, error=str(error)
+            )
 
 
 def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelToken) -> _WorkerRun:
@@ -303,10 +340,12 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
     except BadSettings as error:
         return _WorkerRun(_failed(str(error), "refused"), final=True)
     engine = choice.engine.name
+    sessions = _SessionKeeper(context, task, engine)
     if choice.waiting:
         lasts = engine == "command"  # what it lacks comes by the owner alone
         reason: FailureReason = "refused" if lasts else "engine_unavailable"
-        return _WorkerRun(_failed(choice.waiting, reason), engine, lasts)
+        failed = _failed(choice.waiting, reason)
+        return _WorkerRun(failed, engine, lasts, session=task.engine_session)
     timezone, locale = task.timezone or context.settings.zone.key, task.locale or "en"
     turn_input = TurnInput(now, timezone, locale, task=task, upstream=upstream)
     with _recorded(context, task, engine) as recording:
@@ -320,12 +359,14 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
             attempt=task.attempts + 1,
             cancel=cancel,
             watch=recording and recording.event,
+            resume=sessions.known,
+            on_session=sessions.keep,
         )
         diff = recording and _kept_diff(context, task, recording)
     is_unavailable = outcome.failure_reason == "engine_unavailable"
     final = engine == "builtin" and is_unavailable and outcome.retry_at is None
     looked = engine != "command" and recording is not None and recording.looked
-    return _WorkerRun(outcome, engine, final, diff, looked)
+    return _WorkerRun(outcome, engine, final, diff, looked, sessions.task.engine_session)
 
 
 def _recorded(

@@ -247,6 +247,8 @@ def run_engine(
     attempt: int,
     cancel: CancelToken,
     watch: OnEvent | None = None,
+    resume: str | None = None,
+    on_session: Callable[[str], None] = lambda _session: None,
 ) -> Outcome:
     """Run one engine with its tools served, its output followed, its scratch removed.
 
@@ -289,6 +291,8 @@ def run_engine(
             tools_url=server.url if server and token else None,
             tools_token=token,
             offer=server.offered if server else None,
+            resume=resume,
+            on_session=on_session,
             read_only=task is not None and task.internal,  # asked for a word; nobody asked for work
         )
         outcome = _served(context, choice, request)

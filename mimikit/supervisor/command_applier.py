@@ -157,6 +157,10 @@ class CommandApplier:
         found = queue.find(self._files, target)
         if found is None or found.where != "ended":
             raise BadInput(f"expected the id of a task that has ended, got {target[:60]!r}")
+        view = queue.show(self._files, target)
+        has_failed = (
+            view is not None and view.outcome is not None and view.outcome.status == "failed"
+        )
         task = found.task.but(
             id=derived_id("task", command.id),
             created_at=now,
@@ -165,6 +169,7 @@ class CommandApplier:
             not_before=None,
             released=False,
             retry_of=target,
+            engine_session=found.task.engine_session if has_failed else None,
         )
         self._applier.submit(task)
         return _Outcome(f"queued again as {task.id}", result_id=task.id)

@@ -198,6 +198,7 @@ FLOWS = (
     Flow("task", (lambda c: c.submit("t1", "one"),)),
     Flow("tasks", (lambda c: [c.submit(f"t{n}", f"part {n}", priority=n) for n in (1, 2, 3)],)),
     Flow("next attempt", (lambda c: c.submit("t1", "flaky", max_attempts=2),)),
+    Flow("a session", (lambda c: c.submit("t1", "flaky session", max_attempts=2),)),
     Flow("no attempt left", (lambda c: c.submit("t1", "bad", max_attempts=2, notify="failure"),)),
     Flow(
         "turned away",

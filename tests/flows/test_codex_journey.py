@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from mimikit.clock import SystemClock
@@ -25,8 +27,10 @@ from mimikit.protocol import paths
 from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import InboxItem
+from mimikit.protocol.models import InboxItem, Task
+from mimikit.protocol.results import TaskResult
 from tests.support.fake_llm import Body, FakeLLM
+from tests.support.runs import alive
 
 pytestmark = [pytest.mark.codex, pytest.mark.needs_program("bwrap")]
 
@@ -208,6 +212,62 @@ def test_a_chain_hands_the_whole_result_on_read_only(home_folder: Path) -> None:
     assert f"{len(LONG)} " in said, "the whole result was not in its folder"
     assert "Read-only" in said or "Permission denied" in said, "it could be changed"
     assert files.names("triggers") == []
+
+
+def test_a_killed_consumer_leaves_nothing_and_its_worker_goes_on(home_folder: Path) -> None:
+    workspace = home_folder / "work"
+    state = workspace / ".mimikit"
+    state.mkdir(parents=True, mode=0o700)
+    (home_folder / "codex-home").mkdir()
+    tag = f"86400.{secrets.randbelow(10**12):012}"
+
+    def mind(body: Body) -> Body:
+        words = words_of(body)
+        if role_of(body) == "teller":
+            return {"text": "I hear you."}
+        if "come to its end" in words:
+            return {"text": "It is finished."}
+        return {"shell": f"echo begun; sleep {tag}"}
+
+    with FakeLLM([mind]) as llm:
+        (state / "config.toml").write_text(settings(llm.url))
+        files = Files(RealDisk(state))
+        files.make_folders()
+        killed = subprocess.Popen(
+            [sys.executable, "-m", "mimikit", "--workspace", str(workspace), "consumer"],
+            env=codex_env(workspace),
+        )
+        now = SystemClock().now()
+        inbox.put(files, InboxItem(id="msg-1", text="hello", created_at=now))
+        wait_for_reply(files, "I hear you.")
+        task = Task(id="t1", prompt="paint it mauve", created_at=now, trace_id="t", max_attempts=2)
+        files.save(paths.queued("worker", task.id), task)
+        wait_until(lambda: alive(tag))
+        wait_until(lambda: (running := running_task(files)) and running.engine_session)
+        below = psutil.Process(killed.pid).children(recursive=True)
+        assert any("app-server" in one.cmdline() for one in below)
+        killed.kill()
+        killed.wait()
+        assert not psutil.wait_procs(below, timeout=5)[1], "left 5 s after the consumer's death"
+        with consumer(workspace):
+            wait_until(lambda: results_of(files))
+    result = files.load(paths.result("worker", "t1"), TaskResult)
+    assert result
+    assert (result.text, result.attempts) == ("It is finished.", 2)
+    first, *_, last = (words_of(body) for body in llm.requests if role_of(body) == "worker")
+    assert (first.count("mauve"), last.count("mauve")) == (1, 2), "its session is not gone on with"
+    assert result.usage.input_tokens == 100, "what was used before is counted again"
+
+
+def running_task(files: Files) -> Task | None:
+    return files.load(paths.running("worker", "t1"), Task)
+
+
+def wait_until(holds: Callable[[], object], limit_s: float = 60) -> None:
+    until = time.monotonic() + limit_s
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def results_of(files: Files) -> list[str]:

@@ -147,6 +147,22 @@ def test_a_next_attempt_waits_and_a_success_is_one_result(judged: Client) -> Non
     assert (result(judged.files, "t1").status, result(judged.files, "t1").attempts) == ("done", 2)
 
 
+def test_a_next_attempt_and_a_retry_go_on_with_the_session(judged: Client) -> None:
+    judged.submit("t1", "flaky session", max_attempts=2)
+    judged.submit("t2", "bad session")
+    judged.product.idle()
+    judged.order("o1", "retry", "t2")
+    judged.order("o2", "retry", "t1")
+    judged.product.idle()
+    by_run = dict[str, list[str | None]]()
+    for (run_id, _), session in zip(judged.oracle.runs, judged.product.mind.resumed, strict=True):
+        by_run.setdefault(run_id, []).append(session)
+    again, anew = (sessions for run_id, sessions in by_run.items() if run_id[:5] == "task-")
+    assert by_run["t1"] == [None, "session-1"]
+    assert again == ["session-1"]
+    assert anew[0] is None, "what was done is not gone on with"
+
+
 def test_the_mark_of_a_release_is_gone_when_the_next_attempt_runs(judged: Client) -> None:
     seen: list[bool] = []
 

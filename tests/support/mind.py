@@ -4,10 +4,10 @@ Teller: `plan: …` is delegated word for word · `fail…` fails · `remember �
 `wait…` calls the hook · anything else is heard. Planner: `plan: a; b` plans a task for each part ·
 `ask: … | a; b` asks first · `every 60: x` schedules · `chain: a > b` chains · `change: id action`
 changes a trigger · `find: …` finds and tells. Worker: `bad…` fails, `bad anew` each time in
-another way · `flaky…` fails at its first attempt · `long` tells much · `change a` says it changed
-the file a, and fails but for the last attempt · anything else is done. A plan or part that holds
-`~` calls the hook while it runs. `limited` is turned away the first time, `patient` too, for a
-quarter of an hour. Summaries of memory count what they cover.
+another way · `flaky…` fails at its first attempt · `session` in it begins one · `long` tells much ·
+`change a` says it changed the file a, and fails but for the last attempt · anything else is done. A
+plan or part that holds `~` calls the hook while it runs. `limited` is turned away the first time,
+`patient` too, for a quarter of an hour. Summaries of memory count what they cover.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Mind:
 
     def __init__(self, runs: list[tuple[str, int]]) -> None:
         self.runs = runs
+        self.resumed = list[str | None]()
+        """Of each run the session it was to go on with."""
         self.waiting: str | None = None
         self.heals = False
         """What was bad goes well from now on."""
@@ -42,6 +44,7 @@ class Mind:
 
     def run(self, request: EngineRequest) -> Outcome:
         self.runs.append((request.run_id, request.attempt))
+        self.resumed.append(request.resume)
         outcome = {"teller": self._teller, "planner": self._planner, "worker": self._worker}[
             request.role
         ](request)
@@ -131,6 +134,8 @@ class Mind:
             return Outcome("done", text=_judged(prompt))
         if task is not None and task.covers is not None:
             return _summed_up(prompt, task.covers)
+        if "session" in prompt and request.resume is None:
+            request.on_session(f"session-{request.attempt}")
         if (prompt.startswith("bad") and not self.heals) or (
             prompt.startswith("flaky") and request.attempt == 1
         ):

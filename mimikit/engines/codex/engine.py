@@ -21,10 +21,10 @@ from pathlib import Path
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.engines import mounts, process, process_tree, sandbox
-from mimikit.engines.base import EngineRequest, OnEvent, Outcome
+from mimikit.engines.base import EngineRequest, Outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
-from mimikit.engines.codex.failures import told_failure
+from mimikit.engines.codex.failures import told_failure, told_too_long
 from mimikit.engines.codex.warm_server import WarmServer
 from mimikit.engines.codex.workspace import (
     LITTER,
@@ -45,6 +45,12 @@ _STDERR_CHARACTERS = 8000
 _REMEMBER_S = 5.0
 _SANDBOX_REMEMBER_S = 120.0
 """Looking whether a sandbox can be made starts one: not at every beat of an idle consumer."""
+
+
+_GO_ON = (
+    "You worked on the task below before, in this conversation, and were interrupted or did not "
+    "come to its end. Look at what stands of it, go on from there, and finish.\n\n"
+)
 
 
 class CodexEngine:
@@ -126,8 +132,11 @@ class CodexEngine:
                     path.mkdir()
         left = list[str]()
         try:
+            asked = (
+                replace(request, prompt=f"{_GO_ON}{request.prompt}") if request.resume else request
+            )
             with self._sandbox.git_held(request) as folders:
-                outcome = self._work_with(folders, request, place)
+                outcome = self._work_with(folders, asked, place)
             left = folders.left
         finally:
             with self._lock:  # what others work with stays until the last is done
@@ -137,8 +146,8 @@ class CodexEngine:
                     if path.is_dir() and not path.is_symlink():
                         with contextlib.suppress(OSError):  # not empty: not litter
                             path.rmdir()
-        if request.resume and outcome.error and "no rollout found" in outcome.error:
-            request.on_event("note", "its earlier session is gone: it begins anew", {})
+        if request.resume and (said := _no_way_on(outcome.error or "")):
+            request.on_event("note", f"its earlier session is {said}: it begins anew", {})
             outcome, earlier = self._work(replace(request, resume=None), place), Usage()
         text = "\n\n".join([outcome.text, *left]).strip()
         return replace(outcome, text=text, usage=minus(outcome.usage, earlier))
@@ -228,7 +237,7 @@ class CodexEngine:
             stdin=request.prompt.encode(errors="replace"),
             kept=argv[0] == place.program,  # no sandbox stands in front
         )
-        output = _Output(request.on_event)
+        output = _Output(request)
         turn = output.turn
         ended = process.run(program, output.take, request.cancel, busy=lambda: bool(turn.working))
         return replace(
@@ -268,8 +277,8 @@ class CodexEngine:
 class _Output:
     """Sorts what codex prints: events to the turn, complaints kept for the case of a failure."""
 
-    def __init__(self, on_event: OnEvent) -> None:
-        self.turn = TurnReader(on_event)
+    def __init__(self, request: EngineRequest) -> None:
+        self.turn = TurnReader(request.on_event, request.on_session)
         self._lines = LineReader(_LINE_BYTES)
         self._stderr = PlainStream()
         self._complaints = TextTail(_STDERR_CHARACTERS)
@@ -295,6 +304,13 @@ def _remembered(work_out: Callable[[], str | None], for_s: float) -> Callable[[]
         return work_out()
 
     return lambda: kept(time.monotonic() // for_s)
+
+
+def _no_way_on(said: str) -> str | None:
+    """Why a session can not be gone on with; None: what failed is something else."""
+    if "no rollout found" in said:
+        return "gone"
+    return "too long" if told_too_long(said) else None
 
 
 def _usage_before(home: Path, session: str) -> Usage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ class TurnReader:
     """Follows one turn, and tells what happens as it does."""
 
     on_event: OnEvent
+    on_session: Callable[[str], None] = lambda _session: None
     session_id: str | None = None
     message: str | None = None
     """The last thing it said: its answer."""
@@ -46,7 +48,9 @@ class TurnReader:
         if isinstance(item, dict):
             self._take_item(item, done=kind == "item.completed")
         elif kind == "thread.started":
-            self.session_id = text_of(event, "thread_id") or None
+            if session := text_of(event, "thread_id"):
+                self.session_id = session
+                self.on_session(session)
         elif kind == "turn.completed":
             self.completed = True
             self.usage = _usage(event.get("usage")) or self.usage

@@ -69,9 +69,14 @@ class EngineFailure:
         return Outcome("failed", text, self.said, "error", exit_code=code, too_long=too_long)
 
 
+def told_too_long(said: str) -> bool:
+    """Whether it is said that a conversation is more than the model takes."""
+    return _TOO_LONG.search(said) is not None
+
+
 def told_failure(said: str, now: datetime) -> EngineFailure:
     """A failure of which there are words alone."""
-    if _TOO_LONG.search(said):
+    if told_too_long(said):
         return EngineFailure(said, too_long=True)
     wants: list[EngineWant] = [want for want, words in _WORDS.items() if words.search(said)]
     want = wants[0] if wants else None
