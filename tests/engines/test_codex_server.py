@@ -282,6 +282,14 @@ class TestItsLife:
         assert not first.is_running()
         assert len(warm.processes()) == 1
 
+    def test_what_was_refused_is_mended_by_another_login(self, warm: Warm) -> None:
+        login = warm.here.root / "home" / ".codex" / "auth.json"
+        login.write_text("{}")
+        assert warm.turn({"status": 401}).want == "logged_out"
+        assert not warm.engine.is_mended("logged_out")
+        login.unlink()
+        assert warm.engine.is_mended("logged_out")
+
     def test_one_that_does_not_start_is_replaced_by_exec_and_that_is_told(
         self, warm: Warm, tmp_path: Path
     ) -> None:

@@ -25,7 +25,7 @@ from mimikit.engines.base import EngineRequest, Outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
 from mimikit.engines.codex.failures import told_failure, told_too_long
-from mimikit.engines.codex.warm_server import WarmServer
+from mimikit.engines.codex.warm_server import WarmServer, stamp
 from mimikit.engines.codex.workspace import (
     LITTER,
     CodexLocation,
@@ -38,7 +38,7 @@ from mimikit.engines.worker_sandbox import WorkerSandbox, write_cache
 from mimikit.errors import EngineError, StorageError, shortage_of
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol import paths
-from mimikit.protocol.models import Role, Usage
+from mimikit.protocol.models import EngineWant, Role, Usage
 
 _LINE_BYTES = 16 * 2**20
 _STDERR_CHARACTERS = 8000
@@ -64,9 +64,10 @@ class CodexEngine:
         self._state = state
         self._clock = clock or SystemClock()
         self._sandbox = WorkerSandbox(state, settings.codex.secrets)
-        self._reason = _remembered(lambda: codex_cli.unavailable(self._codex), _REMEMBER_S)
-        self._sandboxed = _remembered(lambda: sandbox.ask().reason or None, _SANDBOX_REMEMBER_S)
-        self._warm = WarmServer(settings, state, self._clock, self._sandboxed)
+        self.look_anew()
+        self._refused: object = None
+        """The login with which it was turned away as logged out."""
+        self._warm = WarmServer(settings, state, self._clock, lambda: self._sandboxed())  # noqa: PLW0108 - made anew
         self._lock = threading.Lock()
         self._working, self._before = 0, set[str]()
         """How many Workers are at it, and what of codex' litter was there before the first."""
@@ -79,6 +80,21 @@ class CodexEngine:
         unsafe = self._codex.sandbox == "danger-full-access"
         return None if role != "worker" or unsafe else self._sandboxed()
 
+    def look_anew(self) -> None:
+        self._reason = _remembered(lambda: codex_cli.unavailable(self._codex), _REMEMBER_S)
+        self._sandboxed = _remembered(lambda: sandbox.ask().reason or None, _SANDBOX_REMEMBER_S)
+
+    def is_mended(self, want: EngineWant) -> bool:
+        """Whether the program is there, or another login; for the rest a run has to try."""
+        self.look_anew()
+        if want == "logged_out" and self._refused == self._login():
+            return False
+        return want in ("missing", "logged_out") and self.unavailable() is None
+
+    def _login(self) -> object:
+        place = codex_cli.find(self._codex)
+        return stamp(place.home / "auth.json") if place else None
+
     def close(self) -> None:
         """End the codex that stays."""
         self._warm.close()
@@ -89,6 +105,13 @@ class CodexEngine:
         return "codex is not installed" if place is None else self._warm.look(place)
 
     def run(self, request: EngineRequest) -> Outcome:
+        login = self._login()
+        outcome = self._run(request)
+        if outcome.want == "logged_out":
+            self._refused = login
+        return outcome
+
+    def _run(self, request: EngineRequest) -> Outcome:
         place = codex_cli.find(self._codex)
         if (reason := self.unavailable(request.role)) or place is None:
             return Outcome("failed", error=reason, failure_reason="engine_unavailable")

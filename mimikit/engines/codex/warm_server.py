@@ -132,7 +132,7 @@ class WarmServer:
         argv = codex_cli.server_argv(self._codex, place)
         settings = place.home / _SETTINGS
         watched = (Path(place.program), place.home / "auth.json", settings)
-        key = tuple(argv), tuple(env.items()), tuple(map(_stamp, watched))
+        key = tuple(argv), tuple(env.items()), tuple(map(stamp, watched))
         with self._lock:
             if self._server is not None and self._server.serves and self._key == key:
                 return self._server
@@ -194,7 +194,8 @@ class WarmServer:
         return failure.outcome(turn.text, acted=end.acted, code=1)
 
 
-def _stamp(path: Path) -> Stamp:
+def stamp(path: Path) -> Stamp:
+    """Which file stands there: another, or one that was written since, has another stamp."""
     with contextlib.suppress(OSError):
         found = path.stat()
         return found.st_ino, found.st_mtime_ns, found.st_size
