@@ -33,6 +33,7 @@ EventKind = Literal[
 ]
 """usage: what the run has used so far, as fields of a `Usage`, where that is told on the way."""
 OnEvent = Callable[[EventKind, str, dict[str, Any]], None]
+OnSession = Callable[[str], None]
 
 
 OfferTools: TypeAlias = Callable[
@@ -218,7 +219,7 @@ class EngineRequest:
     """Serves other tools there while it lasts, for an engine with tools of its own."""
     resume: str | None = None
     """The session of an earlier attempt, to be gone on with."""
-    on_session: Callable[[str], None] = lambda _session: None
+    on_session: OnSession = lambda _session: None
     """Told of the run's session as soon as it can be taken up again."""
     read_only: bool = False
     """It may look at the workspace and change nothing, whatever the settings allow a Worker."""

@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from mimikit.engines.base import CancelToken, EventKind, OnEvent, Outcome, TurnInput
+from mimikit.engines.base import (
+    CancelToken,
+    EventKind,
+    OnEvent,
+    OnSession,
+    Outcome,
+    TurnInput,
+)
 from mimikit.engines.registry import EngineChoice
 from mimikit.errors import StorageError
 from mimikit.memory import tokens
@@ -34,6 +41,8 @@ def run_metered(
     attempt: int,
     cancel: CancelToken,
     watch: OnEvent | None = None,
+    resume: str | None = None,
+    on_session: OnSession = lambda _session: None,
 ) -> Outcome:
     """Run one engine as `run_engine` does, if there are tokens for it.
 
@@ -66,6 +75,7 @@ def run_metered(
         told = outcome = run_engine(
             context, role, turn_input, choice, session,
             run_id=run_id, attempt=attempt, cancel=cancel, watch=heard,
+            resume=resume, on_session=on_session,
         )  # fmt: skip
     finally:
         if meter is not None:

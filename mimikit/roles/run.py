@@ -23,8 +23,10 @@ from mimikit.engines.base import (
     EngineRequest,
     EventKind,
     OnEvent,
+    OnSession,
     Outcome,
     ToolReply,
+    ToolSpec,
     TurnInput,
 )
 from mimikit.engines.changes import ChangeRecorder
@@ -248,7 +250,7 @@ def run_engine(
     cancel: CancelToken,
     watch: OnEvent | None = None,
     resume: str | None = None,
-    on_session: Callable[[str], None] = lambda _session: None,
+    on_session: OnSession = lambda _session: None,
 ) -> Outcome:
     """Run one engine with its tools served, its output followed, its scratch removed.
 
@@ -266,10 +268,10 @@ def run_engine(
         lay_out_upstream(context.files, turn_input.upstream, scratch)
         if server is not None and session is not None:
             token = server.register(specs, trail.call)
-        instructions, prompt = "", task.prompt if task else ""
-        if engine.name != "command":  # it takes a shell line, and nothing beside it
-            instructions = context.prompts.instructions(role, turn_input, specs, context.workspace)
-            prompt = prompt_of(role, turn_input, context.settings.budgets, scratch / UPSTREAM)
+        if engine.name == "command":  # it takes a shell line, and nothing beside it
+            instructions, prompt = "", task.prompt if task else ""
+        else:
+            instructions, prompt = _told(context, role, turn_input, specs, scratch)
         request = EngineRequest(
             run_id=run_id,
             attempt=attempt,
@@ -296,15 +298,13 @@ def run_engine(
             read_only=task is not None and task.internal,  # asked for a word; nobody asked for work
         )
         outcome = _served(context, choice, request)
-        if engine.name not in _WITHOUT_TOKENS:
-            outcome = _with_asked(request, outcome)
+        outcome = outcome if engine.name in _WITHOUT_TOKENS else _with_asked(request, outcome)
     except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
         # An EngineError says that nothing began; of what else an engine raises nobody knows.
         cancel.has_begun = request is not None and not isinstance(error, EngineError)
         context.log.write("error", "engine_fault", runId=run_id, error=repr(error))
-        outcome = not_begun(context, cancel, error) or Outcome(
-            "failed", error=f"the engine failed: {error}", failure_reason="error"
-        )
+        failed = Outcome("failed", error=f"the engine failed: {error}", failure_reason="error")
+        outcome = not_begun(context, cancel, error) or failed
     finally:
         if server is not None and token is not None:
             server.unregister(token)
@@ -318,6 +318,19 @@ def run_engine(
             tokens.load_soon()  # a model is served here: turns to come are counted, not estimated
         trail.keep(context.files, request, outcome, context.clock.now())
     return outcome
+
+
+def _told(
+    context: RunContext,
+    role: Role,
+    turn_input: TurnInput,
+    specs: tuple[ToolSpec, ...],
+    scratch: Path,
+) -> tuple[str, str]:
+    """What a model is told: the role's text, and the turn's own."""
+    instructions = context.prompts.instructions(role, turn_input, specs, context.workspace)
+    budgets = context.settings.budgets
+    return instructions, prompt_of(role, turn_input, budgets, scratch / UPSTREAM)
 
 
 def _served(context: RunContext, choice: EngineChoice, request: EngineRequest) -> Outcome:

@@ -318,7 +318,11 @@ def test_the_owner_may_go_on_without_it(world: World) -> None:
 @pytest.mark.parametrize(
     ("config", "name", "said"),
     [
-        (b"", "gemini", "engine: expected one of auto, codex, opencode, local, builtin, scripted; got 'gemini'"),
+        (
+            b"",
+            "gemini",
+            "engine: expected one of auto, codex, opencode, local, builtin, scripted; got 'gemini'",
+        ),
         (b"x = [\n", "builtin", "expected settings that can be added to"),
     ],
 )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mimikit.engines.base import EventKind, OnEvent
+from mimikit.engines.base import EventKind, OnEvent, OnSession
 from mimikit.errors import BadRecord
 from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json, parse_object
@@ -22,7 +21,7 @@ class TurnReader:
     """Follows one turn, and tells what happens as it does."""
 
     on_event: OnEvent
-    on_session: Callable[[str], None] = lambda _session: None
+    on_session: OnSession = lambda _session: None
     session_id: str | None = None
     message: str | None = None
     """The last thing it said: its answer."""
