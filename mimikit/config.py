@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import functools
 import os
-import re
 import stat
 import tomllib
 from collections.abc import Collection, Sequence
@@ -19,7 +18,6 @@ from zoneinfo import ZoneInfo
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationError,
@@ -28,12 +26,20 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from mimikit.engine_settings import (
+    CodexSettings,
+    CommandSettings,
+    EndpointSettings,
+    LocalSettings,
+    OpencodeSettings,
+    Seconds,
+    SettingsSection,
+)
 from mimikit.errors import BadSettings, NotFound
 
 EngineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 OWN_ENGINES = ("auto", "codex", "opencode", "local", "builtin", "command", "scripted")
 """What needs no table of its own; `auto` chooses."""
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 _MOST_BYTES = 2**20
 _MOST_DOTS = 1000
@@ -47,17 +53,11 @@ _PACKAGE = Path(__file__).resolve().parent
 _STATE_ONLY = frozenset({"MIMIKIT_STATE", "MIMIKIT_WORKSPACE", "MIMIKIT_TOKEN", "MIMIKIT_RUN"})
 
 
-class SettingsSection(BaseModel):
-    """A table of config.toml; a key it does not know is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 class ProfileSettings(SettingsSection):
     """Which engine serves a role or profile, and how."""
 
     engine: EngineName = "auto"
-    engines: list[EngineName] = []
+    engines: list[EngineName] = Field(default_factory=list[EngineName])
     """Several: the first that is set up and serves."""
     model: str | None = None
     effort: str | None = None
@@ -114,7 +114,7 @@ class ProfilesSettings(SettingsSection):
 class WebSettings(SettingsSection):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8787
-    hosts: list[str] = []
+    hosts: list[str] = Field(default_factory=list[str])
     """Host names the page may be asked for, besides loopback's; needed off loopback."""
     allow_commands: bool = False
     """Off loopback: may chat and HTTP run shell commands?"""
@@ -128,92 +128,6 @@ def local_host(host: str) -> str:
     """Where this machine reaches a server that is bound to an address; a wildcard is no place."""
     everywhere = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104 - not bound
     return everywhere.get(host, host)
-
-
-class CodexSettings(SettingsSection):
-    path: str | None = None
-    """The binary; None looks in the installed package, then on PATH."""
-    home: str | None = None
-    """CODEX_HOME; None is the user's own."""
-    config: dict[str, str] = {}
-    """More `-c key=value` pairs (values as TOML text), for instance a model provider."""
-    env: list[str] = []
-    """Names of environment variables codex itself may see (an API key's, say)."""
-    app_server: bool = True
-    """Teller and Planner have their turns in one codex that stays; False: each starts its own."""
-    sandbox: Literal["workspace-write", "danger-full-access"] = "workspace-write"
-    network: bool = False
-    secrets: list[str] = []
-    """More files and folders that no Worker may read, besides the usual ones of the home."""
-
-
-class OpencodeSettings(SettingsSection):
-    path: str | None = None
-    """The program; None looks on PATH."""
-    model: Annotated[str, StringConstraints(pattern=r"^[^/\s]+/\S+$")] | None = None
-    """As `provider/model`; None is what your own settings of opencode say."""
-    env: list[str] = []
-    """Names of environment variables opencode may see (an API key's, say)."""
-    network: bool = False
-    """May its Worker's shell reach the network?"""
-
-
-class EndpointSettings(SettingsSection):
-    """`[engines.NAME]`: a model behind an address, that speaks OpenAI's protocol."""
-
-    type: Literal["openai"] = "openai"
-    base_url: Annotated[str, StringConstraints(max_length=1000)]
-    """Up to what stands before `/chat/completions`; often it ends in `/v1`."""
-    model: Annotated[str, StringConstraints(min_length=1, max_length=200)]
-    api: Literal["auto", "responses", "chat"] = "auto"
-    """`auto` asks the endpoint, once."""
-    api_key_env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = (
-        None
-    )
-    """The environment variable of the consumer that holds the key."""
-    api_key_file: Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.-]{1,60}$")] | None = None
-    """The file in `secrets/` that does."""
-    effort: str | None = None
-    context_tokens: Annotated[int, Field(ge=1024)] | None = None
-    """How much the model takes; None is what the endpoint says."""
-    network: bool = False
-    """May its Worker's shell reach the network?"""
-    price_in: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Of a million tokens, in the currency of your choice."""
-    price_out: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-
-    @field_validator("base_url")
-    @classmethod
-    def _plain_address(cls, url: str) -> str:
-        if not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", url):
-            raise ValueError(
-                "expected an address such as http://127.0.0.1:11434/v1, without a name, a key or "
-                "a query in it"
-            )
-        return url.rstrip("/")
-
-    @model_validator(mode="after")
-    def _one_key(self) -> Self:
-        if self.api_key_env and self.api_key_file:
-            raise ValueError("expected `api_key_env` or `api_key_file`, got both")
-        return self
-
-
-class LocalSettings(SettingsSection):
-    """The small model on this machine, of the engine `local`."""
-
-    model_path: str | None = None
-    """A GGUF file; None is what `mimikit local setup` has fetched."""
-    threads: Annotated[int, Field(ge=1, le=64)] | None = None
-    """None is as many as there are cores, at most four."""
-    context_tokens: Annotated[int, Field(ge=2048, le=32768)] = 4096
-    idle_minutes: Seconds = 10
-    """After so long without a request it is no longer held in memory."""
-
-
-class CommandSettings(SettingsSection):
-    sandbox: Literal["auto", "off"] = "auto"
-    """The owner's command lines do not see the state folder; `off` lets them."""
 
 
 class LimitSettings(SettingsSection):

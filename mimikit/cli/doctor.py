@@ -20,7 +20,8 @@ from mimikit.cli.checks import Finding, broken, note, ok, warning
 from mimikit.cli.client import look_at_consumer
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
 from mimikit.clock import SystemClock
-from mimikit.config import Settings, SettingsSection, known_keys
+from mimikit.config import Settings, known_keys
+from mimikit.engine_settings import SettingsSection
 from mimikit.errors import MimikitError
 from mimikit.log import EventLog
 from mimikit.protocol.disk import RealDisk

@@ -13,7 +13,8 @@ from mimikit import app, config
 from mimikit.cli import client, terminal
 from mimikit.cli.client import look_at_consumer
 from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_state_and_json
-from mimikit.config import OWN_ENGINES, EndpointSettings, Settings
+from mimikit.config import OWN_ENGINES, Settings
+from mimikit.engine_settings import EndpointSettings
 from mimikit.engines import setup
 from mimikit.engines.setup import EndpointTest
 from mimikit.errors import BadInput, BadSettings, NotFound

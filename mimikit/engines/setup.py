@@ -17,7 +17,8 @@ from pydantic import BaseModel, ValidationError
 
 from mimikit import config
 from mimikit.clock import SystemClock
-from mimikit.config import EndpointSettings, Settings
+from mimikit.config import Settings
+from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.base import tool_spec
 from mimikit.errors import BadInput, BadSettings, EngineError
 from mimikit.protocol import paths

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.config import CodexSettings, Settings
+from mimikit.config import Settings
+from mimikit.engine_settings import CodexSettings
 from mimikit.engines.base import CancelToken, Engine, EngineRequest, Outcome
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.openai.engine import OpenAIEngine

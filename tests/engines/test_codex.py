@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from mimikit.config import CodexSettings
+from mimikit.engine_settings import CodexSettings
 from mimikit.engines import sandbox
 from mimikit.engines.base import UPSTREAM, CancelToken, Outcome, ToolSpec
 from mimikit.engines.codex import cli as codex_cli

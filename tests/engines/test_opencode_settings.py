@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.config import OpencodeSettings
+from mimikit.engine_settings import OpencodeSettings
 from mimikit.engines.base import EngineAbsence
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation

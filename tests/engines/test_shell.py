@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from mimikit.config import CommandSettings, LimitSettings, Settings
+from mimikit.config import LimitSettings, Settings
+from mimikit.engine_settings import CommandSettings
 from mimikit.engines import process, sandbox, shell
 from mimikit.engines.base import CancelToken, Outcome
 from mimikit.engines.shell import ShellEngine

@@ -20,8 +20,8 @@ import psutil
 import pytest
 
 from mimikit.clock import SystemClock
-from mimikit.config import CodexSettings
 from mimikit.conversation import history, inbox
+from mimikit.engine_settings import CodexSettings
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.protocol import paths
 from mimikit.protocol.diffs import TaskDiff

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mimikit.config import CodexSettings, Settings
+from mimikit.config import Settings
+from mimikit.engine_settings import CodexSettings
 from mimikit.engines.base import EngineRequest
 from mimikit.engines.codex.engine import CodexEngine
 from tests.support.engine_requests import Desk

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from mimikit.config import CodexSettings
+from mimikit.engine_settings import CodexSettings
 from mimikit.engines import process
 from mimikit.engines.base import EngineAbsence, EngineRequest
 from mimikit.engines.codex.workspace import CodexLocation

@@ -15,7 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from mimikit.clock import Clock, SystemClock
-from mimikit.config import EndpointSettings, Settings
+from mimikit.config import Settings
+from mimikit.engine_settings import EndpointSettings
 from mimikit.engines import sandbox
 from mimikit.engines.base import (
     CancelToken,

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mimikit.config import EndpointSettings
+from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.openai.dialogue import PATHS, Api, table_of
 from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
 from mimikit.engines.worker_sandbox import write_cache

@@ -15,7 +15,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from mimikit.config import OpencodeSettings
+from mimikit.engine_settings import OpencodeSettings
 from mimikit.engines import process
 from mimikit.engines.base import EngineAbsence
 from mimikit.engines.openai.dialogue import table_of

@@ -25,7 +25,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import cast
 
-from mimikit.config import LimitSettings, OpencodeSettings
+from mimikit.config import LimitSettings
+from mimikit.engine_settings import OpencodeSettings
 from mimikit.engines import process, process_tree, sandbox
 from mimikit.engines.base import CancelToken
 from mimikit.engines.openai.dialogue import Body, table_of
