@@ -18,7 +18,7 @@ import pytest
 
 from mimikit.clock import SystemClock
 from mimikit.engines import process_table, process_tree
-from mimikit.engines.base import CancelToken, Outcome
+from mimikit.engines.base import CancelToken, Outcome, ToolReply
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import Body, FakeLLM, tool_names
 from tests.support.opencode_ground import KEY, OpencodeGround, opencode_ground
@@ -79,6 +79,27 @@ def test_a_turn_talks_and_calls_with_nothing_but_our_tools(turn: Turn, llm: Fake
     assert first["messages"][0]["content"].endswith("You are the role.")
     assert first["messages"][1]["content"] == "greet them"
     assert llm.headers[-1]["Authorization"] == f"Bearer {KEY}", "the owner's provider is asked"
+
+
+def test_a_call_that_ends_the_turn_is_the_last_request(here: OpencodeGround, llm: FakeLLM) -> None:
+    def answer(_name: str, given: dict[str, Any]) -> ToolReply:
+        ok = given.get("text") != "wrong"
+        return ToolReply(ok, "sent" if ok else "say it better", final=given.get("text") == "bye")
+
+    calls = [{"name": "mimikit_say", "arguments": {"text": text}} for text in ("hi", "hi", "bye")]
+    wrong = [{"name": "mimikit_say", "arguments": {"text": text}} for text in ("wrong", "bye")]
+    llm.steps[:] = {"call": wrong}, {"call": calls}, {"text": "too much"}
+    desk = Desk(answer)
+    llm.requests.clear()
+    outcome = here.engine.run(here.ask(desk=desk))
+    assert (outcome.status, outcome.text) == ("done", "")
+    assert [given["text"] for _, given in desk.calls] == ["wrong", "bye", "hi", "hi", "bye"]
+    assert len(llm.requests) == 2
+    assert outcome.usage.input_tokens == 200
+    told = [m["content"] for m in llm.requests[1]["messages"] if m["role"] == "tool"]
+    assert told == ["say it better", "sent"]
+    states = [facts["status"] for kind, _, facts in desk.events if kind == "tool"]
+    assert states == ["failed", *["completed"] * 4]
 
 
 def test_what_stands_first_is_the_same_in_every_turn(turn: Turn, llm: FakeLLM) -> None:

@@ -36,6 +36,7 @@ from mimikit.engines.opencode.reader import SessionReader, SessionTrouble, faile
 from mimikit.engines.opencode.server import OpencodeProcess, OpencodeServer, RunPlace, ServerGone
 from mimikit.engines.worker_sandbox import WorkerSandbox
 from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
+from mimikit.language.plain_text import as_json, plain
 from mimikit.protocol.models import EngineWant, Role
 
 MOST_CALL_S = 270.0
@@ -43,6 +44,7 @@ MOST_CALL_S = 270.0
 _REMEMBER_S, _SANDBOX_REMEMBER_S = 5.0, 120.0
 _LOOK_S = 0.5
 _END_S = 5.0
+_SHOWN_CHARACTERS = 4000
 
 Call = Callable[[str, dict[str, object]], ToolReply]
 
@@ -187,6 +189,9 @@ class _Run:
     ) -> None:
         self._request, self._serving, self._model = request, serving, model
         self._until = until
+        self._call: Call = lambda _name, _given: ToolReply(False, "there are no tools")
+        self._made: dict[str, list[ToolReply]] = {}
+        """What calls gave that were made before they came over `/mcp`."""
         self.reader = SessionReader(
             "", request.on_event, clock.now, shows_tools=request.role != "worker"
         )
@@ -207,7 +212,9 @@ class _Run:
             url, token = stack.enter_context(request.offer(specs, self._heard(call)))
             place.connect(url, token, request.timeout_s)
         events = stack.enter_context(self._serving.events(place.folder))
-        made = table_of(place.ask("POST", "/session", {"title": request.run_id[:100]}))
+        asks = [{"permission": f"{cli.AGENT}_*", "pattern": "*", "action": "ask"}]
+        rules: Body = {} if request.role == "worker" else {"permission": asks}
+        made = table_of(place.ask("POST", "/session", {"title": request.run_id[:100]} | rules))
         reader.session = str(made.get("id"))
         request.cancel.on_cancel(lambda _reason: events.put({}))
         body: Body = {
@@ -225,21 +232,41 @@ class _Run:
         return outcome
 
     def _heard(self, call: Call) -> Call:
-        """A call of a tool, whose reply is noted; none is made once the run is over."""
+        """How a call is carried out that comes over `/mcp`; none is once the run is over."""
+        self._call = call
 
         def made(name: str, given: dict[str, object]) -> ToolReply:
             if self._request.cancel.reason is not None:
                 return ToolReply(False, "the run is over")
-            reply = call(name, given)
-            self.reader.replies.append(reply)
-            return reply
+            known = self._made.get(_key(name, given))
+            return known.pop(0) if known else call(name, given)
 
         return made
+
+    def _answer(self, place: RunPlace) -> None:
+        """Make the calls that wait for leave, before they come over `/mcp`, and give it.
+
+        With the one that ends the turn leave is refused: else the model would be asked once more.
+        """
+        request, reader = self._request, self.reader
+        for due in reader.due():
+            reply = self._call(due.name, due.given)
+            reader.replies.append(reply)
+            reader.told.add(due.id)
+            facts: Body = {"tool": due.name[:100], "id": due.id}
+            facts |= {"status": "completed"} if reply.ok else {"status": "failed"}
+            facts |= {} if reply.ok else {"error": plain(reply.text)[:_SHOWN_CHARACTERS]}
+            request.on_event("tool", due.name[:100], facts)
+            is_last = ends_turn(reader.replies)
+            if not is_last:
+                self._made.setdefault(_key(due.name, due.given), []).append(reply)
+            answer: Body = {"reply": "reject" if is_last else "once"}
+            place.ask("POST", f"/permission/{due.question}/reply", answer)
 
     def _follow(self, place: RunPlace, events: queue.SimpleQueue[Body | None]) -> Outcome:
         """Take events until the session is idle, or is not to go on."""
         request, reader = self._request, self.reader
-        heard, steps = time.monotonic(), 0
+        heard = time.monotonic()
         while not reader.is_idle:
             now = time.monotonic()
             silent_s = 0.0 if reader.working else now - heard
@@ -266,12 +293,8 @@ class _Run:
             if reader.trouble is not None and not reader.is_idle:
                 self._abort(place, events)
                 return failed(reader, reader.trouble)
-            if reader.steps > steps:
-                steps, replies = reader.steps, list(reader.replies)
-                reader.replies.clear()
-                if ends_turn(replies):  # it would ask its model once more
-                    self._abort(place, events)
-                    return Outcome("done", reader.text)
+            if events.empty():  # more calls of the same answer may be among them
+                self._answer(place)
         place.is_clean = True
         return self._ended(reader.trouble)
 
@@ -296,6 +319,10 @@ class _Run:
                         return
                     reader.take(event)
         place.is_clean = reader.is_idle and not reader.working
+
+
+def _key(name: str, given: dict[str, object]) -> str:
+    return f"{name} {as_json(given)}"
 
 
 def _folders(settings: Settings) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from mimikit.engines.base import OnEvent, Outcome, ToolReply
@@ -51,6 +51,17 @@ class SessionTrouble:
     """It was not asked again yet."""
 
 
+@dataclass(frozen=True, slots=True)
+class SessionCall:
+    """A call of a tool that the model wants made."""
+
+    id: str
+    name: str
+    given: Body
+    question: str = ""
+    """The id of the question whether it may be made."""
+
+
 @dataclass
 class SessionReader:
     """Follows one session, and tells what happens as it does."""
@@ -65,18 +76,21 @@ class SessionReader:
     acted: bool = False
     """Whether a tool was called."""
     is_idle: bool = False
-    steps: int = 0
-    """How many answers of the model came to their end."""
     trouble: SessionTrouble | None = None
     """What ended it, or is not worth to be waited for."""
     working: set[str] = field(default_factory=set[str])
     """The tools that run now."""
     replies: list[ToolReply] = field(default_factory=list[ToolReply])
     """What the calls of the answer that is under way were replied to, in order."""
+    told: set[str] = field(default_factory=set[str])
+    """The calls that were told of already, by their ids."""
     _has_called: bool = False
+    _asked: dict[str, str] = field(default_factory=dict[str, str])
+    """The questions whether a call may be made, by its id."""
+    _given: dict[str, SessionCall] = field(default_factory=dict[str, "SessionCall"])
     _answers: set[str] = field(default_factory=set[str])
     _texts: set[str] = field(default_factory=set[str])
-    _told: set[str] = field(default_factory=set[str])
+    _whole: set[str] = field(default_factory=set[str])
 
     def take(self, event: Body) -> bool:
         """Take one event; whether it was one of this session."""
@@ -97,6 +111,9 @@ class SessionReader:
                     self._take_part(part)
             case "session.status":
                 self._take_status(table_of(facts.get("status")))
+            case "permission.asked":
+                call = table_of(facts.get("tool"))
+                self._asked[_text(call, "callID")] = _text(facts, "id")
             case "session.error":
                 self._take_error(table_of(facts.get("error")))
             case "session.idle":
@@ -105,19 +122,24 @@ class SessionReader:
                 pass
         return True
 
+    def due(self) -> list[SessionCall]:
+        """The calls that wait for leave to be made, each once, in order."""
+        known = [call for call in self._given if call in self._asked]
+        return [replace(self._given.pop(call), question=self._asked.pop(call)) for call in known]
+
     def _take_part(self, part: Body) -> None:
         number, text = _text(part, "id"), plain(_text(part, "text"))
-        is_whole = "end" in table_of(part.get("time")) and number not in self._told
+        is_whole = "end" in table_of(part.get("time")) and number not in self._whole
         match part.get("type"):
             case "text":
                 self._texts.add(number)
                 if is_whole and text.strip():
-                    self._told.add(number)
+                    self._whole.add(number)
                     self.text = text
                     self.on_event("message", text, {})
             case "reasoning":
                 if is_whole and text.strip():
-                    self._told.add(number)
+                    self._whole.add(number)
                     self.on_event("note", text.strip()[:_SHOWN_CHARACTERS], {"reasoning": True})
             case "tool":
                 self._take_tool(number, part)
@@ -128,13 +150,17 @@ class SessionReader:
 
     def _take_tool(self, number: str, part: Body) -> None:
         state, name = table_of(part.get("state")), _text(part, "tool").removeprefix(f"{AGENT}_")
-        status = _text(state, "status")
+        status, call = _text(state, "status"), _text(part, "callID")
         if status in ("pending", "running"):
             self.working.add(number)
+            if status == "running":
+                self._given[call] = SessionCall(call, name, table_of(state.get("input")))
             return
         self.working.discard(number)
         self.acted = self._has_called = True
-        facts: Body = {"tool": name[:100], "id": _text(part, "callID")}
+        if call in self.told:
+            return
+        facts: Body = {"tool": name[:100], "id": call}
         if status == "error":
             said = plain(_text(state, "error"))[:_SHOWN_CHARACTERS]
             facts |= {"status": "failed", "error": said}
@@ -150,8 +176,8 @@ class SessionReader:
         is_cut = part.get("reason") in ("unknown", "other", "error") and not self._has_called
         if is_cut and self.trouble is None:
             self.trouble = SessionTrouble("the model's answer broke off", is_passing=True)
-        self.steps += 1
         self._has_called = False
+        self.replies.clear()
         tokens = table_of(part.get("tokens"))
         cache = table_of(tokens.get("cache"))
         read, written = _count(cache, "read"), _count(cache, "write")
