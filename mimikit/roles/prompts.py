@@ -42,6 +42,8 @@ _TICKS = 5
 _SCRIPTS = {"Hans": " (Chinese, simplified)", "CN": " (Chinese, simplified)"} | dict.fromkeys(
     ("Hant", "TW", "HK"), " (Chinese, traditional)"
 )
+_MOST_TAG = 64
+"""Characters of a zone's or language's name."""
 _MARK_TOKENS = 8
 """Of the mark of a cut, should the newest note alone be too long."""
 _EMPTY_LINES = re.compile(r"\n(?:[ \t\r]*\n)+")
@@ -207,10 +209,10 @@ def _environment(turn_input: TurnInput) -> str:
     zone = ZoneInfo("UTC")
     with contextlib.suppress(BadInput):
         zone = zone_named(turn_input.timezone)
-    now, locale = turn_input.now.astimezone(zone), turn_input.locale
+    now, locale = turn_input.now.astimezone(zone), turn_input.locale[:_MOST_TAG]
     lines = [
         f"now: {now:%A, %Y-%m-%d %H:%M} {now.isoformat()[-6:]}",
-        f"timezone: {turn_input.timezone}",
+        f"timezone: {turn_input.timezone[:_MOST_TAG]}",
         f"locale: {locale}{_SCRIPTS.get(locale.rpartition('-')[2], '')}",
     ]
     return "\n".join(map(indented, lines))

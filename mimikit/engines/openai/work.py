@@ -72,7 +72,7 @@ class ShellArguments(WorkArguments):
         str, BeforeValidator(_one_line), StringConstraints(min_length=1, pattern=r"^[^\x00]+$")
     ]
     timeout: Annotated[
-        float, Field(ge=1, le=3600, description="seconds after which it is ended")
+        float, Field(ge=1, le=3600, description="seconds after which it is ended; at most 3600")
     ] = _SHELL_S
 
 
@@ -81,7 +81,7 @@ class ReadFileArguments(WorkArguments):
 
     path: PathText
     offset: Annotated[int, Field(ge=1, description="the first line, counted from 1")] = 1
-    limit: Annotated[int, Field(ge=1, le=5000, description="how many lines")] = 1000
+    limit: Annotated[int, Field(ge=1, le=5000, description="how many lines, at most 5000")] = 1000
 
 
 class WriteFileArguments(WorkArguments):
