@@ -19,6 +19,7 @@ SHORT: dict[str, list[str]] = {
     ],
     "web": [],
     "triggers": [],
+    "codex": [],
     "retrieval": ["--scale", "6000"],
 }
 
