@@ -7,12 +7,12 @@ from importlib import util
 
 import click
 
+from mimikit import config
 from mimikit.cli import terminal
-from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_state_and_json
+from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_frame_and_json
 from mimikit.engines.local import engine, model_server, weights
 from mimikit.engines.local.engine import LocalEngine
 from mimikit.engines.local.weights import ModelWeights
-from mimikit.state import ReadOnlyState
 
 _SIZES = {one.size: one for one in weights.KNOWN}
 
@@ -66,10 +66,11 @@ def _fetch(wanted: ModelWeights) -> None:
 
 
 @local.command()
-@pass_state_and_json
-def status(state: ReadOnlyState, as_json: bool) -> None:
+@pass_frame_and_json
+def status(frame: CliContext, as_json: bool) -> None:
     """Show which weights are there, and whether the small model can serve."""
-    folder, found = weights.folder_of_user(), LocalEngine(state.settings, state.path)
+    place, _ = frame.places()
+    folder, found = weights.folder_of_user(), LocalEngine(config.load(place), place)
     reason = found.unavailable()
     there = [one for one in weights.KNOWN if weights.is_whole(one, folder)]
     serves = None if reason else found.title()

@@ -3,22 +3,62 @@
 from __future__ import annotations
 
 from mimikit.config import Settings
+from mimikit.engines.base import EngineAbsence
 from mimikit.engines.registry import EngineRegistry
 from mimikit.protocol.models import EngineStatus
 from mimikit.testing.twins import ScriptedEngine
 
 
-def engines_of(settings: Settings, **reasons: str | None) -> EngineRegistry:
-    found = [ScriptedEngine(name=name) for name in ("codex", "builtin", "command")]
+def engines_of(
+    settings: Settings, *, known: tuple[str, ...] = (), **reasons: str | None
+) -> EngineRegistry:
+    found = [ScriptedEngine(name=name) for name in ("codex", "local", "builtin", "command")]
     for engine in found:
         engine.reason_unavailable = reasons.get(engine.name)
-    return EngineRegistry(list(found), settings)
+    served = {name: EngineStatus(engine=name) for name in known}
+    return EngineRegistry(list(found), settings, served)
+
+
+GONE = EngineAbsence("no weights", "missing")
+
+
+def test_a_small_model_talks_and_plans_and_code_works_where_there_is_no_other_mind() -> None:
+    status = engines_of(Settings(), codex="not installed").status()
+    assert {name: status[name].engine for name in ("teller", "planner", "standard")} == {
+        "teller": "local",
+        "planner": "local",
+        "standard": "builtin",
+    }
+    assert status["teller"].text == "local, basic mode (codex: not installed)"
+
+
+def test_a_small_model_named_alone_leaves_the_work_to_code() -> None:
+    status = engines_of(Settings(engine="local")).status()
+    assert status["planner"].engine == "local"
+    assert (status["standard"].engine, status["standard"].state) == ("builtin", "ready")
+
+
+def test_while_a_mind_is_away_a_small_model_talks_and_does_not_plan_for_it() -> None:
+    engines = engines_of(Settings(), codex="logged out", known=("codex",))
+    status = engines.status()
+    assert (status["teller"].engine, status["teller"].state) == ("local", "ready")
+    for name in ("planner", "standard"):
+        assert (status[name].engine, status[name].state) == ("codex", "waiting")
+
+
+def test_a_small_model_whose_weights_were_removed_is_not_waited_for() -> None:
+    engines = engines_of(Settings(), codex="not installed", local=GONE, known=("local",))
+    assert engines.status()["teller"].engine == "builtin"
+    assert not engines.minds()
+    named = engines_of(Settings(engine="local"), local=GONE).status()["teller"]
+    assert (named.engine, named.state) == ("local", "waiting")
 
 
 def test_a_preferred_engine_that_can_not_serve_is_passed_over_with_its_reason() -> None:
-    status = engines_of(Settings(), codex="not logged in").status()
-    assert status["teller"] == EngineStatus(engine="builtin", reason="codex: not logged in")
-    assert status["teller"].text == "builtin (codex: not logged in)"
+    status = engines_of(Settings(), codex="not logged in", local=GONE).status()
+    why = "codex: not logged in; local: no weights"
+    assert status["teller"] == EngineStatus(engine="builtin", reason=why)
+    assert status["teller"].text == f"builtin ({why})"
     assert status["command"].text == "command"
 
 

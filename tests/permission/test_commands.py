@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mimikit import permission
 from mimikit.config import Settings, WebSettings
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -107,3 +108,24 @@ def test_from_afar_when_the_owner_says_so_and_always_at_the_machine() -> None:
     assert task_refusal(task("http"), open_web, state_with(ABROAD)) is None
     assert task_refusal(task("cli"), Settings(), state_with(ABROAD)) is None
     assert task_refusal(task("file"), Settings(), state_with(ABROAD)) is None
+
+
+@pytest.mark.parametrize(
+    ("engine", "answer", "by_user", "is_own"),
+    [
+        ("local", "run: ls", True, True),
+        ("local", " run: ls\n", True, True),
+        ("local", "run: ls", False, False),
+        ("codex", "run: ls", True, False),
+        ("builtin", "run: ls", True, False),
+        ("local", "no", True, False),
+        ("local", "run: rm x", True, False),
+        ("local", "", True, False),
+    ],
+)
+def test_a_proposal_is_the_users_own_words_once_they_chose_it_themselves(
+    engine: str, answer: str, by_user: bool, is_own: bool
+) -> None:
+    options = ["run: ls", "no"]
+    assert permission.is_confirmed(engine, options, answer, by_user=by_user) is is_own
+    assert not permission.is_confirmed(engine, [], answer, by_user=by_user)
