@@ -26,6 +26,7 @@ from mimikit.state import State, hold_little, make_search
 if TYPE_CHECKING:
     from mimikit.engines.base import Engine
     from mimikit.engines.registry import EngineRegistry
+    from mimikit.language.phrases import Words
     from mimikit.roles.prompts import Prompts
     from mimikit.roles.run import RunContext
     from mimikit.runner.consumer import PooledConsumer
@@ -420,18 +421,14 @@ class ConsumerApp:
         self.context.stopping.set()
         self.context.live.stop_all()
 
-    def _facts(self) -> dict[str, str]:
+    def _facts(self) -> tuple[Words, ...]:
         """The lines of a status answer."""
+        from mimikit.supervisor.code_turns import status_facts
+
         roles = [run.role for run in self.context.live.list()]
-        served: dict[str, list[str]] = {}
-        for name, status in self.context.engines.status().items():
-            served.setdefault(status.text, []).append(name)
-        return {
-            "running": str(len(roles) - roles.count("teller")),
-            "queued": str(sum(self.consumer.queued().values())),
-            "workers": f"{roles.count('worker')} of {self.state.settings.max_concurrency}",
-            **{f"engine of {', '.join(names)}": text for text, names in served.items()},
-        }
+        queued, settings = sum(self.consumer.queued().values()), self.state.settings
+        engines, now = self.context.engines.status(), self.state.clock.now()
+        return status_facts(roles, queued, settings.max_concurrency, engines, now, settings.zone)
 
 
 # ---- the page's process: its address, its token, how it is served

@@ -184,6 +184,14 @@ def use(state: ReadOnlyState, names: Sequence[str], as_json: bool) -> None:
     client.carry_out(state, "engine_use", " ".join(names), as_json=as_json)
 
 
+@engine.command(name="try")
+@click.argument("name", default="")
+@pass_state_and_json
+def try_(state: ReadOnlyState, name: str, as_json: bool) -> None:
+    """Have NAME, or each engine that is waited for, tried now: what it lacked is there again."""
+    client.carry_out(state, "engine_try", name, as_json=as_json)
+
+
 # ---- what `add` finds out
 
 

@@ -14,7 +14,6 @@ from mimikit.cli import client, terminal
 from mimikit.cli.chat import without_answer
 from mimikit.cli.frame import LeafCommand, pass_state_and_json
 from mimikit.cli.options import NumberRange
-from mimikit.engines.registry import want_words
 from mimikit.errors import NotFound
 from mimikit.language.plain_text import plain
 from mimikit.log import log_tails
@@ -72,7 +71,9 @@ def lines(seen: StateOverview) -> Iterator[tuple[str, str]]:
     if seen.consumer.health is not None and seen.consumer.state != "down":
         shown = terminal.engine_lines(seen.consumer.health.engines)
         yield "engines", "\n".join(terminal.one_line(line.text) for line in shown)
-        yield from _awaited(seen)
+        minds = seen.consumer.current.minds if seen.consumer.current else {}
+        for text in terminal.awaited_lines(minds, seen.now, seen.zone):
+            yield terminal.state("waiting"), text
     if question := seen.question:
         yield "question", terminal.one_line(question.question)
         options = enumerate(map(terminal.one_line, question.options), 1)
@@ -85,19 +86,6 @@ def lines(seen: StateOverview) -> Iterator[tuple[str, str]]:
         text = f"{number} that could not be read; `mimikit doctor` says why"
         yield terminal.state("corrupt"), text
     yield from _troubles(seen)
-
-
-def _awaited(seen: StateOverview) -> Iterator[tuple[str, str]]:
-    """The minds that something waits for."""
-    minds = seen.consumer.current.minds if seen.consumer.current else {}
-    for mind in minds.values():
-        if mind.state == "waiting" and mind.messages + mind.tasks:
-            why = want_words(mind, seen.now, seen.zone)["en"]
-            counts = ((mind.messages, "message"), (mind.tasks, "task"))
-            what = " and ".join(terminal.plural(n, one) for n, one in counts if n)
-            wait = "wait" if mind.messages + mind.tasks > 1 else "waits"
-            without = "`mimikit engine use builtin` goes on without it"
-            yield terminal.state("waiting"), f"{terminal.one_line(why)}; {what} {wait}; {without}"
 
 
 def _consumer_words(consumer: Consumer, now: datetime) -> str:

@@ -90,7 +90,7 @@ def _facts(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[tuple[st
     yield "queued", f"{terminal.moment(created, now, zone)}, {terminal.ago(created, now)}"
     if task.waits_for and task.state == "queued":
         yield "waits for", f"{task.waits_for}, which can not serve: `mimikit status` says why"
-    if task.not_before and task.state == "queued":
+    if task.not_before and task.state == "queued" and not task.waits_for:
         yield "not before", terminal.moment(task.not_before, now, zone)
     if task.wait_ms is not None and task.wait_ms >= _WORTH_TELLING_MS:
         yield "waited", terminal.span(task.wait_ms / 1000)

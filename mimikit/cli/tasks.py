@@ -170,7 +170,8 @@ def tasks() -> None:
 @pass_state_and_json
 def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> None:
     """List running and queued tasks, then those that ended last."""
-    found = shown.listed(state.files, client.look_at_consumer(state).live, only, limit)
+    consumer = client.look_at_consumer(state)
+    found = shown.listed(state.files, consumer.live, only, limit)
     now = state.clock.now()
     short = terminal.room() is not None
     rows = [
@@ -185,6 +186,9 @@ def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> 
     ]
     empty = f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."
     lines = terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows, empty)
+    if any(task.waits_for for task in found) and consumer.current is not None:
+        waits = terminal.awaited_lines(consumer.current.minds, now, state.settings.zone)
+        lines = [*lines, *waits]
     terminal.show(shown.TaskList(tasks=found), lines, as_json=as_json)
 
 

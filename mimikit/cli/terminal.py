@@ -20,6 +20,8 @@ from mimikit.language.plain_text import as_json as json_text
 from mimikit.language.plain_text import plain as safe
 
 if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
     from mimikit.protocol.models import EngineStatus, Record
     from mimikit.views.base import View
 
@@ -275,3 +277,21 @@ def engine_lines(engines: Mapping[str, EngineStatus]) -> list[EngineLine]:
     return [
         EngineLine(f"{', '.join(names)}: {text}", text in waiting) for text, names in served.items()
     ]
+
+
+def awaited_lines(
+    minds: Mapping[str, EngineStatus], now: datetime, zone: ZoneInfo
+) -> Iterator[str]:
+    """The minds that something waits for: why, what waits, and what may be done."""
+    from mimikit.engines.registry import want_words
+
+    for mind in minds.values():
+        if mind.state != "waiting" or not mind.messages + mind.tasks:
+            continue
+        why = want_words(mind, now, zone)["en"]
+        counts = ((mind.messages, "message"), (mind.tasks, "task"))
+        what = " and ".join(plural(n, one) for n, one in counts if n)
+        wait = "wait" if mind.messages + mind.tasks > 1 else "waits"
+        tries = f"`mimikit engine try {mind.engine}` tries it now"
+        without = "`mimikit engine use builtin` goes on without it"
+        yield f"{one_line(why)}; {what} {wait}; {tries}; {without}"

@@ -180,8 +180,8 @@ class TurnInput:
     task: Task | None = None
     """The Planner's or Worker's own task."""
     upstream: tuple[TaskResult, ...] = ()
-    facts: dict[str, str] = field(default_factory=dict[str, str])
-    """Status lines: engines, queue depths, version…"""
+    facts: tuple[Words, ...] = ()
+    """Status lines: what runs and waits, who serves whom."""
     look: Callable[[str], Sequence[TaskLine]] = lambda _scope: ()
     """More of the tasks, by what `list_tasks` calls a scope; for who finds them not in `tasks`."""
 

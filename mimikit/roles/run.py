@@ -38,7 +38,7 @@ from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Instant, LiveRun, Record, Role, Task
+from mimikit.protocol.models import FailureReason, Instant, LiveRun, Record, Role, Task
 from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
 from mimikit.roles.run_trail import RunTrail
 from mimikit.roles.scratch import lay_out_upstream, make_scratch, remove_scratch
@@ -58,6 +58,11 @@ _WITHOUT_TOKENS = frozenset({"builtin", "command", "scripted"})
 _ANSWERS = frozenset({"message", "tool", "command", "file"})
 """Events that follow from an answer which came whole."""
 _STOPPED = frozenset({"killed", "canceled"})
+_TOLD_OF_A_TURN: dict[FailureReason | None, str] = {
+    "error": "engine_failed",
+    "timeout": "engine_silent",
+}
+"""The user reads a sentence in their language; what the engine said stands in the log."""
 TRY_AGAIN_S = (0.5, 1.0, 2.0)
 """So long is waited before what may pass in a moment is asked again."""
 
@@ -369,11 +374,22 @@ def _asked(context: RunContext, engine: Engine, request: EngineRequest) -> Outco
     if outcome.error and outcome.failure_reason not in _STOPPED and engine.name not in CODE_ENGINES:
         facts = {"runId": request.run_id, "engine": engine.name, "want": outcome.want}
         context.log.write("audit", "engine_failed", said=outcome.error, **facts)
+    language = _language(request)
     if outcome.too_long:
-        language = phrases.language(request.prompt, request.input.locale)
         said = phrases.say("context_too_long", language, engine=engine.name)
         outcome = replace(outcome, error=said)
+    elif request.role == "teller" and engine.name not in _WITHOUT_TOKENS:
+        key = _TOLD_OF_A_TURN.get(outcome.failure_reason)
+        said = phrases.say(key, language, engine=engine.name) if key else outcome.error
+        outcome = replace(outcome, error=said)
     return outcome
+
+
+def _language(request: EngineRequest) -> phrases.Language:
+    """The language of who is to be told."""
+    task, given = request.input.task, request.input
+    said = task.prompt if task else "\n".join(item.text for item in given.inputs)
+    return phrases.language(said, given.locale)
 
 
 def _pause(cancel: CancelToken, seconds: float) -> bool:

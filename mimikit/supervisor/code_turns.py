@@ -6,14 +6,14 @@ Pure: who commits them stands elsewhere.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
 from mimikit.engines.registry import WITH_LOGIN, want_words
 from mimikit.language import phrases
-from mimikit.language.phrases import Language, ToldReminder, ToldResult
+from mimikit.language.phrases import Language, ToldReminder, ToldResult, Words
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     REMINDER,
@@ -21,6 +21,7 @@ from mimikit.protocol.models import (
     InboxItem,
     Message,
     Question,
+    Role,
     Task,
     TurnRecord,
     to_utc,
@@ -68,6 +69,40 @@ def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneI
         if mend in phrases.TABLE["en"]
         else "",
     )
+
+
+def status_facts(
+    roles: Sequence[Role],
+    queued: int,
+    seats: int,
+    engines: Mapping[str, EngineStatus],
+    now: datetime,
+    zone: ZoneInfo,
+) -> tuple[Words, ...]:
+    """What runs and waits, and who serves which roles and profiles, or why those wait.
+
+    roles: of what runs. queued: how many tasks. seats: how many Workers there may be.
+    """
+    served: dict[tuple[str, str], list[str]] = {}
+    for name, status in engines.items():
+        served.setdefault((status.engine, status.state), []).append(name)
+    found = [
+        phrases.say_both(
+            "status_work",
+            running=len(roles) - roles.count("teller"),
+            queued=queued,
+            busy=roles.count("worker"),
+            seats=seats,
+        )
+    ]
+    for (engine, state), names in served.items():
+        who = ", ".join(names)
+        if state == "ready":
+            found.append(phrases.say_both("status_serves", names=who, engine=engine))
+        else:
+            why = want_words(engines[names[0]], now, zone)
+            found.append(phrases.say_both("status_waits", names=who, why=why))
+    return tuple(found)
 
 
 def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:

@@ -28,6 +28,7 @@ from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import registry
 from mimikit.triggers.decide import make_run
 
+_WITHOUT_ID = frozenset({"pause", "resume", "engine_use", "engine_try"})
 MOST_AT_ONCE = 50
 """So many commands are looked at in one go, however many there are."""
 
@@ -70,6 +71,7 @@ class CommandApplier:
             "trigger_run": self._trigger_run,
             "trigger_edit": self._trigger_edit,
             "engine_use": self._engine_use,
+            "engine_try": self._engine_try,
         }
         """Each says what came of it, or raises why it can not be done; None: not yet."""
 
@@ -85,7 +87,7 @@ class CommandApplier:
                 continue
             target = command.target
             outcome: _Outcome | None
-            if command.action not in ("pause", "resume", "engine_use") and not is_id(target):
+            if command.action not in _WITHOUT_ID and not is_id(target):
                 expected = "expected the id of a task or trigger"
                 outcome = _Outcome(f"{expected}, got {target[:60]!r}", ok=False)
             else:
@@ -198,11 +200,22 @@ class CommandApplier:
         except (BadSettings, UnicodeDecodeError) as error:
             raise BadInput(str(error)) from None
         self._engines.renew(settings)
+        self._engines.try_now()
         queue.end_waits(self._files, self._held)
         self._feed.tell("status")
         own = [f"{seat} ({engine})" for seat, engine in self._engines.named().items()]
         others = f"; the settings give others to {', '.join(own)}" if own else ""
         return _Outcome(f"{', then '.join(settings.engine_order)} is used from now on{others}")
+
+    def _engine_try(self, command: Command, now: datetime) -> _Outcome:
+        """Have an engine, or each, tried by what waits for it, however long it was to rest.
+
+        Crash: nothing is written; done again, it is tried once more.
+        """
+        tried = self._engines.try_now(command.target or None)
+        self._feed.tell("status")
+        who = ", ".join(tried) or command.target or "every engine"
+        return _Outcome(f"{who} is tried now" if tried else f"{who} was looked at anew")
 
     def _trigger_enable(self, command: Command, now: datetime) -> _Outcome:
         enabled = command.action == "trigger_resume"

@@ -9,7 +9,7 @@ from itertools import islice
 
 from mimikit.conversation import turns
 from mimikit.conversation.inbox import InboxIndex
-from mimikit.engines.registry import EngineRegistry, want_words
+from mimikit.engines.registry import EngineRegistry, TaskWait, want_words
 from mimikit.language import phrases
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
@@ -39,8 +39,8 @@ class EngineWatch:
         self._is_new = True
         self._held: dict[str, Task] = {}
         """What goes on, and could not be brought back to its queue yet."""
-        self._trials: dict[tuple[str, QueueName], str] = {}
-        """By engine and queue: the task that is to try it."""
+        self._let_go: dict[tuple[QueueName, str], TaskWait] = {}
+        """Tasks that were let go, until their runs begin."""
 
     def step(self, now: datetime, awaited: str | None) -> bool:
         """Note how they are now, and tell what is to be told; whether one can serve again.
@@ -91,26 +91,28 @@ class EngineWatch:
     def _go_on(self, awaited: str | None) -> None:
         """Have tasks go on whose wait is over; of an engine that is only tried, one at a time.
 
-        Messages try it before tasks do.
+        Messages try it before tasks do. Each is waited with until its run begins.
         """
-        over: list[tuple[QueueName, str]] = []
+        waits = self._engines.waiting_tasks()
+        self._let_go = {key: it for key, it in self._let_go.items() if waits.get(key) is it}
         choose = functools.cache(self._engines.for_role)
-        for (seat, task_id), wait in self._engines.waiting_tasks().items():
-            choice = choose(seat, wait.profile)
+        tried = {
+            (choose(key[0], it.profile).engine.name, key[0]) for key, it in self._let_go.items()
+        }
+        over: list[tuple[QueueName, str]] = []
+        for key, wait in waits.items():
+            choice = choose(key[0], wait.profile)
             name = choice.engine.name
-            if choice.waiting:
+            if choice.waiting or key in self._let_go:
                 continue
-            if self._engines.is_tried(name, seat):
-                trial = self._trials.get((name, seat))
-                is_tried = trial and queue.where(self._store.files, seat, trial) == "queued"
-                if is_tried or name == awaited:
+            if self._engines.is_tried(name, key[0]):
+                if name == awaited or (name, key[0]) in tried:
                     continue
-                self._trials[name, seat] = task_id
-            over.append((seat, task_id))
+                tried.add((name, key[0]))
+            over.append(key)
+            self._let_go[key] = wait
         if over or self._held:
             queue.end_waits(self._store.files, self._held, over)
-            for seat, task_id in over:
-                self._engines.waits(seat, task_id, None)
 
     def _keep(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
         if before is not None and _is_alike(status, before):

@@ -19,7 +19,7 @@ from mimikit.engines.base import TurnInput
 from mimikit.engines.registry import LOCAL, EngineChoice, want_of
 from mimikit.errors import BadRecord, StorageError
 from mimikit.language import phrases
-from mimikit.language.phrases import ToldResult
+from mimikit.language.phrases import ToldResult, Words
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, new_id
 from mimikit.protocol.models import EngineStatus, InboxItem, TurnAttempt, TurnRecord
@@ -59,7 +59,7 @@ class TellerScheduler:
         applier: CommitApplier,
         context: RunContext,
         seat: TurnRunner,
-        facts: Callable[[], dict[str, str]] = dict,
+        facts: Callable[[], tuple[Words, ...]] = tuple,
     ) -> None:
         """`facts` gives the status lines an input carries."""
         self._store, self._applier = store, applier

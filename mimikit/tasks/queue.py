@@ -151,7 +151,8 @@ def end_waits(
     """What waits for an engine is tried at once: these tasks, or all."""
 
     def ended(task: Task) -> Task | None:
-        return task.but(not_before=None) if task.released and task.waits_for else None
+        is_over = task.not_before is None or not (task.released and task.waits_for)
+        return None if is_over else task.but(not_before=None)
 
     _wait_anew(files, ended, held, tasks)
 

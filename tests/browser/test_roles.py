@@ -126,6 +126,8 @@ def test_what_waits_for_a_mind_stands_on_top_with_the_way_out(
     expect(chat.message("Waiting for it: 1 message.")).to_be_visible()
     chat.send("status")
     expect(chat.message("This is how things are")).to_be_visible()
+    banner.get_by_role("button", name="Try now").click()
+    expect(chat.page.locator(".notice", has_text="It is tried now.")).to_be_visible()
     banner.get_by_role("button", name="Go on without it").click()
     expect(chat.message("no language model is connected")).to_be_visible()
     expect(banner).to_have_count(0)

@@ -406,8 +406,9 @@ def test_with_nothing_to_cancel_it_says_so() -> None:
 
 
 def test_status_shows_the_facts() -> None:
-    text, _ = tell("status", facts={"teller": "builtin", "queued": "0"})
-    assert "- teller: builtin\n- queued: 0" in text
+    facts = ({"en": "codex serves all", "zh": "codex 负责全部"}, {"en": "none", "zh": "没有"})
+    assert "- codex serves all\n- none" in tell("status", facts=facts)[0]
+    assert "- codex 负责全部\n- 没有" in tell("状态", facts=facts)[0]
 
 
 def test_help_names_the_sentences_in_the_users_language() -> None:

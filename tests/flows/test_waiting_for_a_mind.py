@@ -336,3 +336,111 @@ def test_what_can_not_be_used_is_refused_in_words(
     assert not told["ok"]
     assert said in told["message"]
     assert world.files.read(paths.CONFIG) == config
+
+
+def test_a_limited_worker_is_told_like_a_limited_teller(world: World) -> None:
+    world.mind.waiting = None
+    world.mind.until_s = 3600
+    world.client.submit("t1", "paint")
+    world.live_through(3)
+    (told,) = world.told("limit")
+    assert told.startswith("codex has reached its limit until 10:00. Waiting for it: 1 task.")
+    world.live_through(60)
+    assert len(world.told("limit")) == 1
+
+
+def counting(world: World, role: str) -> list[str]:
+    """The runs of a role that are begun from now on."""
+    begun: list[str] = []
+    run = world.mind.run
+
+    def counted(request: EngineRequest) -> Outcome:
+        if request.role == role:
+            begun.append(request.run_id)
+        return run(request)
+
+    world.mind.run = counted  # pyright: ignore[reportAttributeAccessIssue]
+    return begun
+
+
+def test_fifty_tasks_that_wait_try_it_one_at_a_time_and_all_go_on_at_its_end(
+    world: World,
+) -> None:
+    world.mind.waiting, world.mind.until_s = None, -1
+    begun = counting(world, "worker")
+    for number in range(50):
+        world.client.submit(f"t{number}", "paint")
+    world.live_through(36)  # it is tried after 0, 5, 15 and 35 s
+    assert len(begun) == 4
+    assert world.product.teller.engines.shown["codex"].tasks == 50
+    assert len(world.told("limit")) == 1
+    world.mind.until_s = None
+    world.live_through(80)
+    assert set(results(world.files).values()) == {"done"}
+    assert len(begun) == 54
+    assert len(world.told("serve again")) == 1
+    assert {attempt for _, attempt in world.oracle.runs} == {1}
+
+
+@pytest.mark.parametrize("name", ["codex", ""])
+def test_whoever_has_mended_it_has_it_tried_at_once(world: World, name: str) -> None:
+    world.mind.waiting, world.mind.until_s = None, 3600
+    world.client.submit("t1", "paint")
+    world.live_through(5)
+    world.mind.until_s = None
+    world.live_through(5)
+    assert results(world.files) == {}
+    world.client.order("o1", "engine_try", name)
+    world.live_through(2)
+    done = loaded(world.files, paths.command_done("o1"))
+    assert (done["ok"], done["message"]) == (True, "codex is tried now")
+    assert results(world.files) == {"t1": "done"}
+    assert len(world.told("serve again")) == 1
+
+
+def test_what_is_not_there_can_not_be_tried(world: World) -> None:
+    world.client.order("o1", "engine_try", "gemini")
+    world.live_through(1)
+    done = loaded(world.files, paths.command_done("o1"))
+    assert not done["ok"]
+    assert done["message"] == "expected one of codex, builtin, command; got 'gemini'"
+
+
+def test_a_new_message_tries_it_at_once(world: World) -> None:
+    world.mind.waiting, world.mind.until_s = None, 3600
+    begun = counting(world, "teller")
+    world.client.say("m1", "how are you?")
+    world.live_through(30)
+    assert len(begun) == 1
+    world.client.say("m2", "and now?")
+    world.live_through(30)
+    assert len(begun) == 2
+    world.mind.until_s = None
+    world.client.say("m3", "at last?")
+    world.live_through(2)
+    heard = {text for role, text in world.said if role == "agent" and text != "heard hello"}
+    assert heard == {"heard how are you?\nheard and now?\nheard at last?"}
+
+
+def test_an_answer_halfway_lets_others_go_and_is_told_as_its_end_once_a_run_is_done(
+    world: World,
+) -> None:
+    world.mind.waiting, world.mind.until_s = None, -1
+    world.client.submit("t1", "paint ~")
+    world.client.submit("t2", "paint")
+    world.live_through(3)
+    seen: list[tuple[str, bool]] = []
+
+    def look(request: EngineRequest) -> None:
+        request.on_event("message", "at it", {})
+        world.product.tick()
+        shown = world.product.teller.engines.shown["codex"]
+        task = loaded(world.files, paths.queued("worker", "t2"))
+        seen.append((shown.state, task.get("notBefore") is None))
+        assert world.told("serve again") == []
+
+    world.mind.hook, world.mind.until_s = look, None
+    world.live_through(10)
+    assert seen == [("ready", True)]
+    assert len(world.told("serve again")) == 1
+    assert set(results(world.files).values()) == {"done"}

@@ -85,6 +85,7 @@ class FakeLLM:
         apis: Sequence[str] = ("/responses", "/chat/completions"),
         models: Sequence[Body] = ({"id": "fake-model"},),
         key: str | None = None,
+        port: int = 0,
     ) -> None:
         self.steps = list(steps)
         self.apis, self.models, self.key = tuple(apis), list(models), key
@@ -97,7 +98,7 @@ class FakeLLM:
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._count = itertools.count()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.fake = self
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
@@ -168,6 +169,7 @@ class FakeLLM:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    allow_reuse_address = True
     fake: FakeLLM
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -253,6 +253,16 @@ def test_what_waits_for_a_mind_is_shown_and_another_may_be_used(web) -> None:
         assert web.ask("POST", "/api/engines", odd).status_code in (400, 422)
 
 
+@pytest.mark.parametrize("body", [{"id": "cmd-2", "engine": "codex"}, {"id": "cmd-2"}])
+def test_what_waits_for_a_mind_may_have_it_tried_now(web, body: dict[str, str]) -> None:
+    answer = web.ask("POST", "/api/engines/try", body)
+    assert (answer.status_code, answer.get_json()) == (202, {"command": "cmd-2"})
+    command = web.files.load(paths.command("cmd-2"), Command)
+    assert (command.action, command.target) == ("engine_try", body.get("engine", ""))
+    for odd in ({"engine": ""}, {"engine": 5}, {"use": "codex"}):
+        assert web.ask("POST", "/api/engines/try", odd).status_code in (400, 422)
+
+
 def test_live_runs_are_seats(web) -> None:
     runs = [
         live_run("turn-1", "teller", headline="thinking"),

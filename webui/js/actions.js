@@ -259,6 +259,11 @@ export class Actions {
     return this.ordered("engine", "engine", true, () => this.api.useEngine(name, newId("cmd")));
   }
 
+  /** @param {string} name  What is to be tried now, as it may serve again. */
+  async tryEngine(name) {
+    return this.ordered("engine", "try", true, () => this.api.tryEngine(name, newId("cmd")));
+  }
+
   /** @param {string} id ask before a trigger is deleted; empty: no more */
   confirmRemoval(id) {
     this.store.set({ confirming: id });

@@ -126,6 +126,8 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     removeTrigger: (trigger) => call("DELETE", `/api/triggers/${id(trigger)}`),
     /** @param {string} use @param {string} command */
     useEngine: (use, command) => call("POST", "/api/engines", { use, id: command }),
+    /** @param {string} engine @param {string} command */
+    tryEngine: (engine, command) => call("POST", "/api/engines/try", { engine, id: command }),
     memory: () => call("GET", "/api/memory"),
     /** @param {string} path */
     note: (path) => call("GET", noteAddress(path)),

@@ -180,7 +180,8 @@ class Turn:
             case "help":
                 return say("help", language, connect=say("connect", language))
             case "status":
-                facts = [f"- {name}: {value}" for name, value in self._input.facts.items()]
+                own = "zh" if language == "zh" else "en"
+                facts = [f"- {words[own]}" for words in self._input.facts]
                 live = [task for task in self._input.tasks if task.state not in ENDED]
                 listed = task_list(live, language)
                 if not facts + live:

@@ -48,6 +48,15 @@ class EngineInput(Input):
     id: ClientId | None = None
 
 
+class EngineTryInput(Input):
+    """Which engine to try now; without one each that is waited for."""
+
+    may_be_empty = True
+
+    engine: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    id: ClientId | None = None
+
+
 class SessionView(View):
     ok: Literal[True] = True
 
@@ -90,6 +99,12 @@ def status(_: Input) -> StatusView:
 def use_engine(asked: EngineInput) -> Answer:
     """Have an engine serve whatever the settings give no other; it is written into them."""
     return give_command(site(), "engine_use", asked.use, command_id=asked.id)
+
+
+@status_area.route("POST", "/api/engines/try", COMMAND_ANSWERS, body=EngineTryInput)
+def try_engine(asked: EngineTryInput) -> Answer:
+    """Have an engine that is waited for tried now, however long it was to rest."""
+    return give_command(site(), "engine_try", asked.engine or "", command_id=asked.id)
 
 
 @status_area.route("GET", "/healthz", {200: HealthzView, 503: HealthzView})

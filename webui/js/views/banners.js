@@ -2,7 +2,7 @@
 
 import { html, icon, nothing } from "../html.js";
 import { language, t, tn } from "../i18n.js";
-import { duration, relativeTime } from "../time.js";
+import { clockTime, dayKey, dayTime, duration } from "../time.js";
 
 /**
  * @param {import("../state-types.js").State} state
@@ -54,9 +54,7 @@ function consumerBanner(status) {
  */
 function mindBanner(mind, state, act) {
   if (mind.state !== "waiting" || !(mind.messages || mind.tasks)) return nothing;
-  const { until: at, want } = mind;
-  const until = want === "limited" && at ? relativeTime(at, state.now, language()) : "";
-  const why = t(`mind.${until ? "until" : mind.want}`, { engine: mind.engine, until });
+  const why = mindWhy(mind, state);
   const counts = [
     mind.messages ? tn("mind.messages", mind.messages) : "",
     mind.tasks ? tn("mind.tasks", mind.tasks) : "",
@@ -66,15 +64,42 @@ function mindBanner(mind, state, act) {
     "warn",
     t("mind.waits", { why, what }),
     html`<button
-      type="button"
-      class="small"
-      title=${mind.reason ?? ""}
-      ?disabled=${Boolean(state.pending.engine)}
-      @click=${() => act.useEngine("builtin")}
-    >
-      ${t("mind.without")}
-    </button>`,
+        type="button"
+        class="small"
+        title=${mind.reason ?? ""}
+        ?disabled=${Boolean(state.pending.engine)}
+        @click=${() => act.tryEngine(mind.engine)}
+      >
+        ${t("mind.try")}
+      </button>
+      <button
+        type="button"
+        class="small"
+        ?disabled=${Boolean(state.pending.engine)}
+        @click=${() => act.useEngine("builtin")}
+      >
+        ${t("mind.without")}
+      </button>`,
   );
+}
+
+/**
+ * Why a mind can not serve, in a few words.
+ *
+ * @param {import("../types.js").EngineStatus} mind
+ * @param {import("../state-types.js").State} state
+ */
+export function mindWhy(mind, state) {
+  const { until: at, want } = mind;
+  const known = want === "limited" && at ? Date.parse(at) : 0;
+  const until = known > state.now ? soonTime(known, state.now) : "";
+  return t(`mind.${until ? "until" : (want ?? "unready")}`, { engine: mind.engine, until });
+}
+
+/** @param {number} at @param {number} now */
+function soonTime(at, now) {
+  const isToday = dayKey(at) === dayKey(now);
+  return isToday ? clockTime(at, language()) : dayTime(at, language());
 }
 
 /** @param {"info" | "warn" | "danger"} tone @param {string} text @param {unknown} [extra] */

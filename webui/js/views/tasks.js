@@ -4,6 +4,7 @@ import { html, icon, nothing, repeat } from "../html.js";
 import { language, t, tn } from "../i18n.js";
 import { queueLength, taskGroups, taskTimes } from "../select.js";
 import { count, duration, elapsed } from "../time.js";
+import { mindWhy } from "./banners.js";
 import { ago, emptyState, loading, since, stateIcon, taskTitle, word } from "./parts.js";
 
 /**
@@ -97,7 +98,10 @@ function metaView(task, state) {
     const when = later
       ? html`<span>${t("tasks.notBefore")} ${ago(task.notBefore ?? "", state.now)}</span>`
       : html`<span>${since(task.createdAt, state.now)}</span>`;
-    const mind = task.waitsFor ? t("tasks.waitsFor", { engine: task.waitsFor }) : "";
+    const awaited = state.status?.minds[task.waitsFor ?? ""];
+    const isAway = awaited?.state === "waiting";
+    const why = isAway ? t("tasks.waits", { why: mindWhy(awaited, state) }) : "";
+    const mind = task.waitsFor ? why || t("tasks.waitsFor", { engine: task.waitsFor }) : "";
     return html`${mind ? html`<span>${mind}</span>` : when}${seat}`;
   }
   const reason = task.state === "failed" ? word("reason", task.failureReason) : "";
