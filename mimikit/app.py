@@ -19,7 +19,7 @@ from mimikit.log import EventLog
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock, LookingDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import QueueName, Task
+from mimikit.protocol.models import QueueName, Role, Task
 from mimikit.protocol.runtime import LockHolder
 from mimikit.state import State, hold_little, make_search
 
@@ -425,7 +425,7 @@ class ConsumerApp:
         """The lines of a status answer."""
         from mimikit.supervisor.code_turns import status_facts
 
-        roles = [run.role for run in self.context.live.list()]
+        roles: list[Role] = [run.role for run in self.context.live.list()]
         queued, settings = sum(self.consumer.queued().values()), self.state.settings
         engines, now = self.context.engines.status(), self.state.clock.now()
         return status_facts(roles, queued, settings.max_concurrency, engines, now, settings.zone)
