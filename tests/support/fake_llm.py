@@ -11,6 +11,8 @@ request that gives one:
     {"call": {"name", "arguments"}}    a function call (a list: several at once)
     {"custom": {"name", "input"}}      a free-form call
     {"mcp": [server, tool, {...}]}     a call of an MCP tool, in the form the request offers it
+    {"tools": [[tool, {...}], ...]}    calls of our tools, likewise; arguments that are a text are
+                                       sent as they are, JSON or not
     {"shell": "command"}               a call of the shell tool the request offers
     {"status": 429, "body", "headers"} an HTTP error
     {"failed": {"code", "message"}}    HTTP 200, then a failure in the stream
@@ -75,6 +77,17 @@ def tool_names(body: Body) -> list[str]:
     return names
 
 
+def tool_outputs(body: Body) -> list[str]:
+    """What tools have answered, as a request tells it to the model, oldest first."""
+    told = [m["content"] for m in body.get("messages") or [] if m["role"] == "tool"]
+    for item in body.get("input") or []:
+        if isinstance(item, dict) and str(item.get("type")).endswith("_call_output"):
+            output = item["output"]
+            parts = output if isinstance(output, list) else [{"text": output}]
+            told.append("".join(str(part.get("text", "")) for part in parts))
+    return told
+
+
 class FakeLLM:
     """The server; `requests` and `headers` hold what it was asked."""
 
@@ -110,6 +123,12 @@ class FakeLLM:
         self.closing.set()
         self._server.shutdown()
         self._server.server_close()
+
+    def play(self, *steps: Step) -> None:
+        """Begin anew with other steps; what was asked until now is forgotten."""
+        with self._lock:
+            self.steps, self.requests, self.headers = list(steps), [], []
+        self.asked.clear()
 
     def next_step(self, body: Body, headers: dict[str, str]) -> Body:
         with self._lock:
@@ -159,7 +178,7 @@ class FakeLLM:
                 return
         called = _calls(body, step)
         for index, call in enumerate(called):
-            function = {"name": call["name"], "arguments": json.dumps(call.get("arguments", {}))}
+            function = {"name": call["name"], "arguments": _arguments(call)}
             one = {"index": index, "id": f"call_{number}_{index}", "type": "function"}
             yield chunk({"tool_calls": [{**one, "function": function}]})
         yield chunk({}, "tool_calls" if called else "stop")
@@ -283,7 +302,13 @@ def _calls(body: Body, step: Body) -> list[Body]:
         calls.append(_shell_call(names, step["shell"]))
     if "mcp" in step:
         calls.append(_mcp_call(names, *step["mcp"]))
+    calls += [_mcp_call(names, "mimikit", *one) for one in step.get("tools", [])]
     return calls
+
+
+def _arguments(call: Body) -> str:
+    given = call.get("arguments", {})
+    return given if isinstance(given, str) else json.dumps(given)
 
 
 def _shell_call(names: list[str], line: str) -> Body:
@@ -315,7 +340,7 @@ def _items(body: Body, step: Body, number: int) -> Iterator[Body]:
         said = (
             {"type": "custom_tool_call", "input": call["input"]}
             if free
-            else {"type": "function_call", "arguments": json.dumps(call.get("arguments", {}))}
+            else {"type": "function_call", "arguments": _arguments(call)}
         )
         ids = {"id": f"fc_{number}_{index}", "call_id": f"call_{number}_{index}"}
         space = {"namespace": call["namespace"]} if call.get("namespace") else {}
