@@ -91,8 +91,8 @@ def _meaning(folders: Contents) -> int:
 
 
 def is_hint(folder: str, name: str) -> bool:
-    """Whether nothing is decided by what the file holds: feed, log, heartbeat, live output."""
-    return folder == "runs" or (not folder and name in HINTS)
+    """Whether nothing is decided by what it holds: feed, log, heartbeat, output, kept prompts."""
+    return folder in ("runs", "side/prompts") or (not folder and name in HINTS)
 
 
 @dataclass

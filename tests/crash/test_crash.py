@@ -18,6 +18,10 @@ pytestmark = pytest.mark.timeout(0)
 
 NEVER_REACHED = {
     ("mimikit.supervisor.loop", "beat"): "the heartbeat is a hint: nothing is decided by it",
+    (
+        "mimikit.conversation.turn_prompts",
+        "keep",
+    ): "kept for looking back: nothing is decided by it",
     ("mimikit.memory.documents", "_all_stats"): "where a consumer runs, its guard was faster",
 }
 LEAST_STATES = 30_000
