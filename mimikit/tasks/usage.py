@@ -148,6 +148,8 @@ class UsageBook:
         self._lock = threading.RLock()
         self._budget = TokenBudget(settings.budget)
         self._live: dict[str, RunMeter] = {}
+        self._unbegun: list[tuple[str, RunUsage]] = []
+        """By day: first lines that a refusing disk may hold all the same, though nothing began."""
         self.held: dict[str, tuple[BudgetHold, Task | None]] = {}
         """By the id of its task or turn: what waits for tokens."""
 
@@ -175,6 +177,7 @@ class UsageBook:
         with self._lock:
             now = self._clock.now()
             self._turn_to(day_of(now, self._zone))
+            self._end_unbegun()
             trigger_id = task.source_trigger_id if task else None
             kind: RunKind = (engine, role, task.profile if task and role == "worker" else "")
             left, hold = self._left(task, now)
@@ -197,9 +200,18 @@ class UsageBook:
                 self._files.append(path, began.to_dict(), sync=not self._files.exists(path))
             except StorageError:
                 self._budget.settle(id_)
+                self._unbegun.append((meter.day, began))
                 raise
             self._live[id_] = meter
             return meter
+
+    def _end_unbegun(self) -> None:
+        """Say of what never began that it has used nothing."""
+        while self._unbegun:
+            day, began = self._unbegun[-1]
+            over = began.but(at=self._clock.now(), state="none")
+            self._files.append(paths.usage_day(day), over.to_dict())
+            self._unbegun.pop()
 
     def tell(self, meter: RunMeter, usage: Usage) -> None:
         """What a run has used so far, as its engine tells."""
@@ -256,6 +268,7 @@ class UsageBook:
         """Sum up the days that are over; False while a run of one goes on, whose turn comes yet."""
         today = day_of(now, self._zone)
         with self._lock:
+            self._end_unbegun()
             busy = frozenset(meter.day for meter in self._live.values())
         roll_up(self._files, today, busy)
         return busy <= {today.isoformat()}

@@ -251,6 +251,12 @@ class Flow:
             caps=self.caps,
         )
 
+    def counting(self, product: Product) -> Product:
+        """The same; what its runs use is counted in the flows about that alone, as it costs."""
+        if not self.counts:
+            product.context.usage.begin = lambda *_facts: None  # pyright: ignore[reportAttributeAccessIssue]
+        return product
+
 
 class Node(NamedTuple):
     """A crash."""
@@ -399,9 +405,7 @@ class Explorer:
         watching.action = node.action
         files.make_folders()
         mind = Mind(oracle.runs)
-        product = self.flow.product(files, clock, mind)
-        if not self.flow.counts:
-            product.context.usage.begin = lambda *_facts: None  # pyright: ignore[reportAttributeAccessIssue]
+        product = self.flow.counting(self.flow.product(files, clock, mind))
         product.workspace.files.update(oracle.files())
         client = Client(product, oracle)
         if self.flow.hook is not None:

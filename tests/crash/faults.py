@@ -90,7 +90,7 @@ def _one(
     DICE.life(0)
     files = Files(disk)
     dead_owner(files, 0)
-    product = flow.product(files, clock, Mind(oracle.runs))
+    product = flow.counting(flow.product(files, clock, Mind(oracle.runs)))
     client = Client(product, oracle)
     if flow.hook is not None:
         hook = flow.hook

@@ -697,7 +697,9 @@ def _usage(folder: Folder, oracle: Oracle) -> list[str]:
     found += [f"{run} is counted {n} times" for run, n in told.items() if n > begun[run]]
     ends = [(id_, it["attempt"]) for id_, it in folder.turns.items() if it["author"] == "teller"]
     ended = [*folder.results.items(), *folder.plans.items()]
-    ends += [(id_, it["attempts"]) for id_, it in ended if it["status"] in ("done", "needs_input")]
+    ends += [
+        (id_, it.get("attempts")) for id_, it in ended if it["status"] in ("done", "needs_input")
+    ]
     return found + [f"{run} is not counted" for run in ends if told[run] != 1]
 
 
