@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from mimikit.engines.codex.workspace import LITTER
 from mimikit.tools.mcp import ToolServer
 from tests.engines.test_git import repository
 from tests.support.codex_ground import Here, codex_ground
-from tests.support.engine_requests import Desk
+from tests.support.engine_requests import Desk, task
 from tests.support.fake_llm import FakeLLM, Step, tool_names
 from tests.support.runs import alive, tag, zombies
 
@@ -180,6 +181,19 @@ def test_a_worker_works_in_the_workspace_and_can_not_see_the_state(here: Here, m
     assert [data["status"] for data in commands] == ["in_progress", "completed"]
     assert commands[1]["exitCode"] == 0
     assert outcome.session_id
+
+
+def test_everyday_work_is_told_our_words_alone_and_a_specialists_codexs_too(here: Here) -> None:
+    told = dict[str, str]()
+    for profile in ("standard", "specialist"):
+        own = replace(here.ask("do it").input, task=task("do it", profile=profile))
+        with FakeLLM([{"text": "done"}]) as llm:
+            here.engine(llm).run(here.ask("do it", input=own))
+            told[profile] = json.dumps(llm.requests[0])
+            assert ("request_user_input" in tool_names(llm.requests[0])) == (profile != "standard")
+    assert all("You are the role." in text for text in told.values())
+    assert ["You are Codex" in text for text in told.values()] == [False, True]
+    assert len(told["standard"]) * 3 < len(told["specialist"])
 
 
 def test_a_worker_reads_but_does_not_change_what_it_builds_on(here: Here) -> None:

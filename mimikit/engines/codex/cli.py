@@ -43,6 +43,20 @@ _TALK_ONLY = (  # off for Teller and Planner: they have nothing but talk and our
 )
 _ABROAD = ("multi_agent", "apps", "plugins", "tool_suggest", "image_generation", "hooks", "goals")
 """What leads out of the sandbox, or starts more agents: off for the Worker."""
+_EVERYDAY_OFF = ("sleep_tool", "skill_search", "shell_snapshot")
+_NO_QUESTIONS = {
+    "tools.experimental_request_user_input": "{enabled=false}",
+    "tools.update_plan": "{enabled=false}",
+    "include_apps_instructions": "false",
+    "include_collaboration_mode_instructions": "false",
+}
+"""Nobody answers, and nobody looks at a list of steps."""
+_TOOLS_TOLD = """## Your tools
+Look and search by the shell (`rg` where it is there). Change files by `apply_patch` where you have
+it, else by the shell. Long output is cut: look at parts. Nothing can be approved: what is refused
+stays so."""
+SPECIALIST = "specialist"
+"""The profile whose Workers have codex's own instructions, those of a programmer."""
 
 
 def find(settings: CodexSettings) -> CodexLocation | None:
@@ -181,12 +195,9 @@ def _lean() -> dict[str, str]:
     return {f"features.{name}": "false" for name in _TALK_ONLY} | {
         "agents.enabled": "false",
         "web_search": _NO_SEARCH,
-        "tools.experimental_request_user_input": "{enabled=false}",
-        "tools.update_plan": "{enabled=false}",
+        **_NO_QUESTIONS,
         "skills.bundled": "{enabled=false}",
         "include_permissions_instructions": "false",
-        "include_apps_instructions": "false",
-        "include_collaboration_mode_instructions": "false",
         "include_environment_context": "false",
         "project_doc_max_bytes": "0",
     }
@@ -205,10 +216,7 @@ def talk_argv(
     """The command line for a Teller or Planner, prompt on stdin. Writes the role's text."""
     empty = request.scratch / "empty"
     empty.mkdir(parents=True, exist_ok=True)
-    instructions = request.scratch / "instructions.md"
-    said = request.instructions.strip() or "Do what the prompt asks."  # codex takes no empty file
-    instructions.write_text(said, encoding="utf-8", errors="replace")
-    config = {**_lean(), "model_instructions_file": _toml(str(instructions))}
+    config = _lean() | _instead_of_its_own(request, request.instructions.strip())
     head = ["--ephemeral", "-s", "read-only", "-C", str(empty)]
     return [place.program, *_EXEC, *head, *_rest(settings, request, config, catalogue), "-"]
 
@@ -230,7 +238,7 @@ def work_argv(
     config = {f"features.{name}": "false" for name in _ABROAD} | {
         "agents.enabled": "false",
         "skills.bundled": "{enabled=false}",
-        "developer_instructions": _toml(request.instructions),
+        **_of_the_work(request),
         "shell_environment_policy.inherit": '"core"',
         "shell_environment_policy.set": shell,
     }
@@ -245,6 +253,26 @@ def work_argv(
     tail = ["resume", request.resume, "-"] if request.resume else ["-"]
     rest = _rest(settings, request, config, catalogue, last)
     return [place.program, *_EXEC, *head, *rest, *tail]
+
+
+def _of_the_work(request: EngineRequest) -> dict[str, str]:
+    """What a Worker is told, and offered: all of codex's own for a specialist alone.
+
+    That is five times as much, and about software: everyday work has no use for it.
+    """
+    task = request.input.task
+    if task is not None and task.profile == SPECIALIST:
+        return {"developer_instructions": _toml(request.instructions)}
+    off = {f"features.{name}": "false" for name in _EVERYDAY_OFF} | _NO_QUESTIONS
+    return off | _instead_of_its_own(request, f"{request.instructions.strip()}\n\n{_TOOLS_TOLD}")
+
+
+def _instead_of_its_own(request: EngineRequest, said: str) -> dict[str, str]:
+    """Our text in the place of codex's own, which is a programmer's; it takes no empty file."""
+    instructions = request.scratch / "instructions.md"
+    text = said or "Do what the prompt asks."
+    instructions.write_text(text, encoding="utf-8", errors="replace")
+    return {"model_instructions_file": _toml(str(instructions))}
 
 
 def _temporary(request: EngineRequest) -> Path:
