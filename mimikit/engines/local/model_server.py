@@ -60,6 +60,7 @@ def _served(order: dict[str, Any]) -> Any:
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.ui = False
+    params.warmup = False  # the first request does it as well
     params.cache_ram_mib = 0
     return library.Server(params)
 

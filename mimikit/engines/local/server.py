@@ -29,7 +29,8 @@ from mimikit.errors import EngineError
 from mimikit.protocol.watch import BoundedThread
 
 PROGRAM = Path(model_server.__file__)
-_LOAD_S = 120.0
+_LOAD_S = 300.0
+"""It may have to be read from a slow disk, beside much else."""
 _LOOK_S = 0.1
 _END_S = 2.0
 _LINE_BYTES = 4096
