@@ -48,8 +48,13 @@ class BudgetWatch:
         """At the start: see `UsageBook.recover`."""
         self._book.recover()
 
-    def step(self, now: datetime, *, teller_waits: bool) -> bool:
-        """Tell what is to be told; whether what was held may begin now.
+    @property
+    def holds_teller(self) -> bool:
+        """Whether messages wait for tokens."""
+        return any(task is None for _, task in self._book.held.values())
+
+    def step(self, now: datetime, *, teller_waits: bool) -> None:
+        """Tell what is to be told, and let go on what may.
 
         Crash: a note of what is held is kept before it is told, which is done once by an id; until
         waits are ended the note stays, and a wait that is ended twice only begins anew.
@@ -59,7 +64,7 @@ class BudgetWatch:
             self._is_new = False
         self._read_settings()
         self._sum_up(now)
-        serves = self._let_go(now)
+        self._let_go(now)
         self._look_at_held(teller_waits=teller_waits)
         held = [hold for hold, _ in self._book.held.values() if not hold.is_short]
         if held:
@@ -69,14 +74,12 @@ class BudgetWatch:
         for hold, task in list(self._book.held.values()):
             if hold.held_for == "trigger" and task is not None and not hold.is_short:
                 self._tell_trigger(hold, task, now)
-        return serves
 
     def status(self, now: datetime) -> BudgetStatus:
         """How the budget of today stands, for the heartbeat."""
         used, reserved = self._book.state()
         caps = self._book.caps
         held = [(hold, task) for hold, task in self._book.held.values() if not hold.is_short]
-        teller = any(task is None for _, task in held)
         return BudgetStatus(
             daily_tokens=caps.daily_tokens,
             per_task_tokens=caps.per_task_tokens,
@@ -84,7 +87,7 @@ class BudgetWatch:
             used=used,
             reserved=reserved,
             until=day_end(now, self._store.settings.zone) if held else None,
-            messages=self._inputs.for_mind if teller else 0,
+            messages=self._inputs.for_mind if any(task is None for _, task in held) else 0,
             tasks=sum(task is not None for _, task in held),
         )
 
@@ -97,14 +100,14 @@ class BudgetWatch:
             self._store.log.write("audit", "budget_holds", day=note.day)
             self._store.feed.tell("status")
 
-    def _let_go(self, now: datetime) -> bool:
+    def _let_go(self, now: datetime) -> None:
         """A new day, or other settings: what is held may begin; it is held again if it may not."""
         note = self._store.runtime.budget
         if note is None and not self._ending:
-            return False
+            return
         day = day_of(now, self._store.settings.zone).isoformat()
         if note is not None and (note.day, note.caps) == (day, self._caps()):
-            return False
+            return
         tasks = [task for _, task in self._book.held.values() if task is not None]
         held: list[tuple[QueueName, str]] = [(task.role, task.id) for task in tasks]
         queue.end_waits(self._store.files, self._ending, held)
@@ -112,7 +115,6 @@ class BudgetWatch:
         self._store.save_runtime(budget=None)
         self._store.log.write("audit", "budget_goes_on")
         self._store.feed.tell("status")
-        return True
 
     def _tell_day(self, now: datetime) -> None:
         status, zone = self.status(now), self._store.settings.zone

@@ -90,7 +90,8 @@ class TellerScheduler:
         awaited = self.waiting.engine if self.waiting and not for_tokens else None
         if self.engines.step(now, awaited) or self._is_served_otherwise(awaited):
             self._not_before = None
-        if self.budget.step(now, teller_waits=for_tokens) and for_tokens:
+        self.budget.step(now, teller_waits=for_tokens)
+        if for_tokens and not self.budget.holds_teller:
             self._not_before = None
         # What the user said does not wait for what code tells.
         done = self._start_turn(now) or done

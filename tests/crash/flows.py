@@ -692,6 +692,7 @@ FLOWS = (
         (lambda c: c.submit("t1", "bad", max_attempts=4), lambda c: c.at(_AGAIN)),
         settings=_few_tokens(per_task_tokens=150),
         counts=True,
+        waits_s=3.0,
     ),
     Flow("planned trigger", (lambda c: c.say("m1", "every 60: tick"), lambda c: c.at(61))),
     Flow(
