@@ -575,3 +575,20 @@ def test_who_only_looks_writes_nothing(
     # Who looks whether a lock that is there is held opens it for writing.
     assert set(inside) <= ({"consumer.lock"} if lived else set())
     assert contents(state) == before
+
+
+@pytest.mark.codex
+@pytest.mark.needs_program("bwrap")
+def test_doctor_says_which_way_turns_of_codex_go(
+    cli: Cli, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("home", "tmp"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CODEX_API_KEY", "canary-key")
+    stays = [found["text"] for found in findings(cli, "codex")]
+    (state / "config.toml").write_text("[codex]\napp_server = false\n")
+    alone = findings(cli, "codex")
+    assert "one `codex app-server` that stays" in stays[1]
+    assert (alone[1]["level"], "the settings say so" in alone[1]["text"]) == ("note", True)

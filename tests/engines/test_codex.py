@@ -534,3 +534,18 @@ def test_a_newly_installed_program_is_noticed(
     assert codex_cli.unavailable(CodexSettings.model_validate({"path": str(tmp_path / "linked")}))
     time.sleep(0.6)  # its memory is over
     assert engine.unavailable() is None
+
+
+def test_a_home_below_temporary_files_is_refused_and_the_canary_would_notice(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = here.root / "tmp" / ".codex"
+    home.mkdir()
+    engine = here.engine(None, home=str(home))
+    assert "the folder of temporary files" in (engine.unavailable() or "")
+    monkeypatch.setattr(codex_cli, "_temporary_around", lambda _home: None)
+    with FakeLLM([{"text": "done"}]) as llm:
+        outcome = here.engine(llm, home=str(home)).run(here.ask("do it"))
+        assert llm.requests == []
+    assert outcome.failure_reason == "engine_unavailable"
+    assert "codex-linux-sandbox" in (outcome.error or "")
