@@ -34,6 +34,7 @@ SECTIONS = {
     "Look": {
         "status": ("status", "Everything that matters on one screen."),
         "doctor": ("doctor", "Check everything and say how to mend it."),
+        "usage": ("usage", "How many tokens were used, by what, and how many may be."),
         "logs": ("status", "What happened, newest last."),
         "prompt": ("status", "What a turn or a task was told: why it said what it said."),
         "engine": ("engines", "What does the thinking: use another, or go on without one."),

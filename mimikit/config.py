@@ -32,6 +32,7 @@ from mimikit.engine_settings import (
     EndpointSettings,
     LocalSettings,
     OpencodeSettings,
+    PriceSettings,
     Seconds,
     SettingsSection,
 )
@@ -216,6 +217,14 @@ class Settings(BaseSettings):
     budget: TokenCapSettings = TokenCapSettings()
     budgets: BudgetSettings = BudgetSettings()
     retention: RetentionSettings = RetentionSettings()
+
+    def price_of(self, engine: str) -> PriceSettings | None:
+        """What an engine's tokens cost; None where nobody has said."""
+        if engine == "local":
+            return PriceSettings(input=0, output=0)
+        own = {"codex": self.codex, "opencode": self.opencode}
+        settings = own.get(engine) or self.engines.get(engine)
+        return settings.price if settings else None
 
     def model_of(self, engine: str) -> str:
         """The model that an engine uses where a role or profile names none; empty: its own."""

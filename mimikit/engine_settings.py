@@ -15,12 +15,23 @@ from pydantic import (
 )
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class SettingsSection(BaseModel):
     """A table of config.toml; a key it does not know is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PriceSettings(SettingsSection):
+    """`price = {input = 2, cached_input = 0.5, output = 8}`: of a million tokens each."""
+
+    input: Price
+    cached_input: Price | None = None
+    """None: as any other input."""
+    output: Price
+    currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] = "USD"
 
 
 class CodexSettings(SettingsSection):
@@ -38,6 +49,7 @@ class CodexSettings(SettingsSection):
     network: bool = False
     secrets: list[str] = []
     """More files and folders that no Worker may read, besides the usual ones of the home."""
+    price: PriceSettings | None = None
 
 
 class OpencodeSettings(SettingsSection):
@@ -49,6 +61,7 @@ class OpencodeSettings(SettingsSection):
     """Names of environment variables opencode may see (an API key's, say)."""
     network: bool = False
     """May its Worker's shell reach the network?"""
+    price: PriceSettings | None = None
 
 
 class EndpointSettings(SettingsSection):
@@ -71,9 +84,7 @@ class EndpointSettings(SettingsSection):
     """How much the model takes; None is what the endpoint says."""
     network: bool = False
     """May its Worker's shell reach the network?"""
-    price_in: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Of a million tokens, in the currency of your choice."""
-    price_out: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    price: PriceSettings | None = None
 
     @field_validator("base_url")
     @classmethod

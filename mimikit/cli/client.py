@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 from mimikit.cli import terminal
 from mimikit.config import system_zone
 from mimikit.conversation import history, inbox, turn_prompts
-from mimikit.errors import BadInput, MimikitError, NotFound
+from mimikit.errors import BadInput, BadSettings, MimikitError, NotFound
 from mimikit.log import read_changes
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
@@ -144,6 +144,14 @@ def gone(kind: str, id_: str) -> NotFound:
 
 def look_at_consumer(state: State) -> Consumer:
     return statuses.look_at_consumer(state.files, state.clock.now())
+
+
+def config_text(state: State) -> str:
+    """What stands in config.toml; nothing where there is none."""
+    try:
+        return (state.files.read(paths.CONFIG) or b"").decode()
+    except UnicodeDecodeError as error:
+        raise BadSettings(f"{paths.CONFIG}: {error}") from None
 
 
 def situation(state: ReadOnlyState, consumer: Consumer | None = None) -> ExplanationContext:

@@ -11,13 +11,13 @@ import click
 
 from mimikit import app, config
 from mimikit.cli import client, terminal
-from mimikit.cli.client import look_at_consumer
+from mimikit.cli.client import config_text, look_at_consumer
 from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_state_and_json
 from mimikit.config import OWN_ENGINES, Settings
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines import setup
-from mimikit.engines.setup import EndpointTest
-from mimikit.errors import BadInput, BadSettings, NotFound
+from mimikit.engines.setup import EndpointFact, EndpointTest
+from mimikit.errors import BadInput, NotFound
 from mimikit.protocol import paths
 from mimikit.state import ReadOnlyState, State
 
@@ -71,11 +71,12 @@ def add(
     base_url = base_url or (known and known.base_url) or _asked("Address (base URL)", asks, _URL)
     key = _given_key(key_env, key_stdin, asks, known)
     facts = {"type": kind, "base_url": base_url, **_key_facts(name, key, key_env, known)}
+    facts |= _price(more.pop("price_in"), more.pop("price_out"))
     facts |= {fact: value for fact, value in more.items() if value is not None}
     trial = setup.EndpointTrial(name, facts, key, state.path)
     chosen = model or _chosen_model(trial, known.model if known else None, asks)
     facts["model"] = trial.facts["model"] = chosen
-    text = setup.with_endpoint(_config_text(state), name, facts)
+    text = setup.with_endpoint(config_text(state), name, facts)
     if not no_test:
         _show_test(trial.turn())
     if key is not None:
@@ -89,6 +90,14 @@ def add(
     _tell_consumer(state)
     if not first and state.settings.engine_order != ["auto"]:
         terminal.note(f"`mimikit engine use {name}` has it serve.")
+
+
+def _price(read: str | float | None, written: str | float | None) -> dict[str, EndpointFact]:
+    if read is None and written is None:
+        return {}
+    if not isinstance(read, float) or not isinstance(written, float):
+        raise BadInput("expected --price-in and --price-out, got one of them")
+    return {"price": {"input": read, "output": written}}
 
 
 _URL = "http://127.0.0.1:11434/v1"
@@ -145,7 +154,7 @@ def order(frame: CliContext, names: Sequence[str], seat: str | None) -> None:
     other.
     """
     state = frame.open_as_keeper()
-    text = setup.with_order(_config_text(state), names, seat)
+    text = setup.with_order(config_text(state), names, seat)
     if seat is None:
         client.carry_out(state, "engine_use", " ".join(names), as_json=False)
         return
@@ -161,7 +170,7 @@ def remove(frame: CliContext, name: str) -> None:
     """Forget the endpoint NAME and its key."""
     state = frame.open_as_keeper()
     endpoint = _endpoint(state.settings, name)
-    text = setup.without_endpoint(_config_text(state), name)
+    text = setup.without_endpoint(config_text(state), name)
     state.files.write(paths.CONFIG, text.encode())
     if endpoint.api_key_file == _key_file(name):
         state.files.remove(f"{paths.SECRETS}/{endpoint.api_key_file}")
@@ -180,7 +189,7 @@ def use(state: ReadOnlyState, names: Sequence[str], as_json: bool) -> None:
     it, as far as code can. `auto` takes the first model that can serve, and waits for it. Of
     several names the first that can serve is used.
     """
-    setup.with_order(_config_text(state), names)  # what is wrong with it is said here
+    setup.with_order(config_text(state), names)  # what is wrong with it is said here
     client.carry_out(state, "engine_use", " ".join(names), as_json=as_json)
 
 
@@ -270,13 +279,6 @@ def _show_test(found: EndpointTest) -> None:
 
 
 # ---- the settings
-
-
-def _config_text(state: State) -> str:
-    try:
-        return (state.files.read(paths.CONFIG) or b"").decode()
-    except UnicodeDecodeError as error:
-        raise BadSettings(f"{paths.CONFIG}: {error}") from None
 
 
 def _endpoint(settings: Settings, name: str) -> EndpointSettings:

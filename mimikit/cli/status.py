@@ -14,6 +14,7 @@ from mimikit.cli import client, terminal
 from mimikit.cli.chat import without_answer
 from mimikit.cli.frame import LeafCommand, pass_state_and_json
 from mimikit.cli.options import NumberRange
+from mimikit.cli.usage import held_words, usage_words
 from mimikit.errors import NotFound
 from mimikit.language.plain_text import plain
 from mimikit.log import log_tails
@@ -26,7 +27,7 @@ from mimikit.views.messages import TurnPromptView, turn_prompt
 from mimikit.views.status import Consumer, StateOverview, overview
 from mimikit.views.triggers import TriggerView
 
-_WRAPPED = ("consumer", "engines", "question")
+_WRAPPED = ("consumer", "engines", "usage", "question")
 
 
 @click.command(cls=LeafCommand)
@@ -52,7 +53,8 @@ def status(state: ReadOnlyState, as_json: bool) -> None:
 def look(state: ReadOnlyState) -> StateOverview:
     consumer = client.look_at_consumer(state)
     here = client.situation(state, consumer)
-    return overview(state.files, consumer, here, workspace=str(state.workspace))
+    workspace, settings = str(state.workspace), state.settings
+    return overview(state.files, consumer, here, workspace=workspace, settings=settings)
 
 
 def lines(seen: StateOverview) -> Iterator[tuple[str, str]]:
@@ -74,6 +76,9 @@ def lines(seen: StateOverview) -> Iterator[tuple[str, str]]:
         minds = seen.consumer.current.minds if seen.consumer.current else {}
         for text in terminal.awaited_lines(minds, seen.now, seen.zone):
             yield terminal.state("waiting"), text
+    yield "usage", usage_words(seen.usage)
+    if held := held_words(seen.usage.budget, seen.zone):
+        yield terminal.state("waiting"), held
     if question := seen.question:
         yield "question", terminal.one_line(question.question)
         options = enumerate(map(terminal.one_line, question.options), 1)

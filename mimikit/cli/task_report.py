@@ -8,7 +8,9 @@ from datetime import datetime, tzinfo
 import click
 
 from mimikit.cli import client, terminal
+from mimikit.language import phrases
 from mimikit.protocol.models import REMINDER
+from mimikit.tasks.usage import held_for
 from mimikit.views import diffs
 from mimikit.views import tasks as shown
 from mimikit.views.chain_graph import TaskReport
@@ -88,7 +90,9 @@ def _facts(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[tuple[st
     }
     yield "from", ", ".join(f"{word}{origin}" for word, origin in origins.items() if origin)
     yield "queued", f"{terminal.moment(created, now, zone)}, {terminal.ago(created, now)}"
-    if task.waits_for and task.state == "queued":
+    if (tokens_of := held_for(task.waits_for)) and task.state == "queued":
+        yield "waits for", f"tokens: it {phrases.say(f'fact_waits_{tokens_of}', 'en')}"
+    elif task.waits_for and task.state == "queued":
         yield "waits for", f"{task.waits_for}, which can not serve: `mimikit status` says why"
     if task.not_before and task.state == "queued" and not task.waits_for:
         yield "not before", terminal.moment(task.not_before, now, zone)

@@ -33,6 +33,7 @@ from mimikit.protocol.models import Notify, Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
 from mimikit.tasks.queue import TaskState
+from mimikit.tasks.usage import held_for
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
@@ -195,7 +196,7 @@ def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> 
 def _when(task: shown.TaskView, now: datetime) -> str:
     if task.state == "queued":
         if task.waits_for:
-            return f"waits for {task.waits_for}"
+            return f"waits for {'tokens' if held_for(task.waits_for) else task.waits_for}"
         if task.not_before and task.not_before > now:
             return f"starts {terminal.ago(task.not_before, now)}"
         return f"waits {terminal.short_span((now - task.created_at).total_seconds())}"

@@ -29,6 +29,7 @@ from mimikit.protocol.records import bad_record
 if TYPE_CHECKING:
     from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
 
+EndpointFact: TypeAlias = str | float | bool | dict[str, float]
 Table: TypeAlias = Any
 """What tomlkit calls one: it tells its types only where it is used."""
 _TRY_S = 60.0
@@ -65,7 +66,7 @@ def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
     return _changed(text, change)
 
 
-def with_endpoint(text: str, name: str, facts: Mapping[str, str | float | bool]) -> str:
+def with_endpoint(text: str, name: str, facts: Mapping[str, EndpointFact]) -> str:
     """Add an endpoint, or change what is known of one.
 
     Raises:
@@ -78,6 +79,23 @@ def with_endpoint(text: str, name: str, facts: Mapping[str, str | float | bool])
             table.pop(key, None)
         for key, value in facts.items():
             table[key] = value
+
+    return _changed(text, change)
+
+
+def with_caps(text: str, caps: Mapping[str, int | None]) -> str:
+    """Set the keys of `[budget]`; None takes one away.
+
+    Raises:
+        BadSettings, BadInput: the same as above.
+    """
+
+    def change(document: Table) -> None:
+        table = _below(document, "budget")
+        for key, tokens in caps.items():
+            table.pop(key, None)
+            if tokens is not None:
+                table[key] = tokens
 
     return _changed(text, change)
 
@@ -172,7 +190,7 @@ class EndpointTrial:
     """An endpoint as it would be set up: asked before anything is written."""
 
     def __init__(
-        self, name: str, facts: Mapping[str, str | float], key: str | None, state: Path
+        self, name: str, facts: Mapping[str, EndpointFact], key: str | None, state: Path
     ) -> None:
         """`key`: one that is not kept yet; None: as the facts say."""
         self.name, self.facts, self._key, self._state = name, dict(facts), key, state

@@ -33,6 +33,7 @@ from mimikit.views import tasks, triggers
 from mimikit.views.base import Title, View, Words
 from mimikit.views.tasks import LedgerEvent, ResultView, TaskOutcome, TaskView
 from mimikit.views.triggers import TriggerView
+from mimikit.views.usage import TokenCounts
 
 MAX_NODES = 50
 MAX_RUNS = 5
@@ -90,6 +91,8 @@ class TaskDetail(View):
     events: list[LedgerEvent]
     trace: list[TaskView]
     graph: GraphView
+    usage: TokenCounts
+    """Of all its attempts."""
 
 
 class TriggerDetail(View):
@@ -98,6 +101,8 @@ class TriggerDetail(View):
     trigger: TriggerView | None
     explanation: Explanation
     graph: GraphView
+    usage: TokenCounts = TokenCounts()
+    """Of its runs, today."""
 
 
 class TraceView(View):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import Counter
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from pydantic import ValidationError
@@ -91,13 +90,6 @@ class QuestionView(View):
     default: str | None
     created_at: Instant
     expires_at: Instant
-
-
-class UsageView(View):
-    """Tokens of the conversation since midnight UTC."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
 
 
 class TurnHit(View):
@@ -253,32 +245,6 @@ def open_question(files: Files) -> QuestionView | None:
 
 
 # ---- what is read once
-
-
-class UsageCounter:
-    """Tokens of the conversation today; reads each line of the transcript once."""
-
-    def __init__(self, files: ReadOnlyFiles) -> None:
-        self._files = files
-        self._lock = threading.Lock()
-        self._day = date.min
-        self._offset = 0
-        self._sum = Counter[str]()
-
-    def today(self, now: datetime) -> UsageView:
-        with self._lock:
-            if now.date() != self._day:
-                self._day, self._offset, self._sum = now.date(), 0, Counter[str]()
-            lines = self._files.lines(paths.transcript(self._day), offset=self._offset)
-            with contextlib.suppress(StorageError):  # status is told all the same: it says why
-                for end, line in lines:
-                    self._offset = end
-                    usage = line.get("usage")
-                    for key, amount in usage.items() if isinstance(usage, dict) else ():
-                        self._sum[key] += amount if isinstance(amount, int) else 0
-            return UsageView(
-                input_tokens=self._sum["inputTokens"], output_tokens=self._sum["outputTokens"]
-            )
 
 
 def mark_of(text: str, quote: Json) -> int:

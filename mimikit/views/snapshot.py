@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Literal, cast
 
 from mimikit import __version__
@@ -18,6 +19,7 @@ from mimikit.views.messages import InboxItemView, MessageView, QuestionView
 from mimikit.views.status import Consumer, StatusView, look_at_consumer
 from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
+from mimikit.views.usage import UsageBy, UsageReader, UsageReport
 
 
 class SnapshotView(View):
@@ -129,14 +131,18 @@ class StateReader:
         self.conversation = messages.ConversationReader(files, render)
         self._settings = settings
         self._clock = clock
-        self._usage = messages.UsageCounter(files)
+        self.usage = UsageReader(files, settings)
 
     def consumer(self) -> Consumer:
         return look_at_consumer(self.files, self._clock.now())
 
     def status(self, consumer: Consumer | None = None) -> StatusView:
-        usage = self._usage.today(self._clock.now())
-        return status.status_view(self.files, consumer or self.consumer(), usage)
+        consumer = consumer or self.consumer()
+        usage = self.usage.today(self._clock.now(), consumer.current)
+        return status.status_view(self.files, consumer, usage)
+
+    def usage_report(self, by: UsageBy, since: date | None) -> UsageReport:
+        return self.usage.report(by, since, self._clock.now(), self.consumer().current)
 
     def situation(self, consumer: Consumer | None = None) -> ExplanationContext:
         """What triggers are explained by."""

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field
 
 from mimikit import __version__
+from mimikit.config import Settings
 from mimikit.conversation import inbox
 from mimikit.log import log_tails
 from mimikit.protocol import ids, paths
@@ -24,9 +25,10 @@ from mimikit.tasks import ledger
 from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import tasks, triggers
 from mimikit.views.base import View
-from mimikit.views.messages import RESULTS, UsageView
+from mimikit.views.messages import RESULTS
 from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
+from mimikit.views.usage import UsageReader, UsageView
 
 ConsumerState = Literal["running", "starting", "stuck", "down"]
 PageState = Literal["ok", "hung", "down"]
@@ -247,12 +249,19 @@ class StateOverview(View):
     failed: list[TaskView]
     """Tasks that failed within the last day, newest first."""
     listed: list[TriggerView] = Field(exclude=True)
+    usage: UsageView
+    """Of today."""
     now: datetime = Field(exclude=True)
     zone: ZoneInfo = Field(exclude=True)
 
 
 def overview(
-    files: ReadOnlyFiles, consumer: Consumer, here: ExplanationContext, *, workspace: str
+    files: ReadOnlyFiles,
+    consumer: Consumer,
+    here: ExplanationContext,
+    *,
+    workspace: str,
+    settings: Settings,
 ) -> StateOverview:
     """Look at everything at the moment of `here`."""
     listed = triggers.listed(files, here)
@@ -282,6 +291,7 @@ def overview(
         errors=errors[-_ERRORS_SHOWN:],
         failed=[it for it in failed if it and it.completed_at and it.completed_at >= recent],
         listed=listed,
+        usage=UsageReader(files, settings).today(here.now, consumer.current),
         now=here.now,
         zone=here.zone,
     )

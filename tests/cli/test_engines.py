@@ -45,12 +45,13 @@ def test_it_is_tried_and_written_with_the_key_apart(cli: Cli, llm: FakeLLM, tmp_
     cli("init")
     config, key = tmp_path / ".mimikit/config.toml", tmp_path / ".mimikit/secrets/engine-deep.key"
     config.write_text(OWN)
-    result = added(cli, llm, "--effort", "low", "--price-in", "0.5")
+    result = added(cli, llm, "--effort", "low", "--price-in", "0.5", "--price-out", "2")
     assert result.exit_code == 0, result.output
     assert "It answers by Chat Completions" in result.stdout
     assert config.read_text().startswith(OWN)
     assert settings(tmp_path)["engines"]["deep"] == {
-        "type": "openai", "base_url": llm.url, "model": "m1", "effort": "low", "price_in": 0.5,
+        "type": "openai", "base_url": llm.url, "model": "m1", "effort": "low",
+        "price": {"input": 0.5, "output": 2.0},
         "api_key_file": "engine-deep.key",
     }  # fmt: skip
     assert key.read_text() == f"{KEY}\n"

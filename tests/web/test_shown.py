@@ -87,16 +87,6 @@ def test_messages_come_with_html_but_for_the_users(web) -> None:
     assert theirs["html"] == "<p><strong>hi</strong> &lt;b&gt;</p>\n"
     assert theirs["usage"]["inputTokens"] == 5
     assert told["taskIds"] == ["task-1"]
-    assert web.get("/api/status")["usage"] == {"inputTokens": 5, "outputTokens": 2}
-
-
-def test_usage_is_counted_once_and_anew_each_day(web) -> None:
-    for _ in range(3):
-        say(web, "x", usage=Usage(input_tokens=5, output_tokens=2))
-        web.get("/api/status")
-    assert web.get("/api/status")["usage"] == {"inputTokens": 15, "outputTokens": 6}
-    web.clock.advance(86400)
-    assert web.get("/api/status")["usage"] == {"inputTokens": 0, "outputTokens": 0}
 
 
 def test_older_messages_come_in_pages_without_gap_or_double(web) -> None:

@@ -21,6 +21,16 @@
  * @property {BacklogItem[]} items
  * @property {string} hash
  *
+ * @typedef {object} Budget How today stands; null: no cap. Units: tokens.
+ * @property {number | null} dailyTokens
+ * @property {number | null} perTaskTokens
+ * @property {number | null} perTriggerDailyTokens
+ * @property {number} used
+ * @property {number} reserved By runs under way.
+ * @property {string | null} until While something waits for tokens: until when.
+ * @property {number} messages
+ * @property {number} tasks
+ *
  * @typedef {object} ChangeList What changed since a cursor; `reset`: too much, load a new snapshot.
  * @property {string} cursor
  * @property {boolean} reset
@@ -382,6 +392,7 @@
  * @property {LedgerEvent[]} events
  * @property {Task[]} trace
  * @property {Graph} graph
+ * @property {TokenCounts} usage Of all its attempts.
  *
  * @typedef {object} TaskDone
  * @property {"task_done"} type
@@ -431,6 +442,15 @@
  * @property {string} headline
  * @property {string | null} turnId
  *
+ * @typedef {object} TokenCounts Tokens, by how many runs, and what they cost by currency, where a price is set.
+ * @property {number} runs
+ * @property {number} estimated Runs whose engine told nothing, or not all of it.
+ * @property {number} inputTokens
+ * @property {number} cachedInputTokens Part of the input.
+ * @property {number} outputTokens
+ * @property {number} reasoningOutputTokens Part of the output.
+ * @property {Record<string, number>} cost By currency, of the runs whose engine has a price.
+ *
  * @typedef {object} ToolUse One call of a tool; what it was given and replied is cut.
  * @property {string} name
  * @property {boolean} ok
@@ -451,6 +471,7 @@
  * @property {Trigger | null} trigger
  * @property {Explanation} explanation
  * @property {Graph} graph
+ * @property {TokenCounts} usage Of its runs, today.
  *
  * @typedef {object} TriggerList
  * @property {Trigger[]} triggers
@@ -537,9 +558,34 @@
  * @property {number} outputTokens
  * @property {number} reasoningOutputTokens Part of the output.
  *
- * @typedef {object} Usage Tokens of the conversation since midnight UTC.
+ * @typedef {object} UsageReport
+ * @property {"day" | "engine" | "model" | "role" | "task" | "trigger" | "message"} by
+ * @property {string} since The first day of it.
+ * @property {TokenCounts} today
+ * @property {TokenCounts} total
+ * @property {UsageRow[]} rows Days in their order, of which none is left out; of all else those that used most first.
+ * @property {Budget} budget
+ *
+ * @typedef {object} UsageRow
+ * @property {number} runs
+ * @property {number} estimated Runs whose engine told nothing, or not all of it.
  * @property {number} inputTokens
+ * @property {number} cachedInputTokens Part of the input.
  * @property {number} outputTokens
+ * @property {number} reasoningOutputTokens Part of the output.
+ * @property {Record<string, number>} cost By currency, of the runs whose engine has a price.
+ * @property {string} key The day, engine, model, role, or the id; empty: of none (no trigger, no model named).
+ * @property {string} title Of what has an id.
+ *
+ * @typedef {object} Usage What today's runs have used, by the user's calendar.
+ * @property {number} runs
+ * @property {number} estimated Runs whose engine told nothing, or not all of it.
+ * @property {number} inputTokens
+ * @property {number} cachedInputTokens Part of the input.
+ * @property {number} outputTokens
+ * @property {number} reasoningOutputTokens Part of the output.
+ * @property {Record<string, number>} cost By currency, of the runs whose engine has a price.
+ * @property {Budget} budget
  *
  * @typedef {object} WorkersStatus
  * @property {number} busy

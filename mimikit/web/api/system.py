@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Literal
 
 from flask import Response, g, request
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from mimikit.errors import BadInput
 from mimikit.views.base import View
 from mimikit.views.snapshot import ChangeList, StatusChange
 from mimikit.views.status import HealthzView, StatusView
+from mimikit.views.usage import UsageBy, UsageReport
 from mimikit.web import openapi
 from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, answer, site
 from mimikit.web.api.tasks import COMMAND_ANSWERS, give_command
@@ -39,6 +41,13 @@ class ChangesQuery(Input):
 
     since: Annotated[str, StringConstraints(max_length=200)] | None = None
     tab: Annotated[str, StringConstraints(max_length=64)] | None = None
+
+
+class UsageQuery(Input):
+    """By what, and from which day on."""
+
+    by: UsageBy = "day"
+    since: Annotated[date, Field(ge=date(2020, 1, 1))] | None = None
 
 
 class EngineInput(Input):
@@ -93,6 +102,15 @@ def logout(_: LogoutInput) -> Response:
 def status(_: Input) -> StatusView:
     """The whole status."""
     return site().state.status()
+
+
+@status_area.route("GET", "/api/usage", UsageReport, query=UsageQuery)
+def usage(asked: UsageQuery) -> UsageReport:
+    """What was used, by day, engine, model, role, trigger, task or message, and what it cost.
+
+    Without `since` of the last 30 days; single runs are known as long as `retention.days`.
+    """
+    return site().state.usage_report(asked.by, asked.since)
 
 
 @status_area.route("POST", "/api/engines", COMMAND_ANSWERS, body=EngineInput)

@@ -125,7 +125,9 @@ def show(task_id: str) -> TaskDetail:
     if known is None:
         raise _no_task(task_id)
     report = chain_graph.task_report(here.files, known, here.state.consumer().live)
-    return TaskDetail.of(report, result=tasks.result_of(known, here.state.render))
+    result = tasks.result_of(known, here.state.render)
+    usage = here.state.usage.of_task(task_id, known.task.created_at)
+    return TaskDetail.of(report, result=result, usage=usage)
 
 
 @area.route("GET", "/api/tasks/<task_id>/output", OutputView, query=OutputQuery)

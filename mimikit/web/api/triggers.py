@@ -134,7 +134,8 @@ def show(asked: TriggerQuery, trigger_id: str) -> chain_graph.TriggerDetail:
     )
     if found is None:
         raise _no_trigger(trigger_id)
-    return found
+    used = here.state.usage.of_trigger(trigger_id, here.clock.now())
+    return found.model_copy(update={"usage": used})
 
 
 @area.route("POST", "/api/triggers/preview", TriggerPreview, body=TimingInput)
