@@ -110,9 +110,9 @@ class EngineWatch:
                     continue
                 tried.add((name, key[0]))
             over.append(key)
-            self._let_go[key] = wait
         if over or self._held:
             queue.end_waits(self._store.files, self._held, over)
+        self._let_go |= {key: waits[key] for key in over}  # what the disk refused is let go again
 
     def _keep(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
         if before is not None and _is_alike(status, before):

@@ -299,7 +299,9 @@ class Product:
         troubles = self.context.engines._health._troubles
         rests = {key[0]: it.due_s - steady for key, it in troubles.items() if it.due_s > steady}
         waits += rests.values()
-        awaited = {wait.engine for wait in self.context.engines.waiting_tasks().values()}
+        awaited = set[str]()
+        if not self.store.runtime.paused:  # else what was let go on stays where it is
+            awaited = {wait.engine for wait in self.context.engines.waiting_tasks().values()}
         if self.teller.inputs and self.teller.waiting and not waits:
             awaited.add(self.teller.waiting.engine)
         if awaited - rests.keys():  # whether it is there is seen each second
