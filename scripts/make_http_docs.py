@@ -92,6 +92,7 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
         "/api/memory/memory/2026-03-01-tea.md",
         {"text": "Green, 80 °C.\n", "hash": None},
     ),
+    "POST /api/engines/try": ("/api/engines/try", {"id": "cmd-8"}),
     "GET /api/turns/{turn_id}": ("/api/turns/turn-1", None),
     "GET /api/turns/{turn_id}/memory": ("/api/turns/turn-1/memory", None),
     "GET /api/search": ("/api/search?q=tea", None),
