@@ -16,6 +16,9 @@ USER_ORIGINS = frozenset({"cli", "http", "file", "builtin"})
 MODEL_ORIGINS = frozenset({"teller", "planner", "self_awake"})
 AT_THE_MACHINE = frozenset({"cli", "file"})
 _WORDS = frozenset({"prompt", "profile"})
+YES = frozenset({"yes", "y", "ok", "okay", "好", "好的", "可以", "是", "是的", "行"})
+NO = frozenset({"no", "n", "不", "不用", "不用了", "不要", "算了"})
+"""Answers to a proposal, as a whole and in small letters."""
 Who = TypeVar("Who", bound=str)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -61,12 +64,13 @@ def origin_of(role: str, *, by_user: bool) -> Literal["builtin", "teller", "plan
 
 
 def is_confirmed(engine: str, options: Sequence[str], answer: str, *, by_user: bool) -> bool:
-    """Whether an answer makes the proposal of a small model the user's own words.
+    """Whether an answer makes a small model's proposal, its first option, the user's own words.
 
-    engine: the Planner's that asked. The first option is what it proposes, whole, as code reads it;
-    the user has seen it and chosen it, and no model passed that on.
+    engine: the Planner's that asked. The option is what it proposes, whole, as code reads it; the
+    user has seen it and said yes, and no model passed that on.
     """
-    return by_user and engine == "local" and answer.strip() in options[:1]
+    says_yes = answer.strip() in options[:1] or answer.strip().casefold() in YES
+    return by_user and engine == "local" and bool(options) and says_yes
 
 
 def check_profile(profile: str, known: Iterable[str]) -> None:

@@ -322,7 +322,9 @@ class CommitApplier:
                 task = Task(
                     id=id_,
                     role="planner",
-                    prompt=answer.text if is_own else self._prompt_with(id_, asker.prompt, said),
+                    prompt=question.options[0]
+                    if is_own
+                    else self._prompt_with(id_, asker.prompt, said),
                     title=asker.title,
                     priority=asker.priority,
                     created_at=now,

@@ -99,7 +99,9 @@ def test_a_command_runs_once_the_user_has_chosen_it(basic: Basic) -> None:
     assert (task.prompt, task.profile, task.origin) == ("wc -w a.md", "command", "builtin")
 
 
-@pytest.mark.parametrize("answer", [say("local_no", "en"), "hm, count lines of b.md", "run: ls"])
+@pytest.mark.parametrize(
+    "answer", [say("local_no", "en"), "no", "hm, count lines of b.md", "run: ls"]
+)
 def test_no_other_answer_runs_anything(basic: Basic, answer: str) -> None:
     basic.say("how many words are in a.md")
     basic.client.answer("no", answer)
@@ -107,9 +109,10 @@ def test_no_other_answer_runs_anything(basic: Basic, answer: str) -> None:
     assert not basic.ran
 
 
-def test_its_option_typed_as_a_message_counts_as_chosen(basic: Basic) -> None:
+@pytest.mark.parametrize("words", ["run: wc -w a.md", "yes", "好的"])
+def test_a_yes_typed_as_a_message_counts_as_chosen(basic: Basic, words: str) -> None:
     basic.say("how many words are in a.md")
-    basic.say("run: wc -w a.md")
+    basic.say(words)
     assert [task.prompt for task in basic.ran] == ["wc -w a.md"]
 
 

@@ -115,6 +115,10 @@ def test_from_afar_when_the_owner_says_so_and_always_at_the_machine() -> None:
     [
         ("local", "run: ls", True, True),
         ("local", " run: ls\n", True, True),
+        ("local", "Yes", True, True),
+        ("local", "好的", True, True),
+        ("local", "yes", False, False),
+        ("codex", "yes", True, False),
         ("local", "run: ls", False, False),
         ("codex", "run: ls", True, False),
         ("builtin", "run: ls", True, False),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from mimikit import permission
 from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply
 from mimikit.engines.builtin import grammar, intents
 from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence, Shown
@@ -261,7 +262,10 @@ def is_answered(
     is_program: IsProgram,
 ) -> bool:
     """Whether a message is a sentence that is answered here in full, or one of the options."""
-    if text.strip().casefold() in {option.strip().casefold() for option in options}:
+    said = text.strip().casefold()
+    if said in {option.strip().casefold() for option in options}:
+        return True
+    if options and said in permission.YES | permission.NO:
         return True
     match grammar.parse(text.strip(), is_program):
         case PlainSentence():

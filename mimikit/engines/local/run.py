@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from mimikit import permission
 from mimikit.engines.base import CancelToken, EngineRequest, Outcome
 from mimikit.engines.builtin import grammar, intents, planner
 from mimikit.engines.builtin.planner import call_tool, title_of
@@ -128,4 +129,5 @@ class LocalRun:
 
 def _is_declined(prompt: str) -> bool:
     """Whether the last that was said is the `no` to a proposal."""
-    return any(prompt.endswith(say("local_no", language)) for language in ("en", "zh"))
+    answer = prompt.rpartition("\nThe user answered: ")[2].strip().casefold()
+    return answer in permission.NO | {say("local_no", it).casefold() for it in ("en", "zh")}
