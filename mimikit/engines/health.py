@@ -109,7 +109,7 @@ class EngineHealth:
         with self._lock:
             found = [key for key in self._troubles if engine in (None, key[0])]
             for trouble in (self._troubles[key] for key in found):
-                trouble.due_at, trouble.due_s = now, now_s
+                trouble.due_at, trouble.due_s, trouble.until = now, now_s, None
                 trouble.is_asked_for = not is_mended
         return sorted({name for name, _ in found})
 

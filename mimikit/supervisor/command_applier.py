@@ -210,9 +210,12 @@ class CommandApplier:
     def _engine_try(self, command: Command, now: datetime) -> _Outcome:
         """Have an engine, or each, tried by what waits for it, however long it was to rest.
 
-        Crash: nothing is written; done again, it is tried once more.
+        Crash: that it need not rest is kept before the command is settled; a start tries it then.
         """
         tried = self._engines.try_now(command.target or None)
+        known = self._store.runtime.engines
+        woken = {name: known[name].but(until=None) for name in tried if name in known}
+        self._store.save_runtime(engines=known | woken)
         self._feed.tell("status")
         who = ", ".join(tried) or command.target or "every engine"
         return _Outcome(f"{who} is tried now" if tried else f"{who} was looked at anew")

@@ -141,6 +141,13 @@ def _edit_from_afar(client: Client) -> None:
     client.oracle.ack("order", "o1")
 
 
+def _try_now(client: Client) -> None:
+    """A task waits for an engine to have rested, and somebody does not."""
+    client.submit("t1", "limited")
+    client.product._pass()
+    client.order("o1", "engine_try", "codex")
+
+
 def _remind_once(client: Client) -> None:
     at = time_text(START + timedelta(seconds=60))
     client.make("g1", "call mum", type="scheduled", profile="reminder", schedule={"runAt": at})
@@ -238,6 +245,14 @@ FLOWS = (
             lambda c: c.say("m1", "hello"),
             lambda c: (c.at(40), c.submit("t1", "one"), c.order("o1", "engine_use", "builtin")),
         ),
+    ),
+    MindFlow(
+        "tried now",
+        (
+            lambda c: c.say("m1", "hello"),
+            _try_now,
+        ),
+        expected=Expected(limited=True),
     ),
     FailoverFlow(
         "another mind in its place",
