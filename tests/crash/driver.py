@@ -234,8 +234,6 @@ class Flow:
     rules: ArchiveRules = RULES
     caps: HistoryCaps | None = None
     settings: Settings | None = None
-    counts: bool = False
-    """What runs use is written down: in all flows that would be too many crashes of one kind."""
     waits_s: float = 0.0
     """So long it waits of itself, in what time its client does not let pass: for a mind."""
 
@@ -253,7 +251,7 @@ class Flow:
 
     def counting(self, product: Product) -> Product:
         """The same; what its runs use is counted in the flows about that alone, as it costs."""
-        if not self.counts:
+        if not self.expected.counts:
             product.context.usage.begin = lambda *_facts: None  # pyright: ignore[reportAttributeAccessIssue]
         return product
 

@@ -690,7 +690,9 @@ FLOWS = (
         ),
     ),
     Flow(
-        "what is used is counted", (lambda c: c.submit("t1", "flaky", max_attempts=2),), counts=True
+        "what is used is counted",
+        (lambda c: c.submit("t1", "flaky", max_attempts=2),),
+        expected=Expected(counts=True),
     ),
     Flow(
         "the tokens of a day are used up, and more allowed",
@@ -700,13 +702,13 @@ FLOWS = (
             lambda c: c.files.write("config.toml", b"[budget]\ndaily_tokens = 9000000\n"),
         ),
         settings=_few_tokens(daily_tokens=150),
-        counts=True,
+        expected=Expected(counts=True),
     ),
     Flow(
         "the tokens of a task are used up",
         (lambda c: c.submit("t1", "bad", max_attempts=4), lambda c: c.at(_AGAIN)),
         settings=_few_tokens(per_task_tokens=150),
-        counts=True,
+        expected=Expected(counts=True),
         waits_s=3.0,
     ),
     Flow("planned trigger", (lambda c: c.say("m1", "every 60: tick"), lambda c: c.at(61))),
