@@ -182,8 +182,8 @@ def test_a_cut_answer_is_not_asked_for_again_without_end(turn: Turn) -> None:
 
 def test_a_silent_model_is_given_up(turn: Turn) -> None:
     outcome, _ = turn({"hang": 60}, idle_timeout_s=1.0)
-    assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "broken")
-    assert outcome.error == "silent for 1 s"
+    assert (outcome.status, outcome.failure_reason) == ("failed", "timeout")
+    assert outcome.error == "ended: silent for 1 s"
 
 
 def test_what_is_too_long_may_be_asked_in_short(turn: Turn) -> None:

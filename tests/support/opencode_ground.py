@@ -45,16 +45,16 @@ class OpencodeGround(Ground):
         return self.request(prompt, desk=desk, **{**facts, **fields})
 
 
-def owner_config(home: Path, url: str, **more: Any) -> None:
+def owner_config(home: Path, url: str, *, key: str = KEY) -> None:
     """What the owner of a home has set up: one provider, whose models the server plays."""
     provider = {
         "npm": "@ai-sdk/openai-compatible",
-        "options": {"baseURL": url, "apiKey": KEY},
+        "options": {"baseURL": url, "apiKey": key},
         "models": {"m": {"tool_call": True, "limit": {"context": 100_000, "output": 8000}}},
     }
     folder = home / ".config/opencode"
-    folder.mkdir(parents=True)
-    made = {"provider": {"fake": provider}, "model": "fake/m", **more}
+    folder.mkdir(parents=True, exist_ok=True)
+    made = {"provider": {"fake": provider}, "model": "fake/m"}
     (folder / "opencode.json").write_text(f"// the owner's\n{json.dumps(made)}\n")
 
 

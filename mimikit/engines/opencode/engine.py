@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
-from mimikit.engines import sandbox
+from mimikit.engines import process, sandbox
 from mimikit.engines.base import (
     EngineAbsence,
     EngineRequest,
@@ -275,8 +275,7 @@ class _Run:
                 return Outcome.stopped(request.cancel.reason or "timeout", reader.text)
             if silent_s >= request.idle_timeout_s:
                 self._abort(place, events)
-                said = f"silent for {request.idle_timeout_s:g} s"
-                return Outcome.turned_away("broken", said, text=reader.text)
+                return process.late_outcome(request.idle_timeout_s, reader.text, silent=True)
             left_s = min(self._until, now - silent_s + request.idle_timeout_s) - now
             try:
                 event = events.get(timeout=max(0.0, min(_LOOK_S, left_s)))

@@ -41,10 +41,11 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.watch import BoundedThread
 
 LEAST_VERSION = (1, 18)
-START_S = 60.0
+START_S = 120.0
 REST_S = 600.0
 """A server that nobody asks for so long is ended: it holds several hundred megabytes."""
-_ASK_S = 30.0
+_ASK_S, _MOST_LATE = 60.0, 2
+"""How long an answer may take, and how many in a row may take longer, on a busy machine."""
 _LOOK_S = 0.05
 _TRIES = 5
 _ADDRESS = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
@@ -112,6 +113,7 @@ class OpencodeProcess:
         self._said, self._text = TextTail(4000), PlainStream()
         self._port: int | None = None
         self._is_known = False
+        self._late = 0
         self._fault: str | None = None
         self._free: dict[str, list[Path]] = {}
         self._count = 0
@@ -231,8 +233,8 @@ class OpencodeProcess:
         """What it answers; `folder` is the one it is asked about.
 
         Raises:
-            ServerGone: it does not answer.
-            EngineError: it answers with an error.
+            ServerGone: it is not there any more.
+            EngineError: it answers with an error, or too late.
         """
         link = self._link(_ASK_S)
         try:
@@ -241,11 +243,17 @@ class OpencodeProcess:
             answer = link.getresponse()
             text = answer.read(_MOST_BYTES).decode(errors="replace")
             found: object = json.loads(text) if text.strip() else None
+        except TimeoutError:
+            self._late += 1
+            if self._late >= _MOST_LATE:  # it hangs: others may be at work in it
+                self.give_up()
+            raise EngineError(f"opencode did not answer within {_ASK_S:g} s") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
             self.give_up()
             raise ServerGone(f"opencode did not answer: {error or type(error).__name__}") from None
         finally:
             link.close()
+        self._late = 0
         if answer.status >= HTTPStatus.BAD_REQUEST:
             raise EngineError(f"opencode answered {answer.status}: {text[:500]}")
         return found

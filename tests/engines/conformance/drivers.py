@@ -10,6 +10,7 @@ import contextlib
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import psutil
@@ -17,10 +18,11 @@ import pytest
 
 from mimikit.clock import SystemClock
 from mimikit.config import Settings
-from mimikit.engine_settings import CodexSettings
+from mimikit.engine_settings import CodexSettings, OpencodeSettings
 from mimikit.engines.base import Engine, Outcome
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.openai.engine import OpenAIEngine
+from mimikit.engines.opencode.engine import OpencodeEngine
 from mimikit.engines.shell import ShellEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -34,6 +36,8 @@ from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import TellerSession, ToolCaller, ToolSession
 from tests.support.engine_requests import NOW, Desk
 from tests.support.fake_llm import Body, FakeLLM, Step, tool_outputs
+from tests.support.opencode_ground import owner_config
+from tests.support.programs import opencode
 from tests.support.runs import Ground
 from tests.support.searching import plain_search
 
@@ -242,6 +246,38 @@ class CodexServerDriver(CodexExecDriver):
             self.kept.close()
 
 
+class OpencodeDriver(EngineDriver):
+    """One `opencode serve` for all roles, whose owner has set up the server, and a place without one."""
+
+    name = "opencode"
+    by_process, in_order = True, False
+    streams = ends_by_final = True
+    apis = ("/chat/completions",)
+    everyday = frozenset()
+    # What it asks again it tells of in the server's words alone; those of the scripted one are
+    # the same for each status.
+    cannot = frozenset({"401", "403", "429"})
+    kept: OpencodeEngine | None = None
+
+    def engine(self, url: str | None = None) -> OpencodeEngine:
+        if url is None and self.kept is not None:
+            return self.kept
+        owner_config(Path.home(), url or self.llm.url, key=KEY)
+        made = OpencodeEngine(Settings(opencode=OpencodeSettings(path=opencode())), self.here.state)
+        self.kept = made if url is None else self.kept
+        return made
+
+    def play(self, *steps: Step, **fields: Any) -> Played:
+        return super().play(*steps, **{"model": None, **fields})
+
+    def programs(self) -> list[psutil.Process]:
+        return programs_named("opencode") + programs_named("opencode.exe")
+
+    def close(self) -> None:
+        if self.kept is not None:
+            self.kept.close()
+
+
 DRIVERS: tuple[type[EngineDriver], ...] = (
     ScriptedDriver,
     CommandDriver,
@@ -249,11 +285,13 @@ DRIVERS: tuple[type[EngineDriver], ...] = (
     ResponsesDriver,
     CodexExecDriver,
     CodexServerDriver,
+    OpencodeDriver,
 )
 _CODEX = (pytest.mark.codex, pytest.mark.needs_platform("linux"))
 MARKS = {
     "codex-exec": _CODEX,
     "codex-server": _CODEX,
+    "opencode": (pytest.mark.needs_program("opencode", "bwrap"),),
 }
 
 
