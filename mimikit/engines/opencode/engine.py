@@ -249,19 +249,24 @@ class _Run:
         With the one that ends the turn leave is refused: else the model would be asked once more.
         """
         request, reader = self._request, self.reader
-        for due in reader.due():
-            reply = self._call(due.name, due.given)
+        made = [(due, self._call(due.name, due.given)) for due in reader.due()]
+        for due, reply in made:
             reader.replies.append(reply)
             reader.told.add(due.id)
             facts: Body = {"tool": due.name[:100], "id": due.id}
             facts |= {"status": "completed"} if reply.ok else {"status": "failed"}
             facts |= {} if reply.ok else {"error": plain(reply.text)[:_SHOWN_CHARACTERS]}
             request.on_event("tool", due.name[:100], facts)
-            is_last = ends_turn(reader.replies)
-            if not is_last:
-                self._made.setdefault(_key(due.name, due.given), []).append(reply)
-            answer: Body = {"reply": "reject" if is_last else "once"}
-            place.ask("POST", f"/permission/{due.question}/reply", answer)
+            self._made.setdefault(_key(due.name, due.given), []).append(reply)
+        is_over = ends_turn(reader.replies)
+        for number, (due, _) in enumerate(made, 1):
+            answer: Body = {"reply": "reject" if is_over and number == len(made) else "once"}
+            try:
+                place.ask("POST", f"/permission/{due.question}/reply", answer)
+            except ServerGone:
+                raise
+            except EngineError as error:  # refused with another of the same answer
+                request.on_event("note", f"opencode asks no more: {error}"[:200], {})
 
     def _follow(self, place: RunPlace, events: queue.SimpleQueue[Body | None]) -> Outcome:
         """Take events until the session is idle, or is not to go on."""

@@ -306,12 +306,15 @@ class OpencodeProcess:
             if answer.status != HTTPStatus.OK:
                 raise EngineError(f"opencode does not tell of its events: {answer.status}")
             handle.settimeout(None)
-            BoundedThread(lambda: _follow(answer, found), "opencode-events").start()
+            follower = BoundedThread(lambda: _follow(answer, found), "opencode-events")
+            follower.start()
             try:
                 yield found
             finally:
                 with contextlib.suppress(OSError):
                     handle.shutdown(socket.SHUT_RDWR)
+                follower.join(_ASK_S)
+                answer.close()
         except (OSError, http.client.HTTPException) as error:
             raise EngineError(f"opencode does not tell of its events: {error}") from None
         finally:
