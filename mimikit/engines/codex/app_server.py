@@ -25,9 +25,9 @@ from mimikit.protocol.json import Json, dump_line, parse_object
 from mimikit.protocol.watch import BoundedThread
 
 Message: TypeAlias = dict[str, Json]
-START_S = 20.0
-_ANSWER_S = 20.0
-"""What opens a thread or a turn asks nobody: it takes milliseconds."""
+START_S, _ANSWER_S = 60.0, 30.0
+"""What starts it, and what opens a thread or a turn, asks nobody: it takes milliseconds. On a
+machine that was hardly to be used `codex --version` alone took 4 s."""
 _LINE_BYTES = 64 * 2**20
 _STDERR_CHARACTERS = 4000
 _OF_NOBODY = -1
