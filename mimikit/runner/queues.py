@@ -11,6 +11,7 @@ nothing of its own (no results, retries, revocations, schedule).
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, cast
@@ -18,7 +19,7 @@ from typing import Any, cast
 from huey.api import Huey, PeriodicTask, crontab
 from huey.api import Task as HueyTask
 
-from mimikit.errors import BadRecord, BadSettings
+from mimikit.errors import BadRecord, BadSettings, StorageError
 from mimikit.hueyfiles.folder import Glance, Inspect, QueueEntry, QueueFolder
 from mimikit.hueyfiles.owners import Claims, Owner
 from mimikit.hueyfiles.serializer import JsonSerializer
@@ -29,6 +30,8 @@ from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.records import MAX_RECORD_BYTES, decode, encode
 from mimikit.runner.claims import FileBytes, TaskClaims
 from mimikit.tasks import queue as task_queue
+
+_REFUSED_S = 0.2
 
 
 class TaskStorage(ClaimStorage):
@@ -78,6 +81,14 @@ class TaskStorage(ClaimStorage):
                     found.append((self._inspect(name, data, self._clock.now()).order, data))
         found.sort(key=lambda item: item[0])
         return [data for _, data in found][:limit]
+
+    def dequeue(self) -> bytes | None:
+        """None as well where the disk refuses to be begun with: the supervisor tells of that."""
+        try:
+            return super().dequeue()
+        except StorageError:
+            time.sleep(_REFUSED_S)
+            return None
 
     def new_folder(self) -> QueueFolder:
         return QueueFolder(
