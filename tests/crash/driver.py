@@ -314,6 +314,7 @@ class Explorer:
 
     crashes: how many crashes follow one another, from the second on inside a recovery; 0: none.
     power_every: of the crashes inside a recovery, every how many operations also lose power.
+    inner_every: of the distinct crashes inside a recovery, every how many are lived through.
     then_power: instead, after each kill and its recovery the power fails, and what the first
         process had not flushed is lost unless the second one saw to it.
     """
@@ -324,6 +325,7 @@ class Explorer:
         *,
         crashes: int = 2,
         power_every: int = 7,
+        inner_every: int = 1,
         hints: bool = False,
         then_power: bool = False,
         most_violations: int = 20,
@@ -331,9 +333,11 @@ class Explorer:
         self.flow = flow
         self.most_violations = most_violations
         self.crashes, self.power_every, self.hints = crashes, power_every, hints
+        self.inner_every = inner_every
         self.then_power = then_power
         self.report = Report(flow.name)
-        self._known: set[int] = set()
+        self._known: dict[int, bool] = {}
+        """Key of each crash that was met → whether it is lived through."""
         self._passed: set[tuple[int, Frozen, datetime, int]] = set()
 
     def run(self) -> Report:
@@ -445,13 +449,16 @@ class Explorer:
         errors = [e for e in product.log.errors if e["event"] not in told]
         return found + [f"the product logged: {error}" for error in errors]
 
-    def add(self, node: Node, collect: list[Node]) -> None:
-        """Count a crash; live through it later if no equal one was met."""
-        self.report.saw(node, node.image.key())
+    def add(self, node: Node, collect: list[Node], *, inner: bool) -> None:
+        """Count a crash, and live through it later if no equal one was met; or leave it out."""
         key = node.key()
-        if key not in self._known:
-            self._known.add(key)
-            collect.append(node)
+        is_new = key not in self._known
+        if is_new:
+            self._known[key] = not inner or len(self._known) % self.inner_every == 0
+        if self._known[key]:
+            self.report.saw(node, node.image.key())
+            if is_new:
+                collect.append(node)
 
 
 class _Watching:
@@ -504,7 +511,7 @@ class _Watching:
         assert self._collect is not None
         frozen, now = self._oracle.freeze(), self._clock.now()
         node = Node(image, frozen, now, self.action, step.operation, step.path, site)
-        self._explorer.add(node, self._collect)
+        self._explorer.add(node, self._collect, inner=self._life > 0)
 
 
 @functools.cache

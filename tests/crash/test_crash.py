@@ -33,7 +33,12 @@ FLOW = pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
 def test_nothing_is_lost_doubled_or_stuck_by_crashes_and_crashes_of_the_recovery(
     flow: Flow, size: int, tell: list[Report]
 ) -> None:
-    report = Explorer(flow, crashes=2 if size < 5 else 3, power_every=7 if size < 3 else 1).run()
+    report = Explorer(
+        flow,
+        crashes=2 if size < 5 else 3,
+        inner_every=6 if size < 2 else 1,
+        power_every=7 if size < 3 else 1,
+    ).run()
     tell.append(report)
     assert not report.violations, "\n".join(report.violations[:10])
     assert report.lives > 10

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(0)
 
 CODES = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EMFILE)
 BURSTS = (1, 5)
-WHOLE = ("task", "cancel queued", "keeping")
+WHOLE = ("task",)
 """Flows whose every operation is refused at any size; of the others every few."""
 
 
@@ -33,7 +33,7 @@ def test_a_refusing_disk_loses_nothing_and_all_goes_on_soon_after(
     every = (
         1
         if flow.name in WHOLE or size >= 10
-        else max(3 if flow.name == "message" else 20 - 2 * size, 1)
+        else max(9 if flow.name == "message" else 30 - 3 * size, 1)
     )
     report = explore(flow, CODES, BURSTS, every=every)
     lines.append(

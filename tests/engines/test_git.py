@@ -399,7 +399,8 @@ def test_what_is_made_to_be_shut_is_no_trouble_to_git_and_goes(here: Ground) -> 
     assert "nothing to commit" in run_git(here.workspace, "status", "--untracked-files=no")
 
 
-def test_what_one_run_holds_is_not_removed_by_another(here: Ground) -> None:
+@pytest.mark.slow
+def test_what_one_run_holds_is_not_removed_by_another(here: Ground, size: int) -> None:
     """Nor does it open for a moment when runs begin and end all the time."""
     repository(here.workspace)
     place, stop = here.workspace / ".git" / "commondir", threading.Event()
@@ -412,7 +413,7 @@ def test_what_one_run_holds_is_not_removed_by_another(here: Ground) -> None:
     for thread in threads:
         thread.start()
     try:
-        for _ in range(50):
+        for _ in range(10 * size):
             with git.held(here.workspace, here.state):
                 inode = place.stat().st_ino
                 for _ in range(20):

@@ -105,13 +105,14 @@ def test_hostile_documents_end(part: str) -> None:
     assert all(len(passage.text) <= passages.LONGEST for passage in found)
 
 
-def test_what_is_kept_of_words_is_bounded() -> None:
+@pytest.mark.slow
+def test_what_is_kept_of_words_is_bounded(size: int) -> None:
     """However many there are in what was ever read, and however long they are."""
     tracemalloc.start()
     try:
-        for number in range(100_000):
+        for number in range(25_000 * size):
             terms(f"word{number}")
-        terms("x".join(f"{number:x}" for number in range(500_000)))
+        terms("x".join(f"{number:x}" for number in range(150_000)))
         assert tracemalloc.get_traced_memory()[0] < 4 * 2**20
     finally:
         tracemalloc.stop()

@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.needs_program("setsid"),
 ]
 
-ROUNDS = 2
+ROUNDS = 1
 KILLS = 20
 """Kills a round; a round is a state folder of its own."""
 
