@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Collection, Sequence
@@ -41,6 +42,12 @@ from mimikit.errors import BadSettings, NotFound
 EngineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 OWN_ENGINES = ("auto", "codex", "opencode", "local", "builtin", "command", "scripted")
 """What needs no table of its own; `auto` chooses."""
+
+
+def is_own_name(name: str) -> bool:
+    """Whether an engine may have this name in the settings: it becomes part of a file's."""
+    return re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", name) is not None and name not in OWN_ENGINES
+
 
 _MOST_BYTES = 2**20
 _MOST_DOTS = 1000

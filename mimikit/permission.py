@@ -117,6 +117,11 @@ def check_http_profile(profile: str, *, is_local: bool, allow_commands: bool) ->
         )
 
 
+def variable_refusal(*, remote: bool) -> str | None:
+    """Why no variable may be named as holding a key: its endpoint is told what it holds."""
+    return "from afar the key itself, no variable, can be given" if remote else None
+
+
 def check_command_edit(profile: str, changed: Iterable[str], *, remote: bool) -> None:
     """An owner's trigger would run the words of another machine as its own.
 

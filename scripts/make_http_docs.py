@@ -22,6 +22,8 @@ from werkzeug.test import Client  # noqa: E402
 from mimikit.config import Settings  # noqa: E402
 from mimikit.conversation.history import HistoryStore  # noqa: E402
 from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt  # noqa: E402
+from mimikit.engines.setup import EndpointTest  # noqa: E402
+from mimikit.engines.trial import TrialReport  # noqa: E402
 from mimikit.log import ChangeFeed, EventLog  # noqa: E402
 from mimikit.memory.index import RankIndex  # noqa: E402
 from mimikit.memory.search import MemorySearch  # noqa: E402
@@ -69,7 +71,26 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
     "GET /api/tasks/{task_id}/output": ("/api/tasks/task-1/output", None),
     "POST /api/tasks/{task_id}/cancel": ("/api/tasks/task-1/cancel", {"id": "cmd-1"}),
     "POST /api/tasks/{task_id}/retry": ("/api/tasks/task-1/retry", {"id": "cmd-2"}),
-    "POST /api/engines": ("/api/engines", {"use": "builtin", "id": "cmd-8"}),
+    "POST /api/engines": ("/api/engines", {"use": "deepseek codex", "id": "cmd-8"}),
+    "POST /api/engines/trial": (
+        "/api/engines/trial",
+        {
+            "name": "deepseek",
+            "model": "deepseek-chat",
+            "key": "sk-0",
+            "baseUrl": "https://api.deepseek.com/v1",
+        },
+    ),
+    "PUT /api/engines/{name}": (
+        "/api/engines/deepseek",
+        {
+            "model": "deepseek-chat",
+            "keyEnv": "DEEPSEEK_API_KEY",
+            "id": "cmd-9",
+            "baseUrl": "https://api.deepseek.com/v1",
+        },
+    ),
+    "DELETE /api/engines/{name}": ("/api/engines/deepseek", {"id": "cmd-10"}),
     "POST /api/tasks/{task_id}/snooze": (
         "/api/tasks/task-3/snooze",
         {"id": "trig-3", "when": "in 20 minutes"},
@@ -100,6 +121,18 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
     "GET /api/traces/{trace_id}": ("/api/traces/task-1", None),
     "GET /api/changes": ("/api/changes", None),
 }
+TRIED = TrialReport(
+    models=["deepseek-chat", "deepseek-reasoner"],
+    test=EndpointTest(api="chat", text="say", calls_tools=True, took_s=1.2),
+)
+ENDPOINT = """\
+engine = ["deepseek", "auto"]
+
+[engines.deepseek]
+base_url = "https://api.deepseek.com/v1"
+model = "deepseek-chat"
+api_key_env = "DEEPSEEK_API_KEY"
+"""
 HEAD = """\
 # The HTTP API
 
@@ -183,6 +216,7 @@ def make_state(files: Files, clock: FakeClock) -> None:
         ),
     )  # fmt: skip
     files.write(paths.MEMORY, b"The user likes green tea.\n")
+    files.write(paths.CONFIG, ENDPOINT.encode())
     files.write(paths.BACKLOG, b"- [ ] water the plants\n")
     files.save(
         paths.PENDING_QUESTION,
@@ -212,6 +246,7 @@ def make_client() -> tuple[Client, Files]:
     app = build_web(
         State(nowhere, nowhere, files, settings, clock, EventLog(files, clock)),
         token=TOKEN, session_key=b"key", bound=("127.0.0.1", 8787), search=search,
+        trial=lambda _request, _state: TRIED,
     )  # fmt: skip
     return Client(app), files
 
@@ -221,7 +256,7 @@ def answered(method: str, path: str) -> tuple[str, int, Any]:
     address, body = ASKED.get(f"{method} {path}", (_filled(path), None))
     client, files = make_client()
     if method in ("POST", "PATCH", "DELETE", "PUT") and (
-        "task-1" in address or "trig-1" in address
+        "task-1" in address or "trig-1" in address or "engines" in address
     ):
         files.remove(paths.HEALTH)  # nobody is there to carry out a command
     headers = {"Authorization": f"Bearer {TOKEN}", "Host": "127.0.0.1:8787"}
@@ -235,7 +270,7 @@ def answered(method: str, path: str) -> tuple[str, int, Any]:
 
 def _filled(path: str) -> str:
     ids = {"task_id": "task-1", "trigger_id": "trig-1", "trace_id": "task-1", "turn_id": "turn-1"}
-    return path.format(**ids, path="memory.md")
+    return path.format(**ids, path="memory.md", name="deepseek")
 
 
 # ---- the page of the docs

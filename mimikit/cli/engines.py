@@ -11,12 +11,12 @@ import click
 
 from mimikit import app, config
 from mimikit.cli import client, terminal
-from mimikit.cli.client import config_text, look_at_consumer
+from mimikit.cli.client import look_at_consumer
 from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_state_and_json
 from mimikit.config import OWN_ENGINES, Settings
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines import setup
-from mimikit.engines.setup import EndpointFact, EndpointTest
+from mimikit.engines.setup import EndpointTest, Facts
 from mimikit.errors import BadInput, NotFound
 from mimikit.protocol import paths
 from mimikit.state import ReadOnlyState, State
@@ -70,13 +70,14 @@ def add(
     known = state.settings.engines.get(name)
     base_url = base_url or (known and known.base_url) or _asked("Address (base URL)", asks, _URL)
     key = _given_key(key_env, key_stdin, asks, known)
-    facts = {"type": kind, "base_url": base_url, **_key_facts(name, key, key_env, known)}
+    facts: Facts = {"type": kind, "base_url": base_url}
+    facts |= setup.key_facts(name, key, key_env, known)
     facts |= _price(more.pop("price_in"), more.pop("price_out"))
     facts |= {fact: value for fact, value in more.items() if value is not None}
     trial = setup.EndpointTrial(name, facts, key, state.path)
     chosen = model or _chosen_model(trial, known.model if known else None, asks)
     facts["model"] = trial.facts["model"] = chosen
-    text = setup.with_endpoint(config_text(state), name, facts)
+    text = setup.with_endpoint(setup.settings_text(state.files), name, facts)
     if not no_test:
         _show_test(trial.turn())
     if key is not None:
@@ -92,7 +93,7 @@ def add(
         terminal.note(f"`mimikit engine use {name}` has it serve.")
 
 
-def _price(read: str | float | None, written: str | float | None) -> dict[str, EndpointFact]:
+def _price(read: str | float | None, written: str | float | None) -> Facts:
     if read is None and written is None:
         return {}
     if not isinstance(read, float) or not isinstance(written, float):
@@ -154,7 +155,7 @@ def order(frame: CliContext, names: Sequence[str], seat: str | None) -> None:
     other.
     """
     state = frame.open_as_keeper()
-    text = setup.with_order(config_text(state), names, seat)
+    text = setup.with_order(setup.settings_text(state.files), names, seat)
     if seat is None:
         client.carry_out(state, "engine_use", " ".join(names), as_json=False)
         return
@@ -170,9 +171,9 @@ def remove(frame: CliContext, name: str) -> None:
     """Forget the endpoint NAME and its key."""
     state = frame.open_as_keeper()
     endpoint = _endpoint(state.settings, name)
-    text = setup.without_endpoint(config_text(state), name)
+    text = setup.without_endpoint(setup.settings_text(state.files), name)
     state.files.write(paths.CONFIG, text.encode())
-    if endpoint.api_key_file == _key_file(name):
+    if endpoint.api_key_file == setup.key_file(name):
         state.files.remove(f"{paths.SECRETS}/{endpoint.api_key_file}")
     setup.forget(name, state.path)
     terminal.out(f"Removed {name}.")
@@ -189,7 +190,7 @@ def use(state: ReadOnlyState, names: Sequence[str], as_json: bool) -> None:
     it, as far as code can. `auto` takes the first model that can serve, and waits for it. Of
     several names the first that can serve is used.
     """
-    setup.with_order(config_text(state), names)  # what is wrong with it is said here
+    setup.with_order(setup.settings_text(state.files), names)  # what is wrong with it is said here
     client.carry_out(state, "engine_use", " ".join(names), as_json=as_json)
 
 
@@ -233,24 +234,7 @@ def _given_key(
             return None
     else:
         return None
-    if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise BadInput("expected a key of visible ASCII characters in one line, got something else")
-    return key
-
-
-def _key_facts(
-    name: str, key: str | None, variable: str | None, known: EndpointSettings | None
-) -> dict[str, str | float]:
-    if variable:
-        return {"api_key_env": variable}
-    if key is not None:
-        return {"api_key_file": _key_file(name)}
-    facts = known.model_dump(include={"api_key_env", "api_key_file"}) if known else {}
-    return {fact: value for fact, value in facts.items() if value is not None}
-
-
-def _key_file(name: str) -> str:
-    return f"engine-{name}.key"
+    return setup.checked_key(key)
 
 
 def _chosen_model(trial: setup.EndpointTrial, known: str | None, asks: bool) -> str:

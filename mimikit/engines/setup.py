@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 EndpointFact: TypeAlias = str | float | bool | dict[str, float]
 Table: TypeAlias = Any
 """What tomlkit calls one: it tells its types only where it is used."""
+Facts: TypeAlias = dict[str, EndpointFact]
+"""What `[engines.NAME]` is to say."""
 _TRY_S = 60.0
 _EXPECTED = f"{paths.CONFIG}: expected settings that can be added to, got others"
 SEATS = {
@@ -128,6 +130,54 @@ def without_endpoint(text: str, name: str) -> str:
                     del table[key]
 
     return _changed(text, change)
+
+
+def check_seat(seat: str | None) -> None:
+    """Raises a BadInput where an order is meant for what has none of its own."""
+    if seat is not None and seat not in SEATS:
+        raise BadInput(f"expected one of {', '.join(SEATS)}; got {seat[:40]!r}", field="seat")
+
+
+def settings_text(files: Files) -> str:
+    """The settings as they were written.
+
+    Raises:
+        BadSettings: they are no text.
+    """
+    try:
+        return (files.read(paths.CONFIG) or b"").decode()
+    except UnicodeDecodeError as error:
+        raise BadSettings(f"{paths.CONFIG}: {error}") from None
+
+
+def checked_key(given: str) -> str:
+    """A key as it may be kept.
+
+    Raises:
+        BadInput: it is none.
+    """
+    key = given.strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        said = "expected a key of visible ASCII characters in one line, got something else"
+        raise BadInput(said, field="key")
+    return key
+
+
+def key_file(name: str) -> str:
+    """Where the key of an endpoint is kept, in `secrets/`."""
+    return f"engine-{name}.key"
+
+
+def key_facts(
+    name: str, key: str | None, variable: str | None, known: EndpointSettings | None
+) -> Facts:
+    """Where its key is: given, in a variable, or as it was."""
+    if variable:
+        return {"api_key_env": variable}
+    if key is not None:
+        return {"api_key_file": key_file(name)}
+    facts = known.model_dump(include={"api_key_env", "api_key_file"}) if known else {}
+    return {fact: value for fact, value in facts.items() if value is not None}
 
 
 def orders(settings: Settings) -> dict[str, list[str]]:
@@ -242,7 +292,7 @@ class EndpointTrial:
             with endpoint.EndpointClient(settings.base_url, key, idle_s=_TRY_S, now=now) as client:
                 yield settings, client
         except endpoint.EndpointError as error:
-            raise BadInput(self._advice(error)) from None
+            raise BadInput(self._advice(error), field=_FIELDS.get(error.trouble)) from None
         except EngineError as error:
             raise BadInput(str(error)) from None
 
@@ -257,6 +307,15 @@ class EndpointTrial:
         }
         cure = cures.get(error.trouble)
         return f"{error}; {cure}" if cure else str(error)
+
+
+_FIELDS = {
+    "logged_out": "key",
+    "unreachable": "baseUrl",
+    "absent": "baseUrl",
+    "unknown_model": "model",
+}
+"""What a trouble is likely to be about."""
 
 
 class _SayArguments(BaseModel):

@@ -355,7 +355,7 @@ class Command(Record):
     action: Literal[
         "cancel", "retry", "pause", "resume",
         "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
-        "engine_use", "engine_try",
+        "engine_use", "engine_try", "engine_set", "engine_remove",
     ]  # fmt: skip
     target: str = ""
     args: dict[str, Any] = Field(default_factory=dict)

@@ -19,6 +19,7 @@ from flask import Blueprint, Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from mimikit.config import asset_folder
+from mimikit.engines.trial import tried_apart
 from mimikit.errors import (
     BadInput,
     Conflict,
@@ -34,8 +35,8 @@ from mimikit.views.documents import Documents
 from mimikit.views.memory import MemoryReader
 from mimikit.views.messages import KnownIds
 from mimikit.views.snapshot import StateReader
-from mimikit.web.api import conversation, memory, system, tasks, triggers
-from mimikit.web.api.routing import EXTENSION, Site, error_answer, site
+from mimikit.web.api import conversation, engines, memory, system, tasks, triggers
+from mimikit.web.api.routing import EXTENSION, Site, Trial, error_answer, site
 from mimikit.web.feed import Feed
 from mimikit.web.guard import SAFE_METHODS, Guard, RateLimit, RequestDenied, allowed_hosts
 from mimikit.web.markdown import Markdown
@@ -75,7 +76,7 @@ HEADERS = {
 }
 AREAS = (
     *(system.session, conversation.area, tasks.area, triggers.area, system.feed),
-    *(system.status_area, memory.memory, memory.searching, memory.backlog),
+    *(system.status_area, engines.area, memory.memory, memory.searching, memory.backlog),
 )
 _PLAIN = {
     400: "the request is malformed",
@@ -107,12 +108,14 @@ def build_web(
     search: Callable[[], MemorySearch],
     is_local: bool = True,
     assets: Assets | None = None,
+    trial: Trial = tried_apart,
 ) -> Flask:
     """The app of one web process.
 
     bound: the real address and port it is served at.
     search: makes the search in memory; asked when it is needed first, and once.
     is_local: whether that address is a loopback one.
+    trial: tries an endpoint.
 
     Raises:
         BadSettings: `web.hosts` holds something that is no host name.
@@ -147,6 +150,7 @@ def build_web(
         ),
         inputs=RateLimit(clock, web.inputs_per_minute),
         known_ids=KnownIds(guest),
+        trial=trial,
         library=MemoryReader(guest, Documents(state.workspace, guest.fs.root), reader.render),
         search=_once(search),
         routes=[route for area in AREAS for route in area.table],

@@ -13,6 +13,7 @@ from mimikit.engines.base import EngineAbsence, EngineRequest
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.errors import EngineError
 from mimikit.memory.archive import ArchiveRules
+from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import MAX_TEXT, Command, Role, Task, time_text
 from mimikit.tasks import queue
@@ -41,6 +42,19 @@ def _few_tasks(most: int) -> Settings:
 def _few_tokens(**caps: int) -> Settings:
     """Settings under which so many tokens may be used; each run uses 100."""
     return scripted_settings().model_copy(update={"budget": TokenCapSettings(**caps)})
+
+
+_KEY = f"{paths.SECRETS}/engine-mine.key"
+_ENDPOINT = {
+    "base_url": "http://127.0.0.1:9/v1",
+    "model": "m",
+    "api_key_file": "engine-mine.key",
+}
+
+
+def _nothing_is_left_of_the_endpoint(client: Client) -> None:
+    assert client.files.read(paths.CONFIG) == b'engine = "builtin"\n'
+    assert not client.files.exists(_KEY)
 
 
 def _cancel_meanwhile(client: Client, request: EngineRequest) -> None:
@@ -260,6 +274,15 @@ FLOWS = (
             lambda c: c.say("m1", "hello"),
             lambda c: (c.at(40), c.say("m2", "how are you"), c.submit("t1", "one")),
             lambda c: (c.at(60), c.say("m3", "and now")),
+        ),
+    ),
+    Flow(
+        "an endpoint comes and goes",
+        (
+            lambda c: (c.put(_KEY, b"a key\n"), c.order("o1", "engine_set", "mine", **_ENDPOINT)),
+            lambda c: c.order("o2", "engine_use", "builtin mine"),
+            lambda c: c.order("o3", "engine_remove", "mine"),
+            _nothing_is_left_of_the_endpoint,
         ),
     ),
     Flow(

@@ -1,5 +1,6 @@
 /** What the user can do. Views call these; each ends in a new state or in words about why not. */
 
+import { EngineActions } from "./engine-actions.js";
 import { FormActions } from "./form-actions.js";
 import { newId } from "./ids.js";
 import { loadLanguage, t, tn } from "./i18n.js";
@@ -69,6 +70,12 @@ export class Actions {
       loadOlder: () => this.loadOlder(),
       reloadBacklog: hands.reloadBacklog,
       searchNow: hands.searchNow,
+    });
+    this.engines = new EngineActions(store, api, {
+      notify: (text, tone) => this.notify(text, tone),
+      words: (error) => this.words(error),
+      signOut: () => session.signOutHere(),
+      focus: hands.focus,
     });
     /** @type {Promise<void>} */
     this.olderComes = Promise.resolve();

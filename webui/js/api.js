@@ -1,6 +1,8 @@
 /** The server's HTTP interface. */
 
 const PATIENCE_MS = 15_000;
+/** The server gives an endpoint so long, and a little more. */
+const TRIAL_MS = 60_000;
 
 /** A request that did not do what was asked. */
 export class ApiError extends Error {
@@ -46,9 +48,10 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
    * @param {string} method
    * @param {string} path
    * @param {object} [body]
+   * @param {number} [patienceMs]
    * @returns {Promise<any>}
    */
-  async function call(method, path, body) {
+  async function call(method, path, body, patienceMs = PATIENCE_MS) {
     /** @type {Record<string, string>} */
     const headers = { ...ownHeaders(), accept: "application/json" };
     if (method !== "GET") headers["content-type"] = "application/json";
@@ -61,7 +64,7 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
         credentials: "same-origin",
         cache: "no-store",
         body: method === "GET" ? undefined : JSON.stringify(body ?? {}),
-        signal: AbortSignal.timeout(PATIENCE_MS),
+        signal: AbortSignal.timeout(patienceMs),
       });
     } catch {
       throw new ApiError(0, "");
@@ -124,6 +127,15 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     previewTrigger: (body) => call("POST", "/api/triggers/preview", body),
     /** @param {string} trigger */
     removeTrigger: (trigger) => call("DELETE", `/api/triggers/${id(trigger)}`),
+    engines: () => call("GET", "/api/engines"),
+    /** @param {object} endpoint  Asked for its models, and for a turn. */
+    engineTrial: (endpoint) => call("POST", "/api/engines/trial", endpoint, TRIAL_MS),
+    /** @param {string} name @param {object} endpoint */
+    keepEngine: (name, endpoint) => call("PUT", `/api/engines/${id(name)}`, endpoint),
+    /** @param {string} name @param {string} command */
+    removeEngine: (name, command) => call("DELETE", `/api/engines/${id(name)}`, { id: command }),
+    /** @param {{use: string, seat?: string, id: string}} order */
+    orderEngines: (order) => call("POST", "/api/engines", order),
     /** @param {string} use @param {string} command */
     useEngine: (use, command) => call("POST", "/api/engines", { use, id: command }),
     /** @param {string} engine @param {string} command */

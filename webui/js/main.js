@@ -115,6 +115,7 @@ store.onChange((state, before) => {
   detail.onChange(state, before);
   trigger.onChange(state, before);
   memory.onChange(state, before);
+  actions.engines.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   announce(state, before);

@@ -17,6 +17,7 @@ const PLAIN = {
   "#/memory": { view: "memory" },
   "#/memory/new": { view: "noteNew" },
   "#/backlog": { view: "backlog" },
+  "#/engines": { view: "engines" },
 };
 
 /** @param {string} hash @returns {Route} */
@@ -71,7 +72,7 @@ function noteHash(path) {
   return `#/memory/${path.split("/").map(encodeURIComponent).join("/")}`;
 }
 
-/** @type {Record<Route["view"], "chat" | "tasks" | "triggers" | "memory">} */
+/** @type {Record<Route["view"], "chat" | "tasks" | "triggers" | "memory" | "settings">} */
 const PLACES = {
   chat: "chat",
   tasks: "tasks",
@@ -85,6 +86,7 @@ const PLACES = {
   noteNew: "memory",
   noteEdit: "memory",
   backlog: "memory",
+  engines: "settings",
 };
 
 /** @param {Route} route  The place it belongs to. */

@@ -117,6 +117,27 @@
  * @property {string} busy what is being changed
  * @property {string} error
  *
+ * @typedef {object} EngineForm an endpoint as it is typed; its key goes when the form does
+ * @property {import("./types.js").Engine | null} base what is changed; null: a new one
+ * @property {string} name
+ * @property {string} baseUrl
+ * @property {string} model
+ * @property {"none" | "kept" | "key" | "variable"} keyIs
+ * @property {string} key
+ * @property {string} keyEnv
+ * @property {Record<string, string>} errors by field; `form`: of none
+ * @property {"" | "trial" | "save"} busy
+ * @property {import("./types.js").Trial | null} trial what came of the last one
+ *
+ * @typedef {object} EnginesPage
+ * @property {"idle" | "loading" | "ready" | "failed"} load
+ * @property {string} error
+ * @property {import("./types.js").EngineList | null} list
+ * @property {EngineForm | null} form
+ * @property {string} removing the endpoint whose removal is to be confirmed
+ * @property {string} seat the one whose order is shown
+ * @property {string} busy what is being changed
+ *
  * @typedef {object} TurnHits what memory a reply was given
  * @property {boolean} open
  * @property {"idle" | "loading" | "ready" | "failed"} load
@@ -164,7 +185,7 @@
  * @typedef {{view: "chat"} | {view: "tasks"} | {view: "triggers"}
  *   | {view: "task", id: string} | {view: "trigger", id: string}
  *   | {view: "triggerNew"} | {view: "triggerEdit", id: string}
- *   | {view: "memory"} | {view: "backlog"} | {view: "noteNew"}
+ *   | {view: "engines"} | {view: "memory"} | {view: "backlog"} | {view: "noteNew"}
  *   | {view: "note", path: string, line: number | null} | {view: "noteEdit", path: string}} Route
  *
  * @typedef {object} Notice
@@ -202,6 +223,7 @@
  * @property {Note | null} note
  * @property {Record<string, NoteForm>} notes files that are edited, by `new` or their path
  * @property {Backlog} backlog
+ * @property {EnginesPage} engines
  * @property {Record<string, TurnHits>} hits by the id of the turn
  * @property {boolean} chainListed a chain is shown as a list instead of a picture
  * @property {Record<string, string>} pending what was asked of a task or trigger and is under way

@@ -10,6 +10,7 @@
  * @typedef {import("./state-types.js").OutboxItem} OutboxItem
  */
 
+import { noEngines } from "./engines.js";
 import { MEMORY_ACTIONS, noMemory } from "./memory-state.js";
 import { TRIGGER_ACTIONS } from "./trigger-state.js";
 
@@ -53,6 +54,7 @@ export function initialState() {
     triggerDetail: null,
     forms: {},
     ...noMemory(),
+    engines: noEngines(),
     chainListed: false,
     pending: {},
     confirming: "",
@@ -72,7 +74,13 @@ export function initialState() {
 const ACTIONS = {
   set: (state, { values }) => ({ ...state, ...values }),
   tick,
-  signedOut: (state) => ({ ...state, session: "out", load: "loading", turn: null }),
+  signedOut: (state) => ({
+    ...state,
+    session: "out",
+    load: "loading",
+    turn: null,
+    engines: noEngines(), // a key may have been typed
+  }),
   snapshot,
   change: (state, { change }) => applyChange(state, change),
   olderLoaded,

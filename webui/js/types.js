@@ -63,6 +63,10 @@
  * @property {string[]} unseen Folders in which nobody looked.
  * @property {number} interrupted So many attempts were cut off: what they changed may be missing.
  *
+ * @typedef {object} EngineList The programs, the endpoints in the order of the settings, what this machine has.
+ * @property {Engine[]} engines
+ * @property {Record<string, string[]>} orders Who is to serve, the best first: `all`, and each role or profile that says so itself.
+ *
  * @typedef {object} EngineStatus An engine, of itself or as it serves a role or profile, and whether it can now.
  * @property {string} engine
  * @property {"ready" | "waiting"} state
@@ -74,6 +78,20 @@
  * @property {number} messages How many messages and results wait for it, where that is told.
  * @property {number} tasks How many tasks do.
  * @property {string | null} standIn The engine that serves in its place meanwhile.
+ *
+ * @typedef {object} Engine One engine.
+ * @property {string} name
+ * @property {"program" | "local" | "endpoint" | "builtin"} kind
+ * @property {string} baseUrl
+ * @property {string} model
+ * @property {"none" | "kept" | "variable"} key
+ * @property {string} keyEnv The variable that holds the key.
+ * @property {"ready" | "waiting" | "unknown"} state Unknown while no consumer runs, and of what was never used.
+ * @property {"missing" | "logged_out" | "limited" | "unreachable" | "broken" | "unready" | null} want
+ * @property {string | null} reason
+ * @property {string | null} until
+ * @property {number} tasks So many wait for it.
+ * @property {string[]} serves The roles and profiles that it serves now.
  *
  * @typedef {object} ErrorDetail
  * @property {string} message
@@ -461,6 +479,16 @@
  * @property {Task[]} tasks
  * @property {Trigger[]} triggers
  * @property {Graph} graph
+ *
+ * @typedef {object} Trial What came of a trial; `message` and `field` where it failed.
+ * @property {boolean} ok
+ * @property {string[]} models
+ * @property {string | null} api `responses` or `chat`, once a turn was tried.
+ * @property {string} text What the model said.
+ * @property {boolean} callsTools
+ * @property {number} tookS
+ * @property {string} message
+ * @property {string | null} field
  *
  * @typedef {object} TriggerChange Without the trigger when it is gone.
  * @property {"trigger"} kind

@@ -12,6 +12,7 @@ import functools
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar, cast
 
 from flask import Blueprint, Response, current_app, request
@@ -21,6 +22,7 @@ from werkzeug.exceptions import BadRequest
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
+from mimikit.engines.trial import TrialReport, TrialRequest
 from mimikit.errors import BadInput, BadRecord, Conflict
 from mimikit.log import EventLog
 from mimikit.protocol.files import ReadOnlyFiles
@@ -137,6 +139,10 @@ class EndpointRegistry:
 EXTENSION = "mimikit"
 
 
+Trial = Callable[[TrialRequest, Path], TrialReport]
+"""Tries an endpoint of a state folder."""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """What the routes of one web process share. Built by `app.build_web`, found by `site()`."""
@@ -152,6 +158,7 @@ class Site:
     known_ids: KnownIds
     library: MemoryReader
     search: Callable[[], MemorySearch]
+    trial: Trial
     routes: Sequence[Endpoint]
     is_local: bool
     """Whether only this machine can reach the page."""

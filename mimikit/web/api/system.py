@@ -14,8 +14,7 @@ from mimikit.views.snapshot import ChangeList, StatusChange
 from mimikit.views.status import HealthzView, StatusView
 from mimikit.views.usage import UsageBy, UsageReport
 from mimikit.web import openapi
-from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, answer, site
-from mimikit.web.api.tasks import COMMAND_ANSWERS, give_command
+from mimikit.web.api.routing import EndpointRegistry, Input, answer, site
 from mimikit.web.feed import connection_check
 
 session = EndpointRegistry("session")
@@ -48,22 +47,6 @@ class UsageQuery(Input):
 
     by: UsageBy = "day"
     since: Annotated[date, Field(ge=date(2020, 1, 1))] | None = None
-
-
-class EngineInput(Input):
-    """Which engine to use; the client may name its command, so that sending it twice is one."""
-
-    use: Annotated[str, StringConstraints(min_length=1, max_length=64)]
-    id: ClientId | None = None
-
-
-class EngineTryInput(Input):
-    """Which engine to try now; without one each that is waited for."""
-
-    may_be_empty = True
-
-    engine: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
-    id: ClientId | None = None
 
 
 class SessionView(View):
@@ -111,18 +94,6 @@ def usage(asked: UsageQuery) -> UsageReport:
     Without `since` of the last 30 days; single runs are known as long as `retention.days`.
     """
     return site().state.usage_report(asked.by, asked.since)
-
-
-@status_area.route("POST", "/api/engines", COMMAND_ANSWERS, body=EngineInput)
-def use_engine(asked: EngineInput) -> Answer:
-    """Have an engine serve whatever the settings give no other; it is written into them."""
-    return give_command(site(), "engine_use", asked.use, command_id=asked.id)
-
-
-@status_area.route("POST", "/api/engines/try", COMMAND_ANSWERS, body=EngineTryInput)
-def try_engine(asked: EngineTryInput) -> Answer:
-    """Have an engine that is waited for tried now, however long it was to rest."""
-    return give_command(site(), "engine_try", asked.engine or "", command_id=asked.id)
 
 
 @status_area.route("GET", "/healthz", {200: HealthzView, 503: HealthzView})

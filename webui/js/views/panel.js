@@ -3,6 +3,7 @@
 import { html, nothing } from "../html.js";
 import { t } from "../i18n.js";
 import { backlogView } from "./backlog.js";
+import { enginesView } from "./engines.js";
 import { places } from "./header.js";
 import { memoryView } from "./memory.js";
 import { noteFormView } from "./note-form.js";
@@ -60,6 +61,8 @@ function bodyView(state, act) {
       return noteFormView(state, act);
     case "backlog":
       return backlogView(state, act);
+    case "engines":
+      return enginesView(state, act);
     default:
       return tasksView(state, act);
   }

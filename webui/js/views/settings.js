@@ -45,6 +45,11 @@ export function settingsRows(state, act) {
   `;
 }
 
+/** A link inside of the menu leads elsewhere: the menu goes. */
+function closeMenu() {
+  document.getElementById("settings")?.hidePopover();
+}
+
 /**
  * @param {import("../state-types.js").State} state
  * @param {import("../actions.js").Actions} act
@@ -53,6 +58,9 @@ export function settingsMenu(state, act) {
   return html`<div id="settings" class="popover menu" popover aria-label=${t("settings.title")}>
     <p class="menu-title">${t("settings.theme")}</p>
     ${settingsRows(state, act)}
+    <a class="button menu-item" href="#/engines" @click=${closeMenu}>
+      ${icon("settings")}${t("engines.open")}
+    </a>
     <button type="button" class="menu-item" @click=${() => act.logout()}>
       ${icon("leave")}${t("settings.logout")}
     </button>

@@ -1,0 +1,93 @@
+"""Tries an endpoint in a process of its own, for one that shall neither wait long nor grow by it.
+
+The page asks so: what speaks with endpoints takes 30 MB, and an address may never answer. Run as
+`python -m mimikit.engines.trial STATE`, it reads what is to be tried from its input, the key among
+it, and writes what came of it; neither stands in an argument, a file or the environment.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from mimikit.engines.setup import EndpointFact, EndpointTest, EndpointTrial
+from mimikit.errors import BadInput, Conflict
+
+LONGEST_S = 45.0
+_MOST_MODELS = 500
+_one = threading.Lock()
+
+
+class TrialRequest(BaseModel):
+    """An endpoint as it would be set up; without a model in `facts` its models are listed alone."""
+
+    name: str
+    facts: dict[str, EndpointFact]
+    key: str | None = None
+
+
+class TrialReport(BaseModel):
+    """What came of it: `message` and the `field` it is about where it could not be tried."""
+
+    models: list[str] = []
+    test: EndpointTest | None = None
+    message: str = ""
+    field: str | None = None
+
+
+def tried_apart(request: TrialRequest, state: Path) -> TrialReport:
+    """Try it in a child, which is ended after `LONGEST_S`.
+
+    Raises:
+        Conflict: another one is tried.
+    """
+    if not _one.acquire(blocking=False):
+        raise Conflict("another endpoint is being tried; wait for it")
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-P", "-m", "mimikit.engines.trial", str(state)],
+            input=request.model_dump_json().encode(),
+            capture_output=True,
+            timeout=LONGEST_S,
+            check=True,
+        )
+        return TrialReport.model_validate_json(ended.stdout)
+    except subprocess.TimeoutExpired:
+        late = f"it gave no whole answer within {LONGEST_S:.0f} s"
+        return TrialReport(message=late, field="baseUrl")
+    except (subprocess.CalledProcessError, OSError, ValueError):
+        return TrialReport(message="it could not be tried: the trial ended without a word")
+    finally:
+        _one.release()
+
+
+def tried(request: TrialRequest, state: Path) -> TrialReport:
+    """Try it here: list its models, and ask the one that is meant, if one is, for a turn."""
+    trial = EndpointTrial(request.name, request.facts, request.key, state)
+    model = request.facts.get("model")
+    models: list[str] = []
+    try:
+        try:
+            models = trial.models()[:_MOST_MODELS]
+        except BadInput:
+            if model is None:  # many an endpoint can not list what it has, and answers
+                raise
+        return TrialReport(models=models, test=trial.turn() if model else None)
+    except BadInput as error:
+        return TrialReport(models=models, message=str(error), field=error.field)
+
+
+def main() -> None:
+    """The child: who started it may be gone before it ends, so it ends by itself."""
+    signal.alarm(int(LONGEST_S) + 5)
+    request = TrialRequest.model_validate_json(sys.stdin.buffer.read())
+    sys.stdout.write(tried(request, Path(sys.argv[1])).model_dump_json())
+
+
+if __name__ == "__main__":
+    main()
