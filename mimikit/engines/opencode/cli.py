@@ -156,6 +156,8 @@ def content(settings: OpencodeSettings, place: OpencodeLocation) -> str:
         "snapshot": False,
         "lsp": False,
         "formatter": False,
+        # Ours are short already; what it cuts it puts where none of our tools reads.
+        "tool_output": {"max_lines": 100_000, "max_bytes": 2**20},
         "permission": rules,
         "default_agent": AGENT,
         "agent": {AGENT: agent, **{name: {"disable": True} for name in _OWN_AGENTS}},

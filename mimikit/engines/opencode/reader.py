@@ -34,6 +34,10 @@ _UNREACHABLE = re.compile(
     r"|network is unreachable|failed to fetch|fetch failed",
     re.IGNORECASE,
 )
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|context window|maximum context length|prompt is too long",
+    re.IGNORECASE,
+)
 _UNKNOWN_MODEL = re.compile(r"model.?not.?found|no such model|unknown model", re.IGNORECASE)
 
 
@@ -215,7 +219,7 @@ class SessionReader:
 def failed(reader: SessionReader, trouble: SessionTrouble) -> Outcome:
     """The outcome of a session that did not go on, by what opencode says of it."""
     said, status, text = trouble.said, trouble.status, reader.text
-    if trouble.name == "ContextOverflowError":
+    if trouble.name == "ContextOverflowError" or _TOO_LONG.search(said):
         return Outcome("failed", text, said, "error", too_long=not reader.acted)
     want: EngineWant | None = None
     if trouble.again_at or status in (402, 429) or _LIMITED.search(said):
