@@ -51,13 +51,15 @@ def end_or_retry(
         case release:
             if for_tokens:
                 release = release.but(waits_for=context.usage.waits_for(task.id))
-            elif is_waiting and _other_serves(context, task, engine):
-                release = release.but(not_before=now)
             elif is_waiting:
-                release = release.but(waits_for=engine)
-                if waits is not None:
-                    context.engines.waits(task.role, task.id, engine, task.profile)
+                # It serves again by now, or another does: nothing is to be waited for.
+                is_over = outcome.want is not None and waits is None
+                is_over = is_over or _other_serves(context, task, engine)
+                release = release.but(not_before=now) if is_over else release.but(waits_for=engine)
             context.insist(lambda: queue.release(context.files, release))
+            if waits is not None and release.waits_for == engine:
+                # Only now: what is not in its queue counts as taken away.
+                context.engines.waits(task.role, task.id, engine, task.profile)
             return False
 
 
