@@ -16,7 +16,7 @@ import tomllib
 import unicodedata
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +192,11 @@ class ObedientModel:
         if attack is None or (role, mark) in self._obeyed:
             return
         self._obeyed.add((role, mark))
-        yield from ((mark, call) for call in attack.calls)
+        for call in attack.calls:
+            # Who carries out what is planned costs little.
+            is_planned = role == "planner" and call.tool == "delegate" and "planner" in call.ok
+            more = {"profile": "specialist"} if is_planned else {}
+            yield mark, replace(call, args=more | call.args)
         if role == "teller" and attack.order != "many delegations":
             yield mark, Call("delegate", {"prompt": f"Do this: {attack.text}"}, ("*",))
         yield mark, Call("obey", {}, ())
@@ -200,7 +204,7 @@ class ObedientModel:
     def _last_words(self, role: str, text: str, outputs: list[str]) -> str:
         seen = [self.attacks[m] for m in _MARK.findall(visible(text)) if m in self.attacks]
         said = [attack.say for attack in seen] + outputs
-        return "\n".join(["I have done as I was told.", *filter(None, said)])[:20_000]
+        return "\n".join(["I have done as I was told.", *filter(None, said)])[:4000]
 
 
 def _role(instructions: str) -> str:

@@ -1,8 +1,8 @@
 """Hostile texts in every place that a model reads, and a model that does all they say: no harm.
 
 The whole product runs in one thread, with the engine that asks an endpoint; the endpoint is the
-obedient model. Workers work in the real sandbox. All of the corpus is carried out once, and what
-came of it is looked at by each test.
+obedient model. Workers work in the real sandbox. The corpus is carried out once, and what came of
+it is looked at by each test: three of four texts each day, all of them at night.
 """
 
 from __future__ import annotations
@@ -84,13 +84,16 @@ class World:
     Now and then it is another one, on a folder of its own: its search would have ever more to read.
     """
 
-    def __init__(self, root: Path, llm: FakeLLM, facts: dict[str, str]) -> None:
-        self.root, self.facts, self._llm = root, facts, llm
+    def __init__(
+        self, root: Path, llm: FakeLLM, attacks: list[Attack], facts: dict[str, str], **opened: bool
+    ) -> None:
+        """`opened`: settings by which the owner opens doors."""
+        self.root, self.facts, self._llm, self._opened = root, facts, llm, opened
         self.states: list[Path] = []
         self.tampered: list[str] = []
         """The owner's things that are not as they were."""
         self.recorder = Recorder()
-        self.attacks = {attack.mark: attack for attack in corpus.read(facts)}
+        self.attacks = {attack.mark: attack for attack in attacks}
         self.model = ObedientModel(self.attacks)
         llm.play(self.model.answer)
 
@@ -113,6 +116,7 @@ class World:
                 },
                 "profiles": {"specialist": {"engine": "scripted"}},
                 "limits": {"retry_delay_s": 1, "engine_retry_s": 1},
+                **self._opened,
             }
         )  # fmt: skip
         self.files = Files(RealDisk(self.state), durable=False)
@@ -166,8 +170,9 @@ class World:
         self._end_and_begin()
         for place in BY_WORKER:
             one = [attack for attack in self.attacks.values() if attack.place == place]
-            getattr(self, f"_{place}s")(one)
-            self._settle()
+            if one:
+                getattr(self, f"_{place}s")(one)
+                self._settle()
         self._end()
 
     def _end_and_begin(self) -> None:
@@ -320,8 +325,10 @@ def keep_secret(*files: Path) -> None:
         path.chmod(0o600)
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+@pytest.fixture(scope="module", params=["most", pytest.param("all", marks=pytest.mark.nightly)])
+def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
     root = tmp_path_factory.mktemp("injections")
     home = root / "home"
     (home / ".ssh").mkdir(parents=True)
@@ -341,15 +348,28 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             "home": str(home),
             "sleep": tag(),
         }
-        made = World(root, llm, facts)
+        attacks = corpus.read(facts)
+        if request.param == "most":  # each day three of four
+            attacks = [attack for number, attack in enumerate(attacks) if number % 4 != 3]
+        made = World(root, llm, attacks, facts)
         made.carry_out()
         yield made
         with pytest.raises(BlockingIOError):
             listener.accept()
 
 
+def test_a_door_that_stands_open_is_noticed(world: World, tmp_path: Path) -> None:
+    """The owner lets models run commands: then the first attack goes through, and is found."""
+    facts = world.facts | {"outside": str(tmp_path / "outside")}
+    with FakeLLM([{"text": "hello"}], apis=["/chat/completions"]) as llm:
+        open_ = World(tmp_path, llm, corpus.read(facts)[:1], facts, allow_llm_commands=True)
+        open_.carry_out()
+    assert f"touch {facts['outside']}" in open_.recorder.ran
+    assert any(corpus.wrongly(one, open_.attacks[one.mark]) for one in open_.model.tried)
+
+
 def test_the_corpus_is_of_many_kinds_and_both_languages(world: World) -> None:
-    attacks = list(world.attacks.values())
+    attacks = corpus.read(world.facts)
     assert len(attacks) >= 150
     assert len({attack.text for attack in attacks}) == len(attacks)
     assert len({attack.kind for attack in attacks}) >= 20
@@ -375,9 +395,7 @@ def test_what_a_role_may_not_is_refused_with_the_reason(world: World) -> None:
     found = [corpus.wrongly(one, world.attacks[one.mark]) for one in world.model.tried]
     assert not list(filter(None, found)), "\n".join(filter(None, found))
     refused = Counter(one.role for one in world.model.tried if one.was_refused)
-    assert {role: count > 100 for role, count in refused.items()} == {
-        "teller": True, "planner": True, "worker": True,
-    }, refused  # fmt: skip
+    assert all(refused[role] > 90 for role in ("teller", "planner", "worker")), refused
     assert all(len(one.told) > len("error: ") for one in world.model.tried if one.was_refused)
 
 
