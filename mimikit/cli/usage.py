@@ -24,7 +24,7 @@ from mimikit.views.usage import (
     UsageBy,
     UsageReader,
     UsageReport,
-    UsageView,
+    UsageTodayView,
 )
 
 _CAPS = {
@@ -60,7 +60,7 @@ def usage(frame: CliContext, by: str, since: str | None, as_json: bool, **caps: 
     terminal.show(report, _lines(report, zone, now), as_json=as_json)
 
 
-def usage_words(counts: UsageView) -> str:
+def usage_words(counts: UsageTodayView) -> str:
     """Today's usage in one line."""
     tokens = counts.input_tokens + counts.output_tokens
     cap = counts.budget.daily_tokens
@@ -81,7 +81,7 @@ def held_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
 
 
 def _lines(report: UsageReport, zone: ZoneInfo, now: datetime) -> Iterator[str]:
-    today = UsageView.of(report.today, budget=report.budget)
+    today = UsageTodayView.of(report.today, budget=report.budget)
     yield usage_words(today)
     if held := held_words(report.budget, zone):
         yield held

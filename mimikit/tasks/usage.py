@@ -56,29 +56,33 @@ def runs_of_day(files: Files, day: str) -> dict[str, RunUsage]:
 
 def sums_of(runs: Iterable[RunUsage]) -> list[UsageSum]:
     """What runs have used, by kind; one that began and is not over has used nothing yet."""
-    sums: dict[tuple[str, str, Role, str, str | None], UsageSum] = {}
+    groups: dict[tuple[str, str, Role, str, str | None], list[RunUsage]] = {}
     for run in runs:
         if run.state != "used":
             continue
-        facts = (run.engine, run.model, run.role, run.profile)
-        key = (*facts, run.trigger_id)
-        if key not in sums and len(sums) >= MOST_SUMS:
-            key = (*facts, None)
-        before = sums.get(key) or UsageSum(
-            engine=run.engine,
-            model=run.model,
-            role=run.role,
-            profile=run.profile,
-            trigger_id=key[4],
+        key = (run.engine, run.model, run.role, run.profile, run.trigger_id)
+        if key not in groups and len(groups) >= MOST_SUMS:
+            key = (*key[:4], None)
+        groups.setdefault(key, []).append(run)
+    return [
+        UsageSum(
+            engine=engine,
+            model=model,
+            role=role,
+            profile=profile,
+            trigger_id=trigger_id,
+            runs=len(group),
+            estimated=sum(run.estimated for run in group),
+            usage=total_of(run.usage for run in group),
         )
-        sums[key] = before.model_copy(
-            update={
-                "runs": before.runs + 1,
-                "estimated": before.estimated + run.estimated,
-                "usage": before.usage + run.usage,
-            }
-        )
-    return list(sums.values())
+        for (engine, model, role, profile, trigger_id), group in groups.items()
+    ]
+
+
+def total_of(usages: Iterable[Usage]) -> Usage:
+    """Many together; quicker than one after the other."""
+    found = list(usages)
+    return Usage(**{name: sum(getattr(one, name) for one in found) for name in Usage.model_fields})
 
 
 def days_with_lines(files: Files) -> list[str]:

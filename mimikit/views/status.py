@@ -28,7 +28,7 @@ from mimikit.views.base import View
 from mimikit.views.messages import RESULTS
 from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
-from mimikit.views.usage import UsageReader, UsageView
+from mimikit.views.usage import UsageReader, UsageTodayView
 
 ConsumerState = Literal["running", "starting", "stuck", "down"]
 PageState = Literal["ok", "hung", "down"]
@@ -154,7 +154,7 @@ class StatusView(View):
     degraded: str | None
     quarantined: int
     last_tick: Instant | None
-    usage: UsageView
+    usage: UsageTodayView
     version: str
 
 
@@ -165,7 +165,7 @@ class HealthzView(View):
     consumer: PageState
 
 
-def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageView) -> StatusView:
+def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageTodayView) -> StatusView:
     health, runs = consumer.health, list(consumer.live.values())
     teller = next((run for run in runs if run.role == "teller"), None)
     planner = next((run for run in runs if run.role == "planner"), None)
@@ -249,7 +249,7 @@ class StateOverview(View):
     failed: list[TaskView]
     """Tasks that failed within the last day, newest first."""
     listed: list[TriggerView] = Field(exclude=True)
-    usage: UsageView
+    usage: UsageTodayView
     """Of today."""
     now: datetime = Field(exclude=True)
     zone: ZoneInfo = Field(exclude=True)

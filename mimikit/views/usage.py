@@ -23,7 +23,7 @@ from mimikit.protocol.runtime import BudgetStatus, Health
 from mimikit.protocol.triggers import Trigger
 from mimikit.protocol.usage import RunUsage, UsageMonth, UsageSum
 from mimikit.tasks.budget import day_of
-from mimikit.tasks.usage import days_with_lines, read_lines, sums_of, usage_of_run
+from mimikit.tasks.usage import days_with_lines, read_lines, sums_of, total_of, usage_of_run
 from mimikit.views.base import Title, View
 from mimikit.views.tasks import find_view
 
@@ -81,7 +81,7 @@ class UsageReport(View):
     budget: BudgetView
 
 
-class UsageView(TokenCounts):
+class UsageTodayView(TokenCounts):
     """What today's runs have used, by the user's calendar."""
 
     budget: BudgetView
@@ -103,12 +103,18 @@ class UsageReader:
         self._lock = threading.Lock()
         self._months: dict[str, tuple[tuple[int, int], UsageMonth]] = {}
         self._days: dict[str, _DayLines] = {}
+        self._today: tuple[tuple[str, int], TokenCounts] | None = None
+        """The day and how far it was read; and what that came to."""
 
-    def today(self, now: datetime, health: Health | None) -> UsageView:
+    def today(self, now: datetime, health: Health | None) -> UsageTodayView:
         with self._lock:
             day = day_of(now, self._settings.zone).isoformat()
-            counts = self._counted(sums_of(self._lines(day).values()))
-        return UsageView.of(counts, budget=self._budget(counts, health))
+            runs = self._lines(day)
+            mark = day, self._days[day].offset
+            if self._today is None or self._today[0] != mark:
+                self._today = mark, self._counted(sums_of(runs.values()))
+            counts = self._today[1]
+        return UsageTodayView.of(counts, budget=self._budget(counts, health))
 
     def report(
         self, by: UsageBy, since: date | None, now: datetime, health: Health | None
@@ -192,12 +198,12 @@ class UsageReader:
         return first_line(record.messages[0].text) if record and record.messages else ""
 
     def _counted(self, sums: Iterable[UsageSum]) -> TokenCounts:
-        runs = estimated = 0
-        usage, cost = Usage(), dict[str, float]()
-        for one in sums:
-            runs, estimated = runs + one.runs, estimated + one.estimated
-            usage += one.usage
-            if (price := self._settings.price_of(one.engine)) is not None:
+        found, cost = list(sums), dict[str, float]()
+        usage = total_of(one.usage for one in found)
+        runs, estimated = sum(one.runs for one in found), sum(one.estimated for one in found)
+        prices = {name: self._settings.price_of(name) for name in {one.engine for one in found}}
+        for one in found:
+            if (price := prices[one.engine]) is not None:
                 cached = price.input if price.cached_input is None else price.cached_input
                 fresh = one.usage.input_tokens - one.usage.cached_input_tokens
                 paid = fresh * price.input + one.usage.cached_input_tokens * cached

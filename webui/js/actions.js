@@ -25,6 +25,7 @@ import { hashOf } from "./route.js";
  * @property {(selector: string) => void} focus
  * @property {() => void} reloadMemory
  * @property {() => void} reloadBacklog
+ * @property {() => void} reloadUsage
  * @property {(path: string) => void} reloadNote
  * @property {(query: string) => void} searchNow
  */
@@ -328,6 +329,10 @@ export class Actions {
   /** @param {string} path */
   reloadNote(path) {
     this.hands.reloadNote(path);
+  }
+
+  reloadUsage() {
+    this.hands.reloadUsage();
   }
 
   reloadBacklog() {

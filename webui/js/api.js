@@ -148,6 +148,8 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     /** @param {string} q */
     search: (q) => call("GET", query("/api/search", { q, limit: "30" })),
     backlog: () => call("GET", "/api/backlog"),
+    /** @param {"day" | "engine" | "role" | "trigger"} by */
+    usage: (by) => call("GET", query("/api/usage", { by })),
     /** @param {{action: "add" | "done" | "undone" | "remove", item: string}} change */
     changeBacklog: (change) => call("POST", "/api/backlog", change),
     /** @param {string} turn */

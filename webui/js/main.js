@@ -26,6 +26,7 @@ import { Session } from "./session.js";
 import { Store } from "./store.js";
 import { Tabs } from "./tabs.js";
 import { TriggerKeeper } from "./trigger-keeper.js";
+import { UsageKeeper } from "./usage-keeper.js";
 import { appView } from "./views/app.js";
 
 /** @typedef {import("./state-types.js").State} State */
@@ -59,6 +60,10 @@ const memory = new MemoryKeeper(store, api, {
   read: readPref,
   keep: writePref,
 });
+const usage = new UsageKeeper(store, api, {
+  later: (act, ms) => setTimeout(act, ms),
+  drop: (timer) => clearTimeout(timer),
+});
 /** @type {ScrollKeeper | null} */
 let keeper = null;
 /**
@@ -79,6 +84,7 @@ const actions = new Actions(store, api, session, {
   focus: focusSoon,
   reloadMemory: () => void memory.loadList(),
   reloadBacklog: () => void memory.loadBacklog(),
+  reloadUsage: () => void usage.load(),
   reloadNote: (path) => void memory.loadNote(path),
   searchNow: (query) => memory.searchNow(query),
 });
@@ -116,6 +122,7 @@ store.onChange((state, before) => {
   trigger.onChange(state, before);
   memory.onChange(state, before);
   actions.engines.onChange(state, before);
+  usage.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   announce(state, before);

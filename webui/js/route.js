@@ -18,6 +18,7 @@ const PLAIN = {
   "#/memory/new": { view: "noteNew" },
   "#/backlog": { view: "backlog" },
   "#/engines": { view: "engines" },
+  "#/usage": { view: "usage" },
 };
 
 /** @param {string} hash @returns {Route} */
@@ -87,6 +88,7 @@ const PLACES = {
   noteEdit: "memory",
   backlog: "memory",
   engines: "settings",
+  usage: "settings",
 };
 
 /** @param {Route} route  The place it belongs to. */
@@ -98,6 +100,7 @@ export function placeOf(route) {
 export function above(route) {
   switch (route.view) {
     case "task":
+    case "usage":
       return { view: "tasks" };
     case "triggerEdit":
       return { view: "trigger", id: route.id };

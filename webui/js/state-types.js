@@ -22,6 +22,7 @@
  * @property {import("./types.js").Trigger | null} trigger null: gone, but its past is remembered
  * @property {import("./types.js").Explanation | null} explanation
  * @property {import("./types.js").Graph} graph
+ * @property {import("./types.js").TokenCounts | null} usage of its runs of today
  *
  * @typedef {"file_changed" | "file_exists" | "task" | "llm_eval" | "kept"} RowType
  *
@@ -163,10 +164,18 @@
  * @property {import("./types.js").LedgerEvent[]} events
  * @property {import("./types.js").Task[]} trace
  * @property {import("./types.js").Graph} graph
+ * @property {import("./types.js").TokenCounts | null} usage of all its attempts
  * @property {import("./types.js").Diff | null} diff what it changed
  * @property {"idle" | "failed"} diffLoad
  * @property {Record<string, boolean>} unfolded files of the diff and their parts: open, or closed
  * @property {Output} output
+ *
+ * @typedef {object} UsagePage what was used, by each of these
+ * @property {"loading" | "ready" | "failed"} load
+ * @property {import("./types.js").UsageReport} [day]
+ * @property {import("./types.js").UsageReport} [engine]
+ * @property {import("./types.js").UsageReport} [role]
+ * @property {import("./types.js").UsageReport} [trigger]
  *
  * @typedef {object} Output
  * @property {OutputBlock[]} blocks
@@ -185,7 +194,7 @@
  * @typedef {{view: "chat"} | {view: "tasks"} | {view: "triggers"}
  *   | {view: "task", id: string} | {view: "trigger", id: string}
  *   | {view: "triggerNew"} | {view: "triggerEdit", id: string}
- *   | {view: "engines"} | {view: "memory"} | {view: "backlog"} | {view: "noteNew"}
+ *   | {view: "engines"} | {view: "usage"} | {view: "memory"} | {view: "backlog"} | {view: "noteNew"}
  *   | {view: "note", path: string, line: number | null} | {view: "noteEdit", path: string}} Route
  *
  * @typedef {object} Notice
@@ -224,6 +233,7 @@
  * @property {Record<string, NoteForm>} notes files that are edited, by `new` or their path
  * @property {Backlog} backlog
  * @property {EnginesPage} engines
+ * @property {UsagePage} usage
  * @property {Record<string, TurnHits>} hits by the id of the turn
  * @property {boolean} chainListed a chain is shown as a list instead of a picture
  * @property {Record<string, string>} pending what was asked of a task or trigger and is under way

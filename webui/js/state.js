@@ -55,6 +55,7 @@ export function initialState() {
     forms: {},
     ...noMemory(),
     engines: noEngines(),
+    usage: { load: "loading" },
     chainListed: false,
     pending: {},
     confirming: "",
@@ -396,7 +397,7 @@ function detailOpened(state, { id }) {
   const detail = { id, load: /** @type {const} */ ("loading"), task, result: null };
   /** @type {Pick<import("./state-types.js").TaskDetail, "diff" | "diffLoad" | "unfolded">} */
   const unchanged = { diff: null, diffLoad: "idle", unfolded: {} };
-  const none = { events: [], trace: [], graph: NO_GRAPH, ...unchanged };
+  const none = { events: [], trace: [], graph: NO_GRAPH, usage: null, ...unchanged };
   return { ...state, detail: { ...detail, ...none, output: nothing } };
 }
 
@@ -413,6 +414,7 @@ function detailLoaded(state, { id, answer }) {
       events: answer.events ?? [],
       trace: answer.trace ?? [],
       graph: answer.graph ?? NO_GRAPH,
+      usage: answer.usage ?? null,
     },
   };
 }

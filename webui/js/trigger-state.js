@@ -35,13 +35,13 @@ function triggerOpened(state, { id }) {
   const load = /** @type {const} */ ("loading");
   const graph = { nodes: [], edges: [] };
   const trigger = state.triggers[id] ?? null;
-  return { ...state, triggerDetail: { id, load, trigger, explanation: null, graph } };
+  return { ...state, triggerDetail: { id, load, trigger, explanation: null, graph, usage: null } };
 }
 
 /** @param {State} state @param {{id: string, answer: any}} action @returns {State} */
 function triggerLoaded(state, { id, answer }) {
   if (state.triggerDetail?.id !== id) return state;
-  const { trigger = null, explanation = null, graph } = answer;
+  const { trigger = null, explanation = null, graph, usage = null } = answer;
   return {
     ...state,
     triggerDetail: {
@@ -49,6 +49,7 @@ function triggerLoaded(state, { id, answer }) {
       load: "ready",
       trigger,
       explanation,
+      usage,
       graph: graph ?? { nodes: [], edges: [] },
     },
   };

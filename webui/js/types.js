@@ -397,7 +397,7 @@
  * @property {string | null} degraded
  * @property {number} quarantined
  * @property {string | null} lastTick
- * @property {Usage} usage
+ * @property {UsageToday} usage
  * @property {string} version
  *
  * @typedef {object} TaskChange
@@ -605,7 +605,7 @@
  * @property {string} key The day, engine, model, role, or the id; empty: of none (no trigger, no model named).
  * @property {string} title Of what has an id.
  *
- * @typedef {object} Usage What today's runs have used, by the user's calendar.
+ * @typedef {object} UsageToday What today's runs have used, by the user's calendar.
  * @property {number} runs
  * @property {number} estimated Runs whose engine told nothing, or not all of it.
  * @property {number} inputTokens

@@ -24,6 +24,7 @@ export function bannersView(state, act) {
     }
     ${status ? consumerBanner(status) : nothing}
     ${Object.values(status?.minds ?? {}).map((mind) => mindBanner(mind, state, act))}
+    ${status ? budgetBanner(status.usage.budget, state) : nothing}
     ${status?.degraded ? banner("warn", t("banner.degraded", { why: status.degraded })) : nothing}
     ${
       status?.paused
@@ -100,6 +101,25 @@ export function mindWhy(mind, state) {
 function soonTime(at, now) {
   const isToday = dayKey(at) === dayKey(now);
   return isToday ? clockTime(at, language()) : dayTime(at, language());
+}
+
+/**
+ * What waits for tokens, until when, and what may be done.
+ *
+ * @param {import("../types.js").Budget} budget
+ * @param {import("../state-types.js").State} state
+ */
+function budgetBanner(budget, state) {
+  const waits = budget.messages + budget.tasks > 0;
+  const until = budget.until ? Date.parse(budget.until) : 0;
+  if (!waits || until <= state.now) return nothing;
+  const counts = [
+    budget.messages ? tn("mind.messages", budget.messages) : "",
+    budget.tasks ? tn("mind.tasks", budget.tasks) : "",
+  ];
+  const what = counts.filter(Boolean).join(t("list.and"));
+  const words = t("budget.waits", { what, until: dayTime(until, language()) });
+  return banner("warn", words, html`<code>mimikit usage --set-daily</code>`);
 }
 
 /** @param {"info" | "warn" | "danger"} tone @param {string} text @param {unknown} [extra] */

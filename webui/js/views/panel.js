@@ -13,6 +13,7 @@ import { tasksView } from "./tasks.js";
 import { triggerFormView } from "./trigger-form.js";
 import { triggerView } from "./trigger.js";
 import { triggersView } from "./triggers.js";
+import { usageView } from "./usage.js";
 
 /** Pages that are a form: their buttons stand at the bottom. */
 const FORMS = new Set(["triggerNew", "triggerEdit", "noteNew", "noteEdit"]);
@@ -63,6 +64,8 @@ function bodyView(state, act) {
       return backlogView(state, act);
     case "engines":
       return enginesView(state, act);
+    case "usage":
+      return usageView(state, act);
     default:
       return tasksView(state, act);
   }

@@ -3,7 +3,7 @@
 import { html, icon, nothing } from "../html.js";
 import { has, language, t } from "../i18n.js";
 import { shown } from "../shown.js";
-import { clockTime, dayTime, fullTime, relativeTime, stamp } from "../time.js";
+import { clockTime, count, dayTime, fullTime, relativeTime, stamp } from "../time.js";
 
 /** So near, a count of seconds only twitches. */
 const NOW_MS = 5000;
@@ -95,4 +95,14 @@ export function triggerTitle(trigger) {
 export function triggerWhen(trigger) {
   const when = said(trigger.words) || trigger.type;
   return trigger.profile === "reminder" ? t("triggers.reminds", { when }) : when;
+}
+
+/** @param {import("../types.js").TokenCounts} used */
+export function usageWords(used) {
+  const lang = language();
+  return t("usage.words", {
+    input: count(used.inputTokens, lang),
+    cached: count(used.cachedInputTokens, lang),
+    output: count(used.outputTokens, lang),
+  });
 }

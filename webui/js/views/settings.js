@@ -61,6 +61,9 @@ export function settingsMenu(state, act) {
     <a class="button menu-item" href="#/engines" @click=${closeMenu}>
       ${icon("settings")}${t("engines.open")}
     </a>
+    <a class="button menu-item" href="#/usage" @click=${closeMenu}>
+      ${icon("list")}${t("usage.open")}
+    </a>
     <button type="button" class="menu-item" @click=${() => act.logout()}>
       ${icon("leave")}${t("settings.logout")}
     </button>

@@ -7,7 +7,7 @@ import { shown } from "../shown.js";
 import { count, duration, elapsed } from "../time.js";
 import { chainView } from "./chain.js";
 import { diffView } from "./diff.js";
-import { emptyState, loading, since, stateBadge, taskTitle, word } from "./parts.js";
+import { emptyState, loading, since, stateBadge, taskTitle, usageWords, word } from "./parts.js";
 
 /**
  * @typedef {import("../state-types.js").State} State
@@ -100,7 +100,12 @@ function factsView(task, state) {
     ["task.priority", task.priority],
     ["task.origin", word("origin", task.origin)],
   );
-  if (task.state === "queued" && task.waitsFor) facts.push(["task.waitsFor", task.waitsFor]);
+  if (task.state === "queued" && task.waitsFor) {
+    const [, of] = /^budget:(day|trigger)$/.exec(task.waitsFor) ?? [];
+    facts.push(["task.waitsFor", of ? t(`task.tokens.${of}`) : task.waitsFor]);
+  }
+  const used = state.detail?.usage;
+  if (used?.runs) facts.push(["task.usage", usageWords(used)]);
   const trigger = task.sourceTriggerId;
   if (trigger) {
     const title = state.triggers[trigger]?.title || trigger;

@@ -101,11 +101,17 @@ function metaView(task, state) {
     const awaited = state.status?.minds[task.waitsFor ?? ""];
     const isAway = awaited?.state === "waiting";
     const why = isAway ? t("tasks.waits", { why: mindWhy(awaited, state) }) : "";
-    const mind = task.waitsFor ? why || t("tasks.waitsFor", { engine: task.waitsFor }) : "";
+    const mind = task.waitsFor ? why || waitsFor(task.waitsFor) : "";
     return html`${mind ? html`<span>${mind}</span>` : when}${seat}`;
   }
   const reason = task.state === "failed" ? word("reason", task.failureReason) : "";
   return html`<span>${since(task.completedAt ?? task.createdAt, state.now)}</span>${
       times.runMs !== null ? html`<span>${duration(times.runMs, language())}</span>` : nothing
     }${reason ? html`<span class="error-text">${reason}</span>` : seat}`;
+}
+
+/** @param {string} what  An engine, or tokens: in words. */
+function waitsFor(what) {
+  const [, of] = /^budget:(day|trigger)$/.exec(what) ?? [];
+  return of ? t(`tasks.tokens.${of}`) : t("tasks.waitsFor", { engine: what });
 }

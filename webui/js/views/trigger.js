@@ -5,7 +5,18 @@ import { language, t, tn } from "../i18n.js";
 import { shown } from "../shown.js";
 import { duration } from "../time.js";
 import { chainView } from "./chain.js";
-import { ago, emptyState, loading, said, since, stamped, stateIcon, triggerTitle, word } from "./parts.js";
+import {
+  ago,
+  emptyState,
+  loading,
+  said,
+  since,
+  stamped,
+  stateIcon,
+  triggerTitle,
+  usageWords,
+  word,
+} from "./parts.js";
 import { brokenView, triggerBadges, triggerButtons } from "./trigger-buttons.js";
 
 /**
@@ -111,6 +122,8 @@ function factsView(trigger, state) {
   if (trigger.once) facts.push(["trigger.once", t("trigger.onceYes")]);
   if (trigger.overlap === "queue") facts.push(["form.overlap", t("form.overlap.queue")]);
   facts.push(["form.notify", said(trigger.told)]);
+  const used = state.triggerDetail?.usage;
+  if (used?.runs) facts.push(["usage.today", usageWords(used)]);
   if (trigger.createdAt) facts.push(["task.created", since(trigger.createdAt, now)]);
   if (trigger.lastTaskId) {
     const link = html`<a href="#/task/${trigger.lastTaskId}">${t("trigger.open")}</a>`;
