@@ -77,6 +77,7 @@ export class Actions {
       words: (error) => this.words(error),
       signOut: () => session.signOutHere(),
       focus: hands.focus,
+      later: (act, ms) => void setTimeout(act, ms),
     });
     /** @type {Promise<void>} */
     this.olderComes = Promise.resolve();

@@ -16,7 +16,10 @@ import { newId } from "./ids.js";
  * @property {(error: any) => string} words why a request failed
  * @property {() => void} signOut
  * @property {(selector: string) => void} focus
+ * @property {(act: () => void, ms: number) => void} later
  */
+
+const SETTLED_MS = [2500, 6000];
 
 export class EngineActions {
   /** @param {Store} store @param {Api} api @param {Help} help */
@@ -36,6 +39,7 @@ export class EngineActions {
   }
 
   async load() {
+    if (this.store.state.route.view !== "engines") return;
     if (!this.page.list) this.set({ load: "loading" });
     try {
       this.set({ list: await this.api.engines(), load: "ready" });
@@ -43,6 +47,12 @@ export class EngineActions {
       if (!this.page.list) this.set({ load: "failed", error: this.help.words(error) });
       this.leave(error);
     }
+  }
+
+  /** @private  Who serves is heard with the consumer's next heartbeats. */
+  async settle() {
+    for (const ms of SETTLED_MS) this.help.later(() => void this.load(), ms);
+    await this.load();
   }
 
   /** @param {string | null} name  Of the endpoint that is changed; null: a new one. */
@@ -91,7 +101,7 @@ export class EngineActions {
       this.set({ form: null });
       this.help.notify(t(answer?.command ? "order.accepted" : "order.edit"));
       this.help.focus("#engine-add");
-      await this.load();
+      await this.settle();
     } catch (error) {
       this.refuse(form, error);
     }
@@ -141,7 +151,7 @@ export class EngineActions {
       const answer = await act();
       if (answer?.ok === false) this.help.notify(answer.message, "error");
       else this.help.notify(t(answer?.command ? "order.accepted" : said));
-      await this.load();
+      await this.settle();
     } catch (error) {
       this.help.notify(this.help.words(error), "error");
       this.leave(error);
