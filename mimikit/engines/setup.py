@@ -125,7 +125,7 @@ def without_endpoint(text: str, name: str) -> str:
             elif isinstance(value, list) and name in value:
                 left = [one for one in cast("list[Any]", value) if one != name]
                 if left:
-                    table[key] = left
+                    table[key] = left if key == "engines" or len(left) > 1 else left[0]
                 else:
                     del table[key]
 

@@ -276,7 +276,7 @@ FLOWS = (
             lambda c: (c.at(60), c.say("m3", "and now")),
         ),
     ),
-    Flow(
+    MindFlow(
         "an endpoint comes and goes",
         (
             lambda c: (c.put(_KEY, b"a key\n"), c.order("o1", "engine_set", "mine", **_ENDPOINT)),
