@@ -53,7 +53,7 @@ _ENDPOINT = {
 
 
 def _nothing_is_left_of_the_endpoint(client: Client) -> None:
-    assert (client.files.read(paths.CONFIG) or b"").split() == [b"engine", b"=", b'["builtin"]']
+    assert client.files.read(paths.CONFIG) == b'engine = "builtin"\n'
     assert not client.files.exists(_KEY)
 
 
