@@ -49,7 +49,7 @@ class EngineChoice:
     seat: ProfileSettings
     waiting: str | None = None
     passed_over: tuple[str, ...] = ()
-    """`name: reason` of each engine that would have been preferred."""
+    """`name: reason` of each that is set up here and would have been preferred."""
     instead_of: str | None = None
     """The preferred engine that is set up here and can not serve now."""
 
@@ -304,10 +304,11 @@ class EngineRegistry:
         ]
         if role == "worker" or (role == "planner" and self._has_other(minds, order)):
             minds = [name for name in minds if name != LOCAL]
-        passed: list[str] = []
+        passed: dict[str, str] = {}
+        """Why each can not serve: told by what serves for want of better, others tell of `kept`."""
+        kept: list[str] = []
         resting: EngineChoice | None = None
         awaited: EngineChoice | None = None
-        first: str | None = None
         for name in dict.fromkeys(minds):
             if (engine := self._engines.get(name)) is None:
                 continue
@@ -316,19 +317,20 @@ class EngineRegistry:
             if reason is None:
                 if name in self._minds():
                     self._served.add(name)
-                return EngineChoice(engine, seat, None, tuple(passed), first)
-            passed.append(f"{name}: {reason}")
+                missed = tuple(passed[one] for one in (passed if name == LOCAL else kept))
+                return EngineChoice(engine, seat, None, missed, kept[0] if kept else None)
+            passed[name] = f"{name}: {reason}"
+            if is_kept := self._is_kept(name, order, reason):
+                kept.append(name)
             if seen is None:
                 resting = resting or EngineChoice(engine, seat, reason)
-            elif awaited is None and self._is_kept(name, order, reason):
-                awaited = EngineChoice(engine, seat, reason)
-            if self._is_kept(name, order, reason):
-                first = first or name
+            elif is_kept:
+                awaited = awaited or EngineChoice(engine, seat, reason)
         if (choice := resting or awaited) is not None:
             return choice
         if code is None or not has_code:
             raise BadSettings(f"none of the engines {', '.join(order)} is there; set another")
-        return EngineChoice(code, seat, None, tuple(passed))
+        return EngineChoice(code, seat, None, tuple(passed.values()))
 
     def _has_other(self, minds: list[str], order: list[str]) -> bool:
         """Whether a mind is set up that can work, too: a small model does not plan for it."""

@@ -62,6 +62,7 @@ def test_an_endpoint_is_tried_set_up_put_first_and_removed(chat: Chat, llm: Fake
     expect(page.locator(".engine-names li").first).to_contain_text("deep")
     expect(card).to_contain_text("Teller")
     page.locator("#engine-seat").select_option("planner")
+    expect(page.locator(".engine-order")).to_contain_text("Served as the rest.")
     page.locator(".engine-order").get_by_role("button", name="builtin").click()
     expect(page.locator(".engine-names li")).to_have_text([re.compile("builtin")])
     page.get_by_role("button", name="As the rest").click()
