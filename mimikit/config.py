@@ -329,12 +329,13 @@ def parsed(text: str, path: Path) -> Settings:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
+        said = first["msg"].removeprefix("Value error, ")  # pydantic's, before words of our own
         if first["type"] == "extra_forbidden":
             what = f"{key} is not a setting{_did_you_mean(key, keys)}"
         elif not key:  # of several together
-            what = first["msg"].removeprefix("Value error, ")
+            what = said
         else:
-            what = f"{key}: {first['msg']}, got {_shown(first.get('input'))}"
+            what = f"{key}: {said}, got {_shown(first.get('input'))}"
         raise BadSettings(f"{path}: {what}") from None
     except (ValueError, RecursionError) as error:  # of the environment's: those of tables and lists
         said = f"expected JSON in MIMIKIT_* variables of tables and lists: {error}"

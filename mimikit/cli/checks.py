@@ -13,7 +13,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -29,16 +29,18 @@ from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.opencode import cli as opencode_cli
 from mimikit.engines.opencode.engine import OpencodeEngine
-from mimikit.engines.registry import EngineRegistry
+from mimikit.engines.registry import CODE_ENGINES, CODEX, EngineRegistry
 from mimikit.engines.shell import OR_WITHOUT
 from mimikit.errors import BadSettings, MimikitError
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import TEMP_PREFIX, Files
+from mimikit.protocol.models import EngineStatus
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.roles.prompts import Prompts
 from mimikit.state import State, misplaced
 from mimikit.triggers import registry
+from mimikit.views.status import look_at_consumer
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +228,13 @@ def engines(state: State) -> Iterator[Finding]:
         found = app.engines_of(state)
         runtime = state.files.peek(paths.RUNTIME, RuntimeState)
         once = runtime.engines if runtime else {}
-        served = EngineRegistry(found, state.settings, once).status()
+        consumer = look_at_consumer(state.files, state.clock.now()).current
+        seen = EngineRegistry(found, state.settings, once).status()
+        served = consumer.engines if consumer else seen  # it has asked them
     except MimikitError as error:
         yield broken("engines", str(error))
         return
-    yield from _codex(state)
+    yield from _codex(state, served)
     yield from _opencode(state)
     for line in terminal.engine_lines(served):
         if not line.waits:
@@ -251,12 +255,15 @@ def _opencode(state: State) -> Iterator[Finding]:
     yield ok("opencode", f"{place.program}; {how}")
 
 
-def _codex(state: State) -> Iterator[Finding]:
+def _codex(state: State, served: Mapping[str, EngineStatus]) -> Iterator[Finding]:
     engine, place = CodexEngine(state.settings, state.path), codex_cli.find(state.settings.codex)
     reason = engine.unavailable()
     if reason is not None or place is None:
         reason = reason or "codex is not installed"
-        yield warning("codex", reason, "without it no language model is connected")
+        if any(one.engine not in (CODEX, *CODE_ENGINES) for one in served.values()):
+            yield note("codex", reason, "other engines serve")
+        else:
+            yield warning("codex", reason, "without it no language model is connected")
         return
     version = ".".join(map(str, codex_cli.version_of(place.program) or ()))
     yield ok("codex", f"{version} at {place.program}, logged in ({place.home})")

@@ -225,7 +225,8 @@ class WaitGuard:
             found.append("The queues are paused; `mimikit resume` lets them go on.")
         engine = health.engines.get(seat) if health else None
         if engine and engine.state == "waiting":
-            found.append(f"It waits for its engine: {engine.reason}.")
+            now, zone = self._state.clock.now(), self._state.settings.zone
+            found.append(f"It waits: {terminal.awaited(engine, now, zone)}.")
         for text in found:
             if text not in self._told:
                 terminal.note(text)

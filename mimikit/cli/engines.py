@@ -13,7 +13,7 @@ from mimikit import app, config
 from mimikit.cli import client, terminal
 from mimikit.cli.client import look_at_consumer
 from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_state_and_json
-from mimikit.config import OWN_ENGINES, Settings
+from mimikit.config import Settings
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines import setup
 from mimikit.engines.setup import EndpointTest, Facts
@@ -23,6 +23,7 @@ from mimikit.state import ReadOnlyState, State
 
 if TYPE_CHECKING:
     from mimikit.engines.base import Engine
+    from mimikit.protocol.models import EngineStatus
 
 _SHOWN_MODELS = 40
 _KEY_BYTES = 10_000
@@ -63,12 +64,11 @@ def add(
     What is not given is asked for. The key is kept in secrets/, or stays in a variable.
     """
     state = frame.open_as_keeper(create=True)
+    served = state.settings.engine_order
     asks = sys.stdin.isatty() and not key_stdin
-    name = name or _asked("Name", asks, "deepseek")
-    if name in OWN_ENGINES:
-        raise BadInput(f"NAME: expected a name of your own, {name!r} is taken")
+    name = setup.checked_name(name or _asked("Name", asks, "deepseek", "NAME"))
     known = state.settings.engines.get(name)
-    base_url = base_url or (known and known.base_url) or _asked("Address (base URL)", asks, _URL)
+    base_url = base_url or (known and known.base_url) or _asked("Address", asks, _URL, "--base-url")
     key = _given_key(key_env, key_stdin, asks, known)
     facts: Facts = {"type": kind, "base_url": base_url}
     facts |= setup.key_facts(name, key, key_env, known)
@@ -89,7 +89,7 @@ def add(
     setup.forget(name, state.path)
     terminal.out(f"Set up {name}: {facts['model']} at {base_url}.")
     _tell_consumer(state)
-    if not first and state.settings.engine_order != ["auto"]:
+    if not first and state.settings.engine_order != ["auto"] and name not in served:
         terminal.note(f"`mimikit engine use {name}` has it serve.")
 
 
@@ -111,24 +111,28 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
     found = {one.name: one for one in app.engines_of(state)}
     ordered = ("codex", "opencode", *state.settings.engines, "local", "builtin")
     names = [name for name in ordered if name in found]
-    lines = [_line(name, found[name], state.settings) for name in names]
+    consumer = look_at_consumer(state).current
+    minds = consumer.minds if consumer else {}
+    lines = [_line(name, found[name], minds.get(name), state.settings) for name in names]
     orders = setup.orders(state.settings)
     if as_json:
         terminal.print_json({"engines": lines, "orders": orders})
         return
     for line in lines:
-        how = line["reason"] or "ready"
-        terminal.out(f"{terminal.heading(line['name'])} {line['what']}  {terminal.dim(how)}")
+        about = "  ".join(filter(None, (line["what"], terminal.dim(line["reason"] or "ready"))))
+        terminal.out(f"{terminal.heading(line['name'])} {about}")
     for seat, order in orders.items():
         who = "serves" if seat == "all" else f"serves {seat}"
         terminal.out(f"{who}: {', then '.join(order)}")
 
 
-def _line(name: str, one: Engine, settings: Settings) -> dict[str, str]:
+def _line(name: str, one: Engine, mind: EngineStatus | None, settings: Settings) -> dict[str, str]:
+    """`mind`: how a running consumer finds it, which has asked it."""
     endpoint = settings.engines.get(name)
     what = f"{endpoint.model} at {endpoint.base_url}" if endpoint else ""
     what = "a small model here, basic mode" if name == "local" else what
-    return {"name": name, "what": what, "reason": one.unavailable() or ""}
+    reason = mind.reason if mind and mind.state == "waiting" else one.unavailable()
+    return {"name": name, "what": what, "reason": reason or ""}
 
 
 @engine.command()
@@ -205,9 +209,9 @@ def try_(state: ReadOnlyState, name: str, as_json: bool) -> None:
 # ---- what `add` finds out
 
 
-def _asked(what: str, asks: bool, such_as: str) -> str:
+def _asked(what: str, asks: bool, such_as: str, option: str) -> str:
     if not asks:
-        raise BadInput(f"expected {what.lower()} (such as {such_as}), got nothing")
+        raise BadInput(f"expected {option} (such as {such_as}), got nothing")
     return str(click.prompt(what, default=such_as)).strip()
 
 
@@ -255,9 +259,10 @@ def _some(models: Sequence[str]) -> str:
 
 
 def _show_test(found: EndpointTest) -> None:
-    said = terminal.one_line(found.text)[:60]
     api = {"responses": "Responses", "chat": "Chat Completions"}[found.api]
-    terminal.out(f"It answers by {api}, in {found.took_s:.1f} s: {said}")
+    said = f": {terminal.one_line(found.text)[:60]}"
+    how = " and calls tools." if found.calls_tools else said
+    terminal.out(f"It answers by {api} in {found.took_s:.1f} s{how}")
     if not found.calls_tools:
         terminal.note("It did not call the tool it was asked to: it may only talk, not work.")
 

@@ -216,7 +216,7 @@ def _usage_line(error: click.ClickException, context: click.Context) -> str:
         case click.MissingParameter(param=click.Parameter() as param):
             what = f"expected {_name(param, context)}, got nothing"
         case click.BadParameter(param=click.Parameter() as param, message=message):
-            what = f"{_name(param, context)}: {message}"
+            what = f"{_name(param, context)}: {message.rstrip('.')}"
         case click.NoSuchOption(option_name=name, possibilities=near):
             hint = f"; did you mean {near[0]}?" if near else ""
             what = f"expected an option it has, got {name}{hint}"

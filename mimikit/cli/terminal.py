@@ -279,6 +279,18 @@ def engine_lines(engines: Mapping[str, EngineStatus]) -> list[EngineLine]:
     ]
 
 
+_TOLD_BY_KIND = ("limited", "unreachable", "broken")
+"""What the reason would add to these is for the log; that of others says what mends it."""
+
+
+def awaited(engine: EngineStatus, now: datetime, zone: ZoneInfo) -> str:
+    """Why an engine is waited for, in a few words."""
+    from mimikit.engines.registry import want_words
+
+    by_kind = engine.want in _TOLD_BY_KIND or not engine.reason
+    return one_line(want_words(engine, now, zone)["en"] if by_kind else engine.reason or "")
+
+
 def awaited_lines(
     minds: Mapping[str, EngineStatus], now: datetime, zone: ZoneInfo
 ) -> Iterator[str]:

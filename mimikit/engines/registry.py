@@ -15,7 +15,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from mimikit.clock import Clock, SystemClock
-from mimikit.config import ProfileSettings, Settings
+from mimikit.config import OWN_ENGINES, ProfileSettings, Settings
 from mimikit.engines.base import (
     CodeEngine,
     Engine,
@@ -357,4 +357,6 @@ def want_words(status: EngineStatus, now: datetime, zone: ZoneInfo) -> Words:
         today = until.date() == local_time(now, zone).date()
         at = f"{until:%H:%M}" if today else f"{until:%Y-%m-%d %H:%M}"
         return say_both("engine_limited_until", engine=status.engine, until=at)
-    return say_both(f"engine_{status.want or 'unready'}", engine=status.engine)
+    lacks_key = status.want == "logged_out" and status.engine not in OWN_ENGINES
+    what = "no_key" if lacks_key else status.want or "unready"
+    return say_both(f"engine_{what}", engine=status.engine)

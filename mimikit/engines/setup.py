@@ -138,6 +138,18 @@ def check_seat(seat: str | None) -> None:
         raise BadInput(f"expected one of {', '.join(SEATS)}; got {seat[:40]!r}", field="seat")
 
 
+def checked_name(name: str) -> str:
+    """`name`, which an endpoint may have.
+
+    Raises:
+        BadInput: it is none.
+    """
+    if not config.is_own_name(name):
+        said = "expected a free name of lower-case letters, digits, - and _, at most 32"
+        raise BadInput(f"{said}, that begins with a letter; got {name[:40]!r}", field="name")
+    return name
+
+
 def settings_text(files: Files) -> str:
     """The settings as they were written.
 

@@ -91,7 +91,8 @@ def bad_record(error: ValidationError) -> BadRecord:
     shown = got if len(got) <= 80 else got[:77] + "…"
     if first["type"] == "missing":
         return BadRecord(f"{where}: expected a value, got none", field=where)
-    return BadRecord(f"{where}: {first['msg']}, got {shown}", field=where)
+    said = first["msg"].removeprefix("Value error, ")  # pydantic's, before words of our own
+    return BadRecord(f"{where}: {said}, got {shown}", field=where)
 
 
 def whole_lines(data: bytes) -> Iterator[tuple[int, dict[str, Json]]]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from mimikit.engines.registry import WITH_LOGIN, want_words
+from mimikit.engines.registry import CODEX, OPENCODE, want_words
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, ToldReminder, ToldResult, Words
 from mimikit.protocol.ids import derived_id
@@ -58,8 +58,9 @@ def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneI
         if count
     ]
     own = "zh" if language == "zh" else "en"
-    by_key = status.want == "logged_out" and status.engine not in WITH_LOGIN
-    mend = "engine_mend_key" if by_key else f"engine_mend_{status.want}"
+    mend = f"engine_mend_{status.want}"
+    if status.want == "logged_out" and status.engine != CODEX:
+        mend = "engine_mend_opencode" if status.engine == OPENCODE else "engine_mend_key"
     return phrases.say(
         "engine_waits",
         language,

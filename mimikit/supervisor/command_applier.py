@@ -206,7 +206,9 @@ class CommandApplier:
             return _Outcome(f"{seat}: {', then '.join(names)} from now on")
         own = [f"{seat} ({engine})" for seat, engine in self._engines.named().items()]
         others = f"; the settings give others to {', '.join(own)}" if own else ""
-        return _Outcome(f"{', then '.join(settings.engine_order)} is used from now on{others}")
+        first, *then = settings.engine_order
+        order = ", then ".join([f"from now on {first} serves", *then])
+        return _Outcome(f"{order}{others}")
 
     def _engine_set(self, command: Command, now: datetime) -> _Outcome:
         """Set up an endpoint, or change it; its key lies in `secrets/` already."""
@@ -260,7 +262,7 @@ class CommandApplier:
         self._store.save_runtime(engines=known | woken)
         self._feed.tell("status")
         who = ", ".join(tried) or command.target or "every engine"
-        return _Outcome(f"{who} is tried now" if tried else f"{who} was looked at anew")
+        return _Outcome(f"trying {who} now" if tried else f"looked at {who} anew")
 
     def _trigger_enable(self, command: Command, now: datetime) -> _Outcome:
         enabled = command.action == "trigger_resume"

@@ -213,6 +213,16 @@ def write_health(state: Path, *, age_s: float = 0, **facts: Any) -> None:
     (state / paths.HEALTH).write_bytes(health.to_json())
 
 
+def test_how_a_running_consumer_finds_an_engine_is_told(cli: Cli, state: Path) -> None:
+    facts = 'base_url = "http://127.0.0.1:9/v1"\nmodel = "m"'
+    (state / paths.CONFIG).write_text(f"[engines.deep]\n{facts}\n")
+    waits = EngineStatus(engine="deep", state="waiting", want="broken", reason="it answered 500")
+    write_health(state, engines={"teller": waits}, minds={"deep": waits})
+    assert "m at http://127.0.0.1:9/v1  it answered 500" in cli("engine", "list").stdout
+    assert "Teller: deep — waiting: it answered 500" in cli("doctor").stdout
+    assert "other engines serve" in cli("doctor").stdout
+
+
 def test_status_is_one_screen_with_all_that_matters(cli: Cli, state: Path) -> None:
     write_health(
         state,

@@ -97,14 +97,30 @@ def test_what_is_wrong_is_told_and_nothing_is_written(
 def test_a_name_that_is_none_is_refused(cli: Cli, llm: FakeLLM, name: str) -> None:
     given = ["--base-url", llm.url, "--model", "m1", "--no-test"]
     result = cli("engine", "add", name, *given)
-    assert result.exit_code != 0
-    assert "Traceback" not in result.output
+    assert result.exit_code == 2
+    assert result.stderr.startswith("mimikit: expected a free name of lower-case letters")
 
 
 def test_without_a_model_it_says_which_there_are(cli: Cli, llm: FakeLLM) -> None:
     result = cli("engine", "add", "deep", "--base-url", llm.url, "--key-stdin", text=KEY)
     assert result.exit_code == 2
     assert "expected --model, got none; it has m1, m2" in result.stderr
+
+
+def test_what_is_not_given_is_told_as_it_would_be_given(cli: Cli) -> None:
+    cli("init")
+    assert "expected NAME (such as deepseek)" in cli("engine", "add").stderr
+    assert "expected --base-url (such as http" in cli("engine", "add", "deep").stderr
+    odd = cli("engine", "add", "deep", "--base-url", "ftp://x", "--model", "m").stderr
+    assert "base_url: expected an address" in odd
+    odd = cli("engine", "order", "auto", "--for", "nobody").stderr
+    assert "'deferred'; `mimikit" in odd
+
+
+def test_it_is_said_how_one_that_is_not_used_is(cli: Cli, llm: FakeLLM) -> None:
+    assert "has it serve" not in added(cli, llm, "--use").output
+    assert "has it serve" not in added(cli, llm).output
+    assert cli("engine", "order", "codex", "--for", "teller").exit_code == 0
 
 
 def test_untried_it_asks_nobody(cli: Cli, tmp_path: Path) -> None:

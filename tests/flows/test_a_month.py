@@ -106,7 +106,7 @@ ZH = Words(
     failing="每小时运行：bad",
     in_a_row="它已经连续 3 次以同样的方式失败",
     talk="你今天过得怎么样？",
-    waits="codex 已退出登录，有1 条消息在等它。",
+    waits="codex 已退出登录，有 1 条消息在等它。",
     serves="又可以用了",
 )
 

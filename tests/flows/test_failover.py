@@ -155,7 +155,7 @@ def test_an_endpoint_that_is_set_up_is_waited_for_from_the_beginning() -> None:
     pair.client.say("m1", "how are you, my friend?")
     pair.live_through(10)
     assert not [text for role, text in transcript(pair.files) if role == "agent"]
-    (told,) = pair.told("deep is logged out")
+    (told,) = pair.told("deep has no key that is accepted")
     assert "`mimikit engine add deep` with the right key" in told
     pair.second.waiting = None
     pair.live_through(10)

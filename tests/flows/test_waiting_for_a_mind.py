@@ -112,7 +112,7 @@ def test_what_needs_a_mind_waits_for_it_and_goes_on_by_itself(world: World) -> N
             "codex is logged out. Waiting for it: 1 message.",
             "serve again",
         ),
-        ("你今天过得怎么样？", "codex 已退出登录，有1 条消息在等它。", "又可以用了"),
+        ("你今天过得怎么样？", "codex 已退出登录，有 1 条消息在等它。", "又可以用了"),
     ],
 )
 def test_a_wait_is_told_once_and_so_is_its_end(

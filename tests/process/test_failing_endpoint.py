@@ -139,7 +139,7 @@ def test_a_wrong_key_and_then_the_right_one(journey: Journey) -> None:
     journey.shows("logged_out")
     journey.key.write_text(KEY)
     journey.answered(id_)
-    journey.is_told("mine is logged out. Waiting for it: 1 message.", WELL)
+    journey.is_told("mine has no key that is accepted. Waiting for it: 1 message.", WELL)
 
 
 def test_limited_for_an_hour_and_tried_now(journey: Journey) -> None:
@@ -151,7 +151,7 @@ def test_limited_for_an_hour_and_tried_now(journey: Journey) -> None:
     assert len(journey.endpoint.llm.requests) == before + 1
     journey.endpoint.is_ill = None
     answer = journey.world.post("/api/engines/try", {"engine": "mine"})
-    assert (answer.status, answer.body["message"]) == (200, "mine is tried now")
+    assert (answer.status, answer.body["message"]) == (200, "trying mine now")
     journey.answered(id_)
     journey.is_told("mine has reached its limit until ", WELL)
     assert len(journey.endpoint.llm.requests) == before + 2
@@ -209,7 +209,7 @@ def test_of_many_tasks_one_at_a_time_tries_it_and_none_is_lost(journey: Journey,
     assert len(journey.endpoint.llm.requests) == before + 1
     journey.is_told("mine has reached its limit until ")
     journey.endpoint.is_ill = None
-    assert journey.world.run("engine", "try", "mine").stdout == "Mine is tried now.\n"
+    assert journey.world.run("engine", "try", "mine").stdout == "Trying mine now.\n"
     until(lambda: all(map(journey.world.result, ids)), "all are done", facts=journey.world.facts)
     ends = [journey.world.result(id_) or {} for id_ in ids]
     assert {(end["status"], end["attempts"]) for end in ends} == {("done", 1)}

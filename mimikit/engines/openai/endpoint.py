@@ -316,7 +316,8 @@ class EndpointClient:
             return EndpointError("error", self.clean(said))
         cause = error.__cause__
         if cause is not None and "connect" in type(cause).__name__.lower():
-            said = f"{self._url} can not be reached: {cause or type(cause).__name__}"
+            why = re.sub(r"^\[Errno -?\d+\] ", "", str(cause)) or type(cause).__name__
+            said = f"{self._url} can not be reached: {why}"
             return EndpointError("unreachable", self.clean(said))
         said = f"{self._url} broke off before its answer was done"
         return EndpointError("broken", self.clean(said), may_pass=True)

@@ -159,7 +159,7 @@ def try_now(asked: EngineTryInput) -> Answer:
 def try_out(asked: TrialInput) -> TrialView:
     """Ask an endpoint for its models and, with a model, for a turn; nothing is kept of it."""
     here = site()
-    facts, key = _facts(here, _checked_name(asked.name), asked)
+    facts, key = _facts(here, setup.checked_name(asked.name), asked)
     request = TrialRequest(name=asked.name, facts=facts, key=key)
     found = here.trial(request, Path(here.files.fs.root))
     test = found.test
@@ -182,7 +182,7 @@ def keep(asked: EndpointInput, name: str) -> Answer:
     Crash: a key may be kept for an endpoint that is not; the next time it is replaced.
     """
     here = site()
-    facts, key = _facts(here, _checked_name(name), asked)
+    facts, key = _facts(here, setup.checked_name(name), asked)
     if "model" not in facts:
         raise BadInput("expected the name of a model, got nothing", field="model")
     with bad_value():
@@ -229,13 +229,6 @@ def _facts(here: Site, name: str, asked: EndpointInput) -> tuple[setup.Facts, st
     if kept_for not in (None, checked.base_url) and not (key or asked.key_env):
         raise BadInput("expected the key again, as the address is another one", field="key")
     return facts, key
-
-
-def _checked_name(name: str) -> str:
-    if not config.is_own_name(name):
-        said = "expected a free name of lower-case letters, digits, - and _, at most 32"
-        raise BadInput(f"{said}, that begins with a letter; got {name[:40]!r}", field="name")
-    return name
 
 
 def _settings(here: Site) -> Settings:

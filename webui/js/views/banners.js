@@ -94,7 +94,20 @@ export function mindWhy(mind, state) {
   const { until: at, want } = mind;
   const known = want === "limited" && at ? Date.parse(at) : 0;
   const until = known > state.now ? soonTime(known, state.now) : "";
-  return t(`mind.${until ? "until" : (want ?? "unready")}`, { engine: mind.engine, until });
+  return until
+    ? t("mind.until", { engine: mind.engine, until })
+    : wantWords(want ?? "unready", mind.engine);
+}
+
+/**
+ * What an engine lacks, in a few words.
+ *
+ * @param {string} want
+ * @param {string} engine
+ */
+export function wantWords(want, engine) {
+  const hasKey = !["codex", "opencode", "local", "builtin", "command"].includes(engine);
+  return t(`mind.${want === "logged_out" && hasKey ? "no_key" : want}`, { engine });
 }
 
 /** @param {number} at @param {number} now */

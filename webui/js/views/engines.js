@@ -3,6 +3,7 @@
 import { known, orderOf, othersOf, SEATS } from "../engines.js";
 import { html, icon, nothing } from "../html.js";
 import { t, tn } from "../i18n.js";
+import { wantWords } from "./banners.js";
 import { inputField, selectField } from "./fields.js";
 import { emptyState, loading, moment, word } from "./parts.js";
 
@@ -74,7 +75,7 @@ function cardView(engine, list, state, act) {
 /** @param {Engine} engine */
 function whyView({ name, want, reason, until, tasks }) {
   return html`<p class="verdict">
-    ${want ? t(`mind.${want}`, { engine: name }) : t("engines.is.waiting")}${
+    ${want ? wantWords(want, name) : t("engines.is.waiting")}${
       until ? html` (${t("engines.until")} ${moment(until)})` : nothing
     }${tasks ? html` · ${tn("mind.tasks", tasks)}` : nothing}
     ${reason ? html`<span class="engine-reason muted">${reason}</span>` : nothing}
