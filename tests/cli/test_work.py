@@ -292,7 +292,7 @@ def test_an_engine_is_used_from_now_on_and_after_each_start(on_busy: Cli, busy: 
     assert on_busy("engine", "use", "auto").exit_code == 0
     assert config.read_text() == 'engine = "auto"\n'
     odd = on_busy("engine", "use", "gemini")
-    assert (odd.exit_code, "auto, codex, builtin" in odd.stderr) == (2, True)
+    assert (odd.exit_code, "auto, codex, opencode, local, builtin" in odd.stderr) == (2, True)
 
 
 def test_a_trigger_is_run_paused_resumed_and_removed(on_busy: Cli, busy: Place) -> None:

@@ -22,7 +22,7 @@ from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import History, Message
 from mimikit.protocol.records import MAX_RECORD_BYTES
 from mimikit.testing.memory_disk import DiskStep, MemoryDisk
-from mimikit.views.messages import KnownIds, UsageCounter
+from mimikit.views.messages import KnownIds
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 
@@ -395,7 +395,7 @@ def test_what_is_no_line_is_read_once(tmp_path: Path, is_closed: bool) -> None:
     if is_closed:
         store.add(some[3:])
     ids = [one.id for one in (some if is_closed else some[:3])]
-    usage, known = UsageCounter(ReadOnlyFiles(files)), KnownIds(ReadOnlyFiles(files))
+    known = KnownIds(ReadOnlyFiles(files))
     now = some[0].created_at
     for least, most in ((size, 9 * size), (0, 4 * MAX_RECORD_BYTES + 2**22)):
         disk.count = 0
@@ -403,7 +403,6 @@ def test_what_is_no_line_is_read_once(tmp_path: Path, is_closed: bool) -> None:
         assert {str(line["id"]) for _, line in files.lines(paths.transcript(now.date()))} == set(
             ids
         )
-        assert usage.today(now).input_tokens == 0
         assert known.mark(ids[-1], now) is not None
         assert least <= disk.count <= most
     if not is_closed:

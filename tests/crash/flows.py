@@ -196,13 +196,14 @@ class MindFlow(Flow):
 class SmallModelFlow(Flow):
     """One under `auto` with nothing but a small model and code."""
 
-    def product(self, files: Files, clock: FakeClock, mind: Mind) -> Product:
+    def product(self, files: Files, clock: FakeClock, mind: Mind, *, quiet: bool = True) -> Product:
         shell = Mind(mind.runs)
         mind.name, shell.name = "local", "command"
         code = BuiltinEngine(is_program=lambda _word: False)
         limits = {"retry_delay_s": 1, "engine_retry_s": _AWAY_S, "result_bytes": 1000}
         settings = Settings.model_validate({"timezone": "UTC", "limits": limits})
-        return Product(files, clock, mind, settings=settings, more_engines=(code, shell))
+        more = (code, shell)
+        return Product(files, clock, mind, quiet=quiet, settings=settings, more_engines=more)
 
 
 class FailoverFlow(MindFlow):
@@ -279,7 +280,8 @@ FLOWS = (
     MindFlow(
         "an endpoint comes and goes",
         (
-            lambda c: (c.put(_KEY, b"a key\n"), c.order("o1", "engine_set", "mine", **_ENDPOINT)),
+            lambda c: (c.put(f"{paths.CACHE}/endpoint-mine.json", b"{}"), c.put(_KEY, b"a key\n")),
+            lambda c: c.order("o1", "engine_set", "mine", **_ENDPOINT),
             lambda c: c.order("o2", "engine_use", "builtin mine"),
             lambda c: c.order("o3", "engine_remove", "mine"),
             _nothing_is_left_of_the_endpoint,

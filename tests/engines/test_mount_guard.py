@@ -239,7 +239,7 @@ def test_the_end_is_that_of_the_agent(here: Ground, line: str, code: int) -> Non
 def test_orphans_are_taken_note_of(boxed: Boxes) -> None:
     box = boxed()
     box.ask("for n in 1 2 3; do (setsid sh -c 'sleep 0.01' &); done")
-    zombies = "grep -l '^State:.Z' /proc/[0-9]*/status"
+    zombies = "grep -ls '^State:.Z' /proc/[0-9]*/status"
     assert (
         box.ask(
             UNTIL.format("pgrep sleep >/dev/null") + UNTIL.format(f"{zombies} >/dev/null") + zombies

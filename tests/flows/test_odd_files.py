@@ -81,6 +81,9 @@ RECORDS: dict[str, dict[str, Any]] = {
     paths.TRANSCRIPT: {"role": "user", "text": "x", "createdAt": AT},
     paths.LEDGER: {"event": "ended", "status": "done", "at": AT},
     paths.RUNS: {"at": AT, "type": "note", "text": "x"},
+    paths.USAGE: {"at": AT, "state": "used", "runId": "t", "attempt": 1, "role": "worker",
+                  "engine": "scripted", "usage": {"inputTokens": 1}},
+    paths.USAGE_MONTHS: {"days": {}},
     paths.SIDE: {},
     paths.DIFFS: {"files": [{"path": "a", "action": "added"}]},
     paths.TURN_PROMPTS: {"role": "teller", "engine": "scripted", "status": "done", "at": AT,
@@ -118,7 +121,7 @@ READ = frozenset(
 )
 """Where each file is read at start and while running; elsewhere one is only read by its name."""
 READ_AT_START = READ | {"planner/running", "worker/running", paths.TRIGGER_STATE}
-LINES = frozenset({paths.TRANSCRIPT, paths.LEDGER, paths.RUNS})
+LINES = frozenset({paths.TRANSCRIPT, paths.LEDGER, paths.RUNS, paths.USAGE, paths.USAGE_MONTHS})
 
 
 @dataclass
@@ -230,9 +233,9 @@ def full(data: bytes, size: int) -> bytes:
 
 def _stem(planted: Planted, number: int) -> str:
     """A proper name in this folder."""
-    if planted.name == paths.TRANSCRIPT:
+    if planted.name in (paths.TRANSCRIPT, paths.USAGE):
         return f"2026-10-{number % 31 + 1:02}" if number < 31 else f"2026-09-{number - 30:02}"
-    if planted.name == paths.LEDGER:
+    if planted.name in (paths.LEDGER, paths.USAGE_MONTHS):
         return f"{2027 + number}-01"
     return f"odd{number}.1" if planted.name == paths.TURNS else f"odd{number}"
 

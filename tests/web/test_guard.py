@@ -61,11 +61,17 @@ ROUTES: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/api/changes": ("/api/changes", None),
     "/api/status": ("/api/status", None),
     "/api/engines": ("/api/engines", {"use": "builtin"}),
+    "/api/engines/try": ("/api/engines/try", {}),
+    "/api/engines/trial": ("/api/engines/trial", {"name": "deep", "baseUrl": "http://127.0.0.1:9"}),
+    "/api/engines/<name>": ("/api/engines/deep", {"baseUrl": "http://127.0.0.1:9", "model": "m"}),
+    "/api/turns/<turn_id>": ("/api/turns/turn-0", None),
+    "/api/usage": ("/api/usage", None),
     "/api/openapi.json": ("/api/openapi.json", None),
 }
 # Where another method takes another body than the row's.
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PATCH", "/api/triggers/trig-0"): {"title": "new"},
+    ("DELETE", "/api/engines/deep"): {},
 }
 OPEN_ADDRESSES = {"/", "/assets/<tree_hash>/<path:name>", "/healthz", "/api/login"}
 
