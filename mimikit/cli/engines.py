@@ -155,8 +155,8 @@ def test(frame: CliContext, name: str) -> None:
 def order(frame: CliContext, names: Sequence[str], seat: str | None) -> None:
     """Say who serves, the best first; the next one does while those before it can not.
 
-    `auto` among them is codex, then opencode, then each endpoint, then builtin where there is no
-    other.
+    `auto` among them is codex, then opencode, then each endpoint, then local, then builtin where
+    there is no other.
     """
     state = frame.open_as_keeper()
     text = setup.with_order(setup.settings_text(state.files), names, seat)

@@ -116,7 +116,11 @@ def _numbers(counts: TokenCounts) -> list[str]:
 
 
 def _cost(counts: TokenCounts) -> str:
-    return ", ".join(f"{amount:,.2f} {currency}" for currency, amount in counts.cost.items()) or "–"
+    told = (
+        f"{'<0.01' if 0 < amount < 0.01 else f'{amount:,.2f}'} {currency}"
+        for currency, amount in counts.cost.items()
+    )
+    return ", ".join(told) or "–"
 
 
 def _tokens(name: str, text: str) -> int | None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines.base import EngineAbsence, Outcome, ToolReply, ToolSpec
+from mimikit.engines.base import EngineAbsence, Outcome, ToolReply, ToolSpec, TurnInput
 from mimikit.engines.openai.dialogue import DROPPED
 from mimikit.tools.session import TellerSession
 from tests.support.endpoint import KEY, EndpointGround, endpoint_ground
-from tests.support.engine_requests import NOW, Desk
+from tests.support.engine_requests import NOW, Desk, inputs
 from tests.support.fake_llm import USAGE, Body, FakeLLM
 
 CHAT, RESPONSES = "/chat/completions", "/responses"
@@ -239,6 +239,15 @@ def test_what_passes_is_asked_again(here: EndpointGround, api: str, step: Body) 
     with FakeLLM([step, {"text": "hi"}], apis=[api]) as llm:
         outcome = carried_out(here, llm)
     assert (outcome.status, outcome.text) == ("done", "hi")
+
+
+def test_whoever_waits_for_a_reply_reads_in_plain_words_that_it_is_asked_for_again(
+    here: EndpointGround,
+) -> None:
+    desk, given = Desk(), TurnInput(now=NOW, inputs=inputs("你好"))
+    with FakeLLM([{"status": 500}, {"text": "hi"}]) as llm:
+        here.engine(llm).run(here.ask(desk=desk, input=given))
+    assert ("note", "没有答完，正在再次请求") in [(event[0], event[1]) for event in desk.events]
 
 
 @pytest.mark.parametrize("step", [{"status": 502}, {"drop": True, "text": "a b"}])

@@ -74,6 +74,14 @@ describe("the timeline", () => {
       .filter((entry) => entry.type !== "day")
       .map((entry) => (entry.type === "draft" ? entry.text : `${entry.key}:${entry.delivery}`));
 
+  test("says of what is asked that it waits, while who answers does", () => {
+    const given = { inbox: [{ ...said("now"), state: "answering" }] };
+    const status = /** @type {any} */ ({ engines: { teller: { state: "waiting" } } });
+    assert.deepEqual(shown(state({ ...given, status })), ["now:waiting"]);
+    status.engines.teller.state = "ready";
+    assert.deepEqual(shown(state({ ...given, status })), ["now:answering"]);
+  });
+
   test("stands in the order in which things are answered", () => {
     const given = state({
       messages: [said("a"), said("b", 1, "agent")],

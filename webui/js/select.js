@@ -8,7 +8,7 @@ import { dayKey } from "./time.js";
  * @typedef {import("./types.js").Message} Message
  * @typedef {import("./types.js").Task} Task
  *
- * @typedef {"sending" | "queued" | "answering" | "answered" | "failed"} Delivery
+ * @typedef {"sending" | "queued" | "answering" | "waiting" | "answered" | "failed"} Delivery
  *
  * @typedef {{type: "day", key: string, at: string}} DayEntry
  * @typedef {{type: "draft", key: string, text: string}} DraftEntry
@@ -44,10 +44,11 @@ export function timeline(state) {
   const known = new Set(state.messages.map((message) => message.id));
   const inbox = state.inbox.filter((item) => !known.has(item.id));
   const waiting = new Set(inbox.map((item) => item.id));
-  for (const item of inbox.filter((one) => one.state === "answering")) {
-    entries.push(unspoken(item, "answering"));
-  }
   const turn = state.turn;
+  const waits = !turn?.draft && state.status?.engines.teller?.state === "waiting";
+  for (const item of inbox.filter((one) => one.state === "answering")) {
+    entries.push(unspoken(item, waits ? "waiting" : "answering"));
+  }
   if (turn && turn.draft && !turn.committed) {
     const text = (turn.partial ? "… " : "") + turn.draft;
     entries.push({ type: "draft", key: `draft-${turn.turnId}`, text });

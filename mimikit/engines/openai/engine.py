@@ -42,6 +42,7 @@ from mimikit.engines.openai.profile import EndpointProfile, key_of, learn
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.worker_sandbox import WorkerSandbox
 from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
+from mimikit.language import phrases
 from mimikit.language.plain_text import plain
 from mimikit.protocol.models import EngineWant, Role, Usage
 
@@ -313,7 +314,7 @@ class _Run:
             except EndpointError as error:
                 if self._stop.reason or number == _TRIES - 1 or not self._helps(error, dialogue):
                     raise
-                request.on_event("note", f"asked again: {error}", {})
+                request.on_event("note", self._told_again(error), {})
                 continue
             self._heard(answer)
             return answer
@@ -330,6 +331,14 @@ class _Run:
         stop = threading.Event()
         self._stop.on_cancel(lambda _reason: stop.set())
         return not stop.wait(min(wait_s, self.left_s()))
+
+    def _told_again(self, error: EndpointError) -> str:
+        """What stands beside a reply that is waited for; a task's owner reads what was said."""
+        if self.request.role != "teller":
+            return f"asked again: {error}"
+        given = self.request.input
+        language = phrases.language("\n".join(item.text for item in given.inputs), given.locale)
+        return phrases.say("note_again", language)
 
     def _heard(self, answer: ModelAnswer) -> None:
         self._tries = 0

@@ -81,7 +81,10 @@ function grouped(engines) {
 /** @param {EngineStatus | undefined} engine */
 function why(engine) {
   const reason = engine?.reason ?? "";
-  return engine?.state === "waiting" ? `${t("state.waiting")}: ${reason}` : reason;
+  if (engine?.state !== "waiting") return reason;
+  // What the server said of these mends nothing: the engines' page has it.
+  const isPlain = ["limited", "unreachable", "broken"].includes(engine.want ?? "");
+  return isPlain ? t("state.waiting") : `${t("state.waiting")}: ${reason}`;
 }
 
 /** @param {string[]} seats @param {EngineStatus} engine */
