@@ -393,7 +393,7 @@ def test_whoever_has_mended_it_has_it_tried_at_once(world: World, name: str) -> 
     world.client.order("o1", "engine_try", name)
     world.live_through(2)
     done = loaded(world.files, paths.command_done("o1"))
-    assert (done["ok"], done["message"]) == (True, "codex is tried now")
+    assert (done["ok"], done["message"]) == (True, "trying codex now")
     assert results(world.files) == {"t1": "done"}
     assert len(world.told("serve again")) == 1
 
