@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import islice
 
+from mimikit.config import OWN_ENGINES
 from mimikit.conversation import turns
 from mimikit.conversation.inbox import InboxIndex
 from mimikit.engines.registry import EngineRegistry, TaskWait, want_words
@@ -55,7 +56,9 @@ class EngineWatch:
             self._is_new = False
         self._look_at_tasks()
         serves = False
-        for name, found in self._engines.minds().items():
+        minds = self._engines.minds()
+        self._forget_removed(set(minds))
+        for name, found in minds.items():
             messages = self._inputs.for_mind if name == awaited else 0
             serves = self._look_at(found.but(messages=messages), now) or serves
         self._go_on(awaited)
@@ -87,6 +90,15 @@ class EngineWatch:
         self._tell_wait(self.shown[status.engine], now)
         self._tell_stand_in(self.shown[status.engine], now)
         return is_over
+
+    def _forget_removed(self, known: set[str]) -> None:
+        """An endpoint that was removed is no longer waited for; set up again it is a new one."""
+        self.shown = {name: status for name, status in self.shown.items() if name in known}
+        before = self._store.runtime.engines
+        left = {name: one for name, one in before.items() if name in known or name in OWN_ENGINES}
+        if len(left) < len(before):
+            self._store.save_runtime(engines=left)
+            self._store.feed.tell("status")
 
     def _go_on(self, awaited: str | None) -> None:
         """Have tasks go on whose wait is over; of an engine that is only tried, one at a time.
