@@ -71,7 +71,7 @@ def add(
     base_url = base_url or (known and known.base_url) or _asked("Address", asks, _URL, "--base-url")
     key = _given_key(key_env, key_stdin, asks, known)
     facts: Facts = {"type": kind, "base_url": base_url}
-    facts |= setup.key_facts(name, key, key_env, known)
+    facts |= setup.key_facts(name, base_url, key, key_env, known)
     facts |= _price(more.pop("price_in"), more.pop("price_out"))
     facts |= {fact: value for fact, value in more.items() if value is not None}
     trial = setup.EndpointTrial(name, facts, key, state.path)

@@ -181,15 +181,22 @@ def key_file(name: str) -> str:
 
 
 def key_facts(
-    name: str, key: str | None, variable: str | None, known: EndpointSettings | None
+    name: str, base_url: str, key: str | None, variable: str | None, known: EndpointSettings | None
 ) -> Facts:
-    """Where its key is: given, in a variable, or as it was."""
+    """Where its key is: given, in a variable, or as it was.
+
+    Raises:
+        BadInput: the key that is kept would go to another address than it was given for.
+    """
     if variable:
         return {"api_key_env": variable}
     if key is not None:
         return {"api_key_file": key_file(name)}
-    facts = known.model_dump(include={"api_key_env", "api_key_file"}) if known else {}
-    return {fact: value for fact, value in facts.items() if value is not None}
+    kept = known.model_dump(include={"api_key_env", "api_key_file"}) if known else {}
+    facts: Facts = {fact: value for fact, value in kept.items() if value is not None}
+    if facts and known and known.base_url != base_url.rstrip("/"):
+        raise BadInput("expected the key again, as the address is another one", field="key")
+    return facts
 
 
 def orders(settings: Settings) -> dict[str, list[str]]:

@@ -158,3 +158,13 @@ def test_an_endpoint_is_changed_without_losing_its_key(
     known = settings(tmp_path)["engines"]["deep"]
     assert (known["effort"], known["base_url"]) == ("high", llm.url)
     assert known["api_key_file"] == "engine-deep.key"
+
+
+def test_a_kept_key_goes_to_no_other_address(cli: Cli, llm: FakeLLM, tmp_path: Path) -> None:
+    cli("init")
+    added(cli, llm)
+    with FakeLLM([], apis=["/v1/chat/completions"]) as other:
+        moved = cli("engine", "add", "deep", "--base-url", other.url, "--model", "m1")
+        assert (moved.exit_code, "expected the key again" in moved.stderr) == (2, True)
+        assert other.requests == []
+    assert settings(tmp_path)["engines"]["deep"]["base_url"] == llm.url

@@ -204,10 +204,7 @@ def remove(asked: CommandInput, name: str) -> Answer:
 
 
 def _facts(here: Site, name: str, asked: EndpointInput) -> tuple[setup.Facts, str | None]:
-    """What the settings are to say of it, and a key that is not kept yet.
-
-    The key that is kept goes to no other address than it was given for.
-    """
+    """What the settings are to say of it, and a key that is not kept yet."""
     known = _settings(here).engines.get(name)
     key = setup.checked_key(asked.key) if asked.key else None
     if key and asked.key_env:
@@ -217,7 +214,7 @@ def _facts(here: Site, name: str, asked: EndpointInput) -> tuple[setup.Facts, st
     facts: setup.Facts = {"base_url": asked.base_url}
     if asked.model:
         facts["model"] = asked.model
-    facts |= setup.key_facts(name, key, asked.key_env or None, known)
+    facts |= setup.key_facts(name, asked.base_url, key, asked.key_env or None, known)
     try:
         checked = EndpointSettings.model_validate({"model": "unknown", **facts})
     except ValidationError as error:
@@ -225,9 +222,6 @@ def _facts(here: Site, name: str, asked: EndpointInput) -> tuple[setup.Facts, st
         field, said = _MEANT.get(told.field or "", (told.field, str(told)))
         raise BadInput(said, field=field) from None
     facts["base_url"] = checked.base_url
-    kept_for = known.base_url if known and (known.api_key_env or known.api_key_file) else None
-    if kept_for not in (None, checked.base_url) and not (key or asked.key_env):
-        raise BadInput("expected the key again, as the address is another one", field="key")
     return facts, key
 
 
