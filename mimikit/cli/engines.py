@@ -141,10 +141,11 @@ def order(frame: CliContext, names: Sequence[str], seat: str | None) -> None:
     `auto` among them is codex, then each endpoint, then builtin where there is no other.
     """
     state = frame.open_as_keeper()
+    text = setup.with_order(_config_text(state), names, seat)
     if seat is None:
         client.carry_out(state, "engine_use", " ".join(names), as_json=False)
         return
-    state.files.write(paths.CONFIG, setup.with_order(_config_text(state), names, seat).encode())
+    state.files.write(paths.CONFIG, text.encode())
     terminal.out(f"{seat}: {', then '.join(names)}.")
     _tell_consumer(state)
 
@@ -175,6 +176,7 @@ def use(state: ReadOnlyState, names: Sequence[str], as_json: bool) -> None:
     it, as far as code can. `auto` takes the first model that can serve, and waits for it. Of
     several names the first that can serve is used.
     """
+    setup.with_order(_config_text(state), names)  # what is wrong with it is said here
     client.carry_out(state, "engine_use", " ".join(names), as_json=as_json)
 
 
@@ -258,7 +260,7 @@ def _show_test(found: EndpointTest) -> None:
 # ---- the settings
 
 
-def _config_text(state: State) -> str:
+def _config_text(state: ReadOnlyState) -> str:
     try:
         return (state.files.read(paths.CONFIG) or b"").decode()
     except UnicodeDecodeError as error:

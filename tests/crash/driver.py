@@ -237,9 +237,17 @@ class Flow:
     waits_s: float = 0.0
     """So long it waits of itself, in what time its client does not let pass: for a mind."""
 
-    def product(self, files: Files, clock: FakeClock, mind: Mind) -> Product:
-        """What lives through it."""
-        return Product(files, clock, mind, settings=self.settings, rules=self.rules, caps=self.caps)
+    def product(self, files: Files, clock: FakeClock, mind: Mind, *, quiet: bool = True) -> Product:
+        """What lives through it; `quiet` writes neither log nor events."""
+        return Product(
+            files,
+            clock,
+            mind,
+            quiet=quiet,
+            settings=self.settings,
+            rules=self.rules,
+            caps=self.caps,
+        )
 
 
 class Node(NamedTuple):

@@ -144,7 +144,7 @@ def _remind_once(client: Client) -> None:
 class MindFlow(Flow):
     """One under `auto` with code beside the mind, which is logged out for a while."""
 
-    def product(self, files: Files, clock: FakeClock, mind: Mind) -> Product:
+    def product(self, files: Files, clock: FakeClock, mind: Mind, *, quiet: bool = True) -> Product:
         def unavailable(_role: Role | None = None) -> str | None:
             away_for = clock.now() - START - timedelta(seconds=40)
             is_away = timedelta() <= away_for < timedelta(seconds=_AWAY_S)
@@ -160,7 +160,7 @@ class MindFlow(Flow):
         if len(more) > 2:
             facts = {"deep": {"base_url": "http://127.0.0.1:9/v1", "model": "m"}}
             settings = Settings.model_validate({**settings.model_dump(), "engines": facts})
-        return Product(files, clock, mind, settings=settings, more_engines=more)
+        return Product(files, clock, mind, quiet=quiet, settings=settings, more_engines=more)
 
     def stand_ins(self, runs: list[tuple[str, int]]) -> tuple[Mind, ...]:
         """Further minds, which serve while the first is away."""

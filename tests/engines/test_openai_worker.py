@@ -79,7 +79,7 @@ def test_it_reads_writes_edits_and_runs(here: EndpointGround, work: Any) -> None
 
 
 SECRETS = {
-    "the state": "cat .mimikit/note .mimikit/secrets/*; ls -la .mimikit; find /tmp -name mine.key",
+    "the state": "cat .mimikit/note .mimikit/secrets/*; ls -la .mimikit; find .. -name mine.key",
     "by other ways": "umount .mimikit; unshare -Urm sh -c 'umount .mimikit; cat .mimikit/note'",
     "the home": "cat ~/.ssh/id; cat $HOME/.ssh/*",
     "the environment": "env; cat /proc/*/environ; cat /proc/1/environ; cat /proc/self/environ",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -109,12 +109,12 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def product_on(folder: Path, **more: Any) -> Client:
+def product_on(folder: Path, make: Callable[..., Product] = Product, **more: Any) -> Client:
     oracle = Oracle()
     files = Files(RealDisk(folder), durable=False)
     files.make_folders()
     mind = Mind(oracle.runs)
-    product = Product(files, FakeClock(START), mind, quiet=False, **more)
+    product = make(files, FakeClock(START), mind, quiet=False, **more)
     product.start()
     product.idle()
     return Client(product, oracle)
@@ -128,7 +128,7 @@ def test_the_flows_write_through_the_one_room(folder: Path) -> None:
         root.mkdir()
     with watched(folder) as watch:
         for flow in flows:
-            client = product_on(roots[flow.name])
+            client = product_on(roots[flow.name], flow.product)
             if flow.hook is not None:
                 hook = flow.hook
                 client.product.mind.hook = lambda request, c=client, h=hook: h(c, request)
