@@ -260,7 +260,7 @@ def _show_test(found: EndpointTest) -> None:
 # ---- the settings
 
 
-def _config_text(state: ReadOnlyState) -> str:
+def _config_text(state: State) -> str:
     try:
         return (state.files.read(paths.CONFIG) or b"").decode()
     except UnicodeDecodeError as error:
