@@ -266,9 +266,9 @@ class OpencodeDriver(EngineDriver):
     kept: OpencodeEngine | None = None
 
     def engine(self, url: str | None = None) -> OpencodeEngine:
+        owner_config(Path.home(), url or self.llm.url, key=KEY)  # a server that is begun reads it
         if url is None and self.kept is not None:
             return self.kept
-        owner_config(Path.home(), url or self.llm.url, key=KEY)
         made = OpencodeEngine(Settings(opencode=OpencodeSettings(path=opencode())), self.here.state)
         self.kept = made if url is None else self.kept
         return made
