@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel
 
+from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
 from mimikit.language.phrases import ToldResult, Words
 from mimikit.protocol.models import (
     EndStatus,
@@ -280,6 +281,27 @@ class Outcome:
         if reason == "budget":
             return cls("failed", text, "ended: its task has no tokens left", "budget")
         return cls("failed", text, "ended because the consumer stops", "killed")
+
+
+FAULTS = (EngineError, StorageError, ProgramLost, OSError, MemoryError, RuntimeError)
+"""What this machine may end a run with: `fault_outcome` says what comes of it."""
+
+
+def fault_outcome(name: str, request: EngineRequest, error: Exception, want: EngineWant) -> Outcome:
+    """What a run comes to that this machine ended; `want`: what it lacks, if nothing had begun.
+
+    Raises:
+        EngineError: it was short of something, and nothing had begun.
+    """
+    said = str(error) or repr(error)
+    if shortage_of(error) and not request.cancel.has_begun:
+        if isinstance(error, EngineError):
+            raise error
+        raise EngineError(f"{name} can not be asked: {error}") from error
+    if isinstance(error, EngineError) and not request.cancel.has_begun:
+        return Outcome.turned_away(want, said)
+    # Its end is what went wrong: it is not repeated for that.
+    return Outcome("failed", error=said, failure_reason="error")
 
 
 class EngineAbsence(str):

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 S = TypeVar("S", bound=ToolSession)
 MAX_EVENT_CHARACTERS = 20_000
-_WITHOUT_TOKENS = frozenset({"builtin", "command", "scripted"})
+_WITHOUT_TOKENS = CODE_ENGINES | {"scripted"}
 """Engines that have no use for the prompt's tokens."""
 _ANSWERS = frozenset({"message", "tool", "command", "file"})
 """Events that follow from an answer which came whole."""

@@ -15,13 +15,11 @@ from mimikit.conversation.turn_prompts import (
     TurnPrompt,
 )
 from mimikit.engines.base import EngineRequest, Outcome, ToolReply
+from mimikit.engines.registry import CODE_ENGINES
 from mimikit.language.plain_text import as_json
 from mimikit.memory.tokens import cut
 from mimikit.protocol.files import Files
 from mimikit.tasks.retry import WAITING
-
-_WITHOUT_PROMPT = frozenset({"builtin", "command"})
-"""Engines that read the input itself."""
 
 
 class RunTrail:
@@ -58,7 +56,7 @@ class RunTrail:
         Of one that was turned away nothing: it was told nothing, and begins again.
         """
         was_told = outcome.failure_reason not in WAITING
-        if request is None or self._engine in _WITHOUT_PROMPT or not was_told:
+        if request is None or self._engine in CODE_ENGINES or not was_told:
             return
         made = TurnPrompt(
             id=request.run_id,

@@ -26,6 +26,7 @@ from mimikit.engines.base import (
     ToolReply,
     ToolSpec,
     ends_turn,
+    fault_outcome,
 )
 from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.dialogue import (
@@ -41,7 +42,7 @@ from mimikit.engines.openai.endpoint import EndpointClient, EndpointError, Troub
 from mimikit.engines.openai.profile import EndpointProfile, key_of, learn
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.worker_sandbox import WorkerSandbox
-from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
+from mimikit.errors import EngineError, ProgramLost, StorageError
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
 from mimikit.protocol.models import EngineWant, Role, Usage
@@ -115,17 +116,15 @@ class OpenAIEngine:
         try:
             key = key_of(self._name, self._settings, self._state)
             return self._run(request, key)
-        except EngineError as error:
-            if request.cancel.has_begun:  # its end is what went wrong: it is not repeated for that
-                return Outcome("failed", error=str(error), failure_reason="error")
-            if shortage_of(error):
-                raise
-            return Outcome.turned_away("unready", str(error))
-        except (StorageError, ProgramLost, OSError, MemoryError, RuntimeError) as error:
-            if shortage_of(error) and not request.cancel.has_begun:
-                raise EngineError(f"{self._name} can not be asked: {error}") from error
-            said = str(error) or repr(error)
-            return Outcome("failed", error=said, failure_reason="error")
+        except (
+            EngineError,
+            StorageError,
+            ProgramLost,
+            OSError,
+            MemoryError,
+            RuntimeError,
+        ) as error:
+            return fault_outcome(self._name, request, error, "unready")
 
     def _run(self, request: EngineRequest, key: str | None) -> Outcome:
         settings = self._settings

@@ -27,6 +27,7 @@ from mimikit.engines.base import (
     ToolReply,
     ToolSpec,
     ends_turn,
+    fault_outcome,
 )
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.openai.work import WorkTools
@@ -35,7 +36,7 @@ from mimikit.engines.opencode.cli import OpencodeLocation
 from mimikit.engines.opencode.reader import SessionReader, SessionTrouble, failed
 from mimikit.engines.opencode.server import OpencodeProcess, OpencodeServer, RunPlace, ServerGone
 from mimikit.engines.worker_sandbox import WorkerSandbox
-from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
+from mimikit.errors import EngineError, ProgramLost, StorageError
 from mimikit.language.plain_text import as_json, plain
 from mimikit.protocol.models import EngineWant, Role
 
@@ -113,18 +114,17 @@ class OpencodeEngine:
                 if request.cancel.has_begun or request.cancel.reason is not None:
                     raise
                 return self._run(request, place, model)
-        except EngineError as error:
-            if request.cancel.reason is not None:
+        except (
+            EngineError,
+            StorageError,
+            ProgramLost,
+            OSError,
+            MemoryError,
+            RuntimeError,
+        ) as error:
+            if isinstance(error, EngineError) and request.cancel.reason is not None:
                 return Outcome.stopped(request.cancel.reason)
-            if request.cancel.has_begun:  # its end is what went wrong: it is not repeated for that
-                return Outcome("failed", error=str(error), failure_reason="error")
-            if shortage_of(error):
-                raise
-            return Outcome.turned_away("broken", str(error))
-        except (StorageError, ProgramLost, OSError, MemoryError, RuntimeError) as error:
-            if shortage_of(error) and not request.cancel.has_begun:
-                raise EngineError(f"opencode can not be asked: {error}") from error
-            return Outcome("failed", error=str(error) or repr(error), failure_reason="error")
+            return fault_outcome(self.name, request, error, "broken")
 
     def _run(
         self, request: EngineRequest, place: OpencodeLocation, model: dict[str, str] | None
