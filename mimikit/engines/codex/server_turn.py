@@ -97,6 +97,8 @@ class ServerTurn:
             }
             if effort:
                 asked["effort"] = effort
+            if request.cancel.reason is not None:  # perhaps while the server was started
+                return TurnEnd(Outcome.stopped(request.cancel.reason))
             request.cancel.has_begun = True
             started = server.request("turn/start", asked)
             self._turn = text_of(started.get("turn"), "id")
