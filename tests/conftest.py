@@ -1,4 +1,4 @@
-"""What holds for every test: which are skipped where, and that a skip is shown and fails in CI."""
+"""What holds for every test: its tier, where it is skipped, and that a skip fails in CI."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ import hypothesis
 import pytest
 
 from mimikit.engines import process_tree
-from tests.support import summaries
+from tests.support import summaries, tiers
 from tests.support.programs import is_installed
 from tests.support.runs import zombies
+from tests.support.tiers import stays_in_process
 
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+__all__ = ["stays_in_process"]
+
+hypothesis.settings.register_profile("gate", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.register_profile("nightly", deadline=None)
+hypothesis.settings.load_profile("gate")
+tiers.watch_processes_and_sleeps()
 
 EXEMPT = "skip-exempt"
 LONG_FIRST = (
@@ -24,22 +29,24 @@ LONG_FIRST = (
     "tests/soak/",
     "tests/process/test_kills.py",
     "tests/browser/",
-    "tests/memory/test_search.py",
-    "tests/web/test_serve.py",
+    "tests/smoke/",
     "tests/crash/",
-    "tests/web/test_fuzz.py",
+    "tests/memory/test_search.py",
+    "tests/triggers/test_cron.py",
+    "tests/web/",
     "tests/process/",
-    "tests/cli/",
     "tests/engines/",
-    "tests/contract/",
+    "tests/language/",
+    "tests/cli/",
 )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--size`, the scale of the tests that can be as long as one likes."""
+    """Add `--size`, the scale of the tests that can be as long as one likes, and `--table`."""
     parser.addoption(
         "--size", type=int, default=1, help="multiply the work of the tests marked slow (1)"
     )
+    parser.addoption("--table", default="", help="write one row per suite there, as Markdown")
 
 
 @pytest.fixture(scope="session")
@@ -70,12 +77,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipWatch(), "skip-watch")
         config.pluginmanager.register(summaries, "summaries")
+        config.pluginmanager.register(tiers.SmokeRetry(), "smoke-retry")
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the long files first, and skip what lacks its program or its platform."""
+    """Give each test its tier, put long files first, skip what lacks its program or platform."""
     items.sort(key=_turn)
     for item in items:
+        if item.nodeid.startswith(tiers.SMOKES):
+            item.add_marker("smoke")
+        elif tiers.is_nightly(item.nodeid):
+            item.add_marker("nightly")
         for marker in item.iter_markers("needs_platform"):
             if sys.platform not in marker.args:
                 item.add_marker(pytest.mark.skip(reason=f"only on {', '.join(marker.args)}"))

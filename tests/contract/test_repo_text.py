@@ -6,6 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 REPO = Path(__file__).parents[2]
 
 # Written in pieces, so that this file does not hold what it looks for.
@@ -37,6 +39,7 @@ def repository_files() -> list[Path]:
     return [REPO / name for name in listed.stdout.split("\0") if name]
 
 
+@pytest.mark.real
 def test_no_file_names_a_machine_path_or_a_registry_host() -> None:
     files = [path for path in repository_files() if path.is_file()]
     found = [

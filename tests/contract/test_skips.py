@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.real
+
 REPO = Path(__file__).parents[2]
 CONFTEST = REPO / "tests" / "conftest.py"
 CONFIG = "[pytest]\nmarkers =\n  needs_platform(*names): x\n  needs_program(*names): x\n"

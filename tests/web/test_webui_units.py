@@ -37,6 +37,7 @@ def lines_with(pattern: str, *suffixes: str) -> list[str]:
     ]
 
 
+@pytest.mark.real
 @pytest.mark.needs_program("node")
 def test_the_unit_tests_of_the_page_pass() -> None:
     tests = sorted((REPO / "tests/webui").glob("*.test.mjs"))

@@ -1,0 +1,224 @@
+"""Which tests run when: the gate (`make test`) in process and in minutes, the rest by night.
+
+A test outside the smokes that starts a process, forks or sleeps fails and says where it belongs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NIGHTLY = (
+    "tests/browser/",
+    "tests/process/",
+    "tests/security/",
+    "tests/soak/",
+    "tests/cli/test_doctor.py",
+    "tests/cli/test_process_group.py",
+    "tests/cli/test_speed.py",
+    "tests/cli/test_up.py",
+    "tests/contract/test_huey_suite.py",
+    "tests/contract/test_layers.py",
+    "tests/contract/test_wheel.py",
+    "tests/crash/test_crash.py",
+    "tests/crash/test_faults.py",
+    "tests/engines/conformance/",
+    "tests/engines/test_codex.py",
+    "tests/engines/test_codex_attacks.py",
+    "tests/engines/test_codex_server.py",
+    "tests/engines/test_git.py",
+    "tests/engines/test_git_mend.py",
+    "tests/engines/test_git_share.py",
+    "tests/engines/test_local.py",
+    "tests/engines/test_local_real.py",
+    "tests/engines/test_mount_guard.py",
+    "tests/engines/test_mounts.py",
+    "tests/engines/test_openai_worker.py",
+    "tests/engines/test_opencode.py",
+    "tests/engines/test_opencode_settings.py",
+    "tests/engines/test_process.py",
+    "tests/engines/test_sandbox.py",
+    "tests/engines/test_shell.py",
+    "tests/flows/test_a_month.py",
+    "tests/flows/test_codex_journey.py",
+    "tests/flows/test_confined.py",
+    "tests/flows/test_endpoint_journey.py",
+    "tests/flows/test_odd_files.py",
+    "tests/flows/test_opencode_journey.py",
+    "tests/flows/test_small_model.py",
+    "tests/flows/test_without_a_sandbox.py",
+    "tests/hueyfiles/test_page.py",
+    "tests/hueyfiles/test_processes.py",
+    "tests/roles/test_shortage.py",
+    "tests/web/test_front.py",
+    "tests/web/test_fuzz.py",
+    "tests/web/test_serve.py",
+    "tests/web/test_shortage.py",
+    # Single tests that start processes, fork or sleep.
+    "tests/cli/test_backlog.py::test_the_list_is_the_one_that_is_talked_about",
+    "tests/cli/test_chat.py::test_a_consumer_that_dies_meanwhile_ends_the_wait",
+    "tests/cli/test_chat.py::test_a_conversation_may_come_through_a_pipe",
+    "tests/cli/test_chat.py::test_a_conversation_shows_questions_and_what_is_told_later",
+    "tests/cli/test_chat.py::test_a_reply_that_fails_twice_is_shown_and_fails_the_command",
+    "tests/cli/test_chat.py::test_json_has_the_whole_reply_and_nothing_else",
+    "tests/cli/test_chat.py::test_the_reply_is_printed_once_and_the_work_told_beside_it",
+    "tests/cli/test_chat.py::test_waiting_goes_on_to_the_question_and_its_number_is_the_answer",
+    "tests/cli/test_chat.py::test_waiting_tells_what_came_of_work_that_is_over_at_once",
+    "tests/cli/test_engines.py::test_it_is_tried_and_written_with_the_key_apart",
+    "tests/cli/test_engines.py::test_the_first_to_serve_the_order_and_its_end",
+    "tests/cli/test_errors.py::test_a_reader_that_leaves_early_is_no_error",
+    "tests/cli/test_errors.py::test_settings_that_are_no_file_of_text_are_one_line",
+    "tests/cli/test_local.py::test_what_can_not_be_fetched_is_said_in_one_line",
+    "tests/cli/test_memory.py::test_help_imports_nothing_of_the_search",
+    "tests/cli/test_triggers.py::test_a_chain_runs_to_its_end_and_is_explained_afterwards",
+    "tests/cli/test_work.py::test_a_reader_moves_nothing_it_can_not_read",
+    "tests/cli/test_work.py::test_logs_are_shown_by_type_and_followed",
+    "tests/cli/test_work.py::test_paused_queues_are_seen_everywhere_and_nothing_starts",
+    "tests/cli/test_work.py::test_the_life_of_a_task_can_be_followed",
+    "tests/cli/test_work.py::test_waiting_prints_the_result_and_nothing_else",
+    "tests/engines/test_local_weights.py::test_pip_brings_the_packages_and_says_why_not",
+    "tests/engines/test_openai.py::test_an_answer_without_end_is_cut_off",
+    "tests/engines/test_openai.py::test_nothing_of_the_client_is_imported_before_it_is_used",
+    "tests/flows/test_writes.py::test_the_builtin_engine_and_commands_write_through_the_one_room",
+    "tests/memory/test_parts.py::test_a_message_more_costs_the_same_however_long_the_day_is",
+    "tests/memory/test_parts.py::test_very_many_files_cost_little_memory_and_each_change_is_seen",
+    "tests/memory/test_search.py::test_a_kill_in_the_middle_of_an_update_loses_no_hit",
+    "tests/memory/test_search.py::test_a_process_that_ends_while_it_indexes_ends_well_and_keeps_what_it_has",
+    "tests/memory/test_search.py::test_a_program_that_ends_while_the_index_is_written_ends_quietly",
+    "tests/memory/test_search.py::test_an_open_index_makes_no_file_when_nobody_asks",
+    "tests/memory/test_search.py::test_docs_that_lie_very_deep_hinder_nothing",
+    "tests/memory/test_search.py::test_threads_find_what_is_there_while_it_changes",
+    "tests/memory/test_search.py::test_what_can_not_be_imported_here_is_done_without",
+    "tests/memory/test_terms.py::test_what_is_kept_of_words_is_bounded",
+    "tests/memory/test_tokens.py::test_counting_imports_no_tokenizer_by_itself",
+    "tests/memory/test_tokens.py::test_the_guard_of_these_tests_does_stop_a_download",
+    "tests/memory/test_tokens.py::test_the_ranks_cost_little_memory",
+    "tests/memory/test_tokens.py::test_the_ranks_load_and_count_with_every_socket_forbidden",
+    "tests/protocol/test_files.py::test_very_much_without_a_lines_end_costs_little_more_than_reading_it",
+    "tests/protocol/test_real_disk.py::test_a_folder_that_is_closed_is_named",
+    "tests/protocol/test_real_disk.py::test_a_lock_is_free_as_soon_as_its_holder_is_killed",
+    "tests/protocol/test_real_disk.py::test_a_program_started_meanwhile_does_not_keep_the_lock",
+    "tests/roles/test_scratch.py::test_what_is_very_deep_or_shut_goes_at_the_start",
+    "tests/runner/test_consumer.py::test_each_signal_ends_it_in_good_order",
+    "tests/tools/test_mcp.py::test_a_client_for_which_no_file_can_be_opened_waits_and_is_served",
+    "tests/triggers/test_watching.py::test_folders_that_lie_very_deep_hold_nothing_up",
+    "tests/web/test_engines.py::test_a_trial_lists_models_and_tells_what_a_turn_gave_or_why_not",
+    "tests/web/test_engines.py::test_one_that_never_ends_is_given_up",
+    "tests/web/test_shown.py::test_what_waits_for_a_mind_is_shown_and_another_may_be_used",
+    "tests/web/test_markdown.py::test_hard_texts_do_not_take_for_ever",
+)
+"""Beginnings of node ids: real processes and programs, long runs, durations, CPU and memory."""
+
+MAX_SLEEP_S = 0.5
+"""What one test of the gate may sleep in all: polling for an event is no wait for time to pass."""
+SMOKES = "tests/smoke/"
+MAX_UNSTEADY = 2
+_STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen"}
+_seen: dict[str, float] = {}
+"""What the running test has started, and how long it has slept in all, in seconds."""
+
+
+def is_nightly(nodeid: str) -> bool:
+    """Whether a test is left out of the gate by its place."""
+    return nodeid.split("[")[0].startswith(NIGHTLY)
+
+
+def watch_processes_and_sleeps() -> None:
+    """From now on note what is started and slept; for the life of this process."""
+
+    def noted(event: str, arguments: tuple[object, ...]) -> None:
+        if event in _STARTS:
+            program = Path(str(arguments[0])).name if arguments else ""
+            if program != "ldconfig":  # ctypes asks it for a library, once a process
+                _seen.setdefault(f"{event} {program}".strip(), 0.0)
+
+    sys.addaudithook(noted)
+    sleep = time.sleep
+
+    def counted_sleep(seconds: float) -> None:
+        if threading.current_thread() is threading.main_thread():  # others do not hold up the test
+            _seen["time.sleep"] = _seen.get("time.sleep", 0.0) + seconds
+        sleep(seconds)
+
+    time.sleep = counted_sleep
+
+
+def fault_of_place(seen: dict[str, float]) -> str | None:
+    """Why a test of the gate that did this does not belong there."""
+    faults = [name for name in seen if name != "time.sleep"]
+    if (slept := seen.get("time.sleep", 0.0)) > MAX_SLEEP_S:
+        faults.append(f"time.sleep of {slept:g} s in all")
+    if not faults:
+        return None
+    place = "mark it `nightly`, or add it to NIGHTLY in tests/support/tiers.py"
+    return f"the gate runs in process, this test used {', '.join(sorted(faults))}: {place}"
+
+
+@pytest.fixture(autouse=True)
+def stays_in_process(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test of the gate that starts a process, forks or really sleeps."""
+    _seen.clear()
+    yield
+    markers = ("real", "smoke", "slow", "nightly")
+    if any(request.node.get_closest_marker(name) for name in markers):
+        return
+    if fault := fault_of_place(_seen):
+        pytest.fail(fault, pytrace=False)
+
+
+def passes_alone(nodeid: str, folder: Path) -> bool:
+    """Run one smoke in a pytest of its own, and say whether it passed."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-m", "smoke", nodeid]
+    env = {key: value for key, value in os.environ.items() if "XDIST" not in key}
+    return subprocess.run(command, cwd=folder, env=env, check=False).returncode == 0
+
+
+class SmokeRetry:
+    """Runs a smoke that failed once more, alone, at the end; passing then, it is unsteady.
+
+    At most two may be: a third fails the run. Nothing but smokes is retried.
+    """
+
+    def __init__(self, passes: Callable[[str, Path], bool] = passes_alone) -> None:
+        self._passes = passes
+        self.unsteady: list[str] = []
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
+        """Before the summary: a smoke that passes on its retry is no failure any more."""
+        reporter = session.config.pluginmanager.getplugin("terminalreporter")
+        has_failed = session.exitstatus == pytest.ExitCode.TESTS_FAILED
+        stats = reporter.stats if isinstance(reporter, pytest.TerminalReporter) else {}
+        if has_failed and self.settle(stats, session.config.rootpath):
+            session.exitstatus = pytest.ExitCode.OK
+        return (yield)
+
+    def settle(self, stats: dict[str, list[Any]], folder: Path) -> bool:
+        """Retry the failed smokes and take the unsteady ones out of `stats`.
+
+        Gives whether nothing else has failed.
+        """
+        failed = {report.nodeid for kind in ("failed", "error") for report in stats.get(kind, ())}
+        smokes = sorted(name for name in failed if name.startswith(SMOKES))
+        if len(smokes) <= MAX_UNSTEADY:
+            self.unsteady = [name for name in smokes if self._passes(name, folder)]
+        for kind in ("failed", "error"):
+            kept = [one for one in stats.pop(kind, ()) if one.nodeid not in self.unsteady]
+            if kept:
+                stats[kind] = kept
+        return bool(failed) and failed <= set(self.unsteady)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """List what passed only on its retry."""
+        if self.unsteady:
+            terminalreporter.section("unsteady: failed, then passed alone")
+            for name in self.unsteady:
+                terminalreporter.line(name)
